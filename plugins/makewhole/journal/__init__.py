@@ -1,0 +1,1 @@
+"""Our memory in PostgreSQL: windows, snapshots, findings, plans, receipts, leases, certificates."""

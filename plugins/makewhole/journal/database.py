@@ -1,0 +1,111 @@
+"""The journal's connection, its migrations, and the loader of its statements."""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import psycopg2
+from psycopg2.extensions import connection as PgConnection
+
+from makewhole.model.errors import CorruptionError, Problem, ConfigurationError, TransientError
+
+_BLOCK = re.compile(r"^-- (?P<name>[a-z_]+) --$", re.MULTILINE)
+_MIGRATION_LOCK = 0x6D616B65  # "make": only one process migrates at a time
+
+
+def sql_root() -> Path:
+    """`sql/` of the checkout, or the copy that an installed wheel carries."""
+    checkout = Path(__file__).resolve().parents[3] / "sql"
+    if (checkout / "migrations").is_dir():
+        return checkout
+    return Path(str(resources.files("makewhole") / "_sql"))
+
+
+@cache
+def load_queries(name: str) -> Mapping[str, str]:
+    """The named statements of `sql/queries/<name>.sql`, each block headed `-- statement_name --`."""
+    text = (sql_root() / "queries" / f"{name}.sql").read_text(encoding="utf-8")
+    marks = list(_BLOCK.finditer(text))
+    ends = [mark.start() for mark in marks[1:]] + [len(text)]
+    return {mark["name"]: text[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
+
+
+def journal_dsn() -> str:
+    """Where the journal is: `MAKEWHOLE_JOURNAL_DSN`.
+
+    Raises:
+        ConfigurationError: the variable is not set.
+    """
+    dsn = os.environ.get("MAKEWHOLE_JOURNAL_DSN")
+    if not dsn:
+        raise ConfigurationError(
+            [
+                Problem(
+                    file="environment",
+                    path="MAKEWHOLE_JOURNAL_DSN",
+                    found="is not set",
+                    remedy="Set it to the PostgreSQL URI of the journal, or start the local stack with `makewhole up`",
+                )
+            ]
+        )
+    return dsn
+
+
+@contextmanager
+def connect(dsn: str | None = None) -> Iterator[PgConnection]:
+    """One connection to the journal: commits when the block ends, rolls back when it raises.
+
+    Raises:
+        TransientError: the server cannot be reached.
+    """
+    try:
+        connection = psycopg2.connect(dsn or journal_dsn(), application_name="makewhole", connect_timeout=10)
+    except psycopg2.OperationalError as error:
+        raise TransientError(
+            "the journal's PostgreSQL does not answer; check that it runs (`makewhole status`) "
+            "and that MAKEWHOLE_JOURNAL_DSN names it"
+        ) from error
+    try:
+        with connection:
+            yield connection
+    finally:
+        connection.close()
+
+
+def migrate(dsn: str | None = None) -> list[str]:
+    """Bring the journal's schema up to date; harmless when it is. Returns the names of what was applied now.
+
+    Raises:
+        CorruptionError: a migration that was applied has been edited since.
+    """
+    applied_now = []
+    with connect(dsn) as connection, connection.cursor() as cursor:
+        cursor.execute("select pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
+        cursor.execute("select to_regclass('makewhole.migration') is not null")
+        done = dict(_applied(cursor)) if cursor.fetchone()[0] else {}
+        for path in sorted((sql_root() / "migrations").glob("*.sql")):
+            version, text = int(path.name[:4]), path.read_text(encoding="utf-8")
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            if version not in done:
+                cursor.execute(text)
+                cursor.execute(
+                    "insert into makewhole.migration (version, name, sha256) values (%s, %s, %s)",
+                    (version, path.stem, digest),
+                )
+                applied_now.append(path.stem)
+            elif done[version] != digest:
+                raise CorruptionError(
+                    f"migration {path.name} was edited after this journal applied it; "
+                    "restore the file and put the change into a new migration"
+                )
+    return applied_now
+
+
+def _applied(cursor) -> list[tuple[int, str]]:
+    cursor.execute("select version, sha256 from makewhole.migration")
+    return cursor.fetchall()

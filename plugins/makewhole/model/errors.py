@@ -1,0 +1,60 @@
+"""Everything makewhole raises.
+
+MakewholeError
+├── TransientError            a retry may help: a server is away, a read came up short
+│   └── LeaseLostError        another runner took over; this one must stop at once
+└── PermanentError            a retry will not help: a person has to act
+    ├── ConfigurationError    the pipeline file or the environment is wrong; carries every problem
+    ├── RefusedError          an operation that would do harm was refused
+    └── CorruptionError       stored evidence does not agree with itself
+
+A discrepancy between points is a result (a verdict), never an exception.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class MakewholeError(Exception):
+    """The root. Its message says what happened, to which thing, and what to do now."""
+
+
+class TransientError(MakewholeError):
+    """A retry may help."""
+
+
+class LeaseLostError(TransientError):
+    """Another runner holds the lease; nothing more may be written by this one."""
+
+
+class PermanentError(MakewholeError):
+    """A retry will not help."""
+
+
+class RefusedError(PermanentError):
+    """The operation would do harm, or its preconditions do not hold."""
+
+
+class CorruptionError(PermanentError):
+    """Stored evidence (manifest, payload file, plan, certificate) does not match its digest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One thing wrong in a file: where, what was found, what to write instead."""
+
+    file: str
+    path: str
+    found: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.path}: {self.found}. {self.remedy}"
+
+
+class ConfigurationError(PermanentError):
+    """Carries all problems at once, so that one pass mends them all."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))

@@ -1,0 +1,26 @@
+"""What the gate answered."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class GateAnswer(StrEnum):
+    """FAIL leads to a plan. ERROR (the check itself broke) never does."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    ERROR = "ERROR"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateReport:
+    """`planned` and `evaluated` count expectations; `failures` are sentences for people; `document` is what the
+    validation library itself returned, JSON-able and small."""
+
+    answer: GateAnswer
+    planned: int
+    evaluated: int
+    failures: tuple[str, ...] = ()
+    document: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,162 @@
+"""What is reconciled: points joined by hops, as one pipeline file describes them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+
+class PointKind(StrEnum):
+    """Which system a point lives in decides how it is read and what can be done to it."""
+
+    LEDGER = "ledger"
+    TOPIC = "topic"
+    STORE = "store"
+
+
+class Semantics(StrEnum):
+    """`event`: each key once. `upsert`: the latest version per key."""
+
+    EVENT = "event"
+    UPSERT = "upsert"
+
+
+class Remedy(StrEnum):
+    """What compensation does about one kind of verdict."""
+
+    REDELIVER = "redeliver"
+    UPSERT = "upsert"
+    PRODUCE = "produce"
+    QUARANTINE = "quarantine"
+    REPORT = "report"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TablePoint:
+    """A PostgreSQL table: the ledger of the producer, or a downstream store.
+
+    `key` names one or more columns, compared in this order. `time` is the column that labels a row with a moment
+    (timestamp or timestamptz, read as UTC); a store without it is read by the window's keys only and cannot have
+    `unexpected` rows. `payload` (ledger) is the column with the record value to produce, as JSON; without it the whole
+    row becomes the JSON object. `record_key` (ledger) is the column with Kafka's record key; default: the business key.
+    """
+
+    name: str
+    kind: PointKind
+    connection: str
+    table: str
+    key: tuple[str, ...]
+    time: str | None = None
+    version: str | None = None
+    payload: str | None = None
+    record_key: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicPoint:
+    """A Kafka topic. Each part of `key` is `$.path.to.field` in the JSON value, `kafka.key`, or `header:NAME`."""
+
+    name: str
+    connection: str
+    topic: str
+    key: tuple[str, ...]
+    value: str = "json"
+    version: str | None = None
+
+    @property
+    def kind(self) -> PointKind:
+        return PointKind.TOPIC
+
+
+Point = TablePoint | TopicPoint
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remedies:
+    """The remedy per verdict on one hop."""
+
+    missing: Remedy
+    duplicate: Remedy
+    mismatched: Remedy
+    unexpected: Remedy = Remedy.REPORT
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hop:
+    """One point to the next. `where` narrows the upstream: `column = literal` terms joined by `and`."""
+
+    source: str
+    target: str
+    remedies: Remedies
+    semantics: Semantics = Semantics.EVENT
+    consumer_group: str | None = None
+    where: str | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.source}→{self.target}"
+
+    @property
+    def slug(self) -> str:
+        """For paths and ids: ASCII only."""
+        return f"{self.source}-{self.target}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """How many findings of each kind a window may have and still pass. `allow_empty` lets a quiet day pass."""
+
+    missing: int = 0
+    duplicate: int = 0
+    mismatched: int = 0
+    unexpected: int = 0
+    allow_empty: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """A plan over these is refused as a whole. `share` is of the window's keys, 0..1."""
+
+    actions: int = 10_000
+    share: float = 0.01
+    records_per_second: int = 2_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Approval:
+    """Plans of more than `above_actions` actions wait for a person in `by` (empty: anybody who may), for `expires`."""
+
+    above_actions: int = 100
+    by: tuple[str, ...] = ()
+    expires: timedelta = timedelta(hours=4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipeline:
+    """One pipeline file. `compare` maps a column to its declared type; `start` is `earliest`, `latest` or a time."""
+
+    name: str
+    points: Mapping[str, Point]
+    hops: tuple[Hop, ...]
+    description: str = ""
+    schedule: str | None = None
+    start: str | datetime = "earliest"
+    settle: timedelta = timedelta(minutes=5)
+    compare: Mapping[str, str] = field(default_factory=dict)
+    gate: Gate = Gate()
+    limits: Limits = Limits()
+    approval: Approval = Approval()
+    buckets: int = 16
+
+    def hops_from(self, point: str) -> tuple[Hop, ...]:
+        """Hops whose source is `point`, in file order."""
+        return tuple(hop for hop in self.hops if hop.source == point)
+
+    def ordered_points(self) -> tuple[Point, ...]:
+        """Points in the order their snapshots are taken: every hop's source before its target."""
+        names: list[str] = []
+        for hop in self.hops:
+            for name in (hop.source, hop.target):
+                if name not in names:
+                    names.append(name)
+        return tuple(self.points[name] for name in names)

@@ -1,0 +1,83 @@
+"""What is said of one business key on one hop, and why."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Verdict(StrEnum):
+    """The last two are *not known*: never rounded to yes or no."""
+
+    MATCHED = "matched"
+    MISSING = "missing"
+    DUPLICATE = "duplicate"
+    UNEXPECTED = "unexpected"
+    MISMATCHED = "mismatched"
+    PENDING = "pending"
+    UNDECIDABLE = "undecidable"
+
+    @property
+    def is_gap(self) -> bool:
+        return self in GAPS
+
+
+GAPS = (Verdict.MISSING, Verdict.DUPLICATE, Verdict.UNEXPECTED, Verdict.MISMATCHED)
+NOT_KNOWN = (Verdict.PENDING, Verdict.UNDECIDABLE)
+
+
+class Cause(StrEnum):
+    """The mechanism behind a verdict, as far as the evidence carries."""
+
+    NEVER_PRODUCED = "never_produced"  # in the ledger, in no batch of the log
+    ABORTED = "aborted_transaction"  # its only copies in the log belong to aborted transactions
+    RETRY_WITHOUT_IDEMPOTENCE = "retry_without_idempotence"  # repeated, producer id -1
+    APPLICATION_RESEND = "application_resend"  # repeated under another producer session or sequence
+    SEQUENCE_REPEATED = "sequence_repeated"  # the same (producer id, epoch, sequence) twice
+    COMMITTED_BEFORE_WRITTEN = "committed_before_written"  # the group's offset is past a record the store lacks
+    NOT_YET_CONSUMED = "not_yet_consumed"  # the group's offset has not reached it, yet settle time is over
+    LOST_AFTER_TOPIC = "lost_after_topic"  # the store lacks it; no consumer group is named to say more
+    WRITTEN_BEFORE_COMMITTED = "written_before_committed"  # one record, several rows
+    UPSTREAM_DUPLICATE = "upstream_duplicate"  # several records, several rows
+    READ_UNCOMMITTED = "read_uncommitted"  # the row's record was aborted
+    NOT_IN_SOURCE = "not_in_source"
+    VALUE_DIFFERS = "value_differs"
+    IN_FLIGHT = "in_flight"  # inside the settle time, or in an open transaction
+    UNREADABLE_SOURCE = "unreadable_source"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """Any verdict but matched. `evidence` is JSON-able: positions, row places, producer identity, copies, columns."""
+
+    hop: str
+    key: str
+    key_hash: str
+    verdict: Verdict
+    cause: Cause
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HopCounts:
+    """Distinct keys of a hop by verdict, with the numbers that cross-check them.
+
+    `source_keys` = matched + missing + mismatched + duplicate-with-source + pending + undecidable; `unexpected` and
+    duplicates without a source key are counted beside it. `source_rows`/`target_rows` count copies.
+    """
+
+    source_keys: int = 0
+    source_rows: int = 0
+    target_rows: int = 0
+    matched: int = 0
+    missing: int = 0
+    duplicate: int = 0
+    mismatched: int = 0
+    unexpected: int = 0
+    pending: int = 0
+    undecidable: int = 0
+    extra_copies: int = 0
+
+    @property
+    def judged(self) -> int:
+        return self.matched + self.missing + self.duplicate + self.mismatched + self.unexpected

@@ -1,0 +1,92 @@
+"""A window: the contiguous piece of a pipeline that is judged and certified as one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class WindowState(StrEnum):
+    """Where a window stands. Only `certified` closes it."""
+
+    OPEN = "open"
+    CERTIFIED = "certified"
+    GAPS = "gaps"
+    NOT_KNOWN = "not_known"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class PartitionRange:
+    """Offsets `[lo, hi)` of one partition of one topic incarnation."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    lo: int
+    hi: int
+
+    @property
+    def span(self) -> int:
+        return self.hi - self.lo
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accounting:
+    """What every offset of a range was. `span` = the sum of the others, or the read was short."""
+
+    span: int
+    data: int = 0
+    control: int = 0
+    aborted: int = 0
+    compacted: int = 0
+    expired: int = 0
+    undecodable: int = 0
+
+    @property
+    def accounted(self) -> int:
+        return self.data + self.control + self.aborted + self.compacted + self.expired + self.undecodable
+
+    @property
+    def is_complete(self) -> bool:
+        return self.span == self.accounted
+
+    def __add__(self, other: "Accounting") -> "Accounting":
+        return Accounting(
+            span=self.span + other.span,
+            data=self.data + other.data,
+            control=self.control + other.control,
+            aborted=self.aborted + other.aborted,
+            compacted=self.compacted + other.compacted,
+            expired=self.expired + other.expired,
+            undecodable=self.undecodable + other.undecodable,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """One revision of a window.
+
+    `start`/`end` label it and bound the rows of tables by their time column, half-open; `start` None is the beginning
+    of time (the first window of `start: earliest`). `ranges` per topic point decide membership. `opened_at` is when the
+    bounds were frozen (S1).
+    """
+
+    pipeline: str
+    number: int
+    revision: int
+    start: datetime | None
+    end: datetime
+    opened_at: datetime
+    ranges: Mapping[str, tuple[PartitionRange, ...]]
+    state: WindowState = WindowState.OPEN
+    reason: str | None = None
+
+    @property
+    def prefix(self) -> str:
+        """Where its files are, below the storage root."""
+        return f"{self.pipeline}/window={self.number}/revision={self.revision}"
+
+    @property
+    def label(self) -> str:
+        return f"{self.pipeline} window {self.number} (revision {self.revision})"

@@ -1,0 +1,1 @@
+"""The data plane: the kernels of makewhole.compute spread over Spark executors."""
