@@ -51,6 +51,18 @@ create table makewhole.window_range (
     constraint windows_do_not_overlap exclude using gist (int8range(lane, lane, '[]') with &&, offsets with &&)
 );
 
+-- What was known to exist at a moment: topic offsets below the stable offset, rows visible to a ledger's snapshot.
+-- The settle time counts from here, never from a timestamp that a producer wrote.
+create table makewhole.observation (
+    pipeline text not null,
+    point text not null,
+    observed_at timestamptz not null,
+    topic_id text,
+    stable_offsets jsonb,
+    pg_snapshot text,
+    primary key (pipeline, point, observed_at)
+);
+
 -- A snapshot exists when its manifest is here: files of killed attempts are never named.
 create table makewhole.snapshot (
     pipeline text not null,
@@ -76,6 +88,17 @@ create table makewhole.hop_result (
     committed_at timestamptz not null default clock_timestamp(),
     primary key (pipeline, number, revision, hop, stage),
     foreign key (pipeline, number, revision) references makewhole.window
+);
+
+-- The index of every key ever seen on a topic, as sorted runs: one per window, later merged.
+create table makewhole.key_run (
+    pipeline text not null,
+    point text not null,
+    number integer not null,
+    revision integer not null,
+    files jsonb not null,
+    keys bigint not null,
+    primary key (pipeline, point, number, revision)
 );
 
 create table makewhole.finding (

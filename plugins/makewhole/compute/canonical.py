@@ -1,0 +1,127 @@
+"""Compared columns in their declared types, as canonical text: the same value gives the same text on every system.
+
+The text of a table's column comes from PostgreSQL itself (`postgres/columns.py` renders the expressions); the text of a
+JSON value from here. Null stays null. A value that its declared type cannot hold keeps its own text behind `!`, so that
+it can only be equal to itself.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from typing import Any
+
+import polars as pl
+import polars_hash as plh
+
+_WIDE = Context(prec=80)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DECIMAL = re.compile(r"decimal\(\s*\d+\s*,\s*(\d+)\s*\)")
+
+
+def decimal_scale(declared: str) -> int | None:
+    """The scale of `decimal(p,s)`; None for any other type."""
+    found = _DECIMAL.fullmatch(declared.strip().lower())
+    return int(found[1]) if found else None
+
+
+def canonical_text(value: Any, declared: str) -> str | None:
+    """One decoded JSON value (numbers as int or Decimal) as canonical text of its declared type."""
+    if value is None:
+        return None
+    try:
+        text = _renderer(declared)(value)
+        text.encode()
+        return text
+    except (ValueError, TypeError, InvalidOperation, OverflowError):
+        return "!" + ascii(value)
+
+
+def _renderer(declared: str) -> Callable[[Any], str]:
+    scale = decimal_scale(declared)
+    if scale is not None:
+        return lambda value: _decimal(value, scale)
+    return _RENDERERS[declared.strip().lower()]
+
+
+def _decimal(value: Any, scale: int) -> str:
+    number = _number(value).quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=_WIDE)
+    return format(abs(number) if number == 0 else number, "f")
+
+
+def _number(value: Any) -> Decimal:
+    if isinstance(value, bool):
+        raise TypeError("a boolean is not a number")
+    number = value if isinstance(value, Decimal) else Decimal(value)
+    if not number.is_finite():
+        raise ValueError("not finite")
+    return number
+
+
+def _integer(value: Any) -> str:
+    number = _number(value)
+    if number != number.to_integral_value():
+        raise ValueError("not an integer")
+    return str(int(number))
+
+
+def _double(value: Any) -> str:
+    return float_text(float(_number(value)))
+
+
+def float_text(value: float) -> str:
+    """The shortest text that gives this double back; zero has no sign."""
+    return repr(value + 0.0 if value else 0.0)
+
+
+def _boolean(value: Any) -> str:
+    text = str(value).lower()
+    if text not in ("true", "false"):
+        raise ValueError("not a boolean")
+    return text
+
+
+def _string(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | Decimal):
+        return str(value)
+    raise TypeError("not a string")
+
+
+def _timestamp(value: Any) -> str:
+    """Microseconds since 1970 in UTC; a time without an offset is UTC."""
+    moment = datetime.fromisoformat(value)
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    delta = moment - _EPOCH
+    return str((delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds)
+
+
+def _date(value: Any) -> str:
+    return date.fromisoformat(value).isoformat()
+
+
+_RENDERERS: dict[str, Callable[[Any], str]] = {
+    "string": _string,
+    "int": _integer,
+    "bigint": _integer,
+    "double": _double,
+    "boolean": _boolean,
+    "timestamp": _timestamp,
+    "date": _date,
+}
+
+
+def row_hash(columns: Sequence[str]) -> pl.Expr:
+    """xxh3-64 over the canonical texts of the compared columns, each with its length, null apart from empty."""
+    if not columns:
+        return pl.lit(0, dtype=pl.UInt64).alias("row_hash")
+    parts = [
+        pl.when(pl.col(name).is_null())
+        .then(pl.lit("~"))
+        .otherwise(pl.concat_str([pl.col(name).str.len_bytes().cast(pl.String), pl.lit(":"), pl.col(name)]))
+        for name in columns
+    ]
+    return plh.concat_str(parts, separator=",").nchash.xxh3_64().alias("row_hash")

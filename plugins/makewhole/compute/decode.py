@@ -1,0 +1,245 @@
+"""Record values → the key and the compared columns, as canonical text.
+
+Two ways give the same answer: a whole batch at once through Arrow's JSON reader with an explicit schema, and, when any
+value of the batch is unusual, record by record through Python's. The quick way refuses rather than guesses: it demands
+that every value is one object on its own, so that one bad record cannot shift its neighbours.
+"""
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from makewhole.compute.canonical import canonical_text, decimal_scale
+from makewhole.compute.keys import KeyProblem, component_text, key_text
+from makewhole.compute.where import Term
+
+_QUICK_TYPES = {
+    "string": pa.string(),
+    "int": pa.int64(),
+    "bigint": pa.int64(),
+    "boolean": pa.bool_(),
+    "timestamp": pa.string(),
+    "date": pa.string(),
+}
+
+
+class NotQuick(Exception):
+    """This batch needs the record-by-record way."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValueShape:
+    """What is wanted from each record: key parts, compared columns with types, and the terms of each hop's `where`."""
+
+    key: tuple[str, ...]
+    compare: Mapping[str, str]
+    filters: Mapping[str, tuple[Term, ...]] = field(default_factory=dict)
+
+    @property
+    def key_paths(self) -> list[str]:
+        return [part.removeprefix("$.") for part in self.key if part.startswith("$.")]
+
+
+def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
+    """Decode the records of a batch (columns `key`, `value`, `headers`).
+
+    Returns a frame with one row per record in order: `key` (null where it cannot be had), `problem` (why, else null),
+    one text column `c:<name>` per compared column, and `excluded_by` (the hops whose filter the record fails).
+    """
+    if batch.num_rows == 0:
+        return _assemble([], [], {name: [] for name in shape.compare}, [])
+    try:
+        return _decode_quickly(batch, shape)
+    except (NotQuick, pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
+        return _decode_one_by_one(batch, shape)
+
+
+def _assemble(
+    keys: Sequence[str | None],
+    problems: Sequence[str | None],
+    columns: Mapping[str, Sequence[str | None]],
+    excluded: Sequence[list[str]],
+) -> pl.DataFrame:
+    series = [pl.Series("key", keys, dtype=pl.String), pl.Series("problem", problems, dtype=pl.String)]
+    series += [pl.Series(f"c:{name}", texts, dtype=pl.String) for name, texts in columns.items()]
+    return pl.DataFrame([*series, pl.Series("excluded_by", excluded, dtype=pl.List(pl.String))])
+
+
+# The quick way
+
+
+def _decode_quickly(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
+    if len(shape.key) != 1 or not shape.key_paths or "double" in shape.compare.values() or any(shape.filters.values()):
+        raise NotQuick
+    values = batch.column("value")
+    body = _joined(values)
+    key_path = shape.key_paths[0]
+    wanted = {key_path: _key_type(values[0].as_py(), key_path)}
+    for name, declared in shape.compare.items():
+        scale = decimal_scale(declared)
+        wanted.setdefault(name, pa.decimal128(38, scale) if scale is not None else _QUICK_TYPES[declared])
+    table = _read_json(body, _schema(wanted))
+    if table.num_rows != batch.num_rows:
+        raise NotQuick
+    keys = _column(table, key_path).cast(pa.string())
+    if keys.null_count or pc.any(pc.equal(keys, "")).as_py():
+        raise NotQuick
+    frame = [pl.Series("key", pl.from_arrow(keys)), pl.Series("problem", [None] * len(keys), dtype=pl.String)]
+    for name, declared in shape.compare.items():
+        frame.append(_canonical_column(_column(table, name), declared).alias(f"c:{name}"))
+    return pl.DataFrame(frame).with_columns(pl.lit([], dtype=pl.List(pl.String)).alias("excluded_by"))
+
+
+def _joined(values: pa.Array) -> bytes:
+    """The values, one a line; refused unless each is non-empty, has no line break and looks like one object."""
+    if (
+        values.null_count
+        or not pc.all(pc.starts_with(values, b"{")).as_py()
+        or not pc.all(pc.ends_with(values, b"}")).as_py()
+    ):
+        raise NotQuick
+    if pc.any(pc.match_substring(values, b"\n")).as_py():
+        raise NotQuick
+    body = b"\n".join(values.to_pylist())
+    body.decode()
+    return body
+
+
+def _key_type(first: bytes, path: str) -> pa.DataType:
+    try:
+        value = _at(json.loads(first), path)
+    except (ValueError, RecursionError):
+        raise NotQuick from None
+    return pa.int64() if isinstance(value, int) and not isinstance(value, bool) else pa.string()
+
+
+def _schema(wanted: Mapping[str, pa.DataType]) -> pa.Schema:
+    tree: dict[str, Any] = {}
+    for path, kind in wanted.items():
+        *parents, leaf = path.split(".")
+        node = tree
+        for parent in parents:
+            node = node.setdefault(parent, {})
+            if not isinstance(node, dict):
+                raise NotQuick
+        if leaf in node:
+            raise NotQuick
+        node[leaf] = kind
+    return pa.schema(list(_struct(tree)))
+
+
+def _struct(tree: Mapping[str, Any]) -> pa.StructType:
+    return pa.struct([(name, _struct(kind) if isinstance(kind, dict) else kind) for name, kind in tree.items()])
+
+
+def _read_json(body: bytes, schema: pa.Schema) -> pa.Table:
+    return pj.read_json(
+        io.BytesIO(body),
+        read_options=pj.ReadOptions(use_threads=False, block_size=len(body) + 1),
+        parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+    )
+
+
+def _column(table: pa.Table, path: str) -> pa.Array:
+    first, *rest = path.split(".")
+    column = table.column(first).combine_chunks()
+    for name in rest:
+        column = pc.struct_field(column, name)
+    return column
+
+
+def _canonical_column(column: pa.Array, declared: str) -> pl.Series:
+    if declared in ("timestamp", "date"):
+        texts = {text: canonical_text(text, declared) for text in column.unique().to_pylist()}
+        return pl.Series([texts[text] for text in column.to_pylist()], dtype=pl.String)
+    return pl.Series(pl.from_arrow(column.cast(pa.string())), dtype=pl.String)
+
+
+# Record by record
+
+
+def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
+    keys: list[str | None] = []
+    problems: list[str | None] = []
+    columns: dict[str, list[str | None]] = {name: [] for name in shape.compare}
+    excluded: list[list[str]] = []
+    needs_json = bool(shape.key_paths or shape.compare or any(shape.filters.values()))
+    for record_key, value, headers in zip(*(batch.column(name).to_pylist() for name in ("key", "value", "headers"))):
+        document: Any = {}
+        try:
+            document = _document(value) if needs_json else {}
+            keys.append(
+                key_text([component_text(_component(part, record_key, document, headers)) for part in shape.key])
+            )
+            problems.append(None)
+        except KeyProblem as problem:
+            keys.append(None)
+            problems.append(str(problem))
+        for name, declared in shape.compare.items():
+            columns[name].append(canonical_text(_at(document, name), declared))
+        excluded.append([hop for hop, terms in shape.filters.items() if not _passes(document, terms)])
+    return _assemble(keys, problems, columns, excluded)
+
+
+def _document(value: bytes | None) -> Any:
+    """The JSON object of a value, numbers exact.
+
+    Raises:
+        KeyProblem: not an object, or not JSON at all.
+    """
+    if value is None:
+        raise KeyProblem("value is null (a tombstone)")
+    try:
+        document = json.loads(value, parse_float=Decimal, parse_constant=_no_constant)
+    except RecursionError:
+        raise KeyProblem("value is nested too deeply") from None
+    except UnicodeDecodeError:
+        raise KeyProblem("value is not valid UTF-8") from None
+    except ValueError:
+        raise KeyProblem("value is not JSON") from None
+    if not isinstance(document, dict):
+        raise KeyProblem("value is not a JSON object")
+    return document
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _component(part: str, record_key: bytes | None, document: Any, headers: Any) -> Any:
+    if part.startswith("$."):
+        return _at(document, part.removeprefix("$."))
+    if part == "kafka.key":
+        return _text(record_key, "record key")
+    name = part.removeprefix("header:")
+    found = [entry["value"] for entry in headers or () if entry["key"] == name]
+    if len(found) != 1:
+        raise KeyProblem(f"header {name} is {'doubled' if found else 'missing'}")
+    return _text(found[0], f"header {name}")
+
+
+def _text(raw: bytes | None, what: str) -> str | None:
+    try:
+        return None if raw is None else raw.decode()
+    except UnicodeDecodeError:
+        raise KeyProblem(f"{what} is not valid UTF-8") from None
+
+
+def _at(document: Any, path: str) -> Any:
+    for name in path.split("."):
+        if not isinstance(document, dict):
+            return None
+        document = document.get(name)
+    return document
+
+
+def _passes(document: Any, terms: Sequence[Term]) -> bool:
+    return all(term.holds(_at(document, term.column)) for term in terms)

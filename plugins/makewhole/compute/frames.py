@@ -1,0 +1,60 @@
+"""The frames that travel between the steps, with their schemas."""
+
+import polars as pl
+
+KEYS = {
+    "key": pl.String,
+    "key_hi": pl.UInt64,
+    "key_lo": pl.UInt64,
+    "row_hash": pl.UInt64,
+    "time": pl.Datetime("us", "UTC"),
+    "version": pl.Int64,
+    "place": pl.String,
+    "excluded_by": pl.List(pl.String),
+}
+"""One row per copy of a key at a point, followed by a text column `c:<name>` per compared column.
+
+`excluded_by` names the hops whose `where` this row does not pass."""
+
+TOPIC_KEYS = KEYS | {
+    "partition": pl.Int32,
+    "offset": pl.Int64,
+    "leader_epoch": pl.Int32,
+    "producer_id": pl.Int64,
+    "producer_epoch": pl.Int16,
+    "sequence": pl.Int32,
+    "is_transactional": pl.Boolean,
+    "is_aborted": pl.Boolean,
+    "replay_plan": pl.String,
+}
+
+UNDECODABLE = {"place": pl.String, "reason": pl.String}
+"""Records and rows without a usable key: placed and kept, never guessed."""
+
+ELSEWHERE = {"key_hi": pl.UInt64, "key_lo": pl.UInt64, "place": pl.String, "is_replay": pl.Boolean}
+"""Copies outside the window's own slice: index of earlier windows, what came later, look-ups by key."""
+
+REPLAYS = {"plan": pl.String, "key_hi": pl.UInt64, "key_lo": pl.UInt64}
+"""What compensation really replayed, from the journal: a lineage header alone proves nothing."""
+
+HASHES = {"key_hi": pl.UInt64, "key_lo": pl.UInt64}
+
+VERDICTS = {"hop": pl.String, "key_hash": pl.String, "verdict": pl.String, "cause": pl.String}
+"""The keyed frame that the gate reads: one row per key and hop."""
+
+FINDINGS = {
+    "hop": pl.String,
+    "key": pl.String,
+    "key_hash": pl.String,
+    "verdict": pl.String,
+    "cause": pl.String,
+    "evidence": pl.String,
+}
+"""Any verdict but matched. `evidence` is a JSON object."""
+
+HASH = ("key_hi", "key_lo")
+
+
+def empty(schema: dict[str, pl.DataType]) -> pl.DataFrame:
+    """A frame of no rows in this schema."""
+    return pl.DataFrame(schema=schema)

@@ -1,0 +1,191 @@
+"""The kernel: one bucket of one hop → a verdict for every key, with its evidence.
+
+Counting copies is all there is to it. A key that the source has (in this window) and the target does not is missing, more
+than one copy at the target is a duplicate, one copy is compared. A key that only the target has in this window is looked
+for in the rest of the source first. Copies that compensation made count as the one copy they stand for.
+"""
+
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, REPLAYS, empty
+from makewhole.compute.keys import hash_hex
+from makewhole.model.errors import CorruptionError
+from makewhole.model.verdict import Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketInput:
+    """Everything that is known of the keys of one bucket on one hop.
+
+    `source` and `target`: copies in the window's slice (`KEYS` or `TOPIC_KEYS`). `source_elsewhere` and
+    `target_elsewhere`: copies outside it. `handed_over`: keys that an earlier window left to this one. `unsettled`: keys
+    whose absence does not count yet. `replays`: what compensation wrote, by the journal.
+    """
+
+    hop: str
+    source: pl.DataFrame
+    target: pl.DataFrame
+    source_elsewhere: pl.DataFrame = field(default_factory=lambda: empty(ELSEWHERE))
+    target_elsewhere: pl.DataFrame = field(default_factory=lambda: empty(ELSEWHERE))
+    handed_over: pl.DataFrame = field(default_factory=lambda: empty({"key": pl.String} | HASHES))
+    unsettled: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
+    replays: pl.DataFrame = field(default_factory=lambda: empty(REPLAYS))
+
+
+def judge(bucket: BucketInput) -> pl.DataFrame:
+    """Every key of the bucket with its verdict.
+
+    Returns columns `key, key_hi, key_lo, key_hash, verdict`, `in_source`, `source_copies`, `target_copies` (all that
+    count), `elsewhere_copies` (of them outside the slice), `source_places`, `target_places`, `elsewhere_places` (lists in
+    the order of the copies), `row_hash` (of the source's first copy), `time`. Sorted by key hash.
+
+    Raises:
+        CorruptionError: two different keys share a 128-bit hash.
+    """
+    source = _by_key(_source_copies(bucket), "source")
+    target = _by_key(_target_copies(bucket.target, bucket.replays), "target")
+    _require_same_key(source, target)
+    joined = (
+        source.join(target, on=HASH, how="full", coalesce=True)
+        .join(_elsewhere(bucket.target_elsewhere, "target_elsewhere"), on=HASH, how="left")
+        .join(_elsewhere(bucket.source_elsewhere, "source_elsewhere"), on=HASH, how="left")
+        .join(bucket.unsettled.unique().with_columns(pl.lit(True).alias("is_unsettled")), on=HASH, how="left")
+        .with_columns(pl.coalesce("key", "key_target").alias("key"))
+    )
+    counted = joined.with_columns(
+        pl.col("source_copies").is_not_null().alias("in_source"),
+        pl.col("source_copies").fill_null(0),
+        pl.col("target_originals", "target_replays", "target_elsewhere_originals", "target_elsewhere_replays")
+        .fill_null(0)
+        .cast(pl.Int64),
+        pl.col("source_elsewhere_copies").fill_null(0),
+    ).with_columns(_present().alias("target_copies"))
+    return _shape(counted.filter(_is_ours()).with_columns(_verdict().alias("verdict")))
+
+
+def _source_copies(bucket: BucketInput) -> pl.DataFrame:
+    """Committed copies that the hop's filter lets through, and the keys that were handed over by name."""
+    copies = bucket.source.filter(~pl.col("excluded_by").list.contains(bucket.hop))
+    if "is_aborted" in copies.columns:
+        copies = copies.filter(~pl.col("is_aborted"))
+    handed = bucket.handed_over.join(copies.select(HASH), on=HASH, how="anti")
+    return pl.concat([_columns(copies), handed], how="diagonal_relaxed")
+
+
+def _target_copies(target: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
+    """Committed copies, each told apart: original, or the replay of a plan that the journal vouches for."""
+    if "is_aborted" in target.columns:
+        return _columns(mark_replays(target.filter(~pl.col("is_aborted")), replays), "is_replay")
+    rows = _columns(target).unique(subset="place", keep="first", maintain_order=True)
+    return rows.with_columns(pl.lit(False).alias("is_replay"))
+
+
+def mark_replays(copies: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
+    """Add `is_replay`: the lineage header names a plan that really replayed this key, and this is its first copy."""
+    known = replays.unique().with_columns(pl.lit(True).alias("_known"))
+    first_of_plan = pl.col("offset").rank("ordinal").over("replay_plan", *HASH) == 1
+    return (
+        copies.sort("partition", "offset")
+        .join(known, left_on=["replay_plan", *HASH], right_on=["plan", *HASH], how="left", maintain_order="left")
+        .with_columns((pl.col("_known").fill_null(False) & first_of_plan).alias("is_replay"))
+        .drop("_known")
+    )
+
+
+def _columns(frame: pl.DataFrame, *extra: str) -> pl.DataFrame:
+    """What the kernel needs of each copy, in the order of the log, or of the places of a table."""
+    order = ("partition", "offset") if "offset" in frame.columns else ("place",)
+    return frame.sort(order).select("key", *HASH, "row_hash", "time", "place", *extra)
+
+
+def _by_key(copies: pl.DataFrame, side: str) -> pl.DataFrame:
+    """One row per key: its copies in the order of their places."""
+    is_target = side == "target"
+    aggregates = [
+        pl.col("key").first().alias("key_target" if is_target else "key"),
+        pl.col("key").n_unique().alias(f"{side}_keys"),
+        pl.col("row_hash").drop_nulls().unique(maintain_order=True).alias(f"{side}_row_hashes"),
+        pl.col("place").drop_nulls().alias(f"{side}_places"),
+        pl.col("time").max().alias(f"{side}_time"),
+    ]
+    if is_target:
+        aggregates += [
+            (~pl.col("is_replay")).sum().alias("target_originals"),
+            pl.col("is_replay").sum().alias("target_replays"),
+        ]
+    else:
+        aggregates.append(pl.len().cast(pl.Int64).alias("source_copies"))
+    return copies.sort(HASH, maintain_order=True).group_by(HASH, maintain_order=True).agg(aggregates)
+
+
+def _elsewhere(frame: pl.DataFrame, prefix: str) -> pl.DataFrame:
+    grouped = frame.sort(*HASH, "place").group_by(HASH, maintain_order=True)
+    return grouped.agg(
+        (~pl.col("is_replay")).sum().alias(f"{prefix}_originals"),
+        pl.col("is_replay").sum().alias(f"{prefix}_replays"),
+        pl.len().cast(pl.Int64).alias(f"{prefix}_copies"),
+        pl.col("place").alias(f"{prefix}_places"),
+    )
+
+
+def _require_same_key(source: pl.DataFrame, target: pl.DataFrame) -> None:
+    met = source.join(target, on=HASH, how="inner").filter(pl.col("key") != pl.col("key_target"))
+    if len(met) or (source["source_keys"] > 1).any() or (target["target_keys"] > 1).any():
+        raise CorruptionError(
+            "two different business keys share one 128-bit hash; nothing was decided. Report this: it should not happen"
+        )
+
+
+def _present() -> pl.Expr:
+    """Copies that count: originals, or the one that a replay stands for when there is no original."""
+    originals = pl.col("target_originals") + pl.col("target_elsewhere_originals")
+    replays = pl.col("target_replays") + pl.col("target_elsewhere_replays")
+    return pl.when((originals == 0) & (replays > 0)).then(1).otherwise(originals)
+
+
+def _is_ours() -> pl.Expr:
+    """Keys of this window's source, and of the target's those that need a word: not known to the source, or repeated."""
+    repeated = (pl.col("target_copies") > 1) & (pl.col("target_originals") > 0)
+    unknown = (pl.col("source_elsewhere_copies") == 0) & (pl.col("target_originals") > 0)
+    return pl.col("in_source") | repeated | unknown
+
+
+def _verdict() -> pl.Expr:
+    known = pl.col("in_source") | (pl.col("source_elsewhere_copies") > 0)
+    one = pl.col("target_row_hashes").list.first()
+    same = pl.col("source_row_hashes").list.contains(one)
+    comparable = (pl.col("source_row_hashes").list.len() > 0) & one.is_not_null()
+    return (
+        pl.when(~known)
+        .then(pl.lit(Verdict.UNEXPECTED.value))
+        .when(pl.col("target_copies") > 1)
+        .then(pl.lit(Verdict.DUPLICATE.value))
+        .when((pl.col("target_copies") == 0) & pl.col("is_unsettled").fill_null(False))
+        .then(pl.lit(Verdict.PENDING.value))
+        .when(pl.col("target_copies") == 0)
+        .then(pl.lit(Verdict.MISSING.value))
+        .when(comparable & ~same)
+        .then(pl.lit(Verdict.MISMATCHED.value))
+        .otherwise(pl.lit(Verdict.MATCHED.value))
+    )
+
+
+def _shape(frame: pl.DataFrame) -> pl.DataFrame:
+    no_places = pl.lit([], dtype=pl.List(pl.String))
+    return frame.select(
+        "key",
+        *HASH,
+        hash_hex(),
+        "verdict",
+        "in_source",
+        "source_copies",
+        "target_copies",
+        (pl.col("target_elsewhere_originals") + pl.col("target_elsewhere_replays")).alias("elsewhere_copies"),
+        pl.col("source_places").fill_null(no_places),
+        pl.col("target_places").fill_null(no_places),
+        pl.col("target_elsewhere_places").fill_null(no_places).alias("elsewhere_places"),
+        pl.col("source_row_hashes").list.first().alias("row_hash"),
+        pl.coalesce("source_time", "target_time").alias("time"),
+    ).sort(*HASH)

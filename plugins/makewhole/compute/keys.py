@@ -1,0 +1,89 @@
+"""The business key: its text, its stable 128-bit hash, its bucket."""
+
+import json
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+import polars_hash as plh
+
+_HALF = 2**64
+
+
+class KeyProblem(ValueError):
+    """A record has no usable business key; the text says why."""
+
+
+def key_text(components: Sequence[str]) -> str:
+    """One component is its own text; several become a compact JSON array of strings."""
+    if len(components) == 1:
+        return components[0]
+    return json.dumps(list(components), ensure_ascii=False, separators=(",", ":"))
+
+
+def component_text(value: Any) -> str:
+    """A JSON value as a key component: strings as they are, numbers by value (`1.0` is `1`), booleans in lower case.
+
+    Raises:
+        KeyProblem: null, an object, an array, an empty or unencodable text, NaN.
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            raise KeyProblem("key is not a finite number")
+        whole = value.to_integral_value()
+        return str(int(whole)) if whole == value else format(value.normalize(), "f")
+    if not isinstance(value, str):
+        raise KeyProblem("key is null" if value is None else "key is not a scalar")
+    return _usable(value)
+
+
+def _usable(text: str) -> str:
+    if not text:
+        raise KeyProblem("key is empty")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise KeyProblem("key is not valid Unicode (lone surrogate)") from None
+    return text
+
+
+def with_hash(frame: pl.DataFrame) -> pl.DataFrame:
+    """Add `key_hi` and `key_lo` (xxh3-128 of the UTF-8 text of `key`) to the frame."""
+    return (
+        frame.with_columns(plh.col("key").nchash.xxh3_128().alias("_hash"))
+        .with_columns(
+            (pl.col("_hash") // _HALF).cast(pl.UInt64).alias("key_hi"),
+            (pl.col("_hash") % _HALF).cast(pl.UInt64).alias("key_lo"),
+        )
+        .drop("_hash")
+    )
+
+
+def hash_hex() -> pl.Expr:
+    """`key_hi` and `key_lo` as 32 hexadecimal digits, column `key_hash`."""
+    return pl.concat_str([_hex("key_hi"), _hex("key_lo")]).alias("key_hash")
+
+
+def _hex(column: str) -> pl.Expr:
+    return pl.col(column).map_batches(_to_hex, return_dtype=pl.String)
+
+
+def _to_hex(series: pl.Series) -> pl.Series:
+    """Big-endian hex of unsigned 64-bit integers, by way of numpy's view of their bytes."""
+    raw = series.to_numpy().astype(">u8").tobytes().hex()
+    return pl.Series(series.name, [raw[at : at + 16] for at in range(0, len(raw), 16)], dtype=pl.String)
+
+
+def split_hex(key_hash: str) -> tuple[int, int]:
+    """The two halves of a key hash written as 32 hexadecimal digits."""
+    return int(key_hash[:16], 16), int(key_hash[16:], 16)
+
+
+def bucket_of(buckets: int) -> pl.Expr:
+    """The bucket of each row: `key_hi` modulo the pipeline's number of buckets."""
+    return (pl.col("key_hi") % buckets).cast(pl.Int32).alias("bucket")
