@@ -1,0 +1,188 @@
+"""Connections from Airflow's own form: the environment variable `AIRFLOW_CONN_<ID>`, or the fields of a connection.
+
+Messages name the place and the remedy, never a value: any of them may be a secret.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import NoReturn
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
+from makewhole.model.errors import ConfigurationError, Problem
+
+_POSTGRES_EXAMPLE = (
+    '{"conn_type": "postgres", "host": "...", "port": 5432, "login": "...", "password": "...", "schema": "<database>"}'
+)
+_KAFKA_EXAMPLE = '{"conn_type": "kafka", "extra": {"bootstrap.servers": "<host:port>"}}'
+# What libpq takes and a connection may need. Others are Airflow's own (`iam`, `cursor`) and would be ignored silently.
+_LIBPQ = (
+    "sslmode",
+    "sslcert",
+    "sslkey",
+    "sslrootcert",
+    "sslcrl",
+    "passfile",
+    "options",
+    "connect_timeout",
+    "keepalives",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_count",
+    "target_session_attrs",
+    "gssencmode",
+    "krbsrvname",
+    "channel_binding",
+)
+_FIELDS = ("conn_type", "host", "port", "login", "password", "schema", "extra", "description")
+
+
+def from_environment(id: str) -> Connection:
+    """The connection in `AIRFLOW_CONN_<ID>`, which holds JSON or a URI, as Airflow reads it.
+
+    Raises:
+        ConfigurationError: the variable is not set or cannot be understood.
+    """
+    variable = f"AIRFLOW_CONN_{id.upper()}"
+    place = _Place(file="environment", path=variable)
+    text = os.environ.get(variable, "").strip()
+    if not text:
+        place.fail("is not set", f"Set it to {_POSTGRES_EXAMPLE} or {_KAFKA_EXAMPLE}, or to Airflow's URI form")
+    return _build(id, _from_json(text, place) if text.startswith("{") else _from_uri(text, place), place)
+
+
+def from_airflow_fields(
+    id: str,
+    conn_type: str | None,
+    host: str | None = None,
+    port: int | str | None = None,
+    login: str | None = None,
+    password: str | None = None,
+    schema: str | None = None,
+    extra: str | Mapping[str, object] | None = None,
+) -> Connection:
+    """The connection that the fields of an Airflow connection describe; `extra` is JSON or already read.
+
+    Raises:
+        ConfigurationError: a field is missing or cannot be understood.
+    """
+    fields = {
+        "conn_type": conn_type,
+        "host": host,
+        "port": port,
+        "login": login,
+        "password": password,
+        "schema": schema,
+        "extra": extra,
+    }
+    return _build(id, fields, _Place(file="Airflow connection", path=id))
+
+
+class _Place:
+    """Where a connection is described, and how to say that it is wrong."""
+
+    def __init__(self, *, file: str, path: str) -> None:
+        self.file = file
+        self.path = path
+
+    def fail(self, found: str, remedy: str) -> NoReturn:
+        """Raise one problem. `from None`, since what was parsed is part of the original's message."""
+        raise ConfigurationError([Problem(file=self.file, path=self.path, found=found, remedy=remedy)]) from None
+
+
+def _from_json(text: str, place: _Place) -> Mapping[str, object]:
+    try:
+        fields = json.loads(text)
+    except ValueError:
+        place.fail("begins like JSON and is none", "Check quotes, commas and braces")
+    unknown = sorted(set(fields) - set(_FIELDS))
+    if unknown:
+        place.fail(f"has unknown keys: {', '.join(unknown)}", f"Allowed: {', '.join(sorted(_FIELDS))}")
+    return dict(fields)
+
+
+def _from_uri(text: str, place: _Place) -> Mapping[str, object]:
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        place.fail("is not a URI", "Percent-encode special characters in it, or write JSON instead")
+    if not parts.scheme:
+        place.fail("is neither JSON nor a URI", f"Set it to {_POSTGRES_EXAMPLE} or {_KAFKA_EXAMPLE}")
+    extra: dict[str, object] = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if "__extra__" in extra:
+        extra = dict(_extra(str(extra["__extra__"]), place))
+    return {
+        "conn_type": parts.scheme,
+        "host": unquote(parts.hostname) if parts.hostname else None,
+        "port": port,
+        "login": unquote(parts.username) if parts.username else None,
+        "password": unquote(parts.password) if parts.password else None,
+        "schema": unquote(parts.path.removeprefix("/")) or None,
+        "extra": extra,
+    }
+
+
+def _build(id: str, fields: Mapping[str, object], place: _Place) -> Connection:
+    kind = str(fields.get("conn_type") or "").lower()
+    extra = _extra(fields.get("extra"), place)
+    if kind == "kafka":
+        return _kafka(id, extra, place)
+    if kind in ("postgres", "postgresql"):
+        return PostgresConnection(id=id, dsn=_dsn(fields, extra, place))
+    place.fail("has a conn_type that makewhole does not read" if kind else "has no conn_type", "Use kafka or postgres")
+
+
+def _extra(extra: object, place: _Place) -> Mapping[str, object]:
+    """The mapping that `extra` holds, as JSON text or as it is."""
+    if extra is None or extra == "":
+        return {}
+    try:
+        read = json.loads(extra) if isinstance(extra, str) else extra
+    except ValueError:
+        read = None
+    if not isinstance(read, Mapping):
+        place.fail("has an extra that is not a JSON object", 'Write it as {"name": "value"}')
+    return {str(name): value for name, value in read.items()}
+
+
+def _kafka(id: str, extra: Mapping[str, object], place: _Place) -> KafkaConnection:
+    if not extra.get("bootstrap.servers"):
+        place.fail("has no bootstrap.servers in its extra", f"Write it as {_KAFKA_EXAMPLE}")
+    return KafkaConnection(id=id, properties={name: _word(name, value, place) for name, value in extra.items()})
+
+
+def _dsn(fields: Mapping[str, object], extra: Mapping[str, object], place: _Place) -> str:
+    """A libpq URI. A host that is a directory (a Unix socket) is percent-encoded, as libpq asks."""
+    missing = [name for name in ("host", "schema") if not fields.get(name)]
+    if missing:
+        place.fail(f"has no {' and no '.join(missing)}", f"Write it as {_POSTGRES_EXAMPLE}")
+    unknown = sorted(set(extra) - set(_LIBPQ))
+    if unknown:
+        place.fail(f"has keys in its extra that are not used: {', '.join(unknown)}", f"Allowed: {', '.join(_LIBPQ)}")
+    login = quote(str(fields["login"]), safe="") if fields.get("login") else ""
+    password = f":{quote(str(fields['password']), safe='')}" if fields.get("password") else ""
+    host = str(fields["host"])
+    place_of_server = f"[{host}]" if ":" in host else quote(host, safe="")
+    port = f":{_port(fields['port'], place)}" if fields.get("port") else ""
+    query = urlencode({name: _word(name, value, place) for name, value in extra.items()}, quote_via=quote)
+    user = f"{login}{password}@" if login or password else ""
+    database = quote(str(fields["schema"]), safe="")
+    return f"postgresql://{user}{place_of_server}{port}/{database}" + (f"?{query}" if query else "")
+
+
+def _port(port: object, place: _Place) -> int:
+    text = str(port)
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 65_536:
+        place.fail("has a port that is not a number from 1 to 65535", f"Write it as {_POSTGRES_EXAMPLE}")
+    return int(text)
+
+
+def _word(name: str, value: object, place: _Place) -> str:
+    """A setting as text, booleans in lower case as librdkafka and libpq write them."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
+        return str(value)
+    place.fail(f"has a value in its extra that is no text, number or boolean: {name}", "Write one value in quotes")

@@ -1,0 +1,174 @@
+"""The `hops` of a pipeline file: which points they join, and whether they make sense together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from makewhole.config import values
+from makewhole.config.points import PointDraft
+from makewhole.config.remedies import VERDICTS, HopKinds, can_join, choose, note_useless, read_wanted
+from makewhole.config.tree import Place, Section
+from makewhole.config.where import where
+from makewhole.model.pipeline import Hop, PointKind, Remedy, Semantics
+
+_KEYS = ("from", "to", "consumer_group", "where", "semantics", "compensation")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Ends:
+    """The two ends of a hop, None where they could not be read; `place` is the hop's."""
+
+    place: Place
+    source: str | None
+    target: str | None
+
+
+def read_hops(
+    top: Section, drafts: Mapping[str, PointDraft], of_pipeline: Mapping[str, tuple[Place, Remedy]]
+) -> tuple[Hop, ...]:
+    """The hops that could be read, in file order; what is wrong is noted."""
+    place = top.need("hops", "Join the points, for example '- {from: outbox, to: flights}'")
+    if place is None:
+        return ()
+    ends, kinds, hops = [], [], []
+    elements = place.elements()
+    for element in elements:
+        section = element.section()
+        if section is None:
+            continue
+        section.only(*_KEYS)
+        ends.append(_read_ends(element, section, drafts))
+        hop_kinds = _join(ends[-1], drafts)
+        if hop_kinds is not None:
+            kinds.append(hop_kinds)
+        hops.append(_read_hop(section, ends[-1], hop_kinds, of_pipeline))
+    if not elements and not place.problems.listed():
+        place.complain("joins nothing", "Write at least one hop, for example '- {from: outbox, to: flights}'")
+    _note_doubled(ends)
+    _note_circle(ends)
+    _note_unjoined(ends, drafts)
+    if len(kinds) == len(elements):
+        note_useless(of_pipeline, tuple(kinds))
+    return tuple(hop for hop in hops if hop is not None)
+
+
+def _read_ends(element: Place, section: Section, drafts: Mapping[str, PointDraft]) -> _Ends:
+    names: list[str | None] = []
+    for key in ("from", "to"):
+        place = section.need(key, f"Name a point. Allowed: {', '.join(sorted(drafts))}" if drafts else "Name a point")
+        name = place.text(str) if place else None
+        if place is not None and name is not None and name not in drafts:
+            place.complain(f"{values.shown(name)} is not a point of this pipeline", values.allowed(name, drafts))
+            name = None
+        names.append(name)
+    return _Ends(place=element, source=names[0], target=names[1])
+
+
+def _join(ends: _Ends, drafts: Mapping[str, PointDraft]) -> HopKinds | None:
+    """The kinds a hop joins, None when they are not known or cannot be joined, which is then noted."""
+    if ends.source is None or ends.target is None or ends.source == ends.target:
+        return None
+    source, target = drafts[ends.source], drafts[ends.target]
+    name = f"{ends.source}→{ends.target}"
+    if source.key_parts and target.key_parts and source.key_parts != target.key_parts:
+        ends.place.complain(
+            f"{name} joins a key of {source.key_parts} to a key of {target.key_parts} parts",
+            "Give both points the same parts of the business key, in the same order",
+        )
+    if target.kind is PointKind.LEDGER:
+        ends.place.complain(
+            f"{name} leads into a ledger", "A ledger is where events begin: turn the hop round, or make it a store"
+        )
+        return None
+    if source.kind is PointKind.STORE:
+        ends.place.complain(f"{name} starts from a store", "Start the hop from a ledger or a topic")
+        return None
+    if source.kind is None or target.kind is None or not can_join(source.kind, target.kind):
+        return None
+    return HopKinds(name=name, source=source.kind, target=target.kind)
+
+
+def _read_hop(
+    section: Section, ends: _Ends, kinds: HopKinds | None, of_pipeline: Mapping[str, tuple[Place, Remedy]]
+) -> Hop | None:
+    group = section.get("consumer_group")
+    condition = section.get("where")
+    consumer_group = group.text(values.consumer_group) if group else None
+    narrowed = condition.text(where) if condition else None
+    semantics = _read_semantics(section)
+    own = section.get("compensation")
+    own_section = own.section() if own else None
+    if own_section is not None:
+        own_section.only(*VERDICTS)
+    of_hop = read_wanted(own_section)
+    if kinds is None or ends.source is None or ends.target is None:
+        return None
+    if group is not None and kinds.source is not PointKind.TOPIC:
+        group.complain(f"{kinds.name} starts from a {kinds.source}, which no consumer group reads", "Take the line out")
+    return Hop(
+        source=ends.source,
+        target=ends.target,
+        remedies=choose(kinds, of_pipeline, of_hop),
+        semantics=semantics,
+        consumer_group=consumer_group,
+        where=narrowed,
+    )
+
+
+def _read_semantics(section: Section) -> Semantics:
+    place = section.get("semantics")
+    semantics = place.text(values.choice(Semantics, "a semantics")) if place else None
+    if place is not None and semantics is Semantics.UPSERT:
+        place.complain("'upsert' cannot be judged yet", "Write 'event', or take the line out")
+    return semantics or Semantics.EVENT
+
+
+def _note_doubled(ends: list[_Ends]) -> None:
+    first: dict[tuple[str, str], int] = {}
+    for hop in ends:
+        if hop.source is None or hop.target is None:
+            continue
+        pair = (hop.source, hop.target)
+        if pair in first:
+            hop.place.complain(
+                f"{pair[0]}→{pair[1]} is there twice (first in line {first[pair]})", "Keep one of the two"
+            )
+        first.setdefault(pair, hop.place.line)
+
+
+def _note_circle(ends: list[_Ends]) -> None:
+    """Note every hop that closes a circle with the hops before it."""
+    onward: dict[str, list[str]] = {}
+    for hop in ends:
+        if hop.source is None or hop.target is None:
+            continue
+        back = _way(onward, hop.target, hop.source)
+        if back is not None:
+            circle = "→".join([*back, hop.target])
+            hop.place.complain(f"closes the circle {circle}", "Take one of these hops out: events go one way")
+            continue
+        onward.setdefault(hop.source, []).append(hop.target)
+
+
+def _way(onward: Mapping[str, list[str]], start: str, goal: str) -> tuple[str, ...] | None:
+    """The points from `start` to `goal` along the hops so far, None when there is no way."""
+    reached: dict[str, tuple[str, ...]] = {start: (start,)}
+    open_ends = [start]
+    while open_ends:
+        point = open_ends.pop()
+        if point == goal:
+            return reached[point]
+        for following in onward.get(point, []):
+            if following not in reached:
+                reached[following] = (*reached[point], following)
+                open_ends.append(following)
+    return None
+
+
+def _note_unjoined(ends: list[_Ends], drafts: Mapping[str, PointDraft]) -> None:
+    """Note points that no hop joins; not when some end could not be read, since that may be the one."""
+    named = {name for hop in ends for name in (hop.source, hop.target)}
+    if None in named or not ends:
+        return
+    for name, draft in drafts.items():
+        if name not in named:
+            draft.place.complain("is joined by no hop", "Join it with a hop, or take it out: nothing would look at it")

@@ -1,0 +1,193 @@
+"""Pipeline files: YAML in, `makewhole.model.pipeline.Pipeline` out. docs/pipeline-file.md describes every key.
+
+Read whenever Airflow parses its DAG files, so nothing heavy is imported here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from makewhole.config import values
+from makewhole.config.cron import schedule
+from makewhole.config.hops import read_hops
+from makewhole.config.points import read_points
+from makewhole.config.policy import below, check_notify, read_approval, read_gate, read_limits
+from makewhole.config.remedies import VERDICTS, read_wanted
+from makewhole.config.tree import Place, Problems, Section, read_tree
+from makewhole.model.errors import ConfigurationError, Problem
+from makewhole.model.pipeline import Pipeline
+
+_VERSION = 1
+_KEYS = (
+    "version",
+    "pipeline",
+    "description",
+    "schedule",
+    "start",
+    "settle",
+    "compare",
+    "points",
+    "hops",
+    "gate",
+    "compensation",
+    "notify",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineFile:
+    """One file as read: its pipeline, or its problems. `name` and `name_place` are known even when other things are
+    wrong."""
+
+    path: Path
+    name: str | None
+    name_place: str
+    pipeline: Pipeline | None
+    problems: tuple[Problem, ...]
+
+
+def load_pipeline(path: Path) -> Pipeline:
+    """The pipeline that a file describes.
+
+    Raises:
+        ConfigurationError: with every problem of the file, in the order of its lines.
+    """
+    read = read_file(path)
+    if read.pipeline is None:
+        raise ConfigurationError(read.problems)
+    return read.pipeline
+
+
+def load_pipelines(folders: Sequence[Path]) -> dict[str, Pipeline]:
+    """Every pipeline of the folders by name, in the order of names.
+
+    Raises:
+        ConfigurationError: with every problem of every file.
+    """
+    pipelines, problems = read_pipelines(folders)
+    if problems:
+        raise ConfigurationError(problems)
+    return pipelines
+
+
+def read_pipelines(folders: Sequence[Path]) -> tuple[dict[str, Pipeline], tuple[Problem, ...]]:
+    """The good pipelines of the folders, and the problems of the others: one bad file must not stop the rest."""
+    problems = [
+        Problem(
+            file=str(folder),
+            path="folder",
+            found="does not exist",
+            remedy="Create it, or take it out of MAKEWHOLE_PIPELINES",
+        )
+        for folder in folders
+        if not folder.is_dir()
+    ]
+    files = read_files(pipeline_files(folders))
+    problems += [problem for file in files for problem in file.problems]
+    pipelines = {file.pipeline.name: file.pipeline for file in files if file.pipeline is not None}
+    return dict(sorted(pipelines.items())), tuple(problems)
+
+
+def pipeline_files(folders: Sequence[Path]) -> tuple[Path, ...]:
+    """The `.yaml` and `.yml` files right in the folders, sorted within each, none twice."""
+    files: dict[Path, Path] = {}
+    for folder in folders:
+        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if path.suffix in (".yaml", ".yml") and not path.name.startswith("."):
+                files.setdefault(path.resolve(), path)
+    return tuple(files.values())
+
+
+def read_files(paths: Sequence[Path]) -> tuple[PipelineFile, ...]:
+    """Each file as read; of files with the same pipeline name the first keeps it, the others have a problem more."""
+    first: dict[str, Path] = {}
+    files = []
+    for path in paths:
+        file = read_file(path)
+        if file.name is not None and file.name in first:
+            file = _refused(file, first[file.name])
+        elif file.name is not None:
+            first[file.name] = path
+        files.append(file)
+    return tuple(files)
+
+
+def read_file(path: Path) -> PipelineFile:
+    """One file as read. Never raises for what the file says."""
+    problems = Problems(str(path))
+    top = read_tree(path, problems)
+    pipeline = _read_pipeline(top) if top else None
+    name_place = top.get_quietly("pipeline") if top else None
+    return PipelineFile(
+        path=path,
+        name=pipeline.name if pipeline and pipeline.name else None,
+        name_place=f"pipeline (line {name_place.line if name_place else 1})",
+        pipeline=None if problems.listed() else pipeline,
+        problems=problems.listed(),
+    )
+
+
+def _refused(file: PipelineFile, other: Path) -> PipelineFile:
+    taken = Problem(
+        file=str(file.path),
+        path=file.name_place,
+        found=f"{file.name!r} is already the pipeline of {other}",
+        remedy="Give one of the two another name",
+    )
+    return PipelineFile(
+        path=file.path, name=None, name_place=file.name_place, pipeline=None, problems=(*file.problems, taken)
+    )
+
+
+def _read_pipeline(top: Section) -> Pipeline:
+    """The pipeline as far as it can be read; only good when no problem was noted."""
+    top.only(*_KEYS)
+    _check_version(top)
+    name = top.need("pipeline", "Name the pipeline, for example 'pipeline: daily_flights'")
+    description = top.get("description")
+    cron = top.get("schedule")
+    begin = top.get("start")
+    settle = top.get("settle")
+    compensation = below(top, "compensation", *VERDICTS, "limits", "approval")
+    drafts = read_points(top)
+    hops = read_hops(top, drafts, read_wanted(compensation))
+    check_notify(top)
+    settle_time = settle.text(values.duration) if settle else None
+    return Pipeline(
+        name=(name.text(values.name) if name else None) or "",
+        description=(description.text(str) if description else None) or "",
+        schedule=cron.text(schedule) if cron else None,
+        start=(begin.moment(values.start) if begin else None) or "earliest",
+        settle=timedelta(minutes=5) if settle_time is None else settle_time,
+        compare=_read_compare(top),
+        points={name: draft.point for name, draft in drafts.items() if draft.point is not None},
+        hops=hops,
+        gate=read_gate(top),
+        limits=read_limits(compensation),
+        approval=read_approval(compensation),
+    )
+
+
+def _check_version(top: Section) -> None:
+    place = top.need("version", f"Write 'version: {_VERSION}'")
+    version = place.whole(values.integer) if place else None
+    if place is not None and version is not None and version != _VERSION:
+        place.complain(f"is {version}, which this makewhole does not read", f"Write 'version: {_VERSION}'")
+
+
+def _read_compare(top: Section) -> Mapping[str, str]:
+    place = top.get("compare")
+    section = place.section() if place else None
+    compared = {}
+    for column, type_place in section or ():
+        _check_column(column, type_place)
+        compared[column] = type_place.text(values.compare_type) or ""
+    return compared
+
+
+def _check_column(column: str, place: Place) -> None:
+    try:
+        values.column(column)
+    except values.Unfit as unfit:
+        place.complain(unfit.found, unfit.remedy)

@@ -1,0 +1,122 @@
+"""The `points` of a pipeline file."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from makewhole.config import values
+from makewhole.config.tree import Place, Section
+from makewhole.model.pipeline import Point, PointKind, TablePoint, TopicPoint
+
+_TABLE_KEYS = ("kind", "connection", "table", "key", "time", "version")
+_KEYS = {
+    PointKind.LEDGER: (*_TABLE_KEYS, "payload", "record_key"),
+    PointKind.STORE: _TABLE_KEYS,
+    PointKind.TOPIC: ("kind", "connection", "topic", "key", "value", "version"),
+}
+_ANY_KEYS = tuple(sorted({key for keys in _KEYS.values() for key in keys}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointDraft:
+    """A point as far as it could be read, so that hops can be checked even when something else in it is wrong."""
+
+    place: Place
+    kind: PointKind | None
+    key_parts: int | None
+    has_version: bool
+    point: Point | None
+
+
+def read_points(top: Section) -> Mapping[str, PointDraft]:
+    """Every point by name, in file order; what is wrong is noted."""
+    place = top.need("points", "Name the places to compare, each with its kind, connection and key")
+    section = place.section() if place else None
+    if section is None:
+        return {}
+    drafts = {}
+    for name, point_place in section:
+        _check_name(name, point_place)
+        drafts[name] = _read_point(name, point_place)
+    if place and not drafts:
+        place.complain("names no point", "Name at least two points")
+    return drafts
+
+
+def _check_name(name: str, place: Place) -> None:
+    try:
+        values.name(name)
+    except values.Unfit as unfit:
+        place.complain(unfit.found, unfit.remedy)
+
+
+def _read_point(name: str, place: Place) -> PointDraft:
+    section = place.section()
+    if section is None:
+        return PointDraft(place=place, kind=None, key_parts=None, has_version=False, point=None)
+    kind_place = section.need("kind", f"Say which it is: {', '.join(PointKind)}")
+    kind = kind_place.text(values.choice(PointKind, "a kind of point")) if kind_place else None
+    section.only(*(_KEYS[kind] if kind else _ANY_KEYS))
+    key = _read_key(section, values.topic_part if kind is PointKind.TOPIC else values.column) if kind else None
+    point: Point | None = None
+    if kind is PointKind.TOPIC:
+        point = _read_topic(name, section, key)
+    elif kind is not None:
+        point = _read_table(name, kind, section, key)
+    return PointDraft(
+        place=place,
+        kind=kind,
+        key_parts=len(key) if key else None,
+        has_version=section.has("version"),
+        point=point,
+    )
+
+
+def _read_key(section: Section, parse: Callable[[str], str]) -> tuple[str, ...] | None:
+    place = section.need("key", "Say what identifies a business event, one name or a list of them")
+    return place.words(parse) if place else None
+
+
+def _read_topic(name: str, section: Section, key: tuple[str, ...] | None) -> TopicPoint | None:
+    connection = _needed(section, "connection", values.connection_id, "Name the connection to its Kafka cluster")
+    topic = _needed(section, "topic", values.topic, "Name the topic")
+    value = _optional(section, "value", values.value_format) or "json"
+    version = _optional(section, "version", values.topic_part)
+    if connection is None or topic is None or key is None:
+        return None
+    return TopicPoint(name=name, connection=connection, topic=topic, key=key, value=value, version=version)
+
+
+def _read_table(name: str, kind: PointKind, section: Section, key: tuple[str, ...] | None) -> TablePoint | None:
+    connection = _needed(section, "connection", values.connection_id, "Name the connection to its PostgreSQL database")
+    table = _needed(section, "table", values.table, "Name the table, with its schema if it has one: 'ops.departures'")
+    if kind is PointKind.LEDGER:
+        time = _needed(section, "time", values.column, "Name the column that says when a row was recorded")
+    else:
+        time = _optional(section, "time", values.column)
+    version = _optional(section, "version", values.column)
+    is_ledger = kind is PointKind.LEDGER
+    payload = _optional(section, "payload", values.column) if is_ledger else None
+    record_key = _optional(section, "record_key", values.column) if is_ledger else None
+    if connection is None or table is None or key is None:
+        return None
+    return TablePoint(
+        name=name,
+        kind=kind,
+        connection=connection,
+        table=table,
+        key=key,
+        time=time,
+        version=version,
+        payload=payload,
+        record_key=record_key,
+    )
+
+
+def _needed(section: Section, key: str, parse: Callable[[str], str], remedy: str) -> str | None:
+    place = section.need(key, remedy)
+    return place.text(parse) if place else None
+
+
+def _optional(section: Section, key: str, parse: Callable[[str], str]) -> str | None:
+    place = section.get(key)
+    return place.text(parse) if place else None

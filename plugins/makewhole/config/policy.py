@@ -1,0 +1,83 @@
+"""What a pipeline file says of tolerance, compensation and notification."""
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from makewhole.config import values
+from makewhole.config.remedies import VERDICTS
+from makewhole.config.tree import Section
+from makewhole.model.pipeline import Approval, Gate, Limits
+
+
+class Occasion(StrEnum):
+    """What somebody can be told about."""
+
+    GAP = "gap"
+    UNDECIDABLE = "undecidable"
+    APPROVAL_NEEDED = "approval_needed"
+    GATE_ERROR = "gate_error"
+
+
+def below(section: Section | None, key: str, *known: str) -> Section | None:
+    """The section under an optional key, its unknown keys noted."""
+    place = section.get(key) if section else None
+    inner = place.section() if place else None
+    if inner is not None:
+        inner.only(*known)
+    return inner
+
+
+def read_gate(top: Section) -> Gate:
+    """The gate's tolerances; nothing is tolerated that the file does not name."""
+    gate = below(top, "gate", "tolerance", "allow_empty")
+    tolerance = below(gate, "tolerance", *VERDICTS)
+    quiet = gate.get("allow_empty") if gate else None
+    return Gate(
+        **{verdict: _whole(tolerance, verdict, values.at_least(0), 0) for verdict in VERDICTS},
+        allow_empty=bool(quiet.boolean()) if quiet else False,
+    )
+
+
+def read_limits(compensation: Section | None) -> Limits:
+    """The limits over which a plan is refused."""
+    section = below(compensation, "limits", "actions", "share", "records_per_second")
+    share = section.get("share") if section else None
+    number = share.number(values.share) if share else None
+    default = Limits()
+    return Limits(
+        actions=_whole(section, "actions", values.at_least(0), default.actions),
+        share=default.share if number is None else number,
+        records_per_second=_whole(section, "records_per_second", values.at_least(1), default.records_per_second),
+    )
+
+
+def read_approval(compensation: Section | None) -> Approval:
+    """When a plan waits for a person, for whom, and how long."""
+    section = below(compensation, "approval", "above_actions", "by", "expires")
+    by = section.get("by") if section else None
+    expires = section.get("expires") if section else None
+    default = Approval()
+    return Approval(
+        above_actions=_whole(section, "above_actions", values.at_least(0), default.above_actions),
+        by=(by.words(values.person) or ()) if by else default.by,
+        expires=(expires.text(values.positive_duration) or default.expires) if expires else default.expires,
+    )
+
+
+def check_notify(top: Section) -> None:
+    """Check `notify`. Nothing is sent yet; the section is read so that files written today stay good."""
+    section = below(top, "notify", "on", "to")
+    if section is None:
+        return
+    on = section.need("on", f"Say when. Allowed: {', '.join(sorted(Occasion))}")
+    if on is not None:
+        on.words(values.choice(Occasion, "an occasion"))
+    to = section.need("to", "Name the connections to notify")
+    if to is not None:
+        to.words(values.connection_id)
+
+
+def _whole(section: Section | None, key: str, parse: Callable[[str], int], default: int) -> int:
+    place = section.get(key) if section else None
+    value = place.whole(parse) if place else None
+    return default if value is None else value

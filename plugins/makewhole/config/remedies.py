@@ -1,0 +1,104 @@
+"""Which remedy is possible on which hop, and which is taken when the file does not say."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from makewhole.config import values
+from makewhole.config.tree import Place, Section
+from makewhole.model.pipeline import PointKind, Remedies, Remedy
+
+VERDICTS = ("missing", "duplicate", "mismatched", "unexpected")
+_LEDGER, _TOPIC, _STORE = PointKind.LEDGER, PointKind.TOPIC, PointKind.STORE
+_REDELIVER, _UPSERT, _PRODUCE = Remedy.REDELIVER, Remedy.UPSERT, Remedy.PRODUCE
+_QUARANTINE, _REPORT = Remedy.QUARANTINE, Remedy.REPORT
+
+# The first of each tuple is the default. `redeliver` writes to the topic the hop starts from, `produce` to the topic
+# it ends in, from the ledger; `upsert` and `quarantine` touch rows, so they need a store.
+_POSSIBLE: Mapping[tuple[PointKind, PointKind], Mapping[str, tuple[Remedy, ...]]] = {
+    (_LEDGER, _TOPIC): {
+        "missing": (_PRODUCE, _REPORT),
+        "duplicate": (_REPORT,),
+        "mismatched": (_REPORT,),
+        "unexpected": (_REPORT,),
+    },
+    (_TOPIC, _TOPIC): {
+        "missing": (_REDELIVER, _REPORT),
+        "duplicate": (_REPORT,),
+        "mismatched": (_REPORT,),
+        "unexpected": (_REPORT,),
+    },
+    (_TOPIC, _STORE): {
+        "missing": (_REDELIVER, _UPSERT, _REPORT),
+        "duplicate": (_QUARANTINE, _REPORT),
+        "mismatched": (_REPORT, _REDELIVER, _UPSERT),
+        "unexpected": (_REPORT, _QUARANTINE),
+    },
+    (_LEDGER, _STORE): {
+        "missing": (_UPSERT, _REPORT),
+        "duplicate": (_QUARANTINE, _REPORT),
+        "mismatched": (_REPORT, _UPSERT),
+        "unexpected": (_REPORT, _QUARANTINE),
+    },
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class HopKinds:
+    """What a hop joins; `name` is for messages."""
+
+    name: str
+    source: PointKind
+    target: PointKind
+
+    def possible(self, verdict: str) -> tuple[Remedy, ...]:
+        """The remedies for a verdict on this hop, the default first. Hops that no reader makes have none."""
+        return _POSSIBLE[self.source, self.target][verdict]
+
+
+def can_join(source: PointKind, target: PointKind) -> bool:
+    """Is there a hop from such a point to such a point?"""
+    return (source, target) in _POSSIBLE
+
+
+def read_wanted(section: Section | None) -> Mapping[str, tuple[Place, Remedy]]:
+    """The remedies that a `compensation` section asks for, by verdict; wrong words are noted."""
+    wanted = {}
+    for verdict in VERDICTS if section else ():
+        place = section.get(verdict) if section else None
+        remedy = place.text(values.choice(Remedy, "a remedy")) if place else None
+        if place is not None and remedy is not None:
+            wanted[verdict] = (place, remedy)
+    return wanted
+
+
+def choose(
+    kinds: HopKinds, of_pipeline: Mapping[str, tuple[Place, Remedy]], of_hop: Mapping[str, tuple[Place, Remedy]]
+) -> Remedies:
+    """The hop's own wish, which must be possible (else it is noted); else the pipeline's where it is possible; else
+    the default."""
+    chosen = {}
+    for verdict in VERDICTS:
+        possible = kinds.possible(verdict)
+        chosen[verdict] = possible[0]
+        if verdict in of_pipeline and of_pipeline[verdict][1] in possible:
+            chosen[verdict] = of_pipeline[verdict][1]
+        if verdict in of_hop:
+            place, chosen[verdict] = of_hop[verdict]
+            if chosen[verdict] not in possible:
+                place.complain(
+                    f"{chosen[verdict].value!r} is not possible for {verdict} keys from a {kinds.source} to a "
+                    f"{kinds.target}",
+                    f"Allowed: {', '.join(sorted(possible))}",
+                )
+    return Remedies(**chosen)
+
+
+def note_useless(of_pipeline: Mapping[str, tuple[Place, Remedy]], hops: tuple[HopKinds, ...]) -> None:
+    """Note a pipeline-wide remedy that is possible on no hop: it would be silently without effect."""
+    for verdict, (place, remedy) in of_pipeline.items():
+        possible = {choice for hop in hops for choice in hop.possible(verdict)}
+        if hops and remedy not in possible:
+            place.complain(
+                f"{remedy.value!r} is possible for {verdict} keys on no hop of this pipeline",
+                f"Allowed: {', '.join(sorted(possible))}",
+            )

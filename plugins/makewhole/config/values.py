@@ -1,0 +1,197 @@
+"""What one scalar of a pipeline file may say: each function turns its text into a value, or says what is wrong."""
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import TypeVar
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_CONNECTION = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+_GROUP = re.compile(r"[\x21-\x7e]{1,255}")
+_DURATION = re.compile(r"(\d{1,9})([smhd])")
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_DECIMAL = re.compile(r"decimal\(\s*(\d{1,4})\s*,\s*(\d{1,4})\s*\)")
+_JSON_PATH = re.compile(r"\$(\.[A-Za-z_][A-Za-z0-9_-]*)+")
+_HEADER = re.compile(r"header:[\x21-\x7e]+")
+E = TypeVar("E", bound=StrEnum)
+TYPES = ("string", "int", "bigint", "double", "boolean", "timestamp", "date")
+
+
+class Unfit(ValueError):
+    """A text that cannot be the value: what was found, and what to write instead."""
+
+    def __init__(self, found: str, remedy: str) -> None:
+        super().__init__(found)
+        self.found = found
+        self.remedy = remedy
+
+
+def shown(text: str) -> str:
+    """A text as messages quote it: short and on one line."""
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def allowed(found: str, choices: Iterable[str]) -> str:
+    """The remedy for a word outside a closed list, with the nearest word in it."""
+    names = sorted(choices)
+    near = get_close_matches(found, names, n=1)
+    return f"Allowed: {', '.join(names)}" + (f". Did you mean {near[0]!r}?" if near else "")
+
+
+def choice(kind: type[E], what: str) -> Callable[[str], E]:
+    """A parser that takes one of the words of `kind`; `what` names it in messages (`a kind of point`)."""
+
+    def parse(text: str) -> E:
+        try:
+            return kind(text)
+        except ValueError:
+            raise Unfit(f"{shown(text)} is not {what}", allowed(text, [member.value for member in kind])) from None
+
+    return parse
+
+
+def _matching(pattern: re.Pattern[str], what: str, remedy: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise Unfit(f"{shown(text)} is not {what}", remedy)
+        return text
+
+    return parse
+
+
+name = _matching(
+    _NAME, "a name", "Begin with a small letter, go on with small letters, digits and '_', for example 'daily_flights'"
+)
+column = _matching(_COLUMN, "a column name", "Use letters, digits and '_', not beginning with a digit, 63 at most")
+connection_id = _matching(
+    _CONNECTION, "a connection id", "Begin with a letter, go on with letters, digits, '_', '.' and '-'"
+)
+consumer_group = _matching(_GROUP, "a consumer group", "Use 1 to 255 printable characters without spaces")
+person = _matching(_GROUP, "a role or user name", "Use 1 to 255 printable characters without spaces")
+
+
+def topic(text: str) -> str:
+    """The name of a Kafka topic, by the broker's own rule."""
+    if not _TOPIC.fullmatch(text) or text in (".", ".."):
+        raise Unfit(
+            f"{shown(text)} is not a topic name", "Use letters, digits, '.', '_' and '-', 249 at most, not '.' or '..'"
+        )
+    return text
+
+
+def table(text: str) -> str:
+    """`table` or `schema.table`, of plain identifiers only: nothing that needs quoting."""
+    parts = text.split(".")
+    if len(parts) > 2 or not all(_COLUMN.fullmatch(part) for part in parts):
+        raise Unfit(
+            f"{shown(text)} is not a safe table name",
+            "Write 'table' or 'schema.table', each of letters, digits and '_', not beginning with a digit",
+        )
+    return text
+
+
+def topic_part(text: str) -> str:
+    """One part of a topic's key, or its version: where in a record it stands."""
+    if text != "kafka.key" and not _JSON_PATH.fullmatch(text) and not _HEADER.fullmatch(text):
+        near = f". Did you mean '$.{text}'?" if _COLUMN.fullmatch(text) else ""
+        raise Unfit(
+            f"{shown(text)} is not a place in a record",
+            f"Write '$.field' (with further '.field' inside it), 'kafka.key' or 'header:NAME'{near}",
+        )
+    return text
+
+
+def value_format(text: str) -> str:
+    """How a topic's values are encoded."""
+    if text != "json":
+        raise Unfit(f"{shown(text)} is not a value format", allowed(text, ["json"]))
+    return text
+
+
+def duration(text: str) -> timedelta:
+    """`30s`, `5m`, `4h`, `2d`."""
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise Unfit(f"{shown(text)} is not a duration", "Write a whole number and one of s, m, h, d, for example '5m'")
+    try:
+        return timedelta(seconds=int(match[1]) * _SECONDS[match[2]])
+    except OverflowError:
+        raise Unfit(f"{shown(text)} is too long a duration", "Write a shorter one, for example '30d'") from None
+
+
+def positive_duration(text: str) -> timedelta:
+    """A duration that is not zero."""
+    value = duration(text)
+    if not value:
+        raise Unfit(f"{shown(text)} is no time at all", "Write a duration above zero, for example '4h'")
+    return value
+
+
+def start(text: str) -> str | datetime:
+    """`earliest`, `latest`, or an ISO 8601 time; one without an offset is UTC."""
+    if text in ("earliest", "latest"):
+        return text
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise Unfit(
+            f"{shown(text)} is not a start", "Write 'earliest', 'latest' or a time such as '2013-01-01T00:00:00Z'"
+        ) from None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def compare_type(text: str) -> str:
+    """The declared type of a compared column, in one spelling: `decimal(6,1)`."""
+    if text in TYPES:
+        return text
+    match = _DECIMAL.fullmatch(text)
+    if match is None:
+        raise Unfit(f"{shown(text)} is not a type", allowed(text, [*TYPES, "decimal(p,s)"]))
+    precision, scale = int(match[1]), int(match[2])
+    if not 1 <= precision <= 38 or scale > precision:
+        raise Unfit(
+            f"{shown(text)} is not a possible decimal", "Write decimal(p,s) with p from 1 to 38 and s from 0 to p"
+        )
+    return f"decimal({precision},{scale})"
+
+
+def boolean(text: str) -> bool:
+    """YAML's words for yes and no."""
+    word = text.lower()
+    if word not in ("true", "yes", "on", "false", "no", "off"):
+        raise Unfit(f"{shown(text)} is neither true nor false", "Write true or false")
+    return word in ("true", "yes", "on")
+
+
+def integer(text: str) -> int:
+    """A whole number, in decimal digits."""
+    if not re.fullmatch(r"[+-]?(0|[1-9][0-9_]*)", text):
+        raise Unfit(f"{shown(text)} is not a whole number", "Write it in decimal digits")
+    return int(text.rstrip("_"))
+
+
+def at_least(minimum: int) -> Callable[[str], int]:
+    """A parser for whole numbers from `minimum` up."""
+
+    def parse(text: str) -> int:
+        value = integer(text)
+        if value < minimum:
+            raise Unfit(f"{value} is too small", f"Write a whole number of {minimum} or more")
+        return value
+
+    return parse
+
+
+def share(text: str) -> float:
+    """A part of a whole, 0..1."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise Unfit(f"{shown(text)} is not a number", "Write a share from 0 to 1, for example 0.01") from None
+    if not 0 <= value <= 1:
+        raise Unfit(f"{text} is not between 0 and 1", "Write a share from 0 to 1, 0.01 is one in a hundred")
+    return value

@@ -1,0 +1,68 @@
+"""The `where` of a hop: `column = literal` terms joined by `and`, read into terms that the snapshot can apply."""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+
+from makewhole.config.values import Unfit, shown
+
+Literal = str | int | bool | Decimal
+
+_TERM = re.compile(
+    r"""\s*(?P<column>[A-Za-z_][A-Za-z0-9_]{0,62})\s*=\s*
+    (?:'(?P<text>(?:[^']|'')*)' | (?P<boolean>true|false)\b | (?P<number>-?\d+(?:\.\d+)?)(?![\w.]))\s*""",
+    re.VERBOSE,
+)
+_AND = re.compile(r"and\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Term:
+    """`column` equals `literal`; a row where the column is null or absent does not count as equal."""
+
+    column: str
+    literal: Literal
+
+
+def parse_where(text: str) -> tuple[Term, ...]:
+    """The terms of a condition, all of which must hold.
+
+    Raises:
+        Unfit: the text is anything but `column = literal` terms joined by `and`.
+    """
+    terms: list[Term] = []
+    place = 0
+    while True:
+        match = _TERM.match(text, place)
+        if match is None:
+            raise _unfit(text, place)
+        terms.append(Term(column=match["column"], literal=_literal(match)))
+        place = match.end()
+        if place == len(text):
+            return tuple(terms)
+        joint = _AND.match(text, place)
+        if joint is None:
+            raise _unfit(text, place)
+        place = joint.end()
+
+
+def where(text: str) -> str:
+    """The text itself, once it is known to be a condition."""
+    parse_where(text)
+    return text
+
+
+def _literal(match: re.Match[str]) -> Literal:
+    if match["text"] is not None:
+        return match["text"].replace("''", "'")
+    if match["boolean"] is not None:
+        return match["boolean"] == "true"
+    return Decimal(match["number"]) if "." in match["number"] else int(match["number"])
+
+
+def _unfit(text: str, place: int) -> Unfit:
+    rest = text[place:].strip()
+    return Unfit(
+        f"{shown(text)} is not a condition: it stops making sense at {shown(rest) if rest else 'its end'}",
+        "Write `column = literal` terms joined by `and`; a literal is a number, true, false or 'text in single quotes'",
+    )
