@@ -1,0 +1,266 @@
+"""What the steps of a window committed: snapshots, results, findings, gate reports, certificates."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from psycopg2.extensions import connection as PgConnection
+from psycopg2.extras import Json, execute_values
+
+from makewhole.journal.database import load_queries
+from makewhole.model.gate import GateAnswer, GateReport
+from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
+from makewhole.model.window import Window
+
+RECONCILED, VERIFIED = "reconciled", "verified"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HopResult:
+    """What was counted on a hop at a stage. `files` are the verdict files, below the storage root."""
+
+    hop: str
+    counts: HopCounts
+    digest: str
+    files: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedFinding:
+    """A finding with what became of it: open, repaired, contained, handed_over or refused."""
+
+    finding: Finding
+    outcome: str = "open"
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Handover:
+    """A key that an earlier window left to the next one."""
+
+    hop: str
+    key: str
+    key_hash: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """A link of a pipeline's chain. `sha256` is over the body, which names `previous`."""
+
+    ordinal: int
+    number: int
+    revision: int
+    digest: str
+    body: Mapping[str, Any]
+    previous: str | None
+    sha256: str
+    uri: str
+    issued_at: datetime | None = None
+
+
+def commit_snapshot(journal: PgConnection, window: Window, point: str, manifest: Mapping[str, Any]) -> None:
+    """From here on the snapshot exists. The first manifest stays."""
+    _run(journal, "insert_snapshot", **_scope(window), point=point, manifest=Json(manifest))
+
+
+def snapshots(journal: PgConnection, window: Window) -> dict[str, dict[str, Any]]:
+    """The committed manifests of this revision by point."""
+    return dict(_run(journal, "snapshots", **_scope(window)))
+
+
+def commit_results(journal: PgConnection, window: Window, stage: str, results: Iterable[HopResult]) -> None:
+    """Replace the results of a stage."""
+    _run(journal, "delete_results", **_scope(window), stage=stage)
+    for result in results:
+        _run(
+            journal,
+            "insert_result",
+            **_scope(window),
+            hop=result.hop,
+            stage=stage,
+            counts=Json(vars(result.counts)),
+            digest=result.digest,
+            files=Json(result.files),
+        )
+
+
+def results(journal: PgConnection, window: Window, stage: str = RECONCILED) -> dict[str, HopResult]:
+    """The results of a stage by hop; empty when the stage has not committed."""
+    return {
+        hop: HopResult(hop=hop, counts=HopCounts(**counts), digest=digest, files=files)
+        for hop, counts, digest, files in _run(journal, "results", **_scope(window), stage=stage)
+    }
+
+
+def commit_findings(journal: PgConnection, window: Window, findings: Iterable[Finding]) -> int:
+    """Replace the findings of this revision; returns how many."""
+    _run(journal, "delete_findings", **_scope(window))
+    rows = (
+        (
+            window.pipeline,
+            window.number,
+            window.revision,
+            finding.hop,
+            _storable(finding.key),
+            finding.key_hash,
+            finding.verdict.value,
+            finding.cause.value,
+            Json(dict(finding.evidence)),
+        )
+        for finding in findings
+    )
+    return _insert_many(journal, "insert_findings", rows)
+
+
+def _storable(key: str) -> str:
+    """PostgreSQL's text holds no NUL; the hash still tells such keys apart."""
+    return key.replace("\x00", "\\u0000")
+
+
+def findings(journal: PgConnection, window: Window) -> list[JudgedFinding]:
+    """The findings of this revision with their outcomes, by hop, verdict and key."""
+    return [
+        JudgedFinding(
+            finding=Finding(
+                hop=hop, key=key, key_hash=key_hash, verdict=Verdict(verdict), cause=Cause(cause), evidence=evidence
+            ),
+            outcome=outcome,
+            reason=reason,
+        )
+        for hop, key, key_hash, verdict, cause, evidence, outcome, reason in _run(
+            journal, "findings", **_scope(window)
+        )
+    ]
+
+
+def set_outcomes(journal: PgConnection, window: Window, judged: Iterable[JudgedFinding]) -> None:
+    """Write what became of each finding."""
+    for item in judged:
+        _run(
+            journal,
+            "set_outcome",
+            **_scope(window),
+            hop=item.finding.hop,
+            key_hash=item.finding.key_hash,
+            outcome=item.outcome,
+            reason=item.reason,
+        )
+
+
+def commit_handovers(journal: PgConnection, window: Window, keys: Iterable[Handover]) -> int:
+    """Replace what this revision hands over; returns how many."""
+    _run(journal, "delete_handovers", **_scope(window))
+    rows = ((window.pipeline, window.number, window.revision, item.hop, item.key, item.key_hash, Json({})) for item in keys)
+    return _insert_many(journal, "insert_handovers", rows)
+
+
+def handovers(journal: PgConnection, pipeline: str, number: int) -> list[Handover]:
+    """What the newest revision of window `number` handed over to the next."""
+    rows = _run(journal, "handovers", pipeline=pipeline, number=number)
+    return [Handover(hop=hop, key=key, key_hash=key_hash) for hop, key, key_hash in rows]
+
+
+def put_key_run(journal: PgConnection, window: Window, point: str, files: Mapping[str, str], keys: int) -> None:
+    """Add this window's run to the key index of a topic: bucket → file."""
+    _run(journal, "put_key_run", **_scope(window), point=point, files=Json(files), keys=keys)
+
+
+def key_runs(journal: PgConnection, window: Window, point: str) -> dict[int, dict[str, str]]:
+    """The runs of all other windows: `{number: {bucket: file}}`."""
+    return dict(_run(journal, "key_runs", pipeline=window.pipeline, point=point, number=window.number))
+
+
+def put_gate_report(journal: PgConnection, window: Window, stage: str, report: GateReport) -> None:
+    """Keep what the gate answered."""
+    _run(
+        journal,
+        "put_gate_report",
+        **_scope(window),
+        stage=stage,
+        answer=report.answer.value,
+        planned=report.planned,
+        evaluated=report.evaluated,
+        failures=Json(list(report.failures)),
+        document=Json(dict(report.document)),
+    )
+
+
+def gate_reports(journal: PgConnection, window: Window) -> dict[str, GateReport]:
+    """The gate's answers by stage."""
+    return {
+        stage: GateReport(
+            answer=GateAnswer(answer),
+            planned=planned,
+            evaluated=evaluated,
+            failures=tuple(failures),
+            document=document,
+        )
+        for stage, answer, planned, evaluated, failures, document in _run(journal, "gate_reports", **_scope(window))
+    }
+
+
+def last_certificate(journal: PgConnection, pipeline: str) -> tuple[int, str] | None:
+    """(ordinal, sha256) of the newest link of the chain."""
+    rows = _run(journal, "last_certificate", pipeline=pipeline)
+    return rows[0] if rows else None
+
+
+def insert_certificate(journal: PgConnection, pipeline: str, certificate: Certificate) -> None:
+    """Add a link; a second link at the same place is refused by the table."""
+    _run(
+        journal,
+        "insert_certificate",
+        pipeline=pipeline,
+        number=certificate.number,
+        revision=certificate.revision,
+        ordinal=certificate.ordinal,
+        digest=certificate.digest,
+        body=Json(dict(certificate.body)),
+        previous=certificate.previous,
+        sha256=certificate.sha256,
+        uri=certificate.uri,
+    )
+
+
+def certificate_of(journal: PgConnection, window: Window) -> Certificate | None:
+    """The certificate of this revision, if it was issued."""
+    rows = _run(journal, "certificate", **_scope(window))
+    if not rows:
+        return None
+    ordinal, digest, body, previous, sha256, uri, issued_at = rows[0]
+    return Certificate(
+        ordinal=ordinal,
+        number=window.number,
+        revision=window.revision,
+        digest=digest,
+        body=body,
+        previous=previous,
+        sha256=sha256,
+        uri=uri,
+        issued_at=issued_at,
+    )
+
+
+def certificates(journal: PgConnection, pipeline: str) -> list[Certificate]:
+    """The whole chain, oldest first."""
+    names = ("ordinal", "number", "revision", "digest", "body", "previous", "sha256", "uri", "issued_at")
+    rows = _run(journal, "certificates", pipeline=pipeline)
+    return [Certificate(**dict(zip(names, row, strict=True))) for row in rows]
+
+
+def _scope(window: Window) -> dict[str, Any]:
+    return {"pipeline": window.pipeline, "number": window.number, "revision": window.revision}
+
+
+def _insert_many(journal: PgConnection, statement: str, rows: Iterable[Sequence[Any]]) -> int:
+    wanted = list(rows)
+    with journal.cursor() as cursor:
+        execute_values(cursor, load_queries("evidence")[statement].rstrip(";"), wanted, page_size=1000)
+    return len(wanted)
+
+
+def _run(journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+    with journal.cursor() as cursor:
+        cursor.execute(load_queries("evidence")[statement], values)
+        return cursor.fetchall() if cursor.description else []

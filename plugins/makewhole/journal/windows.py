@@ -1,0 +1,214 @@
+"""Windows in the journal: opened once, tiled by PostgreSQL itself, closed with a state."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import psycopg2
+from psycopg2.extensions import connection as PgConnection
+from psycopg2.extras import Json
+
+from makewhole.journal.database import load_queries
+from makewhole.model.errors import RefusedError
+from makewhole.model.window import PartitionRange, Window, WindowState
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """A window without its ranges: what is needed to find the place of an interval. `revision` is the newest."""
+
+    number: int
+    revision: int
+    start: datetime | None
+    end: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """What was known to exist at a point: offsets below `stable_offsets`, rows visible in `pg_snapshot`."""
+
+    point: str
+    observed_at: datetime
+    topic_id: str | None = None
+    stable_offsets: Mapping[int, int] | None = None
+    pg_snapshot: str | None = None
+
+
+def lock_pipeline(journal: PgConnection, pipeline: str) -> None:
+    """Wait until no other transaction opens a window of this pipeline; held until the transaction ends."""
+    _run(journal, "lock_pipeline", pipeline=pipeline)
+
+
+def by_request(journal: PgConnection, pipeline: str, request: str) -> tuple[int, int] | None:
+    """(number, revision) that this request opened, if it did."""
+    rows = _run(journal, "by_request", pipeline=pipeline, request=request)
+    return rows[0] if rows else None
+
+
+def bounds(journal: PgConnection, pipeline: str) -> list[Bounds]:
+    """Every window of the pipeline, oldest first."""
+    return [
+        Bounds(number=number, revision=revision, start=start, end=end)
+        for number, revision, start, end in _run(journal, "bounds", pipeline=pipeline)
+    ]
+
+
+def insert(
+    journal: PgConnection, window: Window, *, request: str, plan_only: bool, configuration: Mapping[str, Any]
+) -> None:
+    """Write a revision; the ranges only with the first one, since they never change after.
+
+    Raises:
+        RefusedError: a range overlaps one of another window.
+    """
+    scope = {"pipeline": window.pipeline, "number": window.number}
+    _run(
+        journal,
+        "insert_window",
+        **scope,
+        revision=window.revision,
+        start=window.start,
+        end=window.end,
+        opened_at=window.opened_at,
+        request=request,
+        plan_only=plan_only,
+        configuration=Json(configuration),
+    )
+    if window.revision > 1:
+        return
+    for point, ranges in window.ranges.items():
+        for part in ranges:
+            lane = _run(
+                journal,
+                "lane",
+                pipeline=window.pipeline,
+                point=point,
+                topic=part.topic,
+                topic_id=part.topic_id,
+                partition=part.partition,
+            )[0][0]
+            _insert_range(journal, window, lane, part)
+
+
+def _insert_range(journal: PgConnection, window: Window, lane: int, part: PartitionRange) -> None:
+    try:
+        _run(
+            journal, "insert_range", pipeline=window.pipeline, number=window.number, lane=lane, lo=part.lo, hi=part.hi
+        )
+    except psycopg2.errors.ExclusionViolation as error:
+        raise RefusedError(
+            f"{window.label}: offsets [{part.lo}, {part.hi}) of {part.topic}/{part.partition} belong to another window "
+            "already; windows never overlap. Look at `makewhole windows` and choose an interval after the last one"
+        ) from error
+
+
+def ranges(journal: PgConnection, pipeline: str, number: int) -> dict[str, tuple[PartitionRange, ...]]:
+    """The ranges of a window per topic point, partitions in order."""
+    found: dict[str, list[PartitionRange]] = {}
+    for point, topic, topic_id, partition, lo, hi in _run(journal, "ranges", pipeline=pipeline, number=number):
+        found.setdefault(point, []).append(
+            PartitionRange(topic=topic, topic_id=topic_id, partition=partition, lo=lo, hi=hi)
+        )
+    return {point: tuple(parts) for point, parts in found.items()}
+
+
+def last_ends(journal: PgConnection, pipeline: str, point: str) -> dict[str, dict[int, int]]:
+    """Where the last window ended: `{topic id: {partition: offset}}`."""
+    found: dict[str, dict[int, int]] = {}
+    for topic_id, partition, hi in _run(journal, "last_ends", pipeline=pipeline, point=point):
+        found.setdefault(topic_id, {})[partition] = hi
+    return found
+
+
+def load(journal: PgConnection, pipeline: str, number: int, revision: int) -> Window:
+    """One revision with its ranges.
+
+    Raises:
+        RefusedError: there is none.
+    """
+    rows = _run(journal, "get", pipeline=pipeline, number=number, revision=revision)
+    if not rows:
+        raise RefusedError(f"pipeline {pipeline} has no window {number} revision {revision}; see `makewhole windows`")
+    return _window(journal, pipeline, rows[0])
+
+
+def is_plan_only(journal: PgConnection, window: Window) -> bool:
+    """Whether this revision was asked to stop after the plan."""
+    rows = _run(journal, "get", pipeline=window.pipeline, number=window.number, revision=window.revision)
+    return bool(rows[0][7])
+
+
+def newest(journal: PgConnection, pipeline: str) -> list[Window]:
+    """The newest revision of every window, newest window first."""
+    return [_window(journal, pipeline, row) for row in _run(journal, "newest", pipeline=pipeline)]
+
+
+def _window(journal: PgConnection, pipeline: str, row: Sequence[Any]) -> Window:
+    number, revision, start, end, opened_at, state, reason, _ = row
+    return Window(
+        pipeline=pipeline,
+        number=number,
+        revision=revision,
+        start=start,
+        end=end,
+        opened_at=opened_at,
+        ranges=ranges(journal, pipeline, number),
+        state=WindowState(state),
+        reason=reason,
+    )
+
+
+def close(journal: PgConnection, window: Window, state: WindowState, reason: str | None) -> None:
+    """Write how the revision ended."""
+    _run(
+        journal,
+        "close",
+        pipeline=window.pipeline,
+        number=window.number,
+        revision=window.revision,
+        state=state.value,
+        reason=reason,
+    )
+
+
+def observe(journal: PgConnection, pipeline: str, observation: Observation) -> None:
+    """Remember what existed at a moment."""
+    offsets = observation.stable_offsets
+    _run(
+        journal,
+        "observe",
+        pipeline=pipeline,
+        point=observation.point,
+        observed_at=observation.observed_at,
+        topic_id=observation.topic_id,
+        stable_offsets=None if offsets is None else Json({str(part): offset for part, offset in offsets.items()}),
+        pg_snapshot=observation.pg_snapshot,
+    )
+
+
+def observations(journal: PgConnection, pipeline: str, point: str) -> list[Observation]:
+    """Everything observed at a point, oldest first."""
+    return [
+        Observation(
+            point=point,
+            observed_at=observed_at,
+            topic_id=topic_id,
+            stable_offsets=None if offsets is None else {int(part): offset for part, offset in offsets.items()},
+            pg_snapshot=pg_snapshot,
+        )
+        for observed_at, topic_id, offsets, pg_snapshot in _run(
+            journal, "observations", pipeline=pipeline, point=point
+        )
+    ]
+
+
+def pipelines(journal: PgConnection) -> list[str]:
+    """The names of all pipelines that ever opened a window."""
+    return [name for (name,) in _run(journal, "pipelines")]
+
+
+def _run(journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+    with journal.cursor() as cursor:
+        cursor.execute(load_queries("window")[statement], values)
+        return cursor.fetchall() if cursor.description else []

@@ -1,0 +1,86 @@
+-- Windows, the ranges they cover, and what was known to exist when they opened.
+
+-- lock_pipeline --
+-- Two runs must not open windows of one pipeline at once.
+select pg_advisory_xact_lock(hashtextextended('makewhole.window.' || %(pipeline)s, 0));
+
+-- by_request --
+-- A request (one DAG run) opens one revision, however often its task is tried.
+select number, revision from makewhole.window where pipeline = %(pipeline)s and request = %(request)s;
+
+-- bounds --
+-- Every window of a pipeline once, in order, with its newest revision.
+select number, max(revision) as revision, min(start_time) as start_time, min(end_time) as end_time
+from makewhole.window where pipeline = %(pipeline)s group by number order by number;
+
+-- insert_window --
+-- A new revision.
+insert into makewhole.window
+    (pipeline, number, revision, start_time, end_time, opened_at, request, plan_only, configuration)
+values
+    (%(pipeline)s, %(number)s, %(revision)s, %(start)s, %(end)s, %(opened_at)s, %(request)s, %(plan_only)s,
+     %(configuration)s);
+
+-- lane --
+-- The id of a partition of a topic's incarnation, made when it is new.
+with made as (
+    insert into makewhole.lane (pipeline, point, topic, topic_id, partition)
+    values (%(pipeline)s, %(point)s, %(topic)s, %(topic_id)s, %(partition)s)
+    on conflict (pipeline, point, topic_id, partition) do nothing
+    returning id
+)
+select id from made
+union all
+select id from makewhole.lane
+where pipeline = %(pipeline)s and point = %(point)s and topic_id = %(topic_id)s and partition = %(partition)s
+limit 1;
+
+-- insert_range --
+-- Refused by the exclusion constraint when it overlaps a range of another window.
+insert into makewhole.window_range (pipeline, number, lane, offsets, lo, hi)
+values (%(pipeline)s, %(number)s, %(lane)s, int8range(%(lo)s, %(hi)s), %(lo)s, %(hi)s);
+
+-- ranges --
+-- The ranges of one window, by point and partition.
+select lane.point, lane.topic, lane.topic_id, lane.partition, covered.lo, covered.hi
+from makewhole.window_range covered join makewhole.lane on lane.id = covered.lane
+where covered.pipeline = %(pipeline)s and covered.number = %(number)s
+order by lane.point, lane.partition;
+
+-- last_ends --
+-- Where the next window starts: the end of the newest range of every lane of a point.
+select lane.topic_id, lane.partition, max(covered.hi)
+from makewhole.window_range covered join makewhole.lane on lane.id = covered.lane
+where covered.pipeline = %(pipeline)s and lane.point = %(point)s
+group by lane.topic_id, lane.partition;
+
+-- get --
+-- One revision of a window.
+select number, revision, start_time, end_time, opened_at, state, reason, plan_only
+from makewhole.window
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
+
+-- newest --
+-- The newest revision of every window, newest window first.
+select distinct on (number) number, revision, start_time, end_time, opened_at, state, reason, plan_only
+from makewhole.window where pipeline = %(pipeline)s order by number desc, revision desc;
+
+-- close --
+-- The end of a revision, with the reason when it is not certified.
+update makewhole.window set state = %(state)s, reason = %(reason)s, closed_at = clock_timestamp()
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
+
+-- observe --
+-- What exists at a point now.
+insert into makewhole.observation (pipeline, point, observed_at, topic_id, stable_offsets, pg_snapshot)
+values (%(pipeline)s, %(point)s, %(observed_at)s, %(topic_id)s, %(stable_offsets)s, %(pg_snapshot)s)
+on conflict do nothing;
+
+-- observations --
+-- Everything observed at a point, oldest first.
+select observed_at, topic_id, stable_offsets, pg_snapshot from makewhole.observation
+where pipeline = %(pipeline)s and point = %(point)s order by observed_at;
+
+-- pipelines --
+-- Every pipeline that ever opened a window.
+select distinct pipeline from makewhole.window order by pipeline;
