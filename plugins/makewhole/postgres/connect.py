@@ -1,0 +1,78 @@
+"""One session at a people's database, set up so that a row has one text form and no row is hidden."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg2
+from psycopg2 import errors as pg_errors
+from psycopg2.extensions import connection as PgConnection
+
+from makewhole.model.connection import PostgresConnection
+from makewhole.model.errors import PermanentError, TransientError
+
+_SESSION = {
+    # A row's JSON text is compared between sessions: what its rendering depends on is pinned.
+    "timezone": "UTC",
+    "datestyle": "ISO, YMD",
+    "intervalstyle": "postgres",
+    "extra_float_digits": "1",
+    "bytea_output": "hex",
+    # Rows that a policy hides would be taken for lost: let the server raise instead.
+    "row_security": "off",
+    # A chunk waits for a busy table, but not for ever.
+    "lock_timeout": "15s",
+    # A runner that is stopped in mid-transaction must not hold its locks for ever.
+    "idle_in_transaction_session_timeout": "60s",
+}
+
+
+@contextmanager
+def connect(target: PostgresConnection) -> Iterator[PgConnection]:
+    """A connection that commits when the block ends, rolls back when it raises, and is closed.
+
+    `with connection:` inside the block makes a transaction of its own. `set local …` overrides the session's
+    settings (no lock waits over 15 s, no idle transaction over 60 s).
+
+    Raises:
+        TransientError: the server cannot be reached, went away, or a lock was not free in time.
+        PermanentError: the server refuses a statement; its words are left out, they can quote a row.
+    """
+    try:
+        connection = psycopg2.connect(target.dsn, application_name="makewhole", connect_timeout=10)
+    except psycopg2.OperationalError as error:
+        raise TransientError(
+            f"the PostgreSQL of connection {target.id} does not answer; check that it runs and that the connection "
+            "names it"
+        ) from error
+    try:
+        _settle(connection)
+        yield connection
+        connection.commit()
+    except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
+        raise TransientError(_transient_message(target, error)) from error
+    except psycopg2.Error as error:
+        # Not chained: the server's message and detail can quote keys and values.
+        raise PermanentError(f"connection {target.id}: PostgreSQL refused a statement: {describe(error)}") from None
+    finally:
+        connection.close()
+
+
+def describe(error: psycopg2.Error) -> str:
+    """An error in words that quote no data: its class, SQLSTATE, and the objects it names."""
+    diag = error.diag
+    parts = [("constraint", diag.constraint_name), ("column", diag.column_name), ("table", diag.table_name)]
+    named = ", ".join(f"{kind} {name}" for kind, name in parts if name)
+    return f"{type(error).__name__} ({error.pgcode or 'no SQLSTATE'}){': ' + named if named else ''}"
+
+
+def _transient_message(target: PostgresConnection, error: psycopg2.Error) -> str:
+    if isinstance(error, pg_errors.LockNotAvailable):
+        return f"connection {target.id}: a lock was not free within 15 s; another session is writing, try again"
+    return f"connection {target.id}: the session with PostgreSQL broke ({describe(error)}); try again"
+
+
+def _settle(connection: PgConnection) -> None:
+    """Session settings, committed: a rollback later would take them back."""
+    with connection, connection.cursor() as cursor:
+        for name, value in _SESSION.items():
+            cursor.execute("select set_config(%s, %s, false)", (name, value))

@@ -1,0 +1,25 @@
+-- acquire_lease --
+-- Take the lease when it is free, expired, or held under the same name; every take-over raises the epoch.
+insert into makewhole.lease as held (resource, holder, epoch, expires_at)
+values (%(resource)s, %(holder)s, 1, clock_timestamp() + %(seconds)s * interval '1 second')
+on conflict (resource) do update
+set holder = excluded.holder, epoch = held.epoch + 1, expires_at = excluded.expires_at
+where held.expires_at <= clock_timestamp() or held.holder = excluded.holder
+returning epoch
+
+-- renew_lease --
+-- Push the expiry on, and hold the row locked until commit: no row means that somebody else took over.
+update makewhole.lease
+set expires_at = clock_timestamp() + %(seconds)s * interval '1 second'
+where resource = %(resource)s and epoch = %(epoch)s
+returning epoch
+
+-- release_lease --
+-- Let the next runner in at once; the epoch stays, so that an old runner stays fenced.
+update makewhole.lease
+set expires_at = clock_timestamp()
+where resource = %(resource)s and epoch = %(epoch)s
+
+-- lease_of --
+-- Who holds a resource, for messages.
+select holder, epoch, expires_at from makewhole.lease where resource = %(resource)s
