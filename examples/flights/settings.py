@@ -1,0 +1,69 @@
+"""Where the example's broker and database are, and the few names its parts agree on."""
+
+import argparse
+import os
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+
+import psycopg2
+from psycopg2.extensions import connection as PgConnection
+
+TOPIC = "flights"
+PARTITIONS = 4
+GROUP = "dw-loader"
+TO_TOPIC = "outbox→flights"
+TO_WAREHOUSE = "flights→warehouse"
+
+COLUMNS = (
+    "year month day dep_time sched_dep_time dep_delay arr_time sched_arr_time arr_delay "
+    "carrier flight tailnum origin dest air_time distance hour minute"
+).split()
+
+# The airline's day begins at midnight in New York's winter, 05:00 UTC: no flight of the year leaves across that line.
+DAY_STARTS = time(5, tzinfo=UTC)
+FIRST_DAY = date(2013, 1, 1)
+DAYS_IN_DATA = 365
+
+
+@dataclass(frozen=True, kw_only=True)
+class Systems:
+    """How to reach the broker and the database."""
+
+    bootstrap: str
+    dsn: str
+
+    def database(self) -> PgConnection:
+        """A new connection that speaks UTC."""
+        return psycopg2.connect(self.dsn, options="-c timezone=UTC", application_name="flights")
+
+    @property
+    def arguments(self) -> list[str]:
+        """The same, for a child process."""
+        return ["--bootstrap", self.bootstrap, "--dsn", self.dsn]
+
+
+def add_systems(parser: argparse.ArgumentParser) -> None:
+    """The two options every part takes; the environment may give them instead."""
+    parser.add_argument("--bootstrap", default=os.environ.get("FLIGHTS_BOOTSTRAP", "127.0.0.1:9092"))
+    parser.add_argument("--dsn", default=os.environ.get("FLIGHTS_DSN", "postgresql://127.0.0.1/local"))
+
+
+def systems_of(arguments: argparse.Namespace) -> Systems:
+    """The systems that the parsed options name."""
+    return Systems(bootstrap=arguments.bootstrap, dsn=arguments.dsn)
+
+
+def day_start(day: date) -> datetime:
+    """The moment `day` begins for the airline, in UTC."""
+    return datetime.combine(day, DAY_STARTS)
+
+
+def day_after(day: date, days: int = 1) -> date:
+    """`day` plus `days`."""
+    return day + timedelta(days=days)
+
+
+def schema_sql() -> str:
+    """The example's tables."""
+    return Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
