@@ -104,7 +104,7 @@ class Place:
     def _elements(self) -> Iterator["Place"]:
         for index, node in enumerate(self.node.value):
             path = f"{self.path}[{index}]"
-            yield Place(problems=self.problems, node=node, path=path, line=node.start_mark.line + 1)
+            yield Place(problems=self.problems, node=node, path=path, line=line_of(node))
 
     def _scalar(self, tags: tuple[str, ...], wanted: str, parse: Callable[[str], T]) -> T | None:
         if not isinstance(self.node, ScalarNode) or is_empty(self.node):
@@ -131,7 +131,7 @@ class Section:
         for key, node in place.node.value:
             word = key_text(key)
             if word not in self._places:
-                self._places[word] = place.child(word, node, key.start_mark.line + 1)
+                self._places[word] = place.child(word, node, line_of(key))
 
     def __iter__(self) -> Iterator[tuple[str, Place]]:
         return iter(self._places.items())
@@ -177,6 +177,11 @@ def describe(node: Node) -> str:
     return _SCALARS.get(node.tag.removeprefix(_TAG), "a special value")
 
 
+def line_of(node: Node) -> int:
+    """The 1-based line where a node begins."""
+    return node.start_mark.line + 1
+
+
 def is_empty(node: Node) -> bool:
     return isinstance(node, ScalarNode) and node.tag == f"{_TAG}null"
 
@@ -196,7 +201,7 @@ def read_tree(path: Path, problems: Problems) -> Section | None:
     except RecursionError:
         problems.add(1, "", "is nested too deeply", "A pipeline file has four levels at most")
         return None
-    return Place(problems=problems, node=root, path="", line=root.start_mark.line + 1).section()
+    return Place(problems=problems, node=root, path="", line=line_of(root)).section()
 
 
 def _compose(path: Path, problems: Problems) -> Node | None:
@@ -208,10 +213,9 @@ def _compose(path: Path, problems: Problems) -> Node | None:
     except UnicodeDecodeError:
         problems.add(1, "", "is not UTF-8 text", "Save it as YAML in UTF-8")
     except yaml.MarkedYAMLError as error:
-        line = (error.problem_mark or error.context_mark).line + 1 if error.problem_mark or error.context_mark else 1
-        problems.add(
-            line, "", f"is not YAML ({error.problem or error.context})", "Mend the syntax at this line or above"
-        )
+        mark = error.problem_mark or error.context_mark
+        found = f"is not YAML ({error.problem or error.context})"
+        problems.add(mark.line + 1 if mark else 1, "", found, "Mend the syntax at this line or above")
     except yaml.YAMLError:
         problems.add(1, "", "is not YAML (it has forbidden characters)", "Save it as plain text in UTF-8")
     else:
@@ -232,7 +236,7 @@ def _note_doubled_keys(node: Node, path: str, problems: Problems, seen: set[int]
     elif isinstance(node, MappingNode):
         first: dict[str, int] = {}
         for key, value in node.value:
-            word, line = key_text(key), key.start_mark.line + 1
+            word, line = key_text(key), line_of(key)
             inside = f"{path}.{word}" if path else word
             if word in first:
                 problems.add(line, inside, f"is written twice (first in line {first[word]})", "Keep one of the two")

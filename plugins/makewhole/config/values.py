@@ -193,5 +193,5 @@ def share(text: str) -> float:
     except ValueError:
         raise Unfit(f"{shown(text)} is not a number", "Write a share from 0 to 1, for example 0.01") from None
     if not 0 <= value <= 1:
-        raise Unfit(f"{text} is not between 0 and 1", "Write a share from 0 to 1, 0.01 is one in a hundred")
+        raise Unfit(f"{text} is not between 0 and 1", "Write a share from 0 to 1; 0.01 is one in a hundred")
     return value

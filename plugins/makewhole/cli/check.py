@@ -1,0 +1,62 @@
+"""`makewhole check`: are these pipeline files right? Every problem with its place and remedy."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from json import dumps
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from makewhole.config.pipeline_file import PipelineFile, pipeline_files, read_files
+
+_WRONG = 2
+
+
+def check(
+    files: Annotated[list[Path], typer.Argument(help="Pipeline files, or folders of them.", metavar="FILE…")],
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+) -> None:
+    """Check pipeline files: every problem at once, each with its place and remedy. Exit code 0: all good, 2: not."""
+    read = read_files(_expanded(files))
+    if json:
+        typer.echo(dumps(_document(read), ensure_ascii=False))
+    else:
+        _print(Console(soft_wrap=True, highlight=False), read)
+    if not read or any(file.problems for file in read):
+        raise typer.Exit(_WRONG)
+
+
+def _expanded(paths: Sequence[Path]) -> tuple[Path, ...]:
+    """Folders become the pipeline files in them; no path twice."""
+    found = [inner for path in paths for inner in (pipeline_files([path]) if path.is_dir() else [path])]
+    return tuple(dict.fromkeys(found))
+
+
+def _document(read: Sequence[PipelineFile]) -> dict[str, object]:
+    problems = [asdict(problem) for file in read for problem in file.problems]
+    pipelines = [file.pipeline.name for file in read if file.pipeline]
+    return {"ok": bool(read) and not problems, "pipelines": pipelines, "problems": problems}
+
+
+def _print(console: Console, read: Sequence[PipelineFile]) -> None:
+    for file in read:
+        if file.pipeline is not None:
+            points, hops = len(file.pipeline.points), len(file.pipeline.hops)
+            console.print(Text.assemble(("✓ ", "green"), f"{file.path}: {file.name}, {points} points, {hops} hops"))
+            continue
+        console.print(Text.assemble(("✗ ", "red"), f"{file.path}: {_count(len(file.problems), 'problem')}"))
+        for problem in file.problems:
+            console.print(Text.assemble("  ", (problem.path, "bold"), f": {problem.found}"))
+            console.print(Text.assemble("    ", (problem.remedy, "cyan")))
+    wrong = sum(1 for file in read if file.problems)
+    if wrong:
+        console.print(f"{_count(wrong, 'file')} to mend. Nothing is reconciled by a file that is wrong.")
+    elif not read:
+        console.print("No pipeline files there. Name files that end in .yaml or .yml, or a folder that holds some.")
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" + ("" if number == 1 else "s")
