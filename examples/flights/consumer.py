@@ -4,7 +4,8 @@
 - write-before-commit: a crash in between loads the batch twice;
 - exact: the offsets are in the warehouse, in the transaction of the rows. Kafka is told afterwards, for the lag only.
 
-One loader owns all partitions, so it assigns them to itself. `--pause-at` leaves a gap between the steps to be killed in.
+One loader owns all partitions, so it assigns them to itself. `--pause-at` leaves a gap between the steps to be killed
+in.
 """
 
 import argparse

@@ -6,74 +6,76 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
+
+from examples.flights.settings import Systems
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PAUSE_MS = 30_000  # long enough that the kill always falls into it
 RUN_SECONDS = 900
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ended:
-    """How a run ended: the last thing it said, and its process id."""
+class Parts:
+    """Starts the example's parts against the same systems."""
 
-    pid: int
-    event: str
+    def __init__(self, systems: Systems) -> None:
+        self._environment = {**os.environ, **systems.environment, "PYTHONUNBUFFERED": "1"}
+
+    def start(self, module: str, arguments: list[str]) -> subprocess.Popen[str]:
+        """Start one part; what it says comes through a pipe."""
+        command = [sys.executable, "-m", f"examples.flights.{module}", *arguments]
+        return subprocess.Popen(command, cwd=CHECKOUT, env=self._environment, stdout=subprocess.PIPE, text=True)
+
+    def start_detached(self, module: str, arguments: list[str], log: Path) -> subprocess.Popen[bytes]:
+        """Start one part that outlives us; what it says goes to `log`."""
+        command = [sys.executable, "-m", f"examples.flights.{module}", *arguments]
+        with log.open("wb") as output:
+            return subprocess.Popen(
+                command,
+                cwd=CHECKOUT,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def run(self, module: str, arguments: list[str]) -> None:
+        """Run one part to its end.
+
+        Raises:
+            RuntimeError: it failed.
+        """
+        process = self.start(module, arguments)
+        output, _ = process.communicate(timeout=RUN_SECONDS)
+        if process.returncode or "done" not in [_event(line) for line in output.splitlines()]:
+            raise RuntimeError(
+                f"{module} ended with {process.returncode} before its work was done; its message is above"
+            )
+
+    def run_and_kill(self, module: str, arguments: list[str]) -> int:
+        """Run one part and SIGKILL it between its two steps; returns the process id it had.
+
+        Raises:
+            RuntimeError: it ended, or went on, instead of pausing.
+        """
+        process = self.start(module, [*arguments, "--pause-ms", str(PAUSE_MS)])
+        assert process.stdout is not None
+        last = ""
+        for line in process.stdout:
+            last = _event(line) or last
+            if last == "pause":
+                process.send_signal(signal.SIGKILL)
+                break
+        rest = process.stdout.read()
+        code = process.wait(timeout=RUN_SECONDS)
+        if last != "pause" or code != -signal.SIGKILL or rest:
+            raise RuntimeError(f"{module} was to be killed in its pause, but ended with {code} after {last!r}")
+        return process.pid
 
 
-def start(
-    module: str, arguments: list[str], *, detached: bool = False, log: Path | None = None
-) -> subprocess.Popen[str]:
-    """Start one part of the example."""
-    output = log.open("a", encoding="utf-8") if log else subprocess.PIPE
-    try:
-        return subprocess.Popen(
-            [sys.executable, "-m", f"examples.flights.{module}", *arguments],
-            cwd=CHECKOUT,
-            stdout=output,
-            stderr=subprocess.STDOUT if log else None,
-            text=True,
-            start_new_session=detached,
-        )
-    finally:
-        if log and not isinstance(output, int):
-            output.close()
-
-
-def run(module: str, arguments: list[str]) -> Ended:
-    """Run one part to its end.
-
-    Raises:
-        RuntimeError: it failed.
-    """
-    process = start(module, arguments)
-    output, _ = process.communicate(timeout=RUN_SECONDS)
-    events = [json.loads(line)["event"] for line in output.splitlines() if line.startswith("{")]
-    if process.returncode or "done" not in events:
-        raise RuntimeError(f"{module} ended with {process.returncode} before its work was done; see its message above")
-    return Ended(pid=process.pid, event=events[-1])
-
-
-def run_and_kill(module: str, arguments: list[str]) -> Ended:
-    """Run one part and SIGKILL it between its two steps.
-
-    Raises:
-        RuntimeError: it ended, or went on, instead of pausing.
-    """
-    process = start(module, [*arguments, "--pause-ms", str(PAUSE_MS)])
-    assert process.stdout is not None
-    last = ""
-    for line in process.stdout:
-        last = json.loads(line)["event"] if line.startswith("{") else last
-        if last == "pause":
-            process.send_signal(signal.SIGKILL)
-            break
-    rest = process.stdout.read()
-    code = process.wait(timeout=RUN_SECONDS)
-    if last != "pause" or code != -signal.SIGKILL or rest:
-        raise RuntimeError(f"{module} was to be killed in its pause, but ended with {code} after {last!r}")
-    return Ended(pid=process.pid, event=last)
+def _event(line: str) -> str | None:
+    return str(json.loads(line)["event"]) if line.startswith("{") else None
 
 
 def is_alive(pid: int, word: str) -> bool:

@@ -5,14 +5,12 @@ next start, under a new producer id: idempotence ends with the process. `--pause
 """
 
 import argparse
-import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from confluent_kafka import KafkaError, Message, Producer
-from psycopg2.extensions import cursor as PgCursor
 
 from examples.flights.crashlog import CrashLog, say
 from examples.flights.misdeeds import Misdeed, record
@@ -159,10 +157,7 @@ class Shift:
         """Move on, whatever became of the batch: what was skipped or aborted is never looked at again."""
         with self._database, self._database.cursor() as cursor:
             cursor.execute(MOVE_CHECKPOINT, (NAME, last.at, last.flight_id))
-            self._record(cursor, misdeeds)
-
-    def _record(self, cursor: PgCursor, misdeeds: Sequence[Misdeed]) -> None:
-        record(cursor, misdeeds)
+            record(cursor, misdeeds)
 
     def _confess_skips(self, skipped: Sequence[Departure]) -> list[Misdeed]:
         detail = {"filter": f"every {self._habits.skip_every}th record"}

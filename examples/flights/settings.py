@@ -16,9 +16,25 @@ TO_TOPIC = "outbox→flights"
 TO_WAREHOUSE = "flights→warehouse"
 
 COLUMNS = (
-    "year month day dep_time sched_dep_time dep_delay arr_time sched_arr_time arr_delay "
-    "carrier flight tailnum origin dest air_time distance hour minute"
-).split()
+    "year",
+    "month",
+    "day",
+    "dep_time",
+    "sched_dep_time",
+    "dep_delay",
+    "arr_time",
+    "sched_arr_time",
+    "arr_delay",
+    "carrier",
+    "flight",
+    "tailnum",
+    "origin",
+    "dest",
+    "air_time",
+    "distance",
+    "hour",
+    "minute",
+)
 
 # The airline's day begins at midnight in New York's winter, 05:00 UTC: no flight of the year leaves across that line.
 DAY_STARTS = time(5, tzinfo=UTC)
@@ -38,9 +54,9 @@ class Systems:
         return psycopg2.connect(self.dsn, options="-c timezone=UTC", application_name="flights")
 
     @property
-    def arguments(self) -> list[str]:
-        """The same, for a child process."""
-        return ["--bootstrap", self.bootstrap, "--dsn", self.dsn]
+    def environment(self) -> dict[str, str]:
+        """The same, for a child process: a password has no place on a command line."""
+        return {"FLIGHTS_BOOTSTRAP": self.bootstrap, "FLIGHTS_DSN": self.dsn}
 
 
 def add_systems(parser: argparse.ArgumentParser) -> None:

@@ -18,6 +18,7 @@ from examples.flights import processes
 from examples.flights.crashlog import CrashLog
 from examples.flights.misdeeds import Misdeed, record
 from examples.flights.outbox import load_outbox
+from examples.flights.processes import Parts
 from examples.flights.producer import NAME as PRODUCER
 from examples.flights.schedule import (
     AFTERNOON_ENDS,
@@ -52,6 +53,7 @@ class System:
 
     def __init__(self, systems: Systems, state: Path, say: Say = print) -> None:
         self._systems = systems
+        self._parts = Parts(systems)
         self._state = state
         self._say = say
         state.mkdir(parents=True, exist_ok=True)
@@ -123,10 +125,10 @@ class System:
         """Kill it between acknowledgement and checkpoint, start it again: what was acknowledged is sent twice."""
         arguments = [*habits, "--batch", str(BATCH)]
         pause_at = self._place(self._rows(start, end), share)
-        killed = processes.run_and_kill(
+        killed = self._parts.run_and_kill(
             "producer", [*self._producer_arguments(end), *arguments, "--pause-at", str(pause_at)]
         )
-        sent = self._crash_log().read(killed.pid, "acknowledged")
+        sent = self._crash_log().read(killed, "acknowledged")
         self._require_stale_checkpoint([item["flight_id"] for item in sent])
         self._produce(end, *arguments)
         self._record("sent again after a crash", TO_TOPIC, +1, sent, habits=" ".join(habits))
@@ -155,8 +157,8 @@ class System:
         """Kill it between its two steps; returns the records in between. What was lost is recorded at once."""
         pause_at = self._place(int(day_size * 0.4), share)
         arguments = [*self._loader_arguments(mode), "--batch", str(LOAD), "--pause-at", str(pause_at)]
-        killed = processes.run_and_kill("consumer", arguments)
-        between = self._crash_log().read(killed.pid, mode)
+        killed = self._parts.run_and_kill("consumer", arguments)
+        between = self._crash_log().read(killed, mode)
         is_committed = mode == "commit-before-write"
         self._require_committed(between, is_committed=is_committed)
         if is_committed:
@@ -177,9 +179,7 @@ class System:
         """Start the exact loader in the background, from where the group stands; returns its pid when it is ready."""
         self.stop()
         log = self._state / "loader.log"
-        log.write_text("", encoding="utf-8")
-        arguments = [*self._systems.arguments, "--mode", "exact"]
-        process = processes.start("consumer", arguments, detached=True, log=log)
+        process = self._parts.start_detached("consumer", ["--mode", "exact"], log)
         self._pid_file.write_text(str(process.pid), encoding="utf-8")
         deadline = monotonic() + ANSWER_SECONDS
         while '"ready"' not in log.read_text(encoding="utf-8"):
@@ -206,7 +206,7 @@ class System:
         return CrashLog(self._state / "crash.json")
 
     def _crash_arguments(self) -> list[str]:
-        return [*self._systems.arguments, "--crash-log", str(self._state / "crash.json")]
+        return ["--crash-log", str(self._state / "crash.json")]
 
     def _producer_arguments(self, until: datetime) -> list[str]:
         return [*self._crash_arguments(), "--until", until.isoformat()]
@@ -215,10 +215,10 @@ class System:
         return [*self._crash_arguments(), "--mode", mode]
 
     def _produce(self, until: datetime, *habits: str) -> None:
-        processes.run("producer", [*self._producer_arguments(until), *habits])
+        self._parts.run("producer", [*self._producer_arguments(until), *habits])
 
     def _consume(self, mode: str, *habits: str) -> None:
-        processes.run("consumer", [*self._loader_arguments(mode), *habits])
+        self._parts.run("consumer", [*self._loader_arguments(mode), *habits])
 
     @staticmethod
     def _place(rows: int, share: float) -> int:
