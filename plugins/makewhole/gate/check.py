@@ -1,0 +1,146 @@
+"""The gate itself: plans the expectations, has them run, and believes nothing it did not count.
+
+PASS needs every planned expectation evaluated, at least one, none broken, and no critical failure. FAIL means that the
+verdicts are sound and say that something is wrong: a plan may follow. ERROR means that the check broke or that the
+evidence contradicts itself: no plan may follow.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from makewhole.gate.expectations import Outcome, Run, first_line, library_version, run_on_row, run_on_spark
+from makewhole.gate.frame import Frame, FrameCounts, count_verdicts, stored_verdicts
+from makewhole.gate.planned import IS_KNOWN, Number, Planned, Role
+from makewhole.gate.suite import HopSuite, frame_suite, hop_suite
+from makewhole.gate.summary import HopSummary
+from makewhole.model.gate import GateAnswer, GateReport
+from makewhole.model.pipeline import Pipeline
+
+logger = logging.getLogger(__name__)
+
+
+def check_summaries(pipeline: Pipeline, summaries: Sequence[HopSummary]) -> GateReport:
+    """Layer B alone: one row of numbers per hop, without Spark. Never raises; what breaks becomes ERROR."""
+    return _guarded(lambda: _check_summaries(pipeline, summaries))
+
+
+def check_verdicts(pipeline: Pipeline, summaries: Sequence[HopSummary], dataframe: Frame) -> GateReport:
+    """Layers A and B. `dataframe` is a Spark DataFrame that reads the verdicts' Parquet files: columns hop, key_hash,
+    verdict, cause; one row per hop and key. Never raises; what breaks becomes ERROR."""
+    return _guarded(lambda: _check_verdicts(pipeline, summaries, dataframe))
+
+
+def unable(sentence: str) -> GateReport:
+    """The report of a gate that could not even begin."""
+    return GateReport(answer=GateAnswer.ERROR, planned=0, evaluated=0, failures=(sentence,))
+
+
+def _guarded(check: Callable[[], GateReport]) -> GateReport:
+    try:
+        return check()
+    except Exception as error:  # noqa: BLE001 - a broken check must never look like bad data
+        logger.error("The gate broke: %s", type(error).__name__)
+        return unable(f"The gate itself broke ({type(error).__name__}): {first_line(str(error))}")
+
+
+def _check_summaries(pipeline: Pipeline, summaries: Sequence[HopSummary]) -> GateReport:
+    strangers = _strangers(pipeline, summaries)
+    if strangers:
+        return unable(strangers)
+    return _report(*_run_hops(pipeline, summaries, None))
+
+
+def _check_verdicts(pipeline: Pipeline, summaries: Sequence[HopSummary], dataframe: Frame) -> GateReport:
+    strangers = _strangers(pipeline, summaries)
+    if strangers:
+        return unable(strangers)
+    frame = stored_verdicts(dataframe)
+    planned = frame_suite(summaries)
+    run = run_on_spark("verdicts", frame, planned)
+    counts = count_verdicts(frame, [summary.hop for summary in summaries])
+    suites, runs = _run_hops(pipeline, summaries, counts)
+    return _report(suites, (run, *runs), planned)
+
+
+def _strangers(pipeline: Pipeline, summaries: Sequence[HopSummary]) -> str | None:
+    """Every hop of the pipeline is summed up once, with its own points, or the gate has nothing to stand on."""
+    expected = [(hop.name, hop.source, hop.target) for hop in pipeline.hops]
+    given = [(summary.hop, summary.source.point, summary.target.point) for summary in summaries]
+    if expected and sorted(given) == sorted(expected):
+        return None
+    names = ", ".join(hop for hop, _, _ in given) or "none"
+    return f"Pipeline {pipeline.name} has the hops {', '.join(h for h, _, _ in expected)}; summed up were: {names}."
+
+
+def _run_hops(
+    pipeline: Pipeline, summaries: Sequence[HopSummary], counts: FrameCounts | None
+) -> tuple[tuple[HopSuite, ...], tuple[Run, ...]]:
+    suites = tuple(hop_suite(pipeline, summary, counts) for summary in summaries)
+    return suites, tuple(run_on_row(suite.hop, suite.row, suite.planned) for suite in suites)
+
+
+def _report(suites: Sequence[HopSuite], runs: Sequence[Run], of_frame: Sequence[Planned] = ()) -> GateReport:
+    planned = {one.id: one for one in (*of_frame, *(one for suite in suites for one in suite.planned))}
+    outcomes = [outcome for run in runs for outcome in run.outcomes]
+    broken = _broken(planned, outcomes, runs)
+    failed = [planned[outcome.id] for outcome in outcomes if not outcome.success and outcome.id in planned]
+    found = {outcome.id: outcome.found for outcome in outcomes}
+    sentences = {role: [_sentence(one, found[one.id]) for one in failed if one.role is role] for role in Role}
+    return GateReport(
+        answer=_answer(runs, unsound=bool(broken or sentences[Role.EVIDENCE])),
+        planned=len(planned),
+        evaluated=len(outcomes),
+        failures=tuple(broken or (*sentences[Role.EVIDENCE], *sentences[Role.FINDING])),
+        document=_document(suites, runs, sentences[Role.NOTE]),
+    )
+
+
+def _answer(runs: Sequence[Run], *, unsound: bool) -> GateAnswer:
+    if unsound:
+        return GateAnswer.ERROR
+    return GateAnswer.FAIL if any(run.worst == "critical" for run in runs) else GateAnswer.PASS
+
+
+def _broken(planned: Mapping[str, Planned], outcomes: Sequence[Outcome], runs: Sequence[Run]) -> list[str]:
+    """Why the runs cannot be believed; empty when they can."""
+    raised = [f"The check `{outcome.id}` itself broke: {outcome.raised}" for outcome in outcomes if outcome.raised]
+    if raised:
+        return raised
+    if not planned:
+        return ["No expectation was planned, so nothing was checked."]
+    if sorted(outcome.id for outcome in outcomes) != sorted(planned):
+        return [f"{len(planned)} expectations were planned, {len(outcomes)} evaluated: the check is not complete."]
+    return [
+        f"The check of {run.name} failed and does not say why." for run in runs if not run.success and not run.worst
+    ]
+
+
+def _sentence(one: Planned, found: int | None) -> str:
+    return one.sentence.replace("{found}", "an unknown number of" if found is None else f"{found:,}")
+
+
+def _document(suites: Sequence[HopSuite], runs: Sequence[Run], notes: Sequence[str]) -> dict[str, Any]:
+    """What the library returned, made small: numbers and limits only, no key and no value of any row."""
+    numbers = {f"{suite.hop} {number.name}": number for suite in suites for number in suite.numbers}
+    return {
+        "library": f"great_expectations {library_version()}",
+        "notes": list(notes),
+        "runs": [_run_document(run, numbers) for run in runs],
+    }
+
+
+def _run_document(run: Run, numbers: Mapping[str, Number]) -> dict[str, Any]:
+    """The not-null half of a number is left out where it holds."""
+    told = [outcome for outcome in run.outcomes if not (outcome.success and outcome.id.endswith(IS_KNOWN))]
+    checks = [
+        {"check": one.id.removeprefix(f"{run.name} "), "success": one.success, **_found(one, numbers)} for one in told
+    ]
+    return {"name": run.name, "success": run.success, "statistics": dict(run.statistics), "checks": checks}
+
+
+def _found(outcome: Outcome, numbers: Mapping[str, Number]) -> dict[str, int | None]:
+    number = numbers.get(outcome.id)
+    if number is None:
+        return {"found": outcome.found}
+    return {"found": number.value, "at_least": number.at_least, "at_most": number.at_most}

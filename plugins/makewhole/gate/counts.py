@@ -1,0 +1,151 @@
+"""What is expected of a hop's counts: within tolerance, conserved, and the same as the keyed frame's."""
+
+from makewhole.gate.frame import FrameCounts
+from makewhole.gate.planned import HIGHEST, Number, Role, difference, keys, text
+from makewhole.gate.summary import HopSummary
+from makewhole.model.pipeline import Gate
+from makewhole.model.verdict import Verdict
+
+
+def verdict_numbers(gate: Gate, summary: HopSummary) -> list[Number]:
+    """The tolerance of each verdict, and that anything was judged at all."""
+    counts, pending = summary.counts, summary.counts.pending
+    tolerance = {
+        "missing": gate.missing,
+        "duplicate": gate.duplicate,
+        "mismatched": gate.mismatched,
+        "unexpected": gate.unexpected,
+        "undecidable": 0,
+    }
+    judged = [
+        Number(
+            name=verdict,
+            value=getattr(counts, verdict),
+            at_most=allowed,
+            sentence=f"{keys(getattr(counts, verdict))} {verdict}, {allowed:,} allowed",
+            role=Role.FINDING,
+        )
+        for verdict, allowed in tolerance.items()
+    ]
+    may_be_empty = gate.allow_empty and not pending
+    return [
+        *judged,
+        _bounded("matched", counts.matched, summary.expected_rows),
+        _bounded("pending", pending, summary.expected_rows),
+        Number(
+            name="judged",
+            value=counts.judged,
+            at_least=0 if may_be_empty else 1,
+            at_most=HIGHEST,
+            sentence=f"nothing was judged: {keys(pending)} pending, {text(counts.undecidable)} undecidable",
+            role=Role.FINDING,
+        ),
+    ]
+
+
+def _bounded(name: str, value: int, most: int | None) -> Number:
+    return Number(
+        name=name,
+        value=value,
+        at_most=max(most or 0, 0),
+        sentence=f"{keys(value)} {name}, but the snapshots hold only {text(most)}",
+    )
+
+
+def identity_numbers(summary: HopSummary) -> list[Number]:
+    """Conservation: every key that the snapshots hold has one verdict, no more and no less."""
+    counts = summary.counts
+    with_source = counts.duplicate - summary.duplicates_without_source
+    accounted = counts.matched + counts.missing + counts.mismatched + with_source + counts.pending + counts.undecidable
+    in_counts = counts.judged + counts.pending + counts.undecidable
+    return [
+        Number(
+            name="source_keys",
+            value=counts.source_keys,
+            at_most=max(counts.source_rows + summary.handed_over, 0),
+            sentence=f"{keys(counts.source_keys)} at the source in only {text(counts.source_rows)} rows "
+            f"and {text(summary.handed_over)} handed over",
+        ),
+        Number(
+            name="source_keys_without_verdict",
+            value=counts.source_keys - accounted,
+            at_most=0,
+            sentence=f"{keys(counts.source_keys)} at the source, but {text(accounted)} of them have a verdict",
+        ),
+        Number(
+            name="duplicates_without_source",
+            value=summary.duplicates_without_source,
+            at_most=max(counts.duplicate, 0),
+            sentence=f"{text(summary.duplicates_without_source)} of {keys(counts.duplicate)} duplicate lack a source",
+        ),
+        Number(
+            name="handed_over",
+            value=summary.handed_over,
+            at_most=max(counts.source_keys, 0),
+            sentence=f"{keys(summary.handed_over)} handed over, only {text(counts.source_keys)} at the source",
+        ),
+        Number(
+            name="expected_rows",
+            value=summary.expected_rows,
+            at_most=HIGHEST,
+            sentence=f"the snapshots hold {text(summary.expected_rows)} keys",
+        ),
+        Number(
+            name="keys_without_verdict",
+            value=difference(summary.expected_rows, in_counts),
+            at_most=0,
+            sentence=f"{keys(in_counts)} in the counts, the snapshots hold {text(summary.expected_rows)}",
+        ),
+        Number(
+            name="source_rows",
+            value=counts.source_rows,
+            at_most=HIGHEST,
+            sentence=f"{text(counts.source_rows)} rows at the source",
+        ),
+        Number(
+            name="target_rows",
+            value=counts.target_rows,
+            at_most=HIGHEST,
+            sentence=f"{text(counts.target_rows)} rows at the target",
+        ),
+        Number(
+            name="extra_copies",
+            value=counts.extra_copies,
+            at_most=HIGHEST,
+            sentence=f"{text(counts.extra_copies)} extra copies",
+        ),
+    ]
+
+
+def agreement_numbers(summary: HopSummary, frame: FrameCounts) -> list[Number]:
+    """The counts that are judged are those of the verdicts that were stored."""
+    rows = frame.rows(summary.hop)
+    numbers = [
+        Number(
+            name="frame_rows_beyond_expected",
+            value=difference(rows, summary.expected_rows),
+            at_most=0,
+            sentence=f"{text(rows)} keys were judged, the snapshots hold {text(summary.expected_rows)}",
+        )
+    ]
+    for verdict in Verdict:
+        counted, found = getattr(summary.counts, verdict.value), frame.of(summary.hop, verdict)
+        numbers.append(
+            Number(
+                name=f"frame_{verdict.value}_beyond_counts",
+                value=difference(found, counted),
+                at_most=0,
+                sentence=f"{keys(found)} {verdict.value} among the verdicts, {text(counted)} in the counts",
+            )
+        )
+    unexplained = frame.unexplained(summary.hop)
+    numbers.append(
+        Number(
+            name="findings_without_cause",
+            value=unexplained,
+            at_most=0,
+            sentence=f"{keys(unexplained)} not matched and without a cause",
+            role=Role.NOTE,
+        )
+    )
+    return numbers

@@ -1,0 +1,127 @@
+"""The one place where Great Expectations runs.
+
+An ephemeral context is built for each run and nothing is persisted. No expectation on Spark SQL is used: those share a
+view of one fixed name and answer from each other's data. The library loads inside the functions: importing it takes
+seconds and hundreds of megabytes, which no DAG file may cost.
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from makewhole.gate.planned import Planned
+
+_ONE_AT_A_TIME = threading.Lock()  # the library keeps its current context in a global
+_LONGEST_MESSAGE = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of one planned expectation. `raised` is the first line of what broke inside the library, if any."""
+
+    id: str
+    success: bool
+    found: int | None = None
+    raised: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One suite on one batch. `worst` is the severity of the worst failure, None without one."""
+
+    name: str
+    success: bool
+    worst: str | None
+    outcomes: tuple[Outcome, ...]
+    statistics: Mapping[str, Any]
+
+
+def run_on_row(name: str, row: Mapping[str, int | None], planned: Sequence[Planned]) -> Run:
+    """Layer B: the expectations on one row of numbers, in pandas."""
+    gx = _library()
+    import pandas as pd  # type: ignore[import-untyped]
+
+    frame = pd.DataFrame([dict(row)])
+    with _ONE_AT_A_TIME:
+        source = _context(gx).data_sources.add_pandas("summary")
+        return _run(gx, name, source.add_dataframe_asset("summary"), frame, planned)
+
+
+def run_on_spark(name: str, frame: Any, planned: Sequence[Planned]) -> Run:
+    """Layer A: the expectations on a Spark DataFrame that reads Parquet. The running SparkContext is left alone."""
+    gx = _library()
+    with _ONE_AT_A_TIME:
+        source = _context(gx).data_sources.add_spark("verdicts", persist=False)
+        return _run(gx, name, source.add_dataframe_asset("verdicts"), frame, planned)
+
+
+def library_version() -> str:
+    """The version that answered, for the report."""
+    return str(_library().__version__)
+
+
+def _library() -> Any:
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read when the library is imported; it would phone home
+    import great_expectations
+
+    logging.getLogger("great_expectations").setLevel(logging.WARNING)
+    return great_expectations
+
+
+def _context(gx: Any) -> Any:
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = {"globally": False, "metric_calculations": False}
+    return context
+
+
+def _run(gx: Any, name: str, asset: Any, frame: Any, planned: Sequence[Planned]) -> Run:
+    batch = asset.add_batch_definition_whole_dataframe("whole").get_batch(batch_parameters={"dataframe": frame})
+    result = batch.validate(_suite(gx, name, planned), result_format="BASIC")
+    worst = result.get_max_severity_failure()
+    return Run(
+        name=name,
+        success=bool(result.success),
+        worst=None if worst is None else str(worst.value),
+        outcomes=tuple(_outcome(one) for one in result.results),
+        statistics=dict(result.statistics),
+    )
+
+
+def _suite(gx: Any, name: str, planned: Sequence[Planned]) -> Any:
+    from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
+    from great_expectations.expectations.metadata_types import FailureSeverity
+
+    suite = gx.ExpectationSuite(name=name)
+    for one in planned:
+        suite.add_expectation(
+            ExpectationConfiguration(
+                type=one.type, kwargs=dict(one.kwargs), severity=FailureSeverity(one.severity), meta={"id": one.id}
+            ).to_domain_obj()
+        )
+    return suite
+
+
+def _outcome(one: Any) -> Outcome:
+    observed = one.result.get("observed_value", one.result.get("unexpected_count"))
+    return Outcome(
+        id=str(one.expectation_config.meta["id"]),
+        success=bool(one.success),
+        found=None if observed is None else int(observed),
+        raised=_raised(one.exception_info),
+    )
+
+
+def _raised(info: Mapping[str, Any] | None) -> str | None:
+    """The library reports a broken check in two shapes: flat, or one entry per metric."""
+    for entry in (info or {}, *(info or {}).values()):
+        if isinstance(entry, Mapping) and entry.get("raised_exception"):
+            return first_line(str(entry.get("exception_message") or "no message was given"))
+    return None
+
+
+def first_line(message: str) -> str:
+    """Short enough for a report; what follows the first line may quote data."""
+    return message.strip().split("\n", 1)[0][:_LONGEST_MESSAGE]

@@ -1,0 +1,79 @@
+"""The keyed frame of the verdicts, as the gate sees it: a Spark DataFrame, met by its methods and never imported.
+
+The frame that is handed over only says which session and which Parquet files. The gate reads those files itself: a
+plan that changes between two evaluations, or a filter put on it on the way, cannot reach the expectations.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+from makewhole.model.errors import CorruptionError
+from makewhole.model.verdict import Verdict
+
+
+class Frame(Protocol):
+    """The few methods of `pyspark.sql.DataFrame` that are used."""
+
+    @property
+    def sparkSession(self) -> Any: ...
+    def inputFiles(self) -> list[str]: ...
+    def selectExpr(self, *expressions: str) -> "Frame": ...
+    def groupBy(self, *columns: str) -> Any: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerdictCount:
+    """`explained` of `rows` have a cause."""
+
+    rows: int
+    explained: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameCounts:
+    """Rows of the keyed frame by hop and verdict, both as the files spell them (null included)."""
+
+    by_hop_and_verdict: Mapping[tuple[str | None, str | None], VerdictCount]
+
+    def rows(self, hop: str) -> int:
+        """Rows of a hop, whatever their verdict."""
+        return sum(count.rows for (name, _), count in self.by_hop_and_verdict.items() if name == hop)
+
+    def of(self, hop: str, verdict: Verdict) -> int:
+        """Rows of a hop with this verdict."""
+        count = self.by_hop_and_verdict.get((hop, verdict.value))
+        return count.rows if count else 0
+
+    def unexplained(self, hop: str) -> int:
+        """Rows of any verdict but matched that carry no cause."""
+        return sum(
+            count.rows - count.explained
+            for (name, verdict), count in self.by_hop_and_verdict.items()
+            if name == hop and verdict != Verdict.MATCHED.value
+        )
+
+
+def stored_verdicts(frame: Frame) -> Frame:
+    """The files behind `frame`, read anew: columns hop, verdict, key_hash, cause and `hop_key`, one value per row."""
+    files = [unquote(file) for file in frame.inputFiles()]
+    if not files:
+        raise CorruptionError(
+            "The verdicts do not come from stored files, so they could change while they are checked. "
+            "Write them to Parquet and pass the frame that reads it."
+        )
+    stored: Frame = frame.sparkSession.read.parquet(*files)
+    return stored.selectExpr("hop", "verdict", "key_hash", "cause", "concat(key_hash, ' ', hop) AS hop_key")
+
+
+def count_verdicts(frame: Frame, hops: Sequence[str]) -> FrameCounts:
+    """One small aggregation. Rows that cannot be ours (more groups than hops x verdicts) are cut and fail elsewhere."""
+    most_groups = len(hops) * len(Verdict) + 100
+    groups = frame.groupBy("hop", "verdict").agg({"*": "count", "cause": "count"}).limit(most_groups).collect()
+    return FrameCounts(
+        by_hop_and_verdict={
+            (group["hop"], group["verdict"]): VerdictCount(rows=group["count(1)"], explained=group["count(cause)"])
+            for group in groups
+        }
+    )

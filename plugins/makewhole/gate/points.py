@@ -1,0 +1,109 @@
+"""What is expected of the two ends of a hop: that they were read whole."""
+
+from makewhole.gate.planned import HIGHEST, Number, Role, difference, text
+from makewhole.gate.summary import HopSummary, PointEvidence
+from makewhole.model.pipeline import Gate, Pipeline, PointKind
+
+
+def point_numbers(pipeline: Pipeline, summary: HopSummary) -> list[Number]:
+    """Which numbers there are depends on the kind of point: a table has a count, a topic has offsets."""
+    numbers: list[Number] = []
+    for side, evidence in (("source", summary.source), ("target", summary.target)):
+        numbers += _snapshot(side, evidence, pipeline.gate)
+        is_topic = pipeline.points[evidence.point].kind is PointKind.TOPIC
+        numbers += _topic(side, evidence) if is_topic else _table(side, evidence)
+    return numbers
+
+
+def _snapshot(side: str, evidence: PointEvidence, gate: Gate) -> list[Number]:
+    point = evidence.point
+    return [
+        Number(
+            name=f"{side}_snapshots",
+            value=int(evidence.has_manifest),
+            at_least=1,
+            at_most=1,
+            sentence=f"the snapshot of {point} was never committed; take it before judging anything",
+        ),
+        Number(
+            name=f"{side}_rows_read",
+            value=evidence.rows_read,
+            at_least=0 if gate.allow_empty else 1,
+            at_most=HIGHEST,
+            sentence=f"{point} is empty in this window, and silence is not proof (gate.allow_empty permits it)",
+            role=Role.FINDING,
+        ),
+    ]
+
+
+def _table(side: str, evidence: PointEvidence) -> list[Number]:
+    surplus = difference(evidence.rows_read, evidence.rows_counted)
+    return [
+        Number(
+            name=f"{side}_rows_counted",
+            value=evidence.rows_counted,
+            at_most=HIGHEST,
+            sentence=f"the database counts {text(evidence.rows_counted)} rows in {evidence.point}",
+        ),
+        Number(
+            name=f"{side}_rows_beyond_count",
+            value=surplus,
+            at_most=0,
+            sentence=f"{text(evidence.rows_read)} rows of {evidence.point} were read, "
+            f"the database counts {text(evidence.rows_counted)}",
+        ),
+    ]
+
+
+_PARTS = ("data", "control", "aborted", "compacted", "expired", "undecodable")
+
+
+def _topic(side: str, evidence: PointEvidence) -> list[Number]:
+    point, accounting = evidence.point, evidence.accounting
+    if accounting is None:
+        return [_unaccounted(side, point, None)]
+    limits = dict.fromkeys(_PARTS, max(accounting.span, 0)) | {"expired": 0}
+    parts = [
+        Number(
+            name=f"{side}_offsets_{part}",
+            value=getattr(accounting, part),
+            at_most=limits[part],
+            sentence=f"{text(getattr(accounting, part))} offsets of {point} are counted as {part}, "
+            f"{limits[part]:,} allowed",
+        )
+        for part in _PARTS
+    ]
+    span, data = accounting.span, accounting.data
+    return [
+        Number(
+            name=f"{side}_offsets",
+            value=span,
+            at_most=HIGHEST,
+            sentence=f"the window holds {text(span)} offsets of {point}",
+        ),
+        *parts,
+        _unaccounted(side, point, span - accounting.accounted),
+        Number(
+            name=f"{side}_rows_of_offsets",
+            value=evidence.rows_read,
+            at_least=data,
+            at_most=max(data, data + accounting.aborted + accounting.undecodable),
+            sentence=f"the snapshot of {point} has {text(evidence.rows_read)} rows for {text(data)} data records",
+        ),
+        Number(
+            name=f"{side}_undecodable",
+            value=accounting.undecodable,
+            at_most=0,
+            sentence=f"{text(accounting.undecodable)} records of {point} could not be decoded; they are kept aside",
+            role=Role.NOTE,
+        ),
+    ]
+
+
+def _unaccounted(side: str, point: str, offsets: int | None) -> Number:
+    return Number(
+        name=f"{side}_offsets_unaccounted",
+        value=offsets,
+        at_most=0,
+        sentence=f"{text(offsets)} offsets of {point} are not accounted for, 0 allowed: the read was short or repeated",
+    )

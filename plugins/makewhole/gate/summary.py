@@ -1,0 +1,63 @@
+"""What the gate is told of one hop: the counts to be judged, and evidence that was not counted from them."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from makewhole.model.verdict import HopCounts
+from makewhole.model.window import Accounting
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointEvidence:
+    """One end of a hop, as its snapshot and its system tell it; None means the number is not known.
+
+    `has_manifest`: a committed manifest names the snapshot. `rows_read`: rows in the snapshot's files. `rows_counted`
+    (tables only): `count(*)` by the database itself, over the same rows and in the same exported snapshot as the read.
+    `accounting` (topics only): what every offset of the window's ranges was.
+    """
+
+    point: str
+    has_manifest: bool
+    rows_read: int | None
+    rows_counted: int | None = None
+    accounting: Accounting | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HopSummary:
+    """One hop of one window.
+
+    `expected_rows` is how many keys must have a verdict: the distinct keys of the source that pass the hop's filter, as
+    the snapshot pass counted them (never counted from the verdicts), with those handed over by an earlier window, plus
+    the keys that only the target gives rise to. `duplicates_without_source` are the keys in `counts.duplicate` that the
+    source does not have in this window; `handed_over` the keys that an earlier window left to this one.
+    """
+
+    hop: str
+    counts: HopCounts
+    expected_rows: int | None
+    source: PointEvidence
+    target: PointEvidence
+    duplicates_without_source: int = 0
+    handed_over: int = 0
+
+    def to_json_dict(self) -> dict[str, Any]:
+        """Plain JSON types; `from_json_dict` gives the same summary back."""
+        return asdict(self)
+
+    @classmethod
+    def from_json_dict(cls, document: Mapping[str, Any]) -> "HopSummary":
+        """Raises TypeError when a field is missing or not known: a summary is never completed by guessing."""
+        fields = dict(document)
+        fields["counts"] = HopCounts(**fields["counts"])
+        fields["source"] = _point_evidence(fields["source"])
+        fields["target"] = _point_evidence(fields["target"])
+        return cls(**fields)
+
+
+def _point_evidence(document: Mapping[str, Any]) -> PointEvidence:
+    fields = dict(document)
+    if fields.get("accounting") is not None:
+        fields["accounting"] = Accounting(**fields["accounting"])
+    return PointEvidence(**fields)

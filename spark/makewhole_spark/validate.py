@@ -1,0 +1,27 @@
+"""The gate on Spark: reads the stored verdicts and has them checked."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from makewhole.gate import HopSummary, check_verdicts, unable
+from makewhole.model.gate import GateReport
+from makewhole.model.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def validate(
+    session: "SparkSession", pipeline: Pipeline, summaries: Sequence[HopSummary], files: Sequence[str]
+) -> GateReport:
+    """`files` are the Parquet files of the verdicts of all hops: columns hop, key_hash, verdict, cause.
+
+    Files that are named and cannot be read give ERROR, as does anything else that breaks; nothing is raised.
+    """
+    if not files:
+        return unable("No file of verdicts was named, so there is nothing to check. Run the comparison again.")
+    try:
+        verdicts = session.read.parquet(*files)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the check could not run
+        return unable(f"The verdicts could not be read ({type(error).__name__}). Run the comparison again.")
+    return check_verdicts(pipeline, summaries, verdicts)
