@@ -10,7 +10,7 @@ Literal = str | int | bool | Decimal
 
 _TERM = re.compile(
     r"""\s*(?P<column>[A-Za-z_][A-Za-z0-9_]{0,62})\s*=\s*
-    (?:'(?P<text>(?:[^']|'')*)' | (?P<boolean>true|false)\b | (?P<number>-?\d+(?:\.\d+)?)(?![\w.]))\s*""",
+    (?:'(?P<text>(?:[^']|'')*)' | (?P<boolean>true|false)\b | (?P<number>-?[0-9]+(?:\.[0-9]+)?)(?![\w.]))\s*""",
     re.VERBOSE,
 )
 _AND = re.compile(r"and\b", re.IGNORECASE)

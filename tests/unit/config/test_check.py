@@ -1,0 +1,72 @@
+"""`makewhole check` tells all, in words and in JSON, and its exit code tells the truth."""
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from makewhole.cli.check import check
+
+pytestmark = pytest.mark.unit
+
+GOOD = """\
+version: 1
+pipeline: good
+points:
+  a: {kind: topic, connection: k, topic: a, key: kafka.key}
+  b: {kind: store, connection: d, table: b, key: id}
+hops: [{from: a, to: b}]
+"""
+BAD = GOOD.replace("good", "bad").replace("to: b", "to: '[red]c'").replace("kind: store", "kind: store, wehre: x")
+
+
+@pytest.fixture
+def app() -> typer.Typer:
+    command = typer.Typer()
+    command.command()(check)
+    return command
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "a.yaml").write_text(GOOD)
+    (tmp_path / "b.yaml").write_text(BAD)
+    return tmp_path
+
+
+def test_a_good_file_exits_0(app: typer.Typer, folder: Path) -> None:
+    result = CliRunner().invoke(app, [str(folder / "a.yaml")])
+    assert (result.exit_code, result.output) == (0, f"✓ {folder}/a.yaml: good, 2 points, 1 hops\n")
+
+
+def test_problems_are_all_shown_whole_and_exit_2(app: typer.Typer, folder: Path) -> None:
+    result = CliRunner().invoke(app, [str(folder)])
+    assert result.exit_code == 2
+    assert result.output.replace(str(folder), "F").splitlines() == [
+        "✓ F/a.yaml: good, 2 points, 1 hops",
+        "✗ F/b.yaml: 2 problems",
+        "  points.b.wehre (line 5): is not a key here",
+        "    Allowed: connection, key, kind, table, time, version",
+        "  hops[0].to (line 6): '[red]c' is not a point of this pipeline",
+        "    Allowed: a, b",
+        "1 file to mend. Nothing is reconciled by a file that is wrong.",
+    ]
+
+
+def test_json_is_one_object_with_every_problem(app: typer.Typer, folder: Path) -> None:
+    result = CliRunner().invoke(app, [str(folder), "--json"])
+    document = json.loads(result.output)
+    assert (result.exit_code, document["ok"], document["pipelines"]) == (2, False, ["good"])
+    assert document["problems"][0] == {
+        "file": str(folder / "b.yaml"),
+        "path": "points.b.wehre (line 5)",
+        "found": "is not a key here",
+        "remedy": "Allowed: connection, key, kind, table, time, version",
+    }
+
+
+def test_an_empty_folder_proves_nothing(app: typer.Typer, tmp_path: Path) -> None:
+    assert CliRunner().invoke(app, [str(tmp_path)]).exit_code == 2
+    assert json.loads(CliRunner().invoke(app, [str(tmp_path), "--json"]).output)["ok"] is False

@@ -1,0 +1,101 @@
+"""Connections are read as Airflow reads them, and a wrong one is named without showing what it holds."""
+
+import traceback
+
+import pytest
+from psycopg2.extensions import parse_dsn
+
+from makewhole.config.connections import from_airflow_fields, from_environment
+from makewhole.model.connection import KafkaConnection, PostgresConnection
+from makewhole.model.errors import ConfigurationError
+
+pytestmark = pytest.mark.unit
+
+SECRET = "s3cret"
+
+
+def test_kafka_comes_from_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_LOCAL_KAFKA", '{"conn_type":"kafka","extra":{"bootstrap.servers":"h:9092","check.crcs":true}}'
+    )
+    connection = from_environment("local_kafka")
+    assert connection == KafkaConnection(
+        id="local_kafka", properties={"bootstrap.servers": "h:9092", "check.crcs": "true"}
+    )
+    assert "h:9092" not in repr(connection)
+
+
+def test_kafka_comes_from_a_uri_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_K", "kafka://?__extra__=%7B%22bootstrap.servers%22%3A%22h%3A1%22%7D")
+    assert from_environment("k") == KafkaConnection(id="k", properties={"bootstrap.servers": "h:1"})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            '{"conn_type":"postgres","host":"h","port":5432,"login":"me","password":"p@:/ %x","schema":"local"}',
+            {"host": "h", "port": "5432", "user": "me", "password": "p@:/ %x", "dbname": "local"},
+        ),
+        ("postgres://me:p%40x@h:5432/local?sslmode=require",
+         {"host": "h", "port": "5432", "user": "me", "password": "p@x", "dbname": "local", "sslmode": "require"}),
+        ('{"conn_type":"postgres","host":"/run/my sockets","schema":"d"}', {"host": "/run/my sockets", "dbname": "d"}),
+        ('{"conn_type":"postgres","host":"::1","port":"5433","schema":"d","extra":"{\\"connect_timeout\\": 5}"}',
+         {"host": "::1", "port": "5433", "dbname": "d", "connect_timeout": "5"}),
+    ],
+)  # fmt: skip
+def test_postgres_becomes_a_uri_that_libpq_reads_back(
+    monkeypatch: pytest.MonkeyPatch, text: str, expected: dict[str, str]
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_DB", text)
+    connection = from_environment("db")
+    assert isinstance(connection, PostgresConnection)
+    assert parse_dsn(connection.dsn) == expected
+
+
+def test_the_fields_of_an_airflow_connection_give_the_same() -> None:
+    connection = from_airflow_fields("db", "postgres", "h", 5432, "me", "pw", "local", '{"sslmode": "disable"}')
+    assert connection == PostgresConnection(id="db", dsn="postgresql://me:pw@h:5432/local?sslmode=disable")
+    assert from_airflow_fields("k", "kafka", extra={"bootstrap.servers": "h:1"}) == KafkaConnection(
+        id="k", properties={"bootstrap.servers": "h:1"}
+    )
+
+
+def test_a_variable_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_NONE", raising=False)
+    with pytest.raises(ConfigurationError) as caught:
+        from_environment("none")
+    assert str(caught.value).startswith("environment: AIRFLOW_CONN_NONE: is not set. Set it to {")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"conn_type":"postgres","password":"s3cret",', "begins like JSON and is none"),
+        ("s3cret", "is neither JSON nor a URI"),
+        ("postgres://u:s3cret@h:port/db", "is not a URI"),
+        ("mysql://u:s3cret@h/db", "has a conn_type that makewhole does not read"),
+        ('{"password":"s3cret"}', "has no conn_type"),
+        ('{"conn_type":"postgres","password":"s3cret"}', "has no host and no schema"),
+        ('{"conn_type":"postgres","host":"h","schema":"d","port":"s3cret"}',
+         "has a port that is not a number from 1 to 65535"),
+        ('{"conn_type":"postgres","host":"h","schema":"d","extra":{"iam":"s3cret"}}',
+         "has keys in its extra that are not used: iam"),
+        ('{"conn_type":"postgres","extra":"s3cret"}', "has an extra that is not a JSON object"),
+        ('{"conn_type":"kafka","extra":{"sasl.password":"s3cret"}}', "has no bootstrap.servers in its extra"),
+        ('{"conn_type":"kafka","extra":{"bootstrap.servers":"h","x":["s3cret"]}}',
+         "has a value in its extra that is no text, number or boolean: x"),
+        ('{"conn_type":"kafka","pasword":"s3cret"}', "has unknown keys: pasword"),
+    ],
+)  # fmt: skip
+def test_a_wrong_connection_is_named_and_its_secret_is_not(
+    monkeypatch: pytest.MonkeyPatch, text: str, found: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_DB", text)
+    with pytest.raises(ConfigurationError) as caught:
+        from_environment("db")
+    [problem] = caught.value.problems
+    assert (problem.file, problem.path, problem.found) == ("environment", "AIRFLOW_CONN_DB", found)
+    assert problem.remedy
+    assert SECRET not in str(caught.value)
+    assert SECRET not in "".join(traceback.format_exception(caught.value)).replace(text, "")

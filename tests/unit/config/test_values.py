@@ -1,0 +1,113 @@
+"""What single values may say: durations, schedules, conditions."""
+
+from decimal import Decimal
+
+import pytest
+from croniter import croniter
+from hypothesis import given
+from hypothesis import strategies as st
+
+from makewhole.config.cron import schedule
+from makewhole.config.values import Unfit, compare_type, duration, integer, table, topic, topic_part
+from makewhole.config.where import Term, parse_where
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30s", 30), ("5m", 300), ("4h", 14_400), ("2d", 172_800), ("0s", 0)])
+def test_durations_are_a_number_and_a_unit(text: str, seconds: int) -> None:
+    assert duration(text).total_seconds() == seconds
+
+
+@pytest.mark.parametrize("text", ["5", "m", "-5m", "5 m", "1h30m", "5M", "1.5h", "999999999d", "٥m"])
+def test_anything_else_is_no_duration(text: str) -> None:
+    with pytest.raises(Unfit):
+        duration(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["0 2 * * *", "*/15 8-18 1,15 jan-mar mon", "@daily", "5 4 * * 7", "0-30/5 * * DEC SUN"]
+)
+def test_good_schedules_are_taken(text: str) -> None:
+    assert schedule(text) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8", "*/0 * * * *",
+             "5-1 * * * *", "1,,2 * * * *", "a * * * *", "@once", "0 0 2 * * *", "- * * * *"]
+)  # fmt: skip
+def test_bad_schedules_are_refused(text: str) -> None:
+    with pytest.raises(Unfit):
+        schedule(text)
+
+
+_ITEMS = st.one_of(
+    st.just("*"),
+    st.integers(0, 60).map(str),
+    st.tuples(st.integers(0, 31), st.integers(0, 31)).map(lambda pair: f"{pair[0]}-{pair[1]}"),
+    st.integers(0, 12).map(lambda step: f"*/{step}"),
+)
+
+
+@given(st.lists(_ITEMS, min_size=5, max_size=5).map(" ".join))
+def test_what_is_taken_is_a_schedule_to_airflows_own_parser(text: str) -> None:
+    try:
+        schedule(text)
+    except Unfit:
+        return
+    assert croniter.is_valid(text)
+
+
+def test_a_condition_becomes_terms() -> None:
+    assert parse_where("cancelled = false AND carrier='O''Hare and on' and n = -3 and x = 1.50") == (
+        Term(column="cancelled", literal=False),
+        Term(column="carrier", literal="O'Hare and on"),
+        Term(column="n", literal=-3),
+        Term(column="x", literal=Decimal("1.50")),
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a", "a =", "a = b", "a == 1", "a = 1 or b = 2", "a = 1 and", "and a = 1", "a = 'x", "a = 1; drop table t",
+     "a = 1 b = 2", "a = true1", "a = 1e5", "a = 1andb = 2", "a = null", "(a = 1)", "a.b = 1", "a <> 1"],
+)  # fmt: skip
+def test_anything_else_is_no_condition(text: str) -> None:
+    with pytest.raises(Unfit):
+        parse_where(text)
+
+
+@given(st.text(max_size=30))
+def test_a_text_literal_comes_back_as_it_was(text: str) -> None:
+    quoted = text.replace("'", "''")
+    assert parse_where(f"a = '{quoted}' and b = 1")[0] == Term(column="a", literal=text)
+
+
+@pytest.mark.parametrize("text", ["a.b.c", "a b", 'a"b', "a;b", "1a", "", ".a", "a.", "a-b", "a" * 64, "a\n"])
+def test_unsafe_table_names_are_refused(text: str) -> None:
+    with pytest.raises(Unfit):
+        table(text)
+
+
+@pytest.mark.parametrize("text", ["", ".", "..", "a b", "a/b", "ä", "a" * 250])
+def test_impossible_topic_names_are_refused(text: str) -> None:
+    with pytest.raises(Unfit):
+        topic(text)
+
+
+@pytest.mark.parametrize("text", ["$", "$.", "$.a.", "$a", "a", "header:", "header: x", "kafka.value", "$.a[0]"])
+def test_places_that_no_record_has_are_refused(text: str) -> None:
+    with pytest.raises(Unfit):
+        topic_part(text)
+
+
+@pytest.mark.parametrize("text", ["010", "0x1", "1:30", "1.0", "", "1e3", "0b1"])
+def test_numbers_that_yaml_reads_in_its_own_way_are_refused(text: str) -> None:
+    with pytest.raises(Unfit):
+        integer(text)
+
+
+@pytest.mark.parametrize("text", ["decimal", "decimal(0,0)", "decimal(5)", "varchar", "float", "Decimal(5,1)"])
+def test_unknown_types_are_refused(text: str) -> None:
+    with pytest.raises(Unfit):
+        compare_type(text)
