@@ -39,6 +39,12 @@ from makewhole.action
 where plan = %(plan)s
 order by seq
 
+-- refused_actions --
+-- Which of these actions are refused, and why.
+select seq, coalesce(outcome_reason, 'refused')
+from makewhole.action
+where plan = %(plan)s and seq = any(%(seqs)s) and outcome = 'refused'
+
 -- set_plan_state --
 -- Move a plan on.
 update makewhole.plan set state = %(state)s, reason = coalesce(%(reason)s, reason) where id = %(plan)s

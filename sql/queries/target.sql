@@ -92,22 +92,22 @@ select {columns} from jsonb_populate_record(null::{table},
 (select q.row from makewhole.quarantine as q where q.plan = {plan} and q.seq = {seq} and q.place = {place}))
 
 -- insert_row --
--- A row from a JSON object; columns it does not name take their defaults.
+-- A row from a JSON object, which lies over its key; columns it does not name take their defaults.
 insert into {table} as t ({columns}) overriding system value
-select {columns} from jsonb_populate_record(null::{table}, %(value)s::jsonb)
+select {columns} from jsonb_populate_record(null::{table}, %(key)s::jsonb || %(value)s::jsonb)
 returning {key}
 
 -- update_row --
 -- The named columns of one row, from a JSON object.
 update {table} as t set {assignments}
-from jsonb_populate_record(null::{table}, %(value)s::jsonb) as wanted
+from jsonb_populate_record(null::{table}, %(key)s::jsonb || %(value)s::jsonb) as wanted
 where t.ctid = %(ctid)s::tid and t.tableoid = %(table_oid)s
 returning {key}
 
 -- compare_version --
 -- How the version of a key's rows stands to that of a JSON object.
 select {verdict}
-from {table} as t, jsonb_populate_record(null::{table}, %(value)s::jsonb) as wanted
+from {table} as t, jsonb_populate_record(null::{table}, %(key)s::jsonb || %(value)s::jsonb) as wanted
 where {match}
 
 -- ledger_rows --

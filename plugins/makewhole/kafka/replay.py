@@ -8,9 +8,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
 
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import PermanentError, TransientError
@@ -20,6 +21,7 @@ _TIMEOUT_SECONDS = 30.0
 _TRANSACTION_TIMEOUT_MS = 60_000
 _BATCH_OVERHEAD_BYTES = 1024  # of a record alone in its batch, generously
 _NO_OFFSET = -1001
+_ANY_PARTITION = -1
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 _PERMANENT = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -98,11 +100,14 @@ class ReplayWriter:
             self._producer = Producer(self._producer_properties())
             self._producer.init_transactions(_TIMEOUT_SECONDS)
             self._consumer = Consumer(
-                self._base_properties() | {"group.id": self._identity, "isolation.level": "read_committed"}
+                _without_partitioner(self._connection)
+                | {"group.id": self._identity, "isolation.level": "read_committed"}
             )
             found = self._consumer.committed([TopicPartition(MARKER_TOPIC, 0)], timeout=_TIMEOUT_SECONDS)[0]
         if found.error is not None:
-            raise TransientError(f"Kafka {self._connection.id}: the marker of {self._identity} cannot be read; try again")
+            raise TransientError(
+                f"Kafka {self._connection.id}: the marker of {self._identity} cannot be read; try again"
+            )
         return None if found.offset == _NO_OFFSET else int(found.offset)
 
     def rules(self) -> TopicRules:
@@ -140,26 +145,22 @@ class ReplayWriter:
 
     def _produce(self, record: ReplayRecord) -> None:
         assert self._producer is not None
-        optional: dict[str, int] = {}
-        if record.partition is not None:
-            optional["partition"] = record.partition
-        if record.timestamp_ms is not None:
-            optional["timestamp"] = record.timestamp_ms
         while True:
             try:
                 self._producer.produce(
-                    self._topic, value=record.value, key=record.key, headers=list(record.headers), **optional
+                    self._topic,
+                    value=record.value,
+                    key=record.key,
+                    headers=list(record.headers),
+                    partition=_ANY_PARTITION if record.partition is None else record.partition,
+                    timestamp=_timestamp(record.timestamp_ms),
                 )
                 self._producer.poll(0)
                 return
             except BufferError:
                 self._producer.poll(0.1)
 
-    def _base_properties(self) -> dict[str, str | int | float | bool]:
-        """The connection's, without what only a producer understands."""
-        return {name: value for name, value in self._connection.properties.items() if name != "partitioner"}
-
-    def _producer_properties(self) -> dict[str, str | int | float | bool]:
+    def _producer_properties(self) -> dict[str, Any]:
         return dict(self._connection.properties) | {
             "transactional.id": self._identity,
             "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
@@ -212,7 +213,8 @@ def topic_rules(connection: KafkaConnection, topic: str) -> TopicRules:
         raise PermanentError(f"Kafka {connection.id} has no topic {topic}; nothing was replayed to it")
     resource = ConfigResource(ResourceType.TOPIC, topic)
     configs: Mapping[str, str] = {
-        name: entry.value for name, entry in admin.describe_configs([resource])[resource].result(_TIMEOUT_SECONDS).items()
+        name: entry.value
+        for name, entry in admin.describe_configs([resource])[resource].result(_TIMEOUT_SECONDS).items()
     }
     return TopicRules(
         partitions=frozenset(metadata.partitions),
@@ -221,6 +223,13 @@ def topic_rules(connection: KafkaConnection, topic: str) -> TopicRules:
         max_behind_ms=int(configs["message.timestamp.before.max.ms"]),
         is_create_time=configs["message.timestamp.type"] == "CreateTime",
     )
+
+
+def _timestamp(milliseconds: int | None) -> int:
+    """As librdkafka takes it: 0 is now, so that the first millisecond of 1970 has to become the second."""
+    if milliseconds is None or milliseconds < 0:
+        return 0
+    return max(milliseconds, 1)
 
 
 def now_ms() -> int:
@@ -235,4 +244,9 @@ def lineage(*, plan: str, window: str, seq: int, origin: str, chunk: int) -> lis
 
 
 def _admin(connection: KafkaConnection) -> AdminClient:
-    return AdminClient({name: value for name, value in connection.properties.items() if name != "partitioner"})
+    return AdminClient(_without_partitioner(connection))
+
+
+def _without_partitioner(connection: KafkaConnection) -> dict[str, Any]:
+    """The connection's properties, without what only a producer understands."""
+    return {name: value for name, value in connection.properties.items() if name != "partitioner"}

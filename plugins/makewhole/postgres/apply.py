@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 import psycopg2
+from psycopg2 import errors as pg_errors
 from psycopg2.extensions import connection as PgConnection
 
 from makewhole.model.errors import RefusedError
@@ -38,9 +39,7 @@ def apply_chunk(connection: PgConnection, point: TablePoint, chunk: ChunkId, ite
         return put_receipt(connection, chunk, len(items) - len(refused), refused)
 
 
-def _apply(
-    connection: PgConnection, table: Table, point: TablePoint, items: Sequence[Item]
-) -> Mapping[int, str]:
+def _apply(connection: PgConnection, table: Table, point: TablePoint, items: Sequence[Item]) -> Mapping[int, str]:
     refused = {}
     for item in items:
         if isinstance(item, UpsertRow):
@@ -58,7 +57,7 @@ def _attempt(connection: PgConnection, work: Callable[[], str | None]) -> str | 
         cursor.execute("savepoint item")
         try:
             reason = work()
-        except (psycopg2.DataError, psycopg2.IntegrityError) as error:
+        except (psycopg2.DataError, psycopg2.IntegrityError, pg_errors.RaiseException) as error:
             reason = f"unfit: the table does not take it: {describe(error)}"
         except RefusedError as error:
             reason = str(error)

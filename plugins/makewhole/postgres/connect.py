@@ -10,6 +10,9 @@ from psycopg2.extensions import connection as PgConnection
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import PermanentError, TransientError
 
+Session = PgConnection
+"""What `connect` gives."""
+
 _SESSION = {
     # A row's JSON text is compared between sessions: what its rendering depends on is pinned.
     "timezone": "UTC",

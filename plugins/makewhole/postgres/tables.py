@@ -1,15 +1,19 @@
 """What a table is by the catalogue, and its rows by business key. Identifiers are checked before they are used."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+import psycopg2
 from psycopg2 import sql
 from psycopg2.extensions import connection as PgConnection
+from psycopg2.extensions import cursor as PgCursor
 
 from makewhole.journal.database import load_queries
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import TablePoint
+from makewhole.postgres.connect import describe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,11 +113,29 @@ def statement(name: str, **parts: sql.Composable) -> sql.Composed:
     return sql.SQL(load_queries("target")[name]).format(**parts)
 
 
-def rows_of_key(connection: PgConnection, table: Table, point: TablePoint, key: str) -> list[Row]:
+@contextmanager
+def key_lookup(connection: PgConnection) -> Iterator[PgCursor]:
+    """A short transaction for one key's look-up.
+
+    Raises:
+        RefusedError: the column's type cannot hold such a key.
+    """
+    try:
+        with connection, connection.cursor() as cursor:
+            yield cursor
+    except psycopg2.DataError as error:
+        # Not chained: the message quotes the key.
+        raise RefusedError(f"unfit: the table's key columns cannot hold this key: {describe(error)}") from None
+
+
+def rows_of_key(
+    connection: PgConnection, table: Table, point: TablePoint, key: str, *, is_exact: bool = True
+) -> list[Row]:
     """All rows of a key by (time column, ctid): the survivor of a quarantine is the first."""
-    match, parameters = match_key(table, point.key, key, is_exact=True)
-    with connection.cursor() as cursor:
-        cursor.execute(statement("rows_of_key", table=table.identifier, match=match, order=survivor_order(point)), parameters)
+    match, parameters = match_key(table, point.key, key, is_exact=is_exact)
+    query = statement("rows_of_key", table=table.identifier, match=match, order=survivor_order(point))
+    with key_lookup(connection) as cursor:
+        cursor.execute(query, parameters)
         return [Row(table_oid=row[0], ctid=row[1], text=row[2]) for row in cursor.fetchall()]
 
 

@@ -1,6 +1,7 @@
 """Writes one key into a store, guarded: never over newer data, never beside a row that appeared meanwhile."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from psycopg2 import sql
@@ -58,7 +59,7 @@ def _mend(connection: PgConnection, table: Table, point: TablePoint, item: Upser
 def _insert(connection: PgConnection, table: Table, point: TablePoint, item: UpsertRow) -> str | None:
     names = sql.SQL(", ").join(sql.Identifier(name) for name in item.columns)
     query = statement("insert_row", table=table.identifier, columns=names, key=_key_texts(point))
-    return _written(connection, query, point, item, {"value": item.value})
+    return _written(connection, query, point, item, _wanted(point, item))
 
 
 def _update(connection: PgConnection, table: Table, point: TablePoint, item: UpsertRow, row: Row) -> str | None:
@@ -67,13 +68,12 @@ def _update(connection: PgConnection, table: Table, point: TablePoint, item: Ups
         sql.SQL("{} = {}").format(sql.Identifier(name), sql.Identifier("wanted", name)) for name in settable
     )
     query = statement("update_row", table=table.identifier, assignments=assignments, key=_key_texts(point))
-    return _written(
-        connection, query, point, item, {"value": item.value, "ctid": row.ctid, "table_oid": row.table_oid}
-    )
+    parameters = {**_wanted(point, item), "ctid": row.ctid, "table_oid": row.table_oid}
+    return _written(connection, query, point, item, parameters)
 
 
 def _written(
-    connection: PgConnection, query: sql.Composed, point: TablePoint, item: UpsertRow, parameters: dict[str, object]
+    connection: PgConnection, query: sql.Composed, point: TablePoint, item: UpsertRow, parameters: Mapping[str, object]
 ) -> str | None:
     """Run it and look at the key that the row really got.
 
@@ -106,9 +106,15 @@ def _compare(connection: PgConnection, table: Table, point: TablePoint, item: Up
     verdict = test.format(sql.Identifier("t", version), sql.Identifier("wanted", version))
     query = statement("compare_version", table=table.identifier, match=match, verdict=verdict)
     with connection.cursor() as cursor:
-        cursor.execute(query, {**parameters, "value": item.value})
+        cursor.execute(query, {**parameters, **_wanted(point, item)})
         row = cursor.fetchone()
     return bool(row and row[0])
+
+
+def _wanted(point: TablePoint, item: UpsertRow) -> dict[str, object]:
+    """The key under the value: a value that does not carry the key's columns gets them from the business key."""
+    key = dict(zip(point.key, key_components(item.key, point.key), strict=True))
+    return {"key": json.dumps(key), "value": item.value}
 
 
 def _key_texts(point: TablePoint) -> sql.Composed:

@@ -1,0 +1,124 @@
+"""Freezes a plan: payloads fetched, written, hashed; plan and actions committed to the journal at once, once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from makewhole.compensation.fetch import Fetcher, PayloadSource
+from makewhole.compensation.payloads import write_payloads
+from makewhole.compensation.plan import Draft, Refusal, count_remedies, draft_plan
+from makewhole.journal import plans
+from makewhole.journal.database import connect as journal_connect
+from makewhole.model.connection import Connection
+from makewhole.model.pipeline import Limits, Pipeline
+from makewhole.model.plan import Action, Plan, PlanState, plan_digest
+from makewhole.model.verdict import Finding
+from makewhole.model.window import Window
+from makewhole.postgres.connect import Session
+
+_CHUNK_ACTIONS_MOST = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreezeRequest:
+    """What to plan for. `window_keys`: the distinct keys that were judged, for the limit on the share."""
+
+    pipeline: Pipeline
+    window: Window
+    findings: Sequence[Finding]
+    window_keys: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreezeSources:
+    """Where things are: `storage` is the root (a path or fsspec URI), `connections` by id."""
+
+    storage: str
+    records: PayloadSource
+    connections: Mapping[str, Connection]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frozen:
+    """`plan` is None when there is nothing to do. `refusals` are those of this call; they are also in the findings."""
+
+    plan: Plan | None
+    actions: tuple[Action, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+
+
+def freeze(journal_dsn: str, request: FreezeRequest, sources: FreezeSources) -> Frozen:
+    """The plan of a window revision: the one that is frozen already, or a new one.
+
+    A plan over its limits is frozen in state `refused`, without payloads. One that needs nobody's approval says so in
+    the journal. Findings that no action can answer are marked `refused` with the reason, in the same transaction.
+
+    Raises:
+        TransientError: a database or the storage is away; nothing was frozen.
+    """
+    window = request.window
+    with journal_connect(journal_dsn) as journal:
+        stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
+        if stored is not None:
+            actions = tuple(item.action for item in plans.actions_of(journal, stored.plan.id))
+            return Frozen(plan=stored.plan, actions=actions)
+        draft = draft_plan(request.pipeline, request.findings, window_keys=request.window_keys)
+        if draft.refused_as_a_whole:
+            frozen = _freeze_refused(journal, request, draft)
+        else:
+            frozen = _freeze(journal, request, sources, draft)
+        refused = [(refusal.hop, refusal.key_hash, refusal.reason) for refusal in frozen.refusals]
+        plans.refuse_findings(journal, (window.pipeline, window.number, window.revision), refused)
+        return frozen
+
+
+def chunk_actions(limits: Limits) -> int:
+    """Actions per chunk: at most a second's worth of the permitted rate, so that the rate is kept between chunks."""
+    return max(1, min(_CHUNK_ACTIONS_MOST, limits.records_per_second))
+
+
+def _freeze(journal: Session, request: FreezeRequest, sources: FreezeSources, draft: Draft) -> Frozen:
+    with Fetcher(request.pipeline, sources.records, sources.connections) as fetcher:
+        fetched, refusals = fetcher.fetch(draft.steps)
+    refusals = [*draft.refusals, *refusals]
+    if not fetched:
+        return Frozen(plan=None, refusals=tuple(refusals))
+    actions = [replace(step.action, seq=seq) for seq, (step, _) in enumerate(fetched)]
+    needs_approval = len(actions) > request.pipeline.approval.above_actions
+    plan = _plan(journal, request, actions, PlanState.AWAITING_APPROVAL if needs_approval else PlanState.FROZEN, None)
+    uri = f"{sources.storage.rstrip('/')}/{request.window.prefix}/plan/payloads-{plan.sha256[:12]}.parquet"
+    file_sha256 = write_payloads(uri, [payload for _, payload in fetched], chunk_actions(request.pipeline.limits))
+    plan = replace(plan, payload_uri=uri)
+    plans.put_plan(journal, plans.StoredPlan(plan=plan, payload_sha256=file_sha256), actions)
+    if not needs_approval:
+        plans.put_approval(journal, plan, decision="not_needed", by=None, at=datetime.now(UTC), expires=None, seen={})
+    return Frozen(plan=plan, actions=tuple(actions), refusals=tuple(refusals))
+
+
+def _freeze_refused(journal: Session, request: FreezeRequest, draft: Draft) -> Frozen:
+    actions = [step.action for step in draft.steps]
+    plan = _plan(journal, request, actions, PlanState.REFUSED, draft.refused_as_a_whole)
+    plans.put_plan(journal, plans.StoredPlan(plan=plan, payload_sha256=None), actions)
+    return Frozen(plan=plan, actions=tuple(actions), refusals=draft.refusals)
+
+
+def _plan(
+    journal: Session, request: FreezeRequest, actions: Sequence[Action], state: PlanState, reason: str | None
+) -> Plan:
+    """A plan whose id is free: a later revision that plans the very same again is still another plan."""
+    window = request.window
+    sha256 = plan_digest(window.pipeline, window.number, actions)
+    plan_id = f"{window.pipeline}-{window.number}-{sha256[:12]}"
+    if plans.find_plan(journal, plan_id) is not None:
+        plan_id = f"{plan_id}-r{window.revision}"
+    return Plan(
+        id=plan_id,
+        pipeline=window.pipeline,
+        window=window.number,
+        revision=window.revision,
+        sha256=sha256,
+        payload_uri=None,
+        counts=count_remedies(actions),
+        state=state,
+        reason=reason,
+    )

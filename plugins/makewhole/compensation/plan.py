@@ -1,0 +1,217 @@
+"""From findings to ordered actions: pure. What a remedy cannot do is a refusal with its reason, never a silent gap."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from makewhole.model.pipeline import (
+    Hop,
+    Limits,
+    Pipeline,
+    Point,
+    PointKind,
+    Remedies,
+    Remedy,
+    Semantics,
+    TablePoint,
+    TopicPoint,
+)
+from makewhole.model.plan import Action
+from makewhole.model.verdict import GAPS, Finding, Verdict
+
+_REMEDY_ORDER = (Remedy.PRODUCE, Remedy.REDELIVER, Remedy.UPSERT, Remedy.QUARANTINE)
+_UPSERTABLE = (Verdict.MISSING, Verdict.MISMATCHED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """An action in the making, with the finding it answers. `origin` is the (partition, offset) to take it from."""
+
+    action: Action
+    finding: Finding
+    origin: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """A finding for which nothing is done, and why."""
+
+    hop: str
+    key_hash: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """What can be done and what cannot. `refused_as_a_whole` says which limit the plan is over, if one."""
+
+    steps: tuple[Step, ...]
+    refusals: tuple[Refusal, ...]
+    refused_as_a_whole: str | None
+    needs_approval: bool
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return count_remedies(step.action for step in self.steps)
+
+
+def plan_actions(pipeline: Pipeline, findings: Sequence[Finding]) -> list[Action]:
+    """The actions for these findings in their fixed order: hop, remedy, key; numbered from 0. Limits not applied."""
+    return [step.action for step in _steps(pipeline, findings)[0]]
+
+
+def draft_plan(pipeline: Pipeline, findings: Sequence[Finding], *, window_keys: int) -> Draft:
+    """Actions, refusals, and whether limits or approval stand in the way. `window_keys`: distinct keys judged."""
+    steps, refusals = _steps(pipeline, findings)
+    return Draft(
+        steps=tuple(steps),
+        refusals=tuple(refusals),
+        refused_as_a_whole=over_limits(pipeline.limits, actions=len(steps), window_keys=window_keys),
+        needs_approval=len(steps) > pipeline.approval.above_actions,
+    )
+
+
+def over_limits(limits: Limits, *, actions: int, window_keys: int) -> str | None:
+    """Why a plan of so many actions is refused as a whole, if it is."""
+    if actions > limits.actions:
+        return (
+            f"{actions} actions are more than the limit of {limits.actions}; find out what broke before repairing it, "
+            "then raise compensation.limits.actions"
+        )
+    if actions > limits.share * window_keys:
+        return (
+            f"{actions} actions are more than the share of {limits.share:g} of the window's {window_keys} keys; find "
+            "out what broke before repairing it, then raise compensation.limits.share"
+        )
+    return None
+
+
+def count_remedies(actions: Iterable[Action]) -> Mapping[str, int]:
+    """How many actions of each remedy, by name."""
+    return dict(sorted(Counter(action.remedy.value for action in actions).items()))
+
+
+def renumbered(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """The same steps, numbered from 0 without holes."""
+    return tuple(replace(step, action=replace(step.action, seq=seq)) for seq, step in enumerate(steps))
+
+
+def place_of(point: Point) -> str:
+    """Which thing behind which connection: frozen into the plan, so that an edited pipeline file cannot redirect it."""
+    return f"{point.connection}:{point.topic if isinstance(point, TopicPoint) else point.table}"
+
+
+def _steps(pipeline: Pipeline, findings: Sequence[Finding]) -> tuple[list[Step], list[Refusal]]:
+    hops = {hop.name: (place, hop) for place, hop in enumerate(pipeline.hops)}
+    steps: list[tuple[tuple[int, int, str], Step]] = []
+    refusals: list[Refusal] = []
+    for finding in findings:
+        if finding.verdict not in GAPS:
+            continue
+        if finding.hop not in hops:
+            refusals.append(_refuse(finding, f"the pipeline has no hop {finding.hop} any more"))
+            continue
+        place, hop = hops[finding.hop]
+        remedy = _remedy(hop.remedies, finding.verdict)
+        if remedy is Remedy.REPORT:
+            continue
+        made = _make(pipeline, hop, remedy, finding)
+        if isinstance(made, Step):
+            steps.append(((place, _REMEDY_ORDER.index(remedy), finding.key), made))
+        else:
+            refusals.append(_refuse(finding, made))
+    ordered = [step for _, step in sorted(steps, key=lambda item: item[0])]
+    return list(renumbered(ordered)), refusals
+
+
+def _remedy(remedies: Remedies, verdict: Verdict) -> Remedy:
+    return {
+        Verdict.MISSING: remedies.missing,
+        Verdict.DUPLICATE: remedies.duplicate,
+        Verdict.MISMATCHED: remedies.mismatched,
+        Verdict.UNEXPECTED: remedies.unexpected,
+    }[verdict]
+
+
+def _make(pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding) -> Step | str:
+    """The step, or why there is none."""
+    source, target = pipeline.points[hop.source], pipeline.points[hop.target]
+    match remedy:
+        case Remedy.PRODUCE:
+            return _produce(source, target, finding)
+        case Remedy.REDELIVER:
+            return _redeliver(source, hop, finding)
+        case Remedy.UPSERT:
+            return _upsert(source, target, hop, finding)
+        case _:
+            return _quarantine(target, finding)
+
+
+def _produce(source: Point, target: Point, finding: Finding) -> Step | str:
+    if source.kind is not PointKind.LEDGER:
+        return f"produce needs a ledger to take the record from; {source.name} is a {source.kind.value}"
+    if not isinstance(target, TopicPoint):
+        return f"produce writes to a topic; {target.name} is a {target.kind.value}"
+    if finding.verdict is not Verdict.MISSING:
+        return f"produce answers a missing key; this one is {finding.verdict.value}"
+    return _step(Remedy.PRODUCE, target, finding)
+
+
+def _redeliver(source: Point, hop: Hop, finding: Finding) -> Step | str:
+    if not isinstance(source, TopicPoint):
+        return f"redeliver repeats a record of a topic; {source.name} is a {source.kind.value}"
+    if finding.verdict not in _UPSERTABLE:
+        return f"redeliver answers a missing or mismatched key; this one is {finding.verdict.value}"
+    origin = source_position(finding, hop.semantics)
+    if origin is None:
+        return "the evidence names no committed record to redeliver"
+    return _step(Remedy.REDELIVER, source, finding, origin)
+
+
+def _upsert(source: Point, target: Point, hop: Hop, finding: Finding) -> Step | str:
+    if not isinstance(target, TablePoint):
+        return f"upsert writes to a table; {target.name} is a topic"
+    if finding.verdict not in _UPSERTABLE:
+        return f"upsert answers a missing or mismatched key; this one is {finding.verdict.value}"
+    if isinstance(source, TablePoint):
+        return _step(Remedy.UPSERT, target, finding)
+    origin = source_position(finding, hop.semantics)
+    if origin is None:
+        return "the evidence names no committed record to take the row from"
+    return _step(Remedy.UPSERT, target, finding, origin)
+
+
+def _quarantine(target: Point, finding: Finding) -> Step | str:
+    if not isinstance(target, TablePoint):
+        return f"records cannot be taken out of topic {target.name}; its duplicates are contained at the stores"
+    if finding.verdict not in (Verdict.DUPLICATE, Verdict.UNEXPECTED):
+        return f"quarantine answers a duplicate or unexpected key; this one is {finding.verdict.value}"
+    return _step(Remedy.QUARANTINE, target, finding)
+
+
+def _step(remedy: Remedy, target: Point, finding: Finding, origin: tuple[int, int] | None = None) -> Step:
+    action = Action(
+        seq=0,
+        remedy=remedy,
+        hop=finding.hop,
+        target=target.name,
+        key=finding.key,
+        key_hash=finding.key_hash,
+        before={"place": place_of(target)},
+    )
+    return Step(action=action, finding=finding, origin=origin)
+
+
+def source_position(finding: Finding, semantics: Semantics = Semantics.EVENT) -> tuple[int, int] | None:
+    """(partition, offset) of the committed copy to repeat, from `evidence["source"]`: the first, or for `upsert` the
+    last. Evidence that was cut short cannot say which is the last."""
+    copies = finding.evidence.get("source", ())
+    committed = [copy for copy in copies if not copy.get("aborted") and "partition" in copy and "offset" in copy]
+    if semantics is Semantics.UPSERT:
+        is_cut_short = finding.evidence.get("source_copies", 0) > len(committed)
+        committed = [] if is_cut_short else committed[-1:]
+    return (int(committed[0]["partition"]), int(committed[0]["offset"])) if committed else None
+
+
+def _refuse(finding: Finding, reason: str) -> Refusal:
+    return Refusal(hop=finding.hop, key_hash=finding.key_hash, reason=reason)

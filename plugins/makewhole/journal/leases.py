@@ -1,0 +1,58 @@
+"""Leases: one runner at a time per resource, and an epoch that fences whoever was there before."""
+
+from dataclasses import dataclass
+
+from psycopg2.extensions import connection as PgConnection
+
+from makewhole.journal.database import load_queries
+from makewhole.model.errors import LeaseLostError, TransientError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """What a runner holds. The journal's clock decides when it expires."""
+
+    resource: str
+    holder: str
+    epoch: int
+    seconds: float
+
+
+def acquire(connection: PgConnection, resource: str, holder: str, seconds: float) -> Lease:
+    """Take the lease. Under the same `holder` it is taken over at once: the old runner is fenced by the epoch.
+
+    Raises:
+        TransientError: somebody else holds it; the message says who and until when.
+    """
+    parameters = {"resource": resource, "holder": holder, "seconds": seconds}
+    with connection.cursor() as cursor:
+        cursor.execute(load_queries("lease")["acquire_lease"], parameters)
+        row = cursor.fetchone()
+        if row is not None:
+            return Lease(resource=resource, holder=holder, epoch=row[0], seconds=seconds)
+        cursor.execute(load_queries("lease")["lease_of"], parameters)
+        other = cursor.fetchone()
+    who = f"{other[0]} until {other[2]:%H:%M:%S} UTC" if other else "somebody else"
+    raise TransientError(f"{resource} is being worked on by {who}; wait for it to end, or try again after that")
+
+
+def renew(connection: PgConnection, lease: Lease) -> None:
+    """Hold on to the lease; its row stays locked until the transaction ends, so what is written with it is fenced.
+
+    Raises:
+        LeaseLostError: another runner took over.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(load_queries("lease")["renew_lease"], _parameters(lease))
+        if cursor.fetchone() is None:
+            raise LeaseLostError(f"{lease.resource}: another runner took over from {lease.holder}; this one stops")
+
+
+def release(connection: PgConnection, lease: Lease) -> None:
+    """Let the next runner in at once. Harmless when the lease is lost already."""
+    with connection.cursor() as cursor:
+        cursor.execute(load_queries("lease")["release_lease"], _parameters(lease))
+
+
+def _parameters(lease: Lease) -> dict[str, object]:
+    return {"resource": lease.resource, "epoch": lease.epoch, "seconds": lease.seconds}
