@@ -1,0 +1,275 @@
+"""The topic archive: fetched batches verbatim, in segment files that Kafka's own tools read, and their reader.
+
+`<directory>/partition=<p>/<base offset, 20 digits>.log` holds whole batches; `<base offset>.aborted.json` beside it says
+which offsets the file answers for, which of them were expired, and which transactions were aborted. A segment exists when
+its `.aborted.json` does. Neighbouring ranges may be written side by side: a batch that touches two of them is kept once,
+by the one that holds its first offset (of the window).
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+from uuid import uuid4
+
+from fsspec.core import url_to_fs
+
+from makewhole.kafka.batches import split
+from makewhole.kafka.page import Isolation, Page
+from makewhole.kafka.transactions import AbortedTransaction
+from makewhole.model.errors import CorruptionError, RefusedError
+from makewhole.model.window import PartitionRange
+
+_SEGMENT_BYTES = 1 << 30  # Kafka's tools address a segment with 32 bits
+_PAGE_BYTES = 8 << 20
+_SIDECAR = ".aborted.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment:
+    """One file of the archive and what it answers for: offsets `[lo, hi)` of one partition of one topic incarnation."""
+
+    base_offset: int
+    topic: str
+    topic_id: str
+    partition: int
+    lo: int
+    hi: int
+    size_bytes: int
+    expired: tuple[tuple[int, int], ...]
+    aborted: tuple[AbortedTransaction, ...]
+
+
+class SegmentWriter:
+    """Writes the batches of one range. Give `write` to `read_range` as `on_fetched`, then call `finish`.
+
+    `window_lo` is where the window of this partition begins, when the range is a later part of it: then a batch that
+    reaches over from the part before is left to that part.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        wanted: PartitionRange,
+        *,
+        window_lo: int | None = None,
+        segment_bytes: int = _SEGMENT_BYTES,
+    ) -> None:
+        self._filesystem, root = url_to_fs(str(directory))
+        self._folder = f"{root}/partition={wanted.partition}"
+        self._range = wanted
+        self._owns_head = window_lo is None or window_lo == wanted.lo
+        self._segment_bytes = segment_bytes
+        self._attempt = uuid4().hex
+        self._open: IO[bytes] | None = None
+        self._written: list[tuple[int, int]] = []
+        self._filesystem.makedirs(self._folder, exist_ok=True)
+
+    def write(self, base_offset: int, data: bytes) -> None:
+        """Append whole batches, the first of which starts at `base_offset`."""
+        if base_offset < self._range.lo and not self._owns_head:
+            batches = list(split(data))
+            data = data[batches[0].end :]
+            if len(batches) == 1:
+                return
+            base_offset = batches[1].base_offset
+        if self._open is None or self._written[-1][1] + len(data) > self._segment_bytes:
+            self._next_file(base_offset)
+        assert self._open is not None
+        self._open.write(data)
+        self._written[-1] = (self._written[-1][0], self._written[-1][1] + len(data))
+
+    def finish(self, expired: Sequence[tuple[int, int]], aborted: Sequence[AbortedTransaction]) -> tuple[str, ...]:
+        """Make the files visible, once the range was read to its end; returns their paths.
+
+        `expired` and `aborted` are the reader's. A range without a batch leaves only its `.aborted.json`.
+        """
+        self._close()
+        written = self._written or [(self._range.lo, 0)]
+        edges = [self._range.lo, *(base for base, _ in written[1:]), self._range.hi]
+        paths: list[str] = []
+        for index, (base, size) in enumerate(written):
+            if size:
+                paths.append(f"{self._folder}/{base:020d}.log")
+                self._filesystem.mv(self._temporary(base), paths[-1])
+            segment = Segment(
+                base_offset=base,
+                topic=self._range.topic,
+                topic_id=self._range.topic_id,
+                partition=self._range.partition,
+                lo=edges[index],
+                hi=edges[index + 1],
+                size_bytes=size,
+                expired=tuple(expired),
+                aborted=tuple(aborted),
+            )
+            paths.append(f"{self._folder}/{base:020d}{_SIDECAR}")
+            self._write_sidecar(paths[-1], segment)
+        return tuple(paths)
+
+    def discard(self) -> None:
+        """Remove what an unfinished attempt wrote."""
+        self._close()
+        for base, _ in self._written:
+            if self._filesystem.exists(self._temporary(base)):
+                self._filesystem.rm_file(self._temporary(base))
+
+    def _temporary(self, base_offset: int) -> str:
+        return f"{self._folder}/.{base_offset:020d}.{self._attempt}.tmp"
+
+    def _next_file(self, base_offset: int) -> None:
+        self._close()
+        self._open = self._filesystem.open(self._temporary(base_offset), "wb")
+        self._written.append((base_offset, 0))
+
+    def _close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def _write_sidecar(self, path: str, segment: Segment) -> None:
+        temporary = f"{path}.{self._attempt}.tmp"
+        with self._filesystem.open(temporary, "wb") as file:
+            file.write(json.dumps(_to_json(segment), sort_keys=True).encode())
+        self._filesystem.mv(temporary, path)
+
+
+class ArchiveLog:
+    """A log source over an archive directory (a path or an fsspec URI)."""
+
+    def __init__(self, directory: str, *, page_bytes: int = _PAGE_BYTES) -> None:
+        self._filesystem, self._root = url_to_fs(str(directory))
+        self._page_bytes = page_bytes
+        self._segments: dict[int, list[Segment]] = {}
+        self._cursor: tuple[int, int, int, int] | None = None
+
+    def check(self, wanted: PartitionRange) -> None:
+        """Refuse another incarnation of the topic, a damaged segment, and a range that the archive does not cover."""
+        reached = wanted.lo
+        for segment in self.segments(wanted.partition):
+            if (segment.topic, segment.topic_id) != (wanted.topic, wanted.topic_id):
+                raise RefusedError(
+                    f"The archive holds topic {segment.topic} with id {segment.topic_id}, asked was {wanted.topic} with id "
+                    f"{wanted.topic_id}: another incarnation. Use the archive of the window that names this id"
+                )
+            if segment.lo <= reached:
+                reached = max(reached, segment.hi)
+        if reached < wanted.hi:
+            raise CorruptionError(
+                f"The archive of {wanted.topic} partition {wanted.partition} covers offsets up to {reached}, asked was "
+                f"[{wanted.lo}, {wanted.hi}): take the snapshot of this window again"
+            )
+
+    def segments(self, partition: int) -> list[Segment]:
+        """The segments of a partition by base offset."""
+        if partition not in self._segments:
+            folder = f"{self._root}/partition={partition}"
+            paths = self._filesystem.glob(f"{folder}/*{_SIDECAR}")
+            self._segments[partition] = [self._load(path) for path in sorted(paths)]
+        return self._segments[partition]
+
+    def _load(self, path: str) -> Segment:
+        try:
+            segment = _from_json(json.loads(self._filesystem.cat_file(path)))
+            size = self._filesystem.size(self._log(segment)) if segment.size_bytes else 0
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CorruptionError(
+                f"{path} or its segment cannot be read: take the snapshot of this window again"
+            ) from error
+        if size != segment.size_bytes:
+            raise CorruptionError(
+                f"{self._log(segment)} has {size} bytes, {segment.size_bytes} were written: take the snapshot again"
+            )
+        return segment
+
+    def _log(self, segment: Segment) -> str:
+        return f"{self._root}/partition={segment.partition}/{segment.base_offset:020d}.log"
+
+    def fetch(self, wanted: PartitionRange, offset: int, isolation: Isolation) -> Page:
+        """The next batches at `offset`, as the broker gave them."""
+        segments = self.segments(wanted.partition)
+        for start, end in {interval for segment in segments for interval in segment.expired}:
+            if start <= offset < end:
+                return Page(log_start=end)
+        for index, segment in enumerate(segments):
+            following = segments[index + 1].base_offset if index + 1 < len(segments) else wanted.hi
+            if following > offset or index + 1 == len(segments):
+                page = self._page(segment, offset)
+                if page is not None:
+                    return self._with_aborted(page, segments, offset, isolation)
+        return Page(hole_end=wanted.hi)
+
+    def _page(self, segment: Segment, offset: int) -> Page | None:
+        """Whole batches from the first one that ends behind `offset`; None when the segment has none."""
+        if not segment.size_bytes:
+            return None
+        place, size = self._resume(segment, offset), self._page_bytes
+        while place < segment.size_bytes:
+            data: bytes = self._filesystem.cat_file(
+                self._log(segment), start=place, end=min(place + size, segment.size_bytes)
+            )
+            batches = list(split(data))
+            if not batches:
+                if place + size >= segment.size_bytes:
+                    return Page(broken_end=segment.hi)
+                size *= 2
+                continue
+            wanted = [batch for batch in batches if batch.end_offset > offset or batch.base_offset >= offset]
+            if wanted:
+                self._cursor = (segment.partition, segment.base_offset, batches[-1].end_offset, place + batches[-1].end)
+                return Page(data=data, batches=wanted)
+            place += batches[-1].end
+        return None
+
+    def _resume(self, segment: Segment, offset: int) -> int:
+        """Where to read on: behind the last page when that is where it ended, else from the segment's beginning."""
+        if self._cursor is not None and self._cursor[:3] == (segment.partition, segment.base_offset, offset):
+            return self._cursor[3]
+        return 0
+
+    @staticmethod
+    def _with_aborted(page: Page, segments: Sequence[Segment], offset: int, isolation: Isolation) -> Page:
+        if isolation == "uncommitted":
+            return page
+        known: dict[tuple[int, int], AbortedTransaction] = {}
+        for one in (one for segment in segments for one in segment.aborted):
+            key = (one.first_offset, one.producer_id)
+            if key not in known or one.marker_offset is not None:
+                known[key] = one
+        touching = [one for one in known.values() if one.marker_offset is None or one.marker_offset >= offset]
+        return Page(data=page.data, batches=page.batches, aborted=tuple(sorted(touching, key=_order)))
+
+
+def _order(one: AbortedTransaction) -> tuple[int, int]:
+    return one.first_offset, one.producer_id
+
+
+def _to_json(segment: Segment) -> dict[str, Any]:
+    return {
+        "base_offset": segment.base_offset,
+        "topic": segment.topic,
+        "topic_id": segment.topic_id,
+        "partition": segment.partition,
+        "lo": segment.lo,
+        "hi": segment.hi,
+        "size_bytes": segment.size_bytes,
+        "expired": [list(interval) for interval in segment.expired],
+        "aborted": [[one.producer_id, one.first_offset, one.marker_offset] for one in segment.aborted],
+    }
+
+
+def _from_json(value: dict[str, Any]) -> Segment:
+    return Segment(
+        base_offset=value["base_offset"],
+        topic=value["topic"],
+        topic_id=value["topic_id"],
+        partition=value["partition"],
+        lo=value["lo"],
+        hi=value["hi"],
+        size_bytes=value["size_bytes"],
+        expired=tuple((start, end) for start, end in value["expired"]),
+        aborted=tuple(
+            AbortedTransaction(producer_id=producer, first_offset=first, marker_offset=marker)
+            for producer, first, marker in value["aborted"]
+        ),
+    )

@@ -1,0 +1,75 @@
+"""The codecs of record batches, through Arrow, so that no further codec package is needed.
+
+Decompression stops at a limit: a few kilobytes can claim to be gigabytes.
+"""
+
+import pyarrow as pa
+
+_NONE, _GZIP, _SNAPPY, _LZ4, _ZSTD = range(5)
+_STREAMED = {_GZIP: "gzip", _LZ4: "lz4", _ZSTD: "zstd"}
+_XERIAL = b"\x82SNAPPY\x00"
+_XERIAL_HEADER_BYTES = 16
+BATCH_LIMIT_BYTES = 512 << 20
+
+
+class CodecError(Exception):
+    """The compressed part of a batch cannot be read; the text says why, without any of its bytes."""
+
+
+def decompress(codec: int, data: memoryview, *, limit_bytes: int = BATCH_LIMIT_BYTES) -> bytes:
+    """The records of a batch, uncompressed.
+
+    Raises:
+        CodecError: unknown codec, damaged data, or more than `limit_bytes` of it.
+    """
+    if codec == _NONE:
+        return bytes(data)
+    try:
+        if codec in _STREAMED:
+            return _stream(_STREAMED[codec], data, limit_bytes)
+        if codec == _SNAPPY:
+            return _snappy(data, limit_bytes)
+    except (OSError, ValueError, IndexError, pa.ArrowException) as error:
+        raise CodecError(f"damaged {_STREAMED.get(codec, 'snappy')} data") from error
+    raise CodecError(f"unknown compression codec {codec}")
+
+
+def _stream(name: str, data: memoryview, limit_bytes: int) -> bytes:
+    with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(data)), name) as stream:
+        text: bytes = stream.read(limit_bytes + 1)
+    return _within(text, limit_bytes)
+
+
+def _snappy(data: memoryview, limit_bytes: int) -> bytes:
+    """Raw snappy, or the framing of the Java library: blocks, each behind its length (xerial)."""
+    if bytes(data[: len(_XERIAL)]) != _XERIAL:
+        return _snappy_block(data, limit_bytes)
+    blocks, position, total = [], _XERIAL_HEADER_BYTES, 0
+    while position < len(data):
+        length = int.from_bytes(data[position : position + 4], "big")
+        position += 4
+        block = _snappy_block(data[position : position + length], limit_bytes - total)
+        position += length
+        total += len(block)
+        blocks.append(block)
+    return b"".join(blocks)
+
+
+def _snappy_block(data: memoryview, limit_bytes: int) -> bytes:
+    size, shift, position = 0, 0, 0
+    while True:
+        byte = data[position]
+        size |= (byte & 0x7F) << shift
+        position, shift = position + 1, shift + 7
+        if not byte & 0x80:
+            break
+    if size > limit_bytes:
+        raise CodecError(f"more than {limit_bytes} bytes when decompressed")
+    text: bytes = pa.Codec("snappy").decompress(pa.py_buffer(data), decompressed_size=size, asbytes=True)
+    return text
+
+
+def _within(text: bytes, limit_bytes: int) -> bytes:
+    if len(text) > limit_bytes:
+        raise CodecError(f"more than {limit_bytes} bytes when decompressed")
+    return text

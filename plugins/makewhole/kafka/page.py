@@ -1,0 +1,46 @@
+"""What one reading step gives, whether from a broker or from an archive."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from makewhole.kafka.batches import Batch
+from makewhole.kafka.transactions import AbortedTransaction
+from makewhole.model.window import PartitionRange
+
+Isolation = Literal["committed", "uncommitted"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """Bytes from an asked offset on, with the whole batches in them.
+
+    `log_start` above the asked offset: what lies before it is expired. `hole_end`: it is proven that no batch exists from
+    the asked offset up to there. `broken_end`: the bytes that should hold it, up to there, do not hold together. `aborted`
+    belongs to this page only.
+    """
+
+    data: bytes = b""
+    batches: Sequence[Batch] = ()
+    log_start: int = 0
+    hole_end: int | None = None
+    broken_end: int | None = None
+    aborted: Sequence[AbortedTransaction] = ()
+
+
+class LogSource(Protocol):
+    """Where batches come from."""
+
+    def check(self, wanted: PartitionRange) -> None:
+        """Refuse another incarnation of the topic.
+
+        Raises:
+            RefusedError: the topic id is another one.
+        """
+
+    def fetch(self, wanted: PartitionRange, offset: int, isolation: Isolation) -> Page:
+        """The page at `offset`: batches, an expired start, or a proven hole; never nothing.
+
+        Raises:
+            TransientError: the source does not get that far now.
+        """

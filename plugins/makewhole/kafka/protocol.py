@@ -1,0 +1,255 @@
+"""The Kafka requests that aiokafka does not carry: topic ids in Metadata and Fetch, and OffsetForLeaderEpoch.
+
+Field order and types are those of Kafka's own message definitions (Metadata v12, Fetch v13, OffsetForLeaderEpoch v3).
+Fetch by topic id lets the broker itself refuse a topic that was deleted and made again under the same name (KIP-516).
+aiokafka's protocol classes are semi-internal: its version is pinned, and only this module and wire.py touch them.
+"""
+
+from io import BytesIO
+
+from aiokafka.protocol.abstract import AbstractType
+from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.types import (
+    Array,
+    Boolean,
+    CompactArray,
+    CompactBytes,
+    CompactString,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Schema,
+    String,
+    TaggedFields,
+)
+
+NO_TOPIC_ID = bytes(16)
+
+
+class Uuid(AbstractType[bytes]):
+    """16 raw bytes."""
+
+    @classmethod
+    def encode(cls, value: bytes) -> bytes:
+        return value
+
+    @classmethod
+    def decode(cls, data: BytesIO) -> bytes:
+        return data.read(16)
+
+
+class MetadataResponse_v12(Response):
+    API_KEY = 3
+    API_VERSION = 12
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "brokers",
+            CompactArray(
+                ("node_id", Int32),
+                ("host", CompactString()),
+                ("port", Int32),
+                ("rack", CompactString()),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("cluster_id", CompactString()),
+        ("controller_id", Int32),
+        (
+            "topics",
+            CompactArray(
+                ("error_code", Int16),
+                ("topic", CompactString()),
+                ("topic_id", Uuid),
+                ("is_internal", Boolean),
+                (
+                    "partitions",
+                    CompactArray(
+                        ("error_code", Int16),
+                        ("partition", Int32),
+                        ("leader", Int32),
+                        ("leader_epoch", Int32),
+                        ("replicas", CompactArray(Int32)),
+                        ("isr", CompactArray(Int32)),
+                        ("offline_replicas", CompactArray(Int32)),
+                        ("tags", TaggedFields),
+                    ),
+                ),
+                ("authorized_operations", Int32),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("tags", TaggedFields),
+    )
+
+
+class MetadataRequest_v12(RequestStruct):
+    FLEXIBLE_VERSION = True
+    API_KEY = 3
+    API_VERSION = 12
+    RESPONSE_TYPE = MetadataResponse_v12
+    SCHEMA = Schema(
+        ("topics", CompactArray(("topic_id", Uuid), ("topic", CompactString()), ("tags", TaggedFields))),
+        ("allow_auto_topic_creation", Boolean),
+        ("include_topic_authorized_operations", Boolean),
+        ("tags", TaggedFields),
+    )
+
+
+class TopicMetadataRequest(Request[MetadataRequest_v12]):
+    """Brokers, and the named topic with its id and leaders. Never creates the topic."""
+
+    API_KEY = 3
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+
+    def build(self, request_struct_class: type[MetadataRequest_v12]) -> MetadataRequest_v12:
+        return request_struct_class([(NO_TOPIC_ID, self._topic, {})], False, False, {})
+
+
+class FetchResponse_v13(Response):
+    API_KEY = 1
+    API_VERSION = 13
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        ("error_code", Int16),
+        ("session_id", Int32),
+        (
+            "topics",
+            CompactArray(
+                ("topic_id", Uuid),
+                (
+                    "partitions",
+                    CompactArray(
+                        ("partition", Int32),
+                        ("error_code", Int16),
+                        ("high_watermark", Int64),
+                        ("last_stable_offset", Int64),
+                        ("log_start_offset", Int64),
+                        (
+                            "aborted_transactions",
+                            CompactArray(("producer_id", Int64), ("first_offset", Int64), ("tags", TaggedFields)),
+                        ),
+                        ("preferred_read_replica", Int32),
+                        ("records", CompactBytes),
+                        ("tags", TaggedFields),
+                    ),
+                ),
+                ("tags", TaggedFields),
+            ),
+        ),
+        ("tags", TaggedFields),
+    )
+
+
+class FetchRequest_v13(RequestStruct):
+    FLEXIBLE_VERSION = True
+    API_KEY = 1
+    API_VERSION = 13
+    RESPONSE_TYPE = FetchResponse_v13
+    SCHEMA = Schema(
+        ("replica_id", Int32),
+        ("max_wait_time", Int32),
+        ("min_bytes", Int32),
+        ("max_bytes", Int32),
+        ("isolation_level", Int8),
+        ("session_id", Int32),
+        ("session_epoch", Int32),
+        (
+            "topics",
+            CompactArray(
+                ("topic_id", Uuid),
+                (
+                    "partitions",
+                    CompactArray(
+                        ("partition", Int32),
+                        ("current_leader_epoch", Int32),
+                        ("fetch_offset", Int64),
+                        ("last_fetched_epoch", Int32),
+                        ("log_start_offset", Int64),
+                        ("max_bytes", Int32),
+                        ("tags", TaggedFields),
+                    ),
+                ),
+                ("tags", TaggedFields),
+            ),
+        ),
+        (
+            "forgotten_topics",
+            CompactArray(("topic_id", Uuid), ("partitions", CompactArray(Int32)), ("tags", TaggedFields)),
+        ),
+        ("rack_id", CompactString()),
+        ("tags", TaggedFields),
+    )
+
+
+class PartitionFetchRequest(Request[FetchRequest_v13]):
+    """One partition of one topic incarnation, from `offset` on. `isolation` 0 = uncommitted, 1 = committed."""
+
+    API_KEY = 1
+
+    def __init__(
+        self, *, topic_id: bytes, partition: int, offset: int, isolation: int, max_bytes: int, max_wait_ms: int
+    ) -> None:
+        self._partition = (partition, -1, offset, -1, -1, max_bytes, {})
+        self._topic_id = topic_id
+        self._isolation = isolation
+        self._max_bytes = max_bytes
+        self._max_wait_ms = max_wait_ms
+
+    def build(self, request_struct_class: type[FetchRequest_v13]) -> FetchRequest_v13:
+        topics = [(self._topic_id, [self._partition], {})]
+        return request_struct_class(
+            -1, self._max_wait_ms, 1, self._max_bytes, self._isolation, 0, -1, topics, [], "", {}
+        )
+
+
+class OffsetForLeaderEpochResponse_v3(Response):
+    API_KEY = 23
+    API_VERSION = 3
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        (
+            "topics",
+            Array(
+                ("topic", String("utf-8")),
+                (
+                    "partitions",
+                    Array(("error_code", Int16), ("partition", Int32), ("leader_epoch", Int32), ("end_offset", Int64)),
+                ),
+            ),
+        ),
+    )
+
+
+class OffsetForLeaderEpochRequest_v3(RequestStruct):
+    API_KEY = 23
+    API_VERSION = 3
+    RESPONSE_TYPE = OffsetForLeaderEpochResponse_v3
+    SCHEMA = Schema(
+        ("replica_id", Int32),
+        (
+            "topics",
+            Array(
+                ("topic", String("utf-8")),
+                (
+                    "partitions",
+                    Array(("partition", Int32), ("current_leader_epoch", Int32), ("leader_epoch", Int32)),
+                ),
+            ),
+        ),
+    )
+
+
+class LeaderEpochEndRequest(Request[OffsetForLeaderEpochRequest_v3]):
+    """Where a leader epoch of a partition ended (KIP-101, KIP-320)."""
+
+    API_KEY = 23
+
+    def __init__(self, topic: str, partition: int, epoch: int) -> None:
+        self._topics = [(topic, [(partition, -1, epoch)])]
+
+    def build(self, request_struct_class: type[OffsetForLeaderEpochRequest_v3]) -> OffsetForLeaderEpochRequest_v3:
+        return request_struct_class(-1, self._topics)

@@ -1,0 +1,72 @@
+"""Which transactional batches a read_committed consumer would never see. Pure; one fetched page at a time.
+
+A broker answers a committed read with all bytes up to the stable offset and a list of (producer id, first offset) of the
+aborted transactions in them (KIP-98). In offset order: a transaction becomes active at its first offset, an abort marker
+of its producer ends it, and transactional batches of active producers are dropped. Markers are matched by producer id
+alone, because a marker's epoch may be one above that of its data (KIP-890).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class AbortedTransaction:
+    """An aborted transaction of one partition. `marker_offset` is its abort marker's, None when that was not seen."""
+
+    first_offset: int
+    producer_id: int
+    marker_offset: int | None = None
+
+
+class AbortFilter:
+    """Decides batch by batch, in offset order, from the aborted list that came with the page."""
+
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        self._waiting = sorted(((one.first_offset, one.producer_id) for one in aborted), reverse=True)
+        self._active: set[int] = set()
+
+    def is_aborted(self, last_offset: int, producer_id: int, is_transactional: bool) -> bool:
+        """Whether a data batch that ends with `last_offset` belongs to an aborted transaction."""
+        self._activate(last_offset)
+        return is_transactional and producer_id in self._active
+
+    def abort_marker(self, offset: int, producer_id: int) -> None:
+        """An abort marker of the producer stands at `offset`: its transaction ends here."""
+        self._activate(offset)
+        self._active.discard(producer_id)
+
+    def _activate(self, last_offset: int) -> None:
+        while self._waiting and self._waiting[-1][0] <= last_offset:
+            self._active.add(self._waiting.pop()[1])
+
+
+class AbortedLedger:
+    """Collects the aborted transactions of a range over its pages, each with its marker once that is seen."""
+
+    def __init__(self) -> None:
+        self._markers: dict[tuple[int, int], int | None] = {}
+        self._open: dict[int, set[int]] = {}
+
+    def add(self, aborted: Iterable[AbortedTransaction]) -> None:
+        """The list of one more page. The same transaction comes with every page that it touches."""
+        for one in aborted:
+            key = (one.first_offset, one.producer_id)
+            if self._markers.get(key) is None:
+                self._markers[key] = one.marker_offset
+                if one.marker_offset is None:
+                    self._open.setdefault(one.producer_id, set()).add(one.first_offset)
+
+    def abort_marker(self, offset: int, producer_id: int) -> None:
+        """An abort marker was seen: it ends the producer's transactions that began before it."""
+        began = self._open.get(producer_id, set())
+        for first_offset in [first for first in began if first <= offset]:
+            self._markers[first_offset, producer_id] = offset
+            began.discard(first_offset)
+
+    def listed(self) -> tuple[AbortedTransaction, ...]:
+        """All of them, by first offset."""
+        return tuple(
+            AbortedTransaction(first_offset=first, producer_id=producer, marker_offset=marker)
+            for (first, producer), marker in sorted(self._markers.items())
+        )
