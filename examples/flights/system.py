@@ -63,6 +63,10 @@ class System:
     def prepare(self, first: date, days: int, *, replication: int = 1) -> int:
         """Tables, topic, and the outbox of the days; returns the number of departures."""
         self._query(schema_sql())
+        if self._rows(day_start(first), day_start(day_after(first, days))):
+            raise SystemExit(
+                "the outbox already holds departures of these days; begin with an empty database and topic"
+            )
         self._create_topic(replication)
         rows = load_outbox(self._systems, first, days)
         self._say(f"outbox: {rows} departures of {days} days from {first}")

@@ -1,0 +1,282 @@
+"""`makewhole demo`: real flights go wrong on the way to a warehouse, are found, repaired, and proven whole."""
+
+import json as json_text
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from makewhole.cli.demo_airflow import Watcher, airflow
+from makewhole.cli.demo_table import Discrepancy, Line, as_table, found_ones, lines, planted_ones
+from makewhole.model.errors import MakewholeError, RefusedError, TransientError
+from makewhole.model.window import WindowState
+
+_CHECKOUT = Path(__file__).resolve().parents[3]
+_PIPELINE = "flights"
+_DAG = f"makewhole_reconcile_{_PIPELINE}"
+_FIRST = datetime(2013, 1, 1, 5, tzinfo=UTC)  # as the schedule in flights.yaml cuts the days
+_DAYS_IN_DATA = 365
+_MOST_DAYS_IN_DETAIL = 10
+_GAPS_REMAIN, _COULD_NOT_RUN = 1, 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What the demo can say in the end. `missed`/`invented` are the findings that are not as planted."""
+
+    lines: Sequence[Line]
+    missed: Sequence[Discrepancy]
+    invented: Sequence[Discrepancy]
+    windows: Sequence[Mapping[str, Any]]
+    expected_windows: int
+    proof: Mapping[str, Any]
+    seconds: float
+    airflow_url: str
+
+    @property
+    def certified(self) -> int:
+        return sum(1 for window in self.windows if window["state"] == WindowState.CERTIFIED)
+
+    @property
+    def problems(self) -> list[str]:
+        """Why this is no success; empty when it is one."""
+        problems = []
+        if self.missed or self.invented:
+            problems.append(f"found is not planted: {len(self.missed)} missed, {len(self.invented)} invented")
+        if not self.certified == len(self.windows) == self.expected_windows:
+            problems.append(
+                f"of {self.expected_windows} windows {len(self.windows)} exist and {self.certified} are certified"
+            )
+        if not self.proof["holds"]:
+            problems.append(f"the independent proof fails for {len(self.proof['wrong'])} flights")
+        return problems
+
+    def document(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {
+            "ok": not self.problems,
+            "problems": self.problems,
+            "lines": [asdict(line) for line in self.lines],
+            "missed": [asdict(one) for one in self.missed],
+            "invented": [asdict(one) for one in self.invented],
+            "windows": list(self.windows),
+            "proof": dict(self.proof),
+            "seconds": round(self.seconds, 1),
+            "airflow": self.airflow_url,
+        }
+
+
+def demo(
+    days: Annotated[int, typer.Option(min=1, max=_DAYS_IN_DATA, help="Days of 2013, one window each.")] = 3,
+    year: Annotated[bool, typer.Option("--year", help="All 365 days, 336,776 departures.")] = False,
+    seed: Annotated[int, typer.Option(help="Which flights the mistakes hit.")] = 7,
+    keep: Annotated[bool, typer.Option(help="Leave the stack running at the end, to look around.")] = True,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object; progress goes to stderr.")] = False,
+) -> None:
+    """Real flights go wrong on the way to a warehouse; find, repair, prove. Exit code 0 only if all of it came true."""
+    console = Console(stderr=json, soft_wrap=True, highlight=False)
+    try:
+        outcome = _Demo(console, days=_DAYS_IN_DATA if year else days, seed=seed).run()
+    except (MakewholeError, subprocess.TimeoutExpired) as error:
+        console.print(Text.assemble(("could not run: ", "bold red"), str(error)))
+        raise typer.Exit(_COULD_NOT_RUN) from error
+    if json:
+        typer.echo(json_text.dumps(outcome.document(), ensure_ascii=False))
+    _print(console, outcome)
+    _leave(console, keep=keep)
+    if outcome.problems:
+        raise typer.Exit(_GAPS_REMAIN)
+
+
+class _Demo:
+    """The steps, in order."""
+
+    def __init__(self, console: Console, *, days: int, seed: int) -> None:
+        self._console = console
+        self._days = days
+        self._seed = seed
+        self._began = time.monotonic()
+
+    def run(self) -> Outcome:
+        """All steps."""
+        _start_over(self._console)
+        self._title("The local stack: Kafka, PostgreSQL, Airflow")
+        _follow(_makewhole("up"))
+        status = json_text.loads(_answer(_makewhole("status", "--json")))
+        _refuse_used_stack()
+        self._title(f"{self._days} days of real departures, with real mistakes")
+        environment = _example_environment(status)
+        state = str(_home() / "flights")
+        _follow(_example("run", "--days", str(self._days), "--seed", str(self._seed), "--state", state), environment)
+        planted = planted_ones(_rows(_answer(_example("planted"), environment)))
+        self._title(f"One run a day, by Airflow's backfill: {len(planted)} findings are planted")
+        self._backfill(status["airflow"])
+        self._title("The independent proof: plain SQL, a plain consumer")
+        proof = json_text.loads(_answer(_example("verify"), environment, may_fail=True))
+        return self._outcome(planted, proof, status["airflow"]["url"])
+
+    def _backfill(self, access: Mapping[str, str]) -> None:
+        last = _FIRST + timedelta(days=self._days - 1)
+        in_detail = self._days <= _MOST_DAYS_IN_DETAIL
+        with airflow(access["url"], access["user"], access["password"], _DAG) as dag:
+            dag.wait_for_dag()
+            dag.backfill(_FIRST, last)
+            watcher = Watcher(task=self._tell_task if in_detail else _ignore, run=self._tell_run)
+            dag.watch(_FIRST, last, self._days, watcher)
+
+    def _outcome(self, planted: frozenset[Discrepancy], proof: Mapping[str, Any], url: str) -> Outcome:
+        found = found_ones(_rows(_answer(_makewhole("findings", _PIPELINE, "--json"), may_fail=True)))
+        windows = _rows(_answer(_makewhole("windows", _PIPELINE, "--json"), may_fail=True))
+        wrong_now = frozenset(Discrepancy(**row) for row in proof["wrong"])
+        return Outcome(
+            lines=lines(planted, found, wrong_now),
+            missed=sorted(planted - found),
+            invented=sorted(found - planted),
+            windows=windows,
+            expected_windows=self._days,
+            proof=proof,
+            seconds=time.monotonic() - self._began,
+            airflow_url=url,
+        )
+
+    def _tell_task(self, day: datetime, task: str, state: str, seconds: float | None) -> None:
+        took = f" {seconds:.1f} s" if seconds and state == "success" else ""
+        if state not in ("scheduled", "queued"):
+            self._console.print(f"  {day:%Y-%m-%d}  {task}: {state}{took}")
+
+    def _tell_run(self, day: datetime, state: str, seconds: float | None) -> None:
+        colour = "green" if state == "success" else "red"
+        self._console.print(Text.assemble(f"  {day:%Y-%m-%d}  ", (state, colour), f" after {seconds or 0:.0f} s"))
+
+    def _title(self, text: str) -> None:
+        self._console.print(Text.assemble((f"\n[{time.monotonic() - self._began:5.0f} s] {text}", "bold")))
+
+
+def _ignore(day: datetime, task: str, state: str, seconds: float | None) -> None:
+    """A year has too many tasks to name them."""
+
+
+def _print(console: Console, outcome: Outcome) -> None:
+    console.print()
+    console.print(as_table(outcome.lines))
+    proof = outcome.proof
+    console.print(
+        f"proof: {proof['ledger']} flights in the ledger, {proof['topic_flights']} in the topic "
+        f"({proof['topic_records']} records), {proof['warehouse_flights']} in the warehouse "
+        f"({proof['warehouse_rows']} rows)"
+    )
+    console.print(f"windows: {outcome.certified} of {outcome.expected_windows} certified")
+    for window in outcome.windows[-3:]:
+        console.print(f"  window {window['window']}: {window['state']}, certificate {window.get('certificate')}")
+    for one in [*outcome.missed[:5], *outcome.invented[:5]]:
+        kind = "missed" if one in outcome.missed else "invented"
+        console.print(f"  {kind}: {one.hop} {one.verdict} {one.key}")
+    console.print(f"Airflow: {outcome.airflow_url}/dags/{_DAG}  (user and password: makewhole status)")
+    console.print("Certificates: makewhole windows flights, makewhole certificate verify flights")
+    if outcome.problems:
+        console.print(Text.assemble(("not whole: ", "bold red"), "; ".join(outcome.problems)))
+    else:
+        console.print(
+            Text.assemble(("whole: ", "bold green"), f"found is exactly what was planted ({outcome.seconds:.0f} s)")
+        )
+
+
+def _leave(console: Console, *, keep: bool) -> None:
+    if keep:
+        console.print("The stack keeps running, and the example's loader with it; `makewhole down` ends the stack.")
+        return
+    _stop_example()
+    _follow(_makewhole("down"))
+
+
+# -- the folder of the stack ---------------------------------------------------------------------------------------
+
+
+def _home() -> Path:
+    return Path(os.environ.get("MAKEWHOLE_HOME", _CHECKOUT / ".makewhole")).resolve()
+
+
+def _start_over(console: Console) -> None:
+    """A demo begins with an empty journal. Only a folder that a demo made itself is emptied for it."""
+    if _is_all_ours():
+        console.print(f"starting over: {_home()} is from an earlier demo")
+        _stop_example()
+        _follow(_makewhole("down"))
+        shutil.rmtree(_home())
+    if not _home().exists():
+        _home().mkdir(parents=True)
+        _marker().write_text(json_text.dumps({"is_all_ours": True}), encoding="utf-8")
+
+
+def _refuse_used_stack() -> None:
+    if _is_all_ours() or not _answer(_makewhole("windows", _PIPELINE, "--json"), may_fail=True).strip():
+        return
+    raise RefusedError(
+        f"{_home()} already holds windows of the pipeline {_PIPELINE}, and that folder was not made by a demo; "
+        "choose another one: MAKEWHOLE_HOME=<folder> makewhole demo"
+    )
+
+
+def _is_all_ours() -> bool:
+    return _marker().exists() and bool(json_text.loads(_marker().read_text(encoding="utf-8"))["is_all_ours"])
+
+
+def _marker() -> Path:
+    return _home() / "demo.json"
+
+
+# -- other processes -----------------------------------------------------------------------------------------------
+
+
+def _makewhole(*arguments: str) -> list[str]:
+    return [str(Path(sys.executable).with_name("makewhole")), *arguments]
+
+
+def _example(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "examples.flights", *arguments]
+
+
+def _example_environment(status: Mapping[str, Any]) -> dict[str, str]:
+    return {"FLIGHTS_BOOTSTRAP": status["kafka"]["bootstrap"], "FLIGHTS_DSN": status["postgres"]["dsn"]}
+
+
+def _stop_example() -> None:
+    _answer(_example("stop", "--state", str(_home() / "flights")), may_fail=True)
+
+
+def _follow(command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    """Run a command whose output people shall see: on stderr, since stdout may be for JSON."""
+    done = subprocess.run(command, cwd=_CHECKOUT, env=_with(environment), stdout=sys.stderr)
+    _require(command, done.returncode)
+
+
+def _answer(command: Sequence[str], environment: Mapping[str, str] | None = None, *, may_fail: bool = False) -> str:
+    """Run a command for its output. `may_fail`: its exit code says what it found, not that it could not run."""
+    done = subprocess.run(command, cwd=_CHECKOUT, env=_with(environment), stdout=subprocess.PIPE, text=True)
+    if not may_fail:
+        _require(command, done.returncode)
+    return done.stdout
+
+
+def _require(command: Sequence[str], code: int) -> None:
+    if code:
+        name = " ".join([Path(command[0]).name, *command[1:]])
+        raise TransientError(f"`{name}` ended with {code}; its message is above")
+
+
+def _with(environment: Mapping[str, str] | None) -> dict[str, str]:
+    return {**os.environ, **(environment or {})}
+
+
+def _rows(text: str) -> list[dict[str, Any]]:
+    return [json_text.loads(line) for line in text.splitlines() if line.strip()]

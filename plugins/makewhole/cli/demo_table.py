@@ -1,0 +1,97 @@
+"""Planted beside found, key by key: what was missed, what was invented, what is mended, what is still open."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.table import Table
+
+from makewhole.model.verdict import GAPS
+
+_GAPS = frozenset(verdict.value for verdict in GAPS)
+# A log cannot be edited: a second copy in a topic is found, judged and reported, and stays.
+_REPORTED = frozenset({("outbox→flights", "duplicate")})
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Discrepancy:
+    """One key that is wrong on one hop."""
+
+    hop: str
+    verdict: str
+    key: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One kind of discrepancy in numbers. `missed`: planted, not found; `invented`: found, not planted."""
+
+    hop: str
+    verdict: str
+    planted: int
+    found: int
+    missed: int
+    invented: int
+    repaired: int
+    reported: int
+    still_open: int
+
+
+def planted_ones(rows: Iterable[Mapping[str, Any]]) -> frozenset[Discrepancy]:
+    """From the example's record, rows `{hop, key, verdict, misdeed}`."""
+    return frozenset(Discrepancy(hop=row["hop"], verdict=row["verdict"], key=row["key"]) for row in rows)
+
+
+def found_ones(rows: Iterable[Mapping[str, Any]]) -> frozenset[Discrepancy]:
+    """From the findings, rows `{hop: {from, to}, key, verdict, …}`; those that are not known yet are no discrepancy."""
+    return frozenset(
+        Discrepancy(hop=f"{row['hop']['from']}→{row['hop']['to']}", verdict=row["verdict"], key=row["key"])
+        for row in rows
+        if row["verdict"] in _GAPS
+    )
+
+
+def lines(
+    planted: frozenset[Discrepancy], found: frozenset[Discrepancy], wrong_now: frozenset[Discrepancy]
+) -> list[Line]:
+    """One line per hop and verdict. `wrong_now` is what the independent proof still sees."""
+    everything = planted | found | wrong_now
+    kinds = sorted({(one.hop, one.verdict) for one in everything}, key=lambda kind: (kind[0] != "outbox→flights", kind))
+    return [_line(kind, planted, found, wrong_now) for kind in kinds]
+
+
+def _line(
+    kind: tuple[str, str],
+    planted: frozenset[Discrepancy],
+    found: frozenset[Discrepancy],
+    wrong_now: frozenset[Discrepancy],
+) -> Line:
+    was, seen, is_wrong = (
+        {one.key for one in ones if (one.hop, one.verdict) == kind} for ones in (planted, found, wrong_now)
+    )
+    reported = seen if kind in _REPORTED else set()
+    still_open = is_wrong | (was - seen if kind in _REPORTED else set())
+    return Line(
+        hop=kind[0],
+        verdict=kind[1],
+        planted=len(was),
+        found=len(seen),
+        missed=len(was - seen),
+        invented=len(seen - was),
+        repaired=len(was - still_open - reported),
+        reported=len(reported),
+        still_open=len(still_open),
+    )
+
+
+def as_table(all_lines: Sequence[Line]) -> Table:
+    """For people."""
+    table = Table(title="Planted and found, compared key by key", title_justify="left")
+    table.add_column("hop")
+    table.add_column("verdict")
+    for column in ("planted", "found", "missed", "invented", "repaired", "reported", "still open"):
+        table.add_column(column, justify="right")
+    for line in all_lines:
+        hop, verdict, *numbers = asdict(line).values()
+        table.add_row(hop, verdict, *(str(number) for number in numbers))
+    return table

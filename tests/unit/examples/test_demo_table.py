@@ -1,0 +1,87 @@
+"""The demo's verdict on itself: found must be what was planted, key by key."""
+
+import pytest
+
+from makewhole.cli.demo import Outcome
+from makewhole.cli.demo_table import Discrepancy, Line, found_ones, lines, planted_ones
+
+pytestmark = pytest.mark.unit
+
+TO_TOPIC, TO_STORE = "outbox→flights", "flights→warehouse"
+
+
+def one(hop: str, verdict: str, key: str) -> Discrepancy:
+    return Discrepancy(hop=hop, verdict=verdict, key=key)
+
+
+def outcome(
+    *, missed: list[Discrepancy], invented: list[Discrepancy], states: list[str], holds: bool = True
+) -> Outcome:
+    return Outcome(
+        lines=[],
+        missed=missed,
+        invented=invented,
+        windows=[{"window": number, "state": state} for number, state in enumerate(states, 1)],
+        expected_windows=2,
+        proof={"holds": holds, "wrong": [] if holds else [{}]},
+        seconds=1.0,
+        airflow_url="http://127.0.0.1:1",
+    )
+
+
+def test_both_sides_are_read_into_the_same_words() -> None:
+    planted = planted_ones([{"hop": TO_TOPIC, "key": "a", "verdict": "missing", "misdeed": "send skipped"}])
+    found = found_ones(
+        [
+            {"hop": {"from": "outbox", "to": "flights"}, "key": "a", "verdict": "missing", "window": 1},
+            {"hop": {"from": "outbox", "to": "flights"}, "key": "b", "verdict": "pending", "window": 1},
+        ]
+    )
+    assert planted == found == {one(TO_TOPIC, "missing", "a")}
+
+
+def test_one_missed_and_one_invented_do_not_cancel() -> None:
+    planted = frozenset({one(TO_STORE, "missing", "a"), one(TO_STORE, "missing", "b")})
+    found = frozenset({one(TO_STORE, "missing", "b"), one(TO_STORE, "missing", "c")})
+    assert lines(planted, found, frozenset({one(TO_STORE, "missing", "a")})) == [
+        Line(
+            hop=TO_STORE,
+            verdict="missing",
+            planted=2,
+            found=2,
+            missed=1,
+            invented=1,
+            repaired=1,
+            reported=0,
+            still_open=1,
+        )
+    ]
+
+
+def test_a_second_copy_in_the_topic_is_reported_not_repaired() -> None:
+    planted = frozenset({one(TO_TOPIC, "duplicate", "a"), one(TO_TOPIC, "duplicate", "b")})
+    line = lines(planted, frozenset({one(TO_TOPIC, "duplicate", "a")}), frozenset())[0]
+    assert (line.repaired, line.reported, line.still_open) == (0, 1, 1)
+
+
+def test_what_the_proof_still_sees_is_open_even_when_nobody_found_it() -> None:
+    line = lines(frozenset(), frozenset(), frozenset({one(TO_STORE, "duplicate", "a")}))[0]
+    assert (line.planted, line.found, line.still_open) == (0, 0, 1)
+
+
+def test_success_needs_the_findings_the_windows_and_the_proof() -> None:
+    lost = one(TO_STORE, "missing", "a")
+    certified = ["certified", "certified"]
+    assert outcome(missed=[], invented=[], states=certified).problems == []
+    assert outcome(missed=[lost], invented=[lost], states=certified).problems == [
+        "found is not planted: 1 missed, 1 invented"
+    ]
+    assert outcome(missed=[], invented=[], states=["certified"]).problems == [
+        "of 2 windows 1 exist and 1 are certified"
+    ]
+    assert outcome(missed=[], invented=[], states=["certified", "gaps"]).problems == [
+        "of 2 windows 2 exist and 1 are certified"
+    ]
+    assert outcome(missed=[], invented=[], states=certified, holds=False).problems == [
+        "the independent proof fails for 1 flights"
+    ]
