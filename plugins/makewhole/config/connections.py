@@ -38,22 +38,22 @@ _LIBPQ = (
 _FIELDS = ("conn_type", "host", "port", "login", "password", "schema", "extra", "description")
 
 
-def from_environment(id: str) -> Connection:
+def from_environment(connection_id: str) -> Connection:
     """The connection in `AIRFLOW_CONN_<ID>`, which holds JSON or a URI, as Airflow reads it.
 
     Raises:
         ConfigurationError: the variable is not set or cannot be understood.
     """
-    variable = f"AIRFLOW_CONN_{id.upper()}"
+    variable = f"AIRFLOW_CONN_{connection_id.upper()}"
     place = _Place(file="environment", path=variable)
     text = os.environ.get(variable, "").strip()
     if not text:
         place.fail("is not set", f"Set it to {_POSTGRES_EXAMPLE} or {_KAFKA_EXAMPLE}, or to Airflow's URI form")
-    return _build(id, _from_json(text, place) if text.startswith("{") else _from_uri(text, place), place)
+    return _build(connection_id, _from_json(text, place) if text.startswith("{") else _from_uri(text, place), place)
 
 
 def from_airflow_fields(
-    id: str,
+    connection_id: str,
     conn_type: str | None,
     host: str | None = None,
     port: int | str | None = None,
@@ -76,7 +76,7 @@ def from_airflow_fields(
         "schema": schema,
         "extra": extra,
     }
-    return _build(id, fields, _Place(file="Airflow connection", path=id))
+    return _build(connection_id, fields, _Place(file="Airflow connection", path=connection_id))
 
 
 class _Place:
@@ -124,14 +124,15 @@ def _from_uri(text: str, place: _Place) -> Mapping[str, object]:
     }
 
 
-def _build(id: str, fields: Mapping[str, object], place: _Place) -> Connection:
+def _build(connection_id: str, fields: Mapping[str, object], place: _Place) -> Connection:
     kind = str(fields.get("conn_type") or "").lower()
     extra = _extra(fields.get("extra"), place)
     if kind == "kafka":
-        return _kafka(id, extra, place)
-    if kind in ("postgres", "postgresql"):
-        return PostgresConnection(id=id, dsn=_dsn(fields, extra, place))
-    place.fail("has a conn_type that makewhole does not read" if kind else "has no conn_type", "Use kafka or postgres")
+        return _kafka(connection_id, extra, place)
+    if kind not in ("postgres", "postgresql"):
+        found = "has a conn_type that makewhole does not read" if kind else "has no conn_type"
+        place.fail(found, "Use kafka or postgres")
+    return PostgresConnection(id=connection_id, dsn=_dsn(fields, extra, place))
 
 
 def _extra(extra: object, place: _Place) -> Mapping[str, object]:
@@ -147,10 +148,12 @@ def _extra(extra: object, place: _Place) -> Mapping[str, object]:
     return {str(name): value for name, value in read.items()}
 
 
-def _kafka(id: str, extra: Mapping[str, object], place: _Place) -> KafkaConnection:
+def _kafka(connection_id: str, extra: Mapping[str, object], place: _Place) -> KafkaConnection:
     if not extra.get("bootstrap.servers"):
         place.fail("has no bootstrap.servers in its extra", f"Write it as {_KAFKA_EXAMPLE}")
-    return KafkaConnection(id=id, properties={name: _word(name, value, place) for name, value in extra.items()})
+    return KafkaConnection(
+        id=connection_id, properties={name: _word(name, value, place) for name, value in extra.items()}
+    )
 
 
 def _dsn(fields: Mapping[str, object], extra: Mapping[str, object], place: _Place) -> str:
@@ -183,6 +186,6 @@ def _word(name: str, value: object, place: _Place) -> str:
     """A setting as text, booleans in lower case as librdkafka and libpq write them."""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, str | int | float):
-        return str(value)
-    place.fail(f"has a value in its extra that is no text, number or boolean: {name}", "Write one value in quotes")
+    if not isinstance(value, str | int | float):
+        place.fail(f"has a value in its extra that is no text, number or boolean: {name}", "Write one value in quotes")
+    return str(value)

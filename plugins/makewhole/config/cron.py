@@ -2,11 +2,13 @@
 
 import re
 
-from makewhole.config.values import Unfit, shown
+from makewhole.config.values import UnfitError, shown
 
 PRESETS = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
-_MONTHS = {name: number for number, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
-_DAYS = {name: number for number, name in enumerate("sun mon tue wed thu fri sat".split())}
+_MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DAY_NAMES = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, 1)}
+_DAYS = {name: number for number, name in enumerate(_DAY_NAMES)}
 _FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
     ("minute", 0, 59, {}),
     ("hour", 0, 23, {}),
@@ -24,13 +26,13 @@ def schedule(text: str) -> str:
         return text
     fields = text.split()
     if len(fields) != len(_FIELDS):
-        raise Unfit(
+        raise UnfitError(
             f"{shown(text)} is not a schedule: it has {len(fields)} fields",
             f"Write five cron fields, {_EXAMPLE}, or one of {', '.join(PRESETS)}",
         )
     for field, (name, lowest, highest, names) in zip(fields, _FIELDS, strict=True):
         if not all(_is_item(item, lowest, highest, names) for item in field.lower().split(",")):
-            raise Unfit(
+            raise UnfitError(
                 f"{shown(text)} is not a schedule: {name} {shown(field)} is wrong",
                 f"Use numbers from {lowest} to {highest}, '*', lists, ranges and steps, {_EXAMPLE}",
             )
@@ -39,7 +41,7 @@ def schedule(text: str) -> str:
 
 def _is_item(item: str, lowest: int, highest: int, names: dict[str, int]) -> bool:
     match = _ITEM.fullmatch(item)
-    if match is None or match["step"] is not None and not 1 <= int(match["step"]) <= highest:
+    if match is None or (match["step"] is not None and not 1 <= int(match["step"]) <= highest):
         return False
     if match["all"]:
         return True

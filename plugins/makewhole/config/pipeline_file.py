@@ -189,5 +189,5 @@ def _read_compare(top: Section) -> Mapping[str, str]:
 def _check_column(column: str, place: Place) -> None:
     try:
         values.column(column)
-    except values.Unfit as unfit:
+    except values.UnfitError as unfit:
         place.complain(unfit.found, unfit.remedy)

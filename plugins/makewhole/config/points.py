@@ -45,7 +45,7 @@ def read_points(top: Section) -> Mapping[str, PointDraft]:
 def _check_name(name: str, place: Place) -> None:
     try:
         values.name(name)
-    except values.Unfit as unfit:
+    except values.UnfitError as unfit:
         place.complain(unfit.found, unfit.remedy)
 
 

@@ -12,7 +12,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from makewhole.config import values
-from makewhole.config.values import Unfit, allowed, shown
+from makewhole.config.values import UnfitError, allowed, shown
 from makewhole.model.errors import Problem
 
 _TAG = "tag:yaml.org,2002:"
@@ -112,7 +112,7 @@ class Place:
             return None
         try:
             value = parse(self.node.value)
-        except Unfit as unfit:
+        except UnfitError as unfit:
             self.complain(unfit.found, unfit.remedy)
             return None
         if self.node.tag.removeprefix(_TAG) in tags:

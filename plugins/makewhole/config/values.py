@@ -21,7 +21,7 @@ E = TypeVar("E", bound=StrEnum)
 TYPES = ("string", "int", "bigint", "double", "boolean", "timestamp", "date")
 
 
-class Unfit(ValueError):
+class UnfitError(ValueError):
     """A text that cannot be the value: what was found, and what to write instead."""
 
     def __init__(self, found: str, remedy: str) -> None:
@@ -49,7 +49,7 @@ def choice(kind: type[E], what: str) -> Callable[[str], E]:
         try:
             return kind(text)
         except ValueError:
-            raise Unfit(f"{shown(text)} is not {what}", allowed(text, [member.value for member in kind])) from None
+            raise UnfitError(f"{shown(text)} is not {what}", allowed(text, [member.value for member in kind])) from None
 
     return parse
 
@@ -57,7 +57,7 @@ def choice(kind: type[E], what: str) -> Callable[[str], E]:
 def _matching(pattern: re.Pattern[str], what: str, remedy: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if not pattern.fullmatch(text):
-            raise Unfit(f"{shown(text)} is not {what}", remedy)
+            raise UnfitError(f"{shown(text)} is not {what}", remedy)
         return text
 
     return parse
@@ -77,7 +77,7 @@ person = _matching(_GROUP, "a role or user name", "Use 1 to 255 printable charac
 def topic(text: str) -> str:
     """The name of a Kafka topic, by the broker's own rule."""
     if not _TOPIC.fullmatch(text) or text in (".", ".."):
-        raise Unfit(
+        raise UnfitError(
             f"{shown(text)} is not a topic name", "Use letters, digits, '.', '_' and '-', 249 at most, not '.' or '..'"
         )
     return text
@@ -87,7 +87,7 @@ def table(text: str) -> str:
     """`table` or `schema.table`, of plain identifiers only: nothing that needs quoting."""
     parts = text.split(".")
     if len(parts) > 2 or not all(_COLUMN.fullmatch(part) for part in parts):
-        raise Unfit(
+        raise UnfitError(
             f"{shown(text)} is not a safe table name",
             "Write 'table' or 'schema.table', each of letters, digits and '_', not beginning with a digit",
         )
@@ -98,7 +98,7 @@ def topic_part(text: str) -> str:
     """One part of a topic's key, or its version: where in a record it stands."""
     if text != "kafka.key" and not _JSON_PATH.fullmatch(text) and not _HEADER.fullmatch(text):
         near = f". Did you mean '$.{text}'?" if _COLUMN.fullmatch(text) else ""
-        raise Unfit(
+        raise UnfitError(
             f"{shown(text)} is not a place in a record",
             f"Write '$.field' (with further '.field' inside it), 'kafka.key' or 'header:NAME'{near}",
         )
@@ -108,7 +108,7 @@ def topic_part(text: str) -> str:
 def value_format(text: str) -> str:
     """How a topic's values are encoded."""
     if text != "json":
-        raise Unfit(f"{shown(text)} is not a value format", allowed(text, ["json"]))
+        raise UnfitError(f"{shown(text)} is not a value format", allowed(text, ["json"]))
     return text
 
 
@@ -116,7 +116,9 @@ def duration(text: str) -> timedelta:
     """`30s`, `5m`, `4h`, `2d`."""
     match = _DURATION.fullmatch(text)
     if match is None:
-        raise Unfit(f"{shown(text)} is not a duration", "Write a whole number and one of s, m, h, d, for example '5m'")
+        raise UnfitError(
+            f"{shown(text)} is not a duration", "Write a whole number and one of s, m, h, d, for example '5m'"
+        )
     return timedelta(seconds=int(match[1]) * _SECONDS[match[2]])
 
 
@@ -124,7 +126,7 @@ def positive_duration(text: str) -> timedelta:
     """A duration that is not zero."""
     value = duration(text)
     if not value:
-        raise Unfit(f"{shown(text)} is no time at all", "Write a duration above zero, for example '4h'")
+        raise UnfitError(f"{shown(text)} is no time at all", "Write a duration above zero, for example '4h'")
     return value
 
 
@@ -135,7 +137,7 @@ def start(text: str) -> str | datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise Unfit(
+        raise UnfitError(
             f"{shown(text)} is not a start", "Write 'earliest', 'latest' or a time such as '2013-01-01T00:00:00Z'"
         ) from None
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
@@ -147,10 +149,10 @@ def compare_type(text: str) -> str:
         return text
     match = _DECIMAL.fullmatch(text)
     if match is None:
-        raise Unfit(f"{shown(text)} is not a type", allowed(text, [*TYPES, "decimal(p,s)"]))
+        raise UnfitError(f"{shown(text)} is not a type", allowed(text, [*TYPES, "decimal(p,s)"]))
     precision, scale = int(match[1]), int(match[2])
     if not 1 <= precision <= 38 or scale > precision:
-        raise Unfit(
+        raise UnfitError(
             f"{shown(text)} is not a possible decimal", "Write decimal(p,s) with p from 1 to 38 and s from 0 to p"
         )
     return f"decimal({precision},{scale})"
@@ -160,14 +162,14 @@ def boolean(text: str) -> bool:
     """YAML's words for yes and no."""
     word = text.lower()
     if word not in ("true", "yes", "on", "false", "no", "off"):
-        raise Unfit(f"{shown(text)} is neither true nor false", "Write true or false")
+        raise UnfitError(f"{shown(text)} is neither true nor false", "Write true or false")
     return word in ("true", "yes", "on")
 
 
 def integer(text: str) -> int:
     """A whole number, in decimal digits."""
     if not re.fullmatch(r"[+-]?(0|[1-9][0-9_]*)", text):
-        raise Unfit(f"{shown(text)} is not a whole number", "Write it in decimal digits")
+        raise UnfitError(f"{shown(text)} is not a whole number", "Write it in decimal digits")
     return int(text.rstrip("_"))
 
 
@@ -177,7 +179,7 @@ def at_least(minimum: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         value = integer(text)
         if value < minimum:
-            raise Unfit(f"{value} is too small", f"Write a whole number of {minimum} or more")
+            raise UnfitError(f"{value} is too small", f"Write a whole number of {minimum} or more")
         return value
 
     return parse
@@ -188,7 +190,7 @@ def share(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise Unfit(f"{shown(text)} is not a number", "Write a share from 0 to 1, for example 0.01") from None
+        raise UnfitError(f"{shown(text)} is not a number", "Write a share from 0 to 1, for example 0.01") from None
     if not 0 <= value <= 1:
-        raise Unfit(f"{text} is not between 0 and 1", "Write a share from 0 to 1; 0.01 is one in a hundred")
+        raise UnfitError(f"{text} is not between 0 and 1", "Write a share from 0 to 1; 0.01 is one in a hundred")
     return value

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 
-from makewhole.config.values import Unfit, shown
+from makewhole.config.values import UnfitError, shown
 
 Literal = str | int | bool | Decimal
 
@@ -28,7 +28,7 @@ def parse_where(text: str) -> tuple[Term, ...]:
     """The terms of a condition, all of which must hold.
 
     Raises:
-        Unfit: the text is anything but `column = literal` terms joined by `and`.
+        UnfitError: the text is anything but `column = literal` terms joined by `and`.
     """
     terms: list[Term] = []
     place = 0
@@ -60,9 +60,9 @@ def _literal(match: re.Match[str]) -> Literal:
     return Decimal(match["number"]) if "." in match["number"] else int(match["number"])
 
 
-def _unfit(text: str, place: int) -> Unfit:
+def _unfit(text: str, place: int) -> UnfitError:
     rest = text[place:].strip()
-    return Unfit(
+    return UnfitError(
         f"{shown(text)} is not a condition: it stops making sense at {shown(rest) if rest else 'its end'}",
         "Write `column = literal` terms joined by `and`; a literal is a number, true, false or 'text in single quotes'",
     )

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makewhole.config.cron import schedule
-from makewhole.config.values import Unfit, compare_type, duration, integer, table, topic, topic_part
+from makewhole.config.values import UnfitError, compare_type, duration, integer, table, topic, topic_part
 from makewhole.config.where import Term, parse_where
 
 pytestmark = pytest.mark.unit
@@ -21,7 +21,7 @@ def test_durations_are_a_number_and_a_unit(text: str, seconds: int) -> None:
 
 @pytest.mark.parametrize("text", ["5", "m", "-5m", "5 m", "1h30m", "5M", "1.5h", "999999999d", "٥m"])
 def test_anything_else_is_no_duration(text: str) -> None:
-    with pytest.raises(Unfit):
+    with pytest.raises(UnfitError):
         duration(text)
 
 
@@ -37,7 +37,7 @@ def test_good_schedules_are_taken(text: str) -> None:
              "5-1 * * * *", "1,,2 * * * *", "a * * * *", "@once", "0 0 2 * * *", "- * * * *"]
 )  # fmt: skip
 def test_bad_schedules_are_refused(text: str) -> None:
-    with pytest.raises(Unfit):
+    with pytest.raises(UnfitError):
         schedule(text)
 
 
@@ -53,7 +53,7 @@ _ITEMS = st.one_of(
 def test_what_is_taken_is_a_schedule_to_airflows_own_parser(text: str) -> None:
     try:
         schedule(text)
-    except Unfit:
+    except UnfitError:
         return
     assert croniter.is_valid(text)
 
@@ -73,7 +73,7 @@ def test_a_condition_becomes_terms() -> None:
      "a = 1 b = 2", "a = true1", "a = 1e5", "a = 1andb = 2", "a = null", "(a = 1)", "a.b = 1", "a <> 1"],
 )  # fmt: skip
 def test_anything_else_is_no_condition(text: str) -> None:
-    with pytest.raises(Unfit):
+    with pytest.raises(UnfitError):
         parse_where(text)
 
 
@@ -85,29 +85,29 @@ def test_a_text_literal_comes_back_as_it_was(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["a.b.c", "a b", 'a"b', "a;b", "1a", "", ".a", "a.", "a-b", "a" * 64, "a\n"])
 def test_unsafe_table_names_are_refused(text: str) -> None:
-    with pytest.raises(Unfit):
+    with pytest.raises(UnfitError):
         table(text)
 
 
 @pytest.mark.parametrize("text", ["", ".", "..", "a b", "a/b", "ä", "a" * 250])
 def test_impossible_topic_names_are_refused(text: str) -> None:
-    with pytest.raises(Unfit):
+    with pytest.raises(UnfitError):
         topic(text)
 
 
 @pytest.mark.parametrize("text", ["$", "$.", "$.a.", "$a", "a", "header:", "header: x", "kafka.value", "$.a[0]"])
 def test_places_that_no_record_has_are_refused(text: str) -> None:
-    with pytest.raises(Unfit):
+    with pytest.raises(UnfitError):
         topic_part(text)
 
 
 @pytest.mark.parametrize("text", ["010", "0x1", "1:30", "1.0", "", "1e3", "0b1"])
 def test_numbers_that_yaml_reads_in_its_own_way_are_refused(text: str) -> None:
-    with pytest.raises(Unfit):
+    with pytest.raises(UnfitError):
         integer(text)
 
 
 @pytest.mark.parametrize("text", ["decimal", "decimal(0,0)", "decimal(5)", "varchar", "float", "Decimal(5,1)"])
 def test_unknown_types_are_refused(text: str) -> None:
-    with pytest.raises(Unfit):
+    with pytest.raises(UnfitError):
         compare_type(text)
