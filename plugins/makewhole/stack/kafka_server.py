@@ -23,6 +23,8 @@ __all__ = ["KafkaServer", "kafka_libs"]
 
 _JVM_OPTIONS = ["-Xms96m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 _START_TIMEOUT_SECONDS = 60.0
+# The last node of three waits for a quorum that is gone; what it has written is safe in its log by then.
+_STOP_GRACE_SECONDS = 10.0
 
 # What makes a broker quick on one machine. Nothing here weakens what a producer or a consumer is promised.
 _SETTINGS = {
@@ -111,8 +113,11 @@ class KafkaServer:
 
     def stop(self) -> None:
         """End all nodes; the data stays."""
-        for node in range(1, self.nodes + 1):
-            self.process(node).stop()
+        processes = [self.process(node) for node in range(1, self.nodes + 1)]
+        for process in processes:
+            process.ask_to_end()
+        for process in processes:
+            process.stop(grace_seconds=_STOP_GRACE_SECONDS)
 
     def is_healthy(self) -> bool:
         """Whether all nodes answer as one cluster."""

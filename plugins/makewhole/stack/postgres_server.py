@@ -9,7 +9,7 @@ import signal
 import stat
 import subprocess
 import tempfile
-from contextlib import closing
+from contextlib import closing, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -197,10 +197,8 @@ def create_database(dsn_of: "DsnOf", name: str, *, template: str | None = None) 
         statement = sql.SQL("create database {}").format(sql.Identifier(name))
         if template:
             statement += sql.SQL(" template {} strategy file_copy").format(sql.Identifier(template))
-        try:
+        with suppress(errors.DuplicateDatabase):
             cursor.execute(statement)
-        except errors.DuplicateDatabase:
-            pass
     return dsn_of(name)
 
 

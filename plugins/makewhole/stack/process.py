@@ -5,6 +5,7 @@ becomes the server, so there is no moment at which a server runs and no file nam
 given to someone else in the meantime never matches.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -87,12 +88,18 @@ class ServerProcess:
         """End the server and what it left behind in its session; harmless when it does not run."""
         recorded = _recorded_identity(self.pid_file)
         if recorded is not None:
-            leader = self.pid()
+            leader = self.ask_to_end(how)
             if leader is not None:
-                _signal(leader, how)
                 _wait(lambda: not self.is_running(), grace_seconds)
             self._end_session(recorded[0], leader_was_ours=leader is not None)
         self.pid_file.unlink(missing_ok=True)
+
+    def ask_to_end(self, how: signal.Signals = signal.SIGTERM) -> int | None:
+        """Signal the server, without waiting; its pid, None when it does not run."""
+        leader = self.pid()
+        if leader is not None:
+            _signal(leader, how)
+        return leader
 
     def _end_session(self, session: int, *, leader_was_ours: bool) -> None:
         """A server killed from outside leaves children; they are ours when they work in our directory."""
@@ -173,16 +180,14 @@ def _session_members(session: int) -> list[int]:
 
 def _works_in(pid: int, directory: Path) -> bool:
     try:
-        return Path(os.readlink(f"/proc/{pid}/cwd")).is_relative_to(directory.resolve())
+        return Path(f"/proc/{pid}/cwd").readlink().is_relative_to(directory.resolve())
     except OSError:
         return False
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 def _kill(pid: int) -> None:
