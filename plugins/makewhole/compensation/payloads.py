@@ -16,17 +16,16 @@ from makewhole.model.errors import CorruptionError, TransientError
 _BLOCK_BYTES = 1 << 20
 _CHUNK_ACTIONS = b"makewhole.chunk_actions"
 
-SCHEMA = pa.schema(
-    {
-        "seq": pa.int32(),
-        "key": pa.binary(),
-        "value": pa.binary(),
-        "headers": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
-        "timestamp": pa.timestamp("ms", tz="UTC"),
-        "partition": pa.int32(),
-        "extra": pa.string(),
-    }
-)
+_TYPES: dict[str, pa.DataType] = {
+    "seq": pa.int32(),
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "headers": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+    "timestamp": pa.timestamp("ms", tz="UTC"),
+    "partition": pa.int32(),
+    "extra": pa.string(),
+}
+SCHEMA = pa.schema(_TYPES)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -224,8 +224,8 @@ def require_receipts_kept(name: str, done: Sequence[Done], chunks_in_journal: in
     if len(done) < chunks_in_journal:
         raise CorruptionError(
             f"{name} remembers {len(done)} chunks of this plan and the journal has seen {chunks_in_journal}: "
-            "the marker offset expired (offsets.retention.minutes) or receipts were removed. Nothing more is written; open a new "
-            "revision of the window, which looks at what is really there"
+            "the marker offset expired (offsets.retention.minutes) or receipts were removed. Nothing more is written; "
+            "open a new revision of the window, which looks at what is really there"
         )
     if len(done) > chunks_planned:
         raise CorruptionError(

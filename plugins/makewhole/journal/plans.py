@@ -165,7 +165,7 @@ def refuse_actions(connection: PgConnection, plan_id: str, refused: Mapping[int,
 
 def refused_actions(connection: PgConnection, plan_id: str, seqs: Sequence[int]) -> dict[int, str]:
     """Which of these actions are refused already, with the reason."""
-    return dict(_rows(connection, "refused_actions", {"plan": plan_id, "seqs": list(seqs)}))  # type: ignore[arg-type]
+    return dict(_rows(connection, "refused_actions", {"plan": plan_id, "seqs": list(seqs)}))
 
 
 def follow_receipt(connection: PgConnection, receipt: Receipt, seqs: Iterable[int], refused: Mapping[int, str]) -> None:

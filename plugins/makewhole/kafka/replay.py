@@ -22,6 +22,7 @@ _TRANSACTION_TIMEOUT_MS = 60_000
 _BATCH_OVERHEAD_BYTES = 1024  # of a record alone in its batch, generously
 _NO_OFFSET = -1001
 _ANY_PARTITION = -1
+_ERRORS_ONLY = 3
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 _PERMANENT = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -162,6 +163,7 @@ class ReplayWriter:
 
     def _producer_properties(self) -> dict[str, Any]:
         return dict(self._connection.properties) | {
+            "log_level": _ERRORS_ONLY,
             "transactional.id": self._identity,
             "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
             "enable.idempotence": True,

@@ -1,0 +1,60 @@
+"""The results of a window after its findings were judged anew: what is whole now counts as matched."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from makewhole.compute import rollup
+from makewhole.gate.summary import HopSummary
+from makewhole.journal.evidence import HopResult, JudgedFinding
+from makewhole.model.verdict import HopCounts, Verdict
+
+WHOLE = ("repaired", "contained")
+
+
+def results_after(result: HopResult, findings: Sequence[JudgedFinding]) -> HopResult:
+    """The result of a hop with its repaired and contained findings moved to `matched`: counts, digest, summary."""
+    whole = [item for item in findings if item.finding.hop == result.hop and item.outcome in WHOLE]
+    counts = vars(result.counts).copy()
+    for item in whole:
+        counts[item.finding.verdict.value] -= 1
+        counts["extra_copies"] -= max(0, int(item.finding.evidence.get("target_copies", 1)) - 1)
+        if item.finding.verdict is not Verdict.UNEXPECTED:
+            counts["matched"] += 1
+    number = rollup.add_digests(
+        [int(result.digest, 16), *(_moved(item) for item in whole if item.finding.verdict is not Verdict.UNEXPECTED)]
+    )
+    summary = HopSummary.from_json_dict(result.files["summary"])
+    after = HopCounts(**counts)
+    gone = sum(item.finding.verdict is Verdict.UNEXPECTED for item in whole)
+    beside = sum(
+        item.finding.verdict is Verdict.DUPLICATE and not item.finding.evidence.get("in_source", True) for item in whole
+    )
+    summary = replace(
+        summary,
+        counts=after,
+        expected_rows=None if summary.expected_rows is None else summary.expected_rows - gone,
+        duplicates_without_source=summary.duplicates_without_source - beside,
+    )
+    return HopResult(
+        hop=result.hop,
+        counts=after,
+        digest=rollup.digest_text(number),
+        files={"summary": summary.to_json_dict()},
+    )
+
+
+def _moved(item: JudgedFinding) -> int:
+    """What the digest changes by when this finding becomes matched."""
+    finding = item.finding
+    row_hash = finding.evidence.get("row_hash")
+    frame = pl.DataFrame(
+        {
+            "key_hash": [finding.key_hash] * 2,
+            "verdict": [Verdict.MATCHED.value, finding.verdict.value],
+            "row_hash": [None if row_hash is None else int(row_hash)] * 2,
+        },
+        schema={"key_hash": pl.String, "verdict": pl.String, "row_hash": pl.UInt64},
+    )
+    return rollup.digest(frame[:1]) - rollup.digest(frame[1:])

@@ -1,0 +1,196 @@
+"""Verify: re-read the touched keys from the real systems and judge them anew.
+
+A finding is *repaired* when every store downstream holds its key once, with the value of the source, and the topic holds a
+committed copy. A duplicate in a topic cannot be taken out of a log: it is *contained* when every store downstream holds
+the key once all the same. Whatever cannot be shown stays *open*. Consumers need a moment to load what was redelivered, so
+the stores are asked again until the deadline.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from makewhole.compute.frames import HASH, KEYS, TOPIC_KEYS, empty
+from makewhole.compute.normalise import table_frame, topic_frame
+from makewhole.config.context import WindowContext
+from makewhole.journal.evidence import JudgedFinding
+from makewhole.kafka.broker import BrokerLog
+from makewhole.kafka.log import read_range
+from makewhole.kafka.offsets import describe_topic, stable_offsets
+from makewhole.model.pipeline import Hop, TablePoint, TopicPoint
+from makewhole.model.verdict import Finding, Verdict
+from makewhole.model.window import PartitionRange
+from makewhole.postgres.export import read_keys
+
+logger = logging.getLogger(__name__)
+_PAUSE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Since:
+    """Where the log of each topic stood before compensation wrote to it: point → partition → offset."""
+
+    offsets: Mapping[str, Mapping[int, int]]
+
+
+Copies = Mapping[str, list[dict[str, Any]]]
+"""Key → its copies at one point, each with `c:<column>` texts."""
+
+
+def verify(
+    context: WindowContext,
+    findings: Sequence[JudgedFinding],
+    since: Since,
+    deadline_seconds: float,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[JudgedFinding]:
+    """Judge every gap anew; findings that are no gaps come back as they are.
+
+    `progress` is told (settled, all) after each look. Raises TransientError when a system does not answer.
+    """
+    gaps = [item for item in findings if item.finding.verdict.is_gap]
+    ends = time.monotonic() + deadline_seconds
+    written = _written_since(context, gaps, since)
+    while True:
+        stores = _read_stores(context, gaps)
+        judged = [_judge(context, item, written, stores) for item in gaps]
+        settled = sum(item.outcome != "open" for item in judged)
+        progress(settled, len(gaps))
+        hopeless = all(item.outcome != "open" or not _may_still_come(context, item) for item in judged)
+        if hopeless or time.monotonic() >= ends:
+            break
+        time.sleep(_PAUSE_SECONDS)
+    others = [item for item in findings if not item.finding.verdict.is_gap]
+    return [*judged, *others]
+
+
+def _judge(
+    context: WindowContext, item: JudgedFinding, written: Mapping[str, Copies], stores: Mapping[str, Copies]
+) -> JudgedFinding:
+    finding = item.finding
+    hop = next(hop for hop in context.pipeline.hops if hop.name == finding.hop)
+    problem = _problem(context, hop, finding, written, stores)
+    if problem is not None:
+        outcome = "refused" if item.outcome == "refused" else "open"
+        return replace(item, outcome=outcome, reason=item.reason if outcome == "refused" else problem)
+    is_topic_duplicate = finding.verdict is Verdict.DUPLICATE and isinstance(
+        context.pipeline.points[hop.target], TopicPoint
+    )
+    if is_topic_duplicate:
+        return replace(item, outcome="contained", reason="every store downstream holds the key once")
+    return replace(item, outcome="repaired", reason=None)
+
+
+def _problem(
+    context: WindowContext, hop: Hop, finding: Finding, written: Mapping[str, Copies], stores: Mapping[str, Copies]
+) -> str | None:
+    """Why the key is not whole yet; None when it is."""
+    target = context.pipeline.points[hop.target]
+    if finding.verdict is Verdict.UNEXPECTED:
+        copies = [] if isinstance(target, TopicPoint) else stores[target.name].get(finding.key, [])
+        return f"{target.name} still holds it" if copies or isinstance(target, TopicPoint) else None
+    if isinstance(target, TablePoint):
+        return _store_problem(target.name, finding, stores)
+    if finding.verdict is Verdict.MISSING and not written[target.name].get(finding.key):
+        return f"no committed record of it came to {target.name}"
+    if finding.verdict is Verdict.MISMATCHED:
+        return f"a record of {target.name} cannot be changed"
+    downstream = [name for name in _stores_below(context, target.name)]
+    if finding.verdict is Verdict.DUPLICATE and not downstream:
+        return f"{target.name} holds it more than once, and no store downstream could show that this did no harm"
+    problems = [_store_problem(name, finding, stores) for name in downstream]
+    return next((problem for problem in problems if problem is not None), None)
+
+
+def _store_problem(store: str, finding: Finding, stores: Mapping[str, Copies]) -> str | None:
+    copies = stores[store].get(finding.key, [])
+    if len(copies) != 1:
+        return f"{store} holds it {len(copies)} times" if copies else f"{store} does not hold it"
+    values = finding.evidence.get("values", {})
+    differing = sorted(name for name, text in values.items() if copies[0].get(f"c:{name}") != text)
+    return f"{store} holds other values in {', '.join(differing)}" if differing else None
+
+
+def _stores_below(context: WindowContext, point: str) -> list[str]:
+    """Tables that are fed from a topic over unfiltered hops, directly or over further topics."""
+    found = []
+    for hop in context.pipeline.hops_from(point):
+        if hop.where is not None:
+            continue
+        if isinstance(context.pipeline.points[hop.target], TablePoint):
+            found.append(hop.target)
+        else:
+            found += _stores_below(context, hop.target)
+    return found
+
+
+def _may_still_come(context: WindowContext, item: JudgedFinding) -> bool:
+    """Only what a consumer has yet to load can change without anybody's help."""
+    hop = next(hop for hop in context.pipeline.hops if hop.name == item.finding.hop)
+    remedy = hop.remedies.missing.value
+    return item.finding.verdict is Verdict.MISSING and remedy in ("redeliver", "produce")
+
+
+def _read_stores(context: WindowContext, gaps: Iterable[JudgedFinding]) -> dict[str, Copies]:
+    """Every row of the touched keys in every table that a hop of theirs leads to."""
+    wanted: dict[str, set[str]] = {}
+    for item in gaps:
+        hop = next(hop for hop in context.pipeline.hops if hop.name == item.finding.hop)
+        target = context.pipeline.points[hop.target]
+        tables = [target.name] if isinstance(target, TablePoint) else _stores_below(context, target.name)
+        for name in tables:
+            wanted.setdefault(name, set()).add(item.finding.key)
+    return {name: _rows(context, name, sorted(keys)) for name, keys in wanted.items()}
+
+
+def _rows(context: WindowContext, name: str, keys: Sequence[str]) -> Copies:
+    point = context.pipeline.points[name]
+    assert isinstance(point, TablePoint)
+    frames = [
+        table_frame(frame, dict(context.pipeline.compare))[0]
+        for frame in read_keys(context.postgres(point), context.table_shape(point), keys)
+    ]
+    return _by_key(pl.concat(frames) if frames else empty(KEYS))
+
+
+def _written_since(context: WindowContext, gaps: Sequence[JudgedFinding], since: Since) -> dict[str, Copies]:
+    """Committed records of the missing keys in what was appended to their topics since compensation began."""
+    wanted: dict[str, set[str]] = {}
+    for item in gaps:
+        hop = next(hop for hop in context.pipeline.hops if hop.name == item.finding.hop)
+        if isinstance(context.pipeline.points[hop.target], TopicPoint):
+            keys = wanted.setdefault(hop.target, set())
+            if item.finding.verdict is Verdict.MISSING:
+                keys.add(item.finding.key)
+    return {name: _appended(context, name, keys, since.offsets.get(name, {})) for name, keys in wanted.items()}
+
+
+def _appended(context: WindowContext, name: str, keys: set[str], since: Mapping[int, int]) -> Copies:
+    point = context.pipeline.points[name]
+    assert isinstance(point, TopicPoint)
+    if not keys:
+        return {}
+    connection, shape = context.kafka(point), context.value_shape(point)
+    topic_id = describe_topic(connection, point.topic).topic_id
+    ends = {part.partition: part.hi for part in context.window.ranges[name]}
+    found = []
+    with closing(BrokerLog(connection)) as broker:
+        for partition, stable in stable_offsets(connection, point.topic).items():
+            lo = since.get(partition, ends.get(partition, 0))
+            whole = PartitionRange(topic=point.topic, topic_id=topic_id, partition=partition, lo=lo, hi=max(lo, stable))
+            if whole.span:
+                for batch in read_range(broker, whole).batches():
+                    found.append(topic_frame(batch, shape)[0].filter(pl.col("key").is_in(keys)))
+    return _by_key(pl.concat(found) if found else empty(TOPIC_KEYS))
+
+
+def _by_key(frame: pl.DataFrame) -> Copies:
+    copies: dict[str, list[dict[str, Any]]] = {}
+    for row in frame.unique(subset=["place"]).drop(*HASH).iter_rows(named=True):
+        copies.setdefault(row["key"], []).append(row)
+    return copies

@@ -1,0 +1,207 @@
+"""Each remedy on real servers: what is written, what is refused, and that a second run writes nothing."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from makewhole.model.pipeline import Remedy
+from makewhole.model.plan import PlanState
+from makewhole.model.verdict import Verdict
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+
+
+def test_a_missing_record_is_redelivered_once_with_its_origin(world: Any) -> None:
+    world.send(range(30))
+    frozen = world.freeze([world.finding(number, Verdict.MISSING) for number in range(0, 30, 2)])
+    receipts = world.run(frozen.plan.id)
+
+    replayed = {message.key().decode(): message for message in world.replayed()}
+    assert sorted(replayed) == sorted(f"K{number}" for number in range(0, 30, 2))
+    message = replayed["K4"]
+    origin = next(at for at, record in world.originals.items() if record.key == b"K4")
+    assert message.partition() == origin[0]
+    assert message.timestamp()[1] == world.originals[origin].timestamp_ms
+    assert message.value() == world.originals[origin].value
+    seq = next(action.seq for action in frozen.actions if action.key == "K4")
+    assert message.headers() == [
+        ("trace", b"t4"),
+        ("makewhole-plan", frozen.plan.id.encode()),
+        ("makewhole-window", f"{world.pipeline.name}/1".encode()),
+        ("makewhole-seq", str(seq).encode()),
+        ("makewhole-origin", f"{world.topic}/{origin[0]}/{origin[1]}".encode()),
+        ("makewhole-chunk", str(seq // 5).encode()),
+    ]
+    assert [(receipt.chunk, receipt.actions) for receipt in receipts] == [(0, 5), (1, 5), (2, 5)]
+    assert set(world.outcomes(frozen.plan.id).values()) == {("done", None)}
+
+    assert world.run(frozen.plan.id) == receipts
+    assert len(world.replayed()) == 15
+
+
+def test_what_never_reached_the_topic_is_produced_from_the_ledger(world: Any) -> None:
+    world.sql("insert into ops.outbox values ('K1', '{\"id\": \"K1\", \"delay\": 1.50}', '2013-01-01 00:00:01+00')")
+    findings = [world.finding(number, Verdict.MISSING, hop="outbox→flights") for number in (1, 2)]
+    frozen = world.freeze(findings)
+    world.run(frozen.plan.id)
+
+    (message,) = world.replayed()
+    assert (message.key(), message.value()) == (b"K1", b'{"id": "K1", "delay": 1.50}')
+    assert message.timestamp()[1] == 1_356_998_401_000
+    assert dict(message.headers())["makewhole-origin"] == b"ledger"
+    assert [refusal.reason for refusal in frozen.refusals] == ["erased: the ledger has no row of this key any more"]
+    assert world.journal_sql("select key, outcome, outcome_reason from makewhole.finding where outcome <> 'open'") == [
+        ("K2", "refused", "erased: the ledger has no row of this key any more")
+    ]
+
+
+def test_a_missing_row_is_inserted_unless_it_appeared_meanwhile(world: Any) -> None:
+    world.remedies("flights→warehouse", missing=Remedy.UPSERT)
+    world.send(range(8))
+    frozen = world.freeze([world.finding(number, Verdict.MISSING) for number in range(8)])
+    world.sql("insert into dw.departures (id, delay) values ('K3', 77)")
+    receipts = world.run(frozen.plan.id)
+
+    assert [(row[0], float(row[1])) for row in world.store()] == [
+        *((f"K{number}", 77.0 if number == 3 else number) for number in range(8))
+    ]
+    assert world.outcomes(frozen.plan.id)["K3"] == (
+        "refused",
+        "stale: a row of this key appeared after the plan was made",
+    )
+    assert [(receipt.chunk, receipt.actions) for receipt in receipts] == [(0, 4), (1, 3)]
+    before = world.sql("select * from dw.departures order by id")
+    assert world.run(frozen.plan.id) == receipts
+    assert world.sql("select * from dw.departures order by id") == before
+
+
+def test_a_changed_row_is_mended_only_from_what_the_plan_saw(world: Any) -> None:
+    world.send(range(3))
+    for number in range(3):
+        world.sql("insert into dw.departures (id, delay, note) values (%s, 99, 'kept')", f"K{number}")
+    frozen = world.freeze([world.finding(number, Verdict.MISMATCHED) for number in range(3)])
+    world.sql("update dw.departures set delay = 50 where id = 'K1'")
+    world.sql("delete from dw.departures where id = 'K2'")
+    world.run(frozen.plan.id)
+
+    assert world.sql("select id, delay::text, note from dw.departures order by id") == [
+        ("K0", "0.0", "kept"),
+        ("K1", "50.0", "kept"),
+    ]
+    assert world.outcomes(frozen.plan.id) == {
+        "K0": ("done", None),
+        "K1": ("refused", "stale: the row of this key changed after the plan was made"),
+        "K2": ("refused", "erased: the row of this key is gone since the plan was made"),
+    }
+
+
+def test_extra_rows_move_aside_and_can_come_back(world: Any) -> None:
+    _load(world, "K0", copies=3)
+    frozen = world.freeze([world.finding(0, Verdict.DUPLICATE)])
+    world.run(frozen.plan.id)
+
+    assert world.sql("select id, note from dw.departures") == [("K0", "copy 0")]
+    kept = world.sql("select row->>'note', plan, source_table, how_to_restore from makewhole.quarantine order by id")
+    assert [row[:3] for row in kept] == [(f"copy {copy}", frozen.plan.id, "dw.departures") for copy in (1, 2)]
+    world.run(frozen.plan.id)
+    assert world.sql("select count(*) from makewhole.quarantine") == [(2,)]
+
+    world.sql(kept[0][3].replace("%", "%%"))
+    assert world.sql("select note from dw.departures order by note") == [("copy 0",), ("copy 1",)]
+
+
+def test_rows_that_changed_or_vanished_are_not_quarantined(world: Any) -> None:
+    for key in ("K0", "K1", "K2", "K3"):
+        _load(world, key, copies=2)
+    frozen = world.freeze([world.finding(number, Verdict.DUPLICATE) for number in range(4)])
+    world.sql("update dw.departures set delay = 5 where id = 'K0' and note = 'copy 1'")
+    world.sql("delete from dw.departures where id = 'K1' and note = 'copy 0'")
+    world.sql("delete from dw.departures where id = 'K2' and note = 'copy 1'")
+    world.run(frozen.plan.id)
+
+    assert world.outcomes(frozen.plan.id) == {
+        "K0": ("refused", "stale: rows of this key changed after the plan was made"),
+        "K1": ("refused", "erased: the row that was to stay is gone, so the extra rows may be the only copy left"),
+        "K2": ("refused", "erased: an extra row of this key is gone already"),
+        "K3": ("done", None),
+    }
+    assert world.sql("select id, note from dw.departures order by id, note") == [
+        ("K0", "copy 0"),
+        ("K0", "copy 1"),
+        ("K1", "copy 1"),
+        ("K2", "copy 0"),
+        ("K3", "copy 0"),
+    ]
+
+
+def test_a_value_that_the_table_does_not_take_is_refused_and_the_rest_goes_on(world: Any) -> None:
+    world.remedies("flights→warehouse", missing=Remedy.UPSERT)
+    world.sql("alter table dw.departures add check (delay <> 1)")
+    world.send(range(3))
+    frozen = world.freeze([world.finding(number, Verdict.MISSING) for number in range(3)])
+    world.run(frozen.plan.id)
+    assert [row[0] for row in world.store()] == ["K0", "K2"]
+    outcome, reason = world.outcomes(frozen.plan.id)["K1"]
+    assert outcome == "refused"
+    assert reason == (
+        "unfit: the table does not take it: CheckViolation (23514): constraint departures_delay_check, table departures"
+    )
+
+
+def test_a_record_that_the_broker_would_refuse_does_not_abort_its_chunk(world: Any) -> None:
+    world.send(range(3))
+    position, record = next(item for item in world.originals.items() if item[1].key == b"K1")
+    world.originals[position] = replace(record, timestamp_ms=4_102_444_800_000)
+    frozen = world.freeze([world.finding(number, Verdict.MISSING) for number in range(3)])
+    (receipt,) = world.run(frozen.plan.id)
+    assert receipt.actions == 2
+    assert sorted(message.key() for message in world.replayed()) == [b"K0", b"K2"]
+    assert world.outcomes(frozen.plan.id)["K1"] == (
+        "refused",
+        "unfit: its timestamp is further ahead than message.timestamp.after.max.ms allows",
+    )
+
+
+def test_a_newer_version_in_the_store_is_never_overwritten(world: Any) -> None:
+    points = dict(world.pipeline.points)
+    points["warehouse"] = replace(points["warehouse"], version="delay")
+    world.pipeline = replace(world.pipeline, points=points)
+    world.remedies("flights→warehouse", missing=Remedy.UPSERT)
+    world.send(range(4))
+    frozen = world.freeze([world.finding(number, Verdict.MISSING) for number in (1, 2, 3)])
+    world.sql("insert into dw.departures (id, delay) values ('K2', 1), ('K3', 4)")
+    world.run(frozen.plan.id)
+    assert [(row[0], int(row[1])) for row in world.store()] == [("K1", 1), ("K2", 2), ("K3", 4)]
+    assert world.outcomes(frozen.plan.id)["K3"][0] == "refused"
+
+
+def test_the_plan_of_a_revision_is_frozen_once(world: Any) -> None:
+    world.send(range(3))
+    findings = [world.finding(number, Verdict.MISSING) for number in range(3)]
+    first = world.freeze(findings)
+    again = world.freeze(findings[:1], is_new=False)
+    assert (again.plan, again.actions) == (first.plan, first.actions)
+    later = world.freeze(findings)
+    assert later.plan.sha256 == first.plan.sha256
+    assert later.plan.id == f"{first.plan.id}-r2"
+
+
+def test_a_plan_over_its_share_is_refused_as_a_whole(world: Any) -> None:
+    world.send(range(3))
+    frozen = world.freeze([world.finding(number, Verdict.MISSING) for number in range(3)], window_keys=2)
+    assert frozen.plan.state is PlanState.REFUSED
+    assert frozen.plan.reason is not None and "share of 1 of the window's 2 keys" in frozen.plan.reason
+    with pytest.raises(Exception, match="is refused: 3 actions are more than"):
+        world.run(frozen.plan.id)
+    assert world.replayed() == []
+
+
+def _load(world: Any, key: str, copies: int) -> None:
+    for copy in range(copies):
+        world.sql(
+            "insert into dw.departures (id, delay, note, loaded_at) values (%s, 1, %s, %s)",
+            key,
+            f"copy {copy}",
+            f"2013-01-01 00:00:{copy:02d}+00",
+        )
