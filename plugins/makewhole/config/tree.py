@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import yaml
+from yaml.events import CollectionEndEvent, CollectionStartEvent
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from makewhole.config import values
@@ -21,6 +22,7 @@ _TEXT = ("str",)
 _TEXT_OR_TIME = ("str", "timestamp")
 _WHOLE = ("int",)
 _NUMBER = ("int", "float")
+_DEEPEST = 20
 T = TypeVar("T")
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -193,21 +195,17 @@ def key_text(node: Node) -> str:
 
 def read_tree(path: Path, problems: Problems) -> Section | None:
     """The top of a YAML file; None when it is none, which is then noted. Doubled keys are noted everywhere."""
-    try:
-        root = _compose(path, problems)
-        if root is None:
-            return None
-        _note_doubled_keys(root, "", problems, set())
-    except RecursionError:
-        problems.add(1, "", "is nested too deeply", "A pipeline file has four levels at most")
+    root = _compose(path, problems)
+    if root is None:
         return None
+    _note_doubled_keys(root, "", problems, set())
     return Place(problems=problems, node=root, path="", line=line_of(root)).section()
 
 
 def _compose(path: Path, problems: Problems) -> Node | None:
     try:
         text = path.read_bytes().decode("utf-8-sig")
-        root: Node | None = yaml.compose(text, Loader=_Loader)
+        root = None if _is_too_deep(text, problems) else yaml.compose(text, Loader=_Loader)
     except OSError as error:
         problems.add(1, "", f"cannot be read ({error.strerror})", "Name a file that exists and may be read")
     except UnicodeDecodeError:
@@ -219,11 +217,29 @@ def _compose(path: Path, problems: Problems) -> Node | None:
     except yaml.YAMLError:
         problems.add(1, "", "is not YAML (it has forbidden characters)", "Save it as plain text in UTF-8")
     else:
-        if root is None or is_empty(root):
+        if root is not None and not is_empty(root):
+            return root
+        if not problems.listed():
             problems.add(1, "", "is empty", "Describe a pipeline in it; docs/pipeline-file.md has an example")
-            return None
-        return root
     return None
+
+
+def _is_too_deep(text: str, problems: Problems) -> bool:
+    """Whether the nesting is beyond all reason, which is then noted: it would overflow the C composer's stack and take
+    the whole process along."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if depth > _DEEPEST:
+            found = f"is nested more than {_DEEPEST} deep"
+            problems.add(
+                event.start_mark.line + 1 if event.start_mark else 1,
+                "",
+                found,
+                "A pipeline file has five levels at most",
+            )
+            return True
+    return False
 
 
 def _note_doubled_keys(node: Node, path: str, problems: Problems, seen: set[int]) -> None:

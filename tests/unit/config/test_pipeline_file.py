@@ -412,6 +412,11 @@ def test_an_anchor_that_holds_itself_does_not_hang(write: Callable[..., Path]) -
     )
 
 
+@pytest.mark.parametrize("text", ["a: " + "[" * 100_000, "- " * 100_000, "{a: " * 50_000 + "}" * 50_000])
+def test_nesting_without_end_does_not_take_the_process_along(write: Callable[..., Path], text: str) -> None:
+    assert problems_of(write(text)) == ["line 1: is nested more than 20 deep. A pipeline file has five levels at most"]
+
+
 def test_a_circle_of_topics_is_named(write: Callable[..., Path]) -> None:
     text = """\
 version: 1
