@@ -129,6 +129,16 @@ class KafkaServer:
             return len(client.list_topics(timeout=2).brokers) == self.nodes
         return False
 
+    def exists(self) -> bool:
+        """Whether it was ever started here."""
+        return self._cluster_file.exists()
+
+    def change_ports(self) -> None:
+        """Choose other ports; for a stopped cluster only."""
+        if self.exists():
+            self.ports = free_ports(len(self.ports))
+            self._write_cluster()
+
     def destroy(self) -> None:
         """Stop, and remove the data."""
         self.stop()

@@ -32,17 +32,7 @@ _SETTINGS = {"listen_addresses": LOOPBACK, "unix_socket_directories": "", "max_c
 _NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
-class Postgres(Protocol):
-    """A PostgreSQL server, ours or someone else's."""
-
-    def launch(self) -> None: ...
-    def wait_ready(self) -> None: ...
-    def stop(self) -> None: ...
-    def is_healthy(self) -> bool: ...
-    def dsn(self, database: str) -> str: ...
-
-
-def postgres(directory: Path) -> Postgres:
+def postgres(directory: Path) -> "PostgresServer | ExistingPostgres":
     """The server that `MAKEWHOLE_POSTGRES_DSN` names, or one of our own in `directory`."""
     if existing := os.environ.get(EXISTING_SERVER_VARIABLE):
         return ExistingPostgres(existing)
@@ -148,6 +138,12 @@ class PostgresServer:
     def create_database(self, name: str, *, template: str | None = None) -> str:
         """Create a database when it is not there; its URI."""
         return create_database(self.dsn, name, template=template)
+
+    def change_port(self) -> None:
+        """Choose another port; for a stopped server only."""
+        if self._access_file.exists():
+            self.port = free_ports(1)[0]
+            self._write_access()
 
     def destroy(self) -> None:
         """Stop, and remove the data."""

@@ -1,0 +1,134 @@
+"""The environment of the service: makewhole's own variables, Airflow's, and what Spark needs to be found."""
+
+import json
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from makewhole.model.errors import PermanentError
+from makewhole.stack.kafka_server import KafkaServer
+from makewhole.stack.ports import LOOPBACK
+from makewhole.stack.postgres_server import postgres
+from makewhole.stack.settings import USERS, AirflowSettings, load, project_root
+
+AIRFLOW_DATABASE, JOURNAL_DATABASE, PEOPLES_DATABASE = "airflow", "makewhole", "local"
+DATABASES = (AIRFLOW_DATABASE, JOURNAL_DATABASE, PEOPLES_DATABASE)
+
+_SHORT_INTERVALS = {
+    "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",
+    "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "5",
+    "AIRFLOW__DAG_PROCESSOR__BUNDLE_REFRESH_CHECK_INTERVAL": "2",
+    "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
+    "AIRFLOW__SCHEDULER__TRIGGER_TIMEOUT_CHECK_INTERVAL": "2",
+}
+_SMALL = {
+    "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+    "AIRFLOW__CORE__PARALLELISM": "4",
+    "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
+    "AIRFLOW__API__WORKERS": "1",
+    "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+    "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
+    "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+}
+
+
+def environment(home: Path) -> dict[str, str]:
+    """Every variable that the parts of the stack in `home`, and commands that use it, have in addition to the shell's.
+
+    Raises:
+        PermanentError: there was never a stack in `home`.
+    """
+    settings = load(home)
+    if settings is None:
+        raise PermanentError(f"there is no local stack in {home}; start one with `makewhole up`")
+    return {**_makewhole(home), **_connections(home), **_airflow(home, settings), **_spark()}
+
+
+def connection_kafka(bootstrap: str) -> str:
+    """An Airflow connection to a Kafka, as JSON."""
+    return json.dumps({"conn_type": "kafka", "extra": {"bootstrap.servers": bootstrap}})
+
+
+def connection_postgres(dsn: str) -> str:
+    """An Airflow connection to a PostgreSQL database, as JSON."""
+    parts = urlsplit(dsn)
+    return json.dumps(
+        {
+            "conn_type": "postgres",
+            "host": parts.hostname,
+            "port": parts.port,
+            "login": unquote(parts.username or ""),
+            "password": unquote(parts.password or ""),
+            "schema": unquote(parts.path.lstrip("/")),
+        }
+    )
+
+
+def airflow_url(settings: AirflowSettings) -> str:
+    """Where people open Airflow."""
+    return f"http://{LOOPBACK}:{settings.api_port}"
+
+
+def passwords_file(home: Path) -> Path:
+    """Where Airflow's simple authentication looks up passwords."""
+    return home / "airflow" / "passwords.json"
+
+
+def _makewhole(home: Path) -> dict[str, str]:
+    return {
+        "MAKEWHOLE_HOME": str(home),
+        "MAKEWHOLE_STORAGE": str(home / "storage"),
+        "MAKEWHOLE_JOURNAL_DSN": postgres(home / "postgres").dsn(JOURNAL_DATABASE),
+        "MAKEWHOLE_PIPELINES": os.environ.get("MAKEWHOLE_PIPELINES", ""),
+    }
+
+
+def _connections(home: Path) -> dict[str, str]:
+    spark = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
+    return {
+        "AIRFLOW_CONN_LOCAL_KAFKA": connection_kafka(KafkaServer(home / "kafka").bootstrap),
+        "AIRFLOW_CONN_LOCAL_POSTGRES": connection_postgres(postgres(home / "postgres").dsn(PEOPLES_DATABASE)),
+        "AIRFLOW_CONN_SPARK_DEFAULT": os.environ.get("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark)),
+    }
+
+
+def _airflow(home: Path, settings: AirflowSettings) -> dict[str, str]:
+    url = airflow_url(settings)
+    database = postgres(home / "postgres").dsn(AIRFLOW_DATABASE)
+    return {
+        "AIRFLOW_HOME": str(home / "airflow"),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(project_root() / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(project_root() / "plugins"),
+        "AIRFLOW__CORE__FERNET_KEY": settings.fernet_key,
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:{role}" for user, role in USERS.items()),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords_file(home)),
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database.replace("postgresql://", "postgresql+psycopg2://", 1),
+        "AIRFLOW__API__HOST": LOOPBACK,
+        "AIRFLOW__API__PORT": str(settings.api_port),
+        "AIRFLOW__API__BASE_URL": url,
+        "AIRFLOW__API__SECRET_KEY": settings.secret_key,
+        "AIRFLOW__API_AUTH__JWT_SECRET": settings.jwt_secret,
+        "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(home / "airflow" / "logs"),
+        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(settings.worker_log_port),
+        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(settings.trigger_log_port),
+        **_SMALL,
+        **_SHORT_INTERVALS,
+    }
+
+
+def _spark() -> dict[str, str]:
+    """`spark-submit` by name, with this Python on both its sides."""
+    spec = find_spec("pyspark")
+    programs = str(Path(sys.executable).parent)
+    variables = {
+        "PATH": os.pathsep.join([programs, os.environ.get("PATH", os.defpath)]),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": LOOPBACK,
+    }
+    if spec and spec.origin:
+        variables["SPARK_HOME"] = str(Path(spec.origin).parent)
+    return variables
