@@ -18,7 +18,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
-from psycopg2.extensions import cursor as PgCursor
+from psycopg2 import extensions
 from psycopg2.extras import execute_values
 
 from examples.flights.crashlog import CrashLog, say
@@ -31,7 +31,7 @@ ANSWER_SECONDS = 30.0
 POLL_SECONDS = 0.5
 AT_START = -2
 
-INSERT = f"insert into dw.departures (flight_id, departed_at, {', '.join(COLUMNS)}) values %s"
+INSERT = f"insert into dw.departures (flight_id, departed_at, {', '.join(COLUMNS)}) values %s"  # noqa: S608, our own names
 OFFSETS = "select partition, next_offset from dw.loader_offsets where topic = %s"
 MOVE_OFFSETS = """
 insert into dw.loader_offsets (topic, partition, next_offset) values %s
@@ -182,7 +182,7 @@ class Loader:
             places = [(TOPIC, place.partition, place.offset) for place in next_offsets(batch)]
             execute_values(cursor, MOVE_OFFSETS, places)
 
-    def _insert(self, cursor: PgCursor, batch: Sequence[Message]) -> None:
+    def _insert(self, cursor: extensions.cursor, batch: Sequence[Message]) -> None:
         rows = [warehouse_row(json.loads(message.value() or b"{}", parse_float=Decimal)) for message in batch]
         execute_values(cursor, INSERT, rows, page_size=1000)
 

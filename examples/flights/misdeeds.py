@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from psycopg2.extensions import cursor as PgCursor
+from psycopg2 import extensions
 from psycopg2.extras import Json, execute_values
 
 
@@ -20,14 +20,14 @@ class Misdeed:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
-def record(cursor: PgCursor, misdeeds: Iterable[Misdeed]) -> None:
+def record(cursor: extensions.cursor, misdeeds: Iterable[Misdeed]) -> None:
     """Write them down in the caller's transaction."""
     rows = [(deed.what, deed.hop, deed.flight_id, deed.effect, Json(dict(deed.detail))) for deed in misdeeds]
     if rows:
         execute_values(cursor, "insert into ops.misdeeds (what, hop, flight_id, effect, detail) values %s", rows)
 
 
-def planted(cursor: PgCursor) -> list[dict[str, str]]:
+def planted(cursor: extensions.cursor) -> list[dict[str, str]]:
     """What a checker should find, in a stable order."""
     cursor.execute('select hop, key, verdict, misdeed from ops.planted order by hop collate "C", key collate "C"')
     return [dict(zip(("hop", "key", "verdict", "misdeed"), row, strict=True)) for row in cursor.fetchall()]

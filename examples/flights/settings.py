@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 
 import psycopg2
-from psycopg2.extensions import connection as PgConnection
+from psycopg2 import extensions
 
 TOPIC = "flights"
 PARTITIONS = 4
@@ -49,7 +49,7 @@ class Systems:
     bootstrap: str
     dsn: str
 
-    def database(self) -> PgConnection:
+    def database(self) -> extensions.connection:
         """A new connection that speaks UTC."""
         return psycopg2.connect(self.dsn, options="-c timezone=UTC", application_name="flights")
 

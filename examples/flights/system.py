@@ -113,9 +113,9 @@ class System:
         self._evening(afternoon, evening, fault)
         day_size = self._rows(start, evening)
         lost = self._crash_loader("commit-before-write", day_size, fault.losing_crash)
-        self._consume("commit-before-write", "--batch", str(LOAD), "--max-records", str(day_size // 10))
+        self._consume("commit-before-write", "--batch", str(day_size // 10), "--max-records", "1")
         doubled = self._crash_loader("write-before-commit", day_size, fault.doubling_crash)
-        self._consume("write-before-commit", "--batch", str(LOAD), "--until-end")
+        self._consume("write-before-commit", "--batch", str(QUIET_BATCH), "--until-end")
         self._record("loaded again after a crash", TO_WAREHOUSE, +1, doubled)
         self._say(
             f"{fault.day}: {day_size} departures; the producer was killed twice and sent {resent} again, aborted "
@@ -127,14 +127,13 @@ class System:
 
     def _crash_producer(self, start: datetime, end: datetime, share: float, *habits: str) -> int:
         """Kill it between acknowledgement and checkpoint, start it again: what was acknowledged is sent twice."""
-        arguments = [*habits, "--batch", str(BATCH)]
         pause_at = self._place(self._rows(start, end), share)
         killed = self._parts.run_and_kill(
-            "producer", [*self._producer_arguments(end), *arguments, "--pause-at", str(pause_at)]
+            "producer", [*self._producer_arguments(end), *habits, "--batch", str(BATCH), "--pause-at", str(pause_at)]
         )
         sent = self._crash_log().read(killed, "acknowledged")
         self._require_stale_checkpoint([item["flight_id"] for item in sent])
-        self._produce(end, *arguments)
+        self._produce(end, *habits, "--batch", str(QUIET_BATCH))
         self._record("sent again after a crash", TO_TOPIC, +1, sent, habits=" ".join(habits))
         return len(sent)
 
@@ -160,7 +159,7 @@ class System:
     def _crash_loader(self, mode: str, day_size: int, share: float) -> list[dict[str, Any]]:
         """Kill it between its two steps; returns the records in between. What was lost is recorded at once."""
         pause_at = self._place(int(day_size * 0.4), share)
-        arguments = [*self._loader_arguments(mode), "--batch", str(LOAD), "--pause-at", str(pause_at)]
+        arguments = [*self._loader_arguments(mode), "--batch", str(LOAD), "--pause-at", str(pause_at), "--until-end"]
         killed = self._parts.run_and_kill("consumer", arguments)
         between = self._crash_log().read(killed, mode)
         is_committed = mode == "commit-before-write"

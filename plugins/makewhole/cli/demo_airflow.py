@@ -14,7 +14,7 @@ from makewhole.model.errors import TransientError
 FINISHED_RUN = frozenset({"success", "failed"})
 _WAIT_FOR_DAG_SECONDS = 120.0
 _POLL_SECONDS = 1.0
-_HELD_BACK = "Never ran: the demo replays days of 2013 and holds back the interval that unpausing would start at once."
+_HELD_BACK = "Never ran: the demo replays days of 2013, and holds back the intervals that would start in between."
 
 TaskChange = Callable[[datetime, str, str, float | None], None]
 RunEnd = Callable[[datetime, str, float | None], None]
@@ -52,25 +52,56 @@ class Airflow:
             time.sleep(_POLL_SECONDS)
 
     def backfill(self, first: datetime, last: datetime) -> None:
-        """Start one run per interval from `first` to `last` (their beginnings, both included), oldest first."""
+        """Start one run per interval from `first` to `last` (their beginnings, both included), oldest first.
+
+        Runs of a backfill wait while their DAG is paused. Unpausing it starts the newest interval at once, ahead of
+        them, and the one after it when its time comes: a window that would take in all days. So both get a run that is
+        over before it began, and Airflow makes no second run for the same interval.
+        """
         self._pause(is_paused=True)
-        self._hold_back_newest()
+        if self._next() is not None:
+            self._hold_back_newest()
+            self._hold_back_coming()
         self._post_backfill(first, last)
         self._pause(is_paused=False)
 
-    def _hold_back_newest(self) -> None:
-        """Runs of a backfill wait while their DAG is paused; unpausing it starts the newest interval at once, ahead of
-        them, and its window would take in all days. So that interval gets a run that is cancelled before it can start:
-        Airflow makes no second one for the same interval."""
+    def _next(self) -> Mapping[str, datetime] | None:
+        """The interval that the schedule would run next, and when; None when there is none."""
         dag = self._get(f"/dags/{self._dag}")
-        newest, due = dag["next_dagrun_logical_date"], dag["next_dagrun_run_after"]
-        if newest is None or due is None or datetime.fromisoformat(due) > datetime.now(UTC):
+        names = ("logical_date", "data_interval_start", "data_interval_end", "run_after")
+        moments = {name: dag[f"next_dagrun_{name}"] for name in names}
+        return None if None in moments.values() else {n: datetime.fromisoformat(at) for n, at in moments.items()}
+
+    def _hold_back_newest(self) -> None:
+        """A backfill of the newest complete interval, cancelled while its run waits: that counts as scheduled."""
+        newest = self._next()
+        if newest is None or newest["run_after"] > datetime.now(UTC):
             return
-        moment = datetime.fromisoformat(newest)
+        moment = newest["logical_date"]
         backfill = self._post_backfill(moment, moment)
         self._send("PUT", f"/backfills/{backfill['id']}/cancel")
         for run in self._runs(moment, moment):
-            self._send("PATCH", f"/dags/{self._dag}/dagRuns/{run['dag_run_id']}", {"note": _HELD_BACK})
+            self._end(run["dag_run_id"])
+        self._wait_for_next_after(moment)
+
+    def _hold_back_coming(self) -> None:
+        """The interval that ends next cannot be backfilled yet: a run by hand stands in for it."""
+        coming = self._next()
+        if coming is None:
+            return
+        body = {name: coming[name].isoformat() for name in ("logical_date", "data_interval_start", "data_interval_end")}
+        self._end(self._send("POST", f"/dags/{self._dag}/dagRuns", body)["dag_run_id"])
+
+    def _end(self, run_id: str) -> None:
+        self._send("PATCH", f"/dags/{self._dag}/dagRuns/{run_id}", {"state": "failed", "note": _HELD_BACK})
+
+    def _wait_for_next_after(self, moment: datetime) -> None:
+        """The DAG processor moves a DAG's next interval on when it parses the file again."""
+        deadline = time.monotonic() + _WAIT_FOR_DAG_SECONDS
+        while (coming := self._next()) and coming["logical_date"] <= moment:
+            if time.monotonic() > deadline:
+                raise TransientError(f"Airflow does not move the next interval of {self._dag} on; is its processor up?")
+            time.sleep(_POLL_SECONDS)
 
     def _post_backfill(self, first: datetime, last: datetime) -> Mapping[str, Any]:
         body = {

@@ -7,6 +7,7 @@ from datetime import date
 
 import pytest
 from confluent_kafka import Producer
+
 from examples.flights.misdeeds import planted
 from examples.flights.settings import FIRST_DAY, TO_TOPIC, TOPIC, Systems
 from examples.flights.system import System
@@ -69,10 +70,10 @@ def send_again(systems: Systems, flight_id: str) -> None:
     database = systems.database()
     with database, database.cursor() as cursor:
         cursor.execute("select row_to_json(d) from ops.departures d where flight_id = %s", (flight_id,))
-        value = json.dumps(cursor.fetchone()[0])
+        [(row,)] = cursor.fetchall()
     database.close()
     producer = Producer({"bootstrap.servers": systems.bootstrap})
-    producer.produce(TOPIC, key=flight_id, value=value)
+    producer.produce(TOPIC, key=flight_id, value=json.dumps(row))
     assert producer.flush(10) == 0
 
 

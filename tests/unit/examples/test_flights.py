@@ -5,11 +5,11 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
+
 from examples.flights.outbox import days_of, outbox_row
 from examples.flights.schedule import MOST_FAULTY_DAYS, faulty_days, quiet_stretches
 from examples.flights.settings import FIRST_DAY, day_after, day_start
 from examples.flights.verify import judge
-
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.model.pipeline import PointKind
 
