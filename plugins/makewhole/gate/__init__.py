@@ -1,4 +1,4 @@
-"""Great Expectations, wrapped so that it cannot lie. Importing this costs nothing: the library loads when it is asked."""
+"""Great Expectations, wrapped so that it cannot lie. Importing this loads none of it."""
 
 from makewhole.gate.check import check_summaries, check_verdicts, unable
 from makewhole.gate.summary import HopSummary, PointEvidence

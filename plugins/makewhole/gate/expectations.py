@@ -72,7 +72,11 @@ def _library() -> Any:
 
 
 def _context(gx: Any) -> Any:
-    context = gx.get_context(mode="ephemeral")
+    """In memory, without the Data Docs site that an ephemeral context otherwise brings along."""
+    from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
+
+    config = DataContextConfig(store_backend_defaults=InMemoryStoreBackendDefaults(), analytics_enabled=False)
+    context = gx.get_context(mode="ephemeral", project_config=config)
     context.variables.progress_bars = {"globally": False, "metric_calculations": False}
     return context
 
@@ -94,14 +98,13 @@ def _suite(gx: Any, name: str, planned: Sequence[Planned]) -> Any:
     from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
     from great_expectations.expectations.metadata_types import FailureSeverity
 
-    suite = gx.ExpectationSuite(name=name)
-    for one in planned:
-        suite.add_expectation(
-            ExpectationConfiguration(
-                type=one.type, kwargs=dict(one.kwargs), severity=FailureSeverity(one.severity), meta={"id": one.id}
-            ).to_domain_obj()
-        )
-    return suite
+    expectations = [
+        ExpectationConfiguration(
+            type=one.type, kwargs=dict(one.kwargs), severity=FailureSeverity(one.severity), meta={"id": one.id}
+        ).to_domain_obj()
+        for one in planned
+    ]
+    return gx.ExpectationSuite(name=name, expectations=expectations)  # adding one by one compares each with all
 
 
 def _outcome(one: Any) -> Outcome:

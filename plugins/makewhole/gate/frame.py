@@ -17,10 +17,10 @@ class Frame(Protocol):
     """The few methods of `pyspark.sql.DataFrame` that are used."""
 
     @property
-    def sparkSession(self) -> Any: ...
-    def inputFiles(self) -> list[str]: ...
-    def selectExpr(self, *expressions: str) -> "Frame": ...
-    def groupBy(self, *columns: str) -> Any: ...
+    def sparkSession(self) -> Any: ...  # noqa: N802 - Spark's spelling, here and below
+    def inputFiles(self) -> list[str]: ...  # noqa: N802
+    def selectExpr(self, *expressions: str) -> "Frame": ...  # noqa: N802
+    def groupBy(self, *columns: str) -> Any: ...  # noqa: N802
 
 
 @dataclass(frozen=True, kw_only=True)

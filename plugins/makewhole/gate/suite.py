@@ -36,7 +36,7 @@ class HopSuite:
 
 
 def frame_suite(summaries: Sequence[HopSummary]) -> tuple[Planned, ...]:
-    """Layer A. Rows = distinct (hop, key) = the number from independent evidence: so no key is lost and none repeats."""
+    """Layer A. Rows = distinct (hop, key) = the number from independent evidence: no key is lost and none repeats."""
     rows = sum(summary.expected_rows or 0 for summary in summaries)
     columns = ("hop", "key_hash", "verdict")
     sets = {"hop": [summary.hop for summary in summaries], "verdict": [verdict.value for verdict in Verdict]}

@@ -1,0 +1,95 @@
+"""A real Spark session, started once, and a window's stored verdicts to be checked on it."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from makewhole.gate import HopSummary, PointEvidence
+from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
+from makewhole.model.verdict import HopCounts
+from makewhole.model.window import Accounting
+
+KEYS = 100
+HOPS = ("outbox→flights", "flights→warehouse")
+Row = tuple[str | None, str | None, str | None, str | None]
+Store = Callable[[Sequence[Row]], list[str]]
+
+SCHEMA = pa.schema([("hop", pa.string()), ("key_hash", pa.string()), ("verdict", pa.string()), ("cause", pa.string())])
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    builder = SparkSession.builder.master("local[2]").appName("gate")
+    for name, value in {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "512m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.showConsoleProgress": "false",
+    }.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def pipeline() -> Pipeline:
+    remedies = Remedies(missing=Remedy.REDELIVER, duplicate=Remedy.QUARANTINE, mismatched=Remedy.REPORT)
+    return Pipeline(
+        name="flights",
+        points={
+            "outbox": TablePoint(name="outbox", kind=PointKind.LEDGER, connection="db", table="ops.out", key=("id",)),
+            "flights": TopicPoint(name="flights", connection="kafka", topic="flights", key=("$.id",)),
+            "warehouse": TablePoint(
+                name="warehouse", kind=PointKind.STORE, connection="db", table="dw.in", key=("id",)
+            ),
+        },
+        hops=tuple(Hop(source=hop.split("→")[0], target=hop.split("→")[1], remedies=remedies) for hop in HOPS),
+    )
+
+
+@pytest.fixture
+def rows() -> list[Row]:
+    """Every key of both hops, matched."""
+    return [(hop, hashlib.md5(str(key).encode()).hexdigest(), "matched", None) for hop in HOPS for key in range(KEYS)]
+
+
+@pytest.fixture
+def summaries() -> list[HopSummary]:
+    """What the snapshots say of those rows."""
+    table = {"has_manifest": True, "rows_read": KEYS, "rows_counted": KEYS}
+    outbox, warehouse = PointEvidence(point="outbox", **table), PointEvidence(point="warehouse", **table)
+    accounting = Accounting(span=KEYS + 1, data=KEYS, control=1)
+    flights = PointEvidence(point="flights", has_manifest=True, rows_read=KEYS, accounting=accounting)
+    counts = HopCounts(source_keys=KEYS, source_rows=KEYS, target_rows=KEYS, matched=KEYS)
+    ends = ((outbox, flights), (flights, warehouse))
+    return [
+        HopSummary(hop=hop, counts=counts, expected_rows=KEYS, source=source, target=target)
+        for hop, (source, target) in zip(HOPS, ends, strict=True)
+    ]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Write rows as verdict files, one per hop (rows without a known hop go to the second), and name the files."""
+
+    def write(rows: Sequence[Row]) -> list[str]:
+        folder = tmp_path / "storage" / "flights" / "window=1" / "revision=0" / "a verdict"
+        folder.mkdir(parents=True, exist_ok=True)
+        files = []
+        for number, hop in enumerate(HOPS):
+            of_hop = [row for row in rows if (row[0] == hop if number == 0 else row[0] != HOPS[0])]
+            columns = [pa.array([row[place] for row in of_hop], pa.string()) for place in range(4)]
+            files.append(str(folder / f"{number}.parquet"))
+            pq.write_table(pa.Table.from_arrays(columns, schema=SCHEMA), files[-1])
+        return files
+
+    return write

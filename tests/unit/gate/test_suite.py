@@ -1,0 +1,238 @@
+"""What is expected, looked at as data: the validation library is not loaded."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from makewhole.gate import HopSummary
+from makewhole.gate.planned import Number, Role
+from makewhole.gate.suite import frame_suite, hop_suite
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.verdict import HopCounts
+
+pytestmark = pytest.mark.unit
+
+# What may be asked of Spark. None of these makes a view, needs `mostly`, or asks another session.
+HARMLESS = {
+    "expect_table_row_count_to_equal",
+    "expect_column_values_to_not_be_null",
+    "expect_column_values_to_be_in_set",
+    "expect_column_unique_value_count_to_be_between",
+}
+
+
+def number(pipeline: Pipeline, summary: HopSummary, name: str) -> Number:
+    (found,) = [number for number in hop_suite(pipeline, summary).numbers if number.name == name]
+    return found
+
+
+def breached(pipeline: Pipeline, summary: HopSummary) -> dict[str, str]:
+    """Sentences of the numbers outside their limits, by the role they would have."""
+    return {
+        planned.sentence: planned.role.value
+        for number in hop_suite(pipeline, summary).numbers
+        if number.value is not None and not number.at_least <= number.value <= number.at_most
+        for planned in number.planned(summary.hop)[1:]
+    }
+
+
+def test_importing_the_gate_imports_no_heavy_library() -> None:
+    code = (
+        "import sys, makewhole.gate, makewhole_spark.validate;"
+        "print(sorted({'great_expectations', 'pandas', 'pyspark', 'airflow'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_window_in_which_nothing_went_wrong_breaches_nothing(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
+    assert [breached(pipeline, summary) for summary in summaries] == [{}, {}]
+
+
+def test_every_number_is_expected_to_be_known_and_bounded_on_both_sides(
+    pipeline: Pipeline, summaries: list[HopSummary]
+) -> None:
+    for summary in summaries:
+        suite = hop_suite(pipeline, summary)
+        assert len(suite.row) == len(suite.numbers) > 20
+        known, between = suite.planned[0::2], suite.planned[1::2]
+        assert {one.type for one in known} == {"expect_column_values_to_not_be_null"}
+        assert {one.type for one in between} == {"expect_column_values_to_be_between"}
+        assert [one.kwargs["column"] for one in known] == [one.kwargs["column"] for one in between] == list(suite.row)
+        assert all(isinstance(one.kwargs[limit], int) for one in between for limit in ("min_value", "max_value"))
+
+
+def test_no_expectation_uses_mostly_spark_sql_or_a_comparison_with_another_table(
+    pipeline: Pipeline, summaries: list[HopSummary]
+) -> None:
+    planned = frame_suite(summaries)
+    assert {one.type for one in planned} == HARMLESS
+    assert all("mostly" not in one.kwargs and "unexpected_rows_query" not in one.kwargs for one in planned)
+    assert {one.role for one in planned} == {Role.EVIDENCE}
+
+
+def test_the_keyed_frame_must_have_as_many_rows_and_distinct_keys_as_the_snapshots_hold(
+    summaries: list[HopSummary],
+) -> None:
+    kwargs = {one.id: one.kwargs for one in frame_suite(summaries)}
+    assert kwargs["verdicts rows"] == {"value": 6}
+    assert kwargs["verdicts keys unique"] == {"column": "hop_key", "min_value": 6, "max_value": 6}
+
+
+def test_a_table_is_counted_and_a_topic_is_accounted_for(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
+    names = [{number.name for number in hop_suite(pipeline, summary).numbers} for summary in summaries]
+    assert {"source_rows_counted", "target_offsets_unaccounted"} <= names[0]
+    assert {"source_offsets_unaccounted", "target_rows_counted"} <= names[1]
+    assert not {"target_rows_counted", "source_offsets_unaccounted"} & names[0]
+
+
+@pytest.mark.parametrize("verdict", ["missing", "duplicate", "mismatched", "unexpected"])
+def test_a_verdict_may_be_found_as_often_as_the_pipeline_tolerates(
+    with_gate: Callable[..., Pipeline], summaries: list[HopSummary], verdict: str
+) -> None:
+    counts = replace(summaries[0].counts, matched=1, **{verdict: 2})
+    if verdict == "unexpected":
+        counts = replace(counts, source_keys=1)
+    summary = replace(summaries[0], counts=counts)
+    assert breached(with_gate(**{verdict: 2}), summary) == {}
+    assert breached(with_gate(**{verdict: 1}), summary) == {f"outbox→flights: 2 keys {verdict}, 1 allowed": "finding"}
+
+
+def test_one_undecidable_key_is_one_too_many(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
+    summary = replace(summaries[0], counts=replace(summaries[0].counts, matched=2, undecidable=1))
+    assert breached(pipeline, summary) == {"outbox→flights: 1 key undecidable, 0 allowed": "finding"}
+
+
+def test_pending_keys_pass_when_others_were_judged(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
+    summary = replace(summaries[0], counts=replace(summaries[0].counts, matched=2, pending=1))
+    assert breached(pipeline, summary) == {}
+
+
+@pytest.mark.parametrize("allow_empty", [False, True])
+def test_a_hop_whose_keys_are_all_pending_was_not_judged(
+    with_gate: Callable[..., Pipeline], summaries: list[HopSummary], allow_empty: bool
+) -> None:
+    summary = replace(summaries[0], counts=replace(summaries[0].counts, matched=0, pending=3))
+    assert breached(with_gate(allow_empty=allow_empty), summary) == {
+        "outbox→flights: nothing was judged: 3 keys pending, 0 undecidable": "finding"
+    }
+
+
+def test_a_quiet_day_passes_only_where_the_pipeline_says_so(
+    with_gate: Callable[..., Pipeline], summaries: list[HopSummary]
+) -> None:
+    nothing = {"rows_read": 0}
+    summary = replace(
+        summaries[0],
+        counts=HopCounts(),
+        expected_rows=0,
+        source=replace(summaries[0].source, rows_counted=0, **nothing),
+        target=replace(
+            summaries[0].target, accounting=replace(summaries[1].source.accounting, span=2, data=0), **nothing
+        ),
+    )
+    assert breached(with_gate(allow_empty=True), summary) == {}
+    silence = "is empty in this window, and silence is not proof (gate.allow_empty permits it)"
+    assert breached(with_gate(), summary) == {
+        f"outbox→flights: outbox {silence}": "finding",
+        f"outbox→flights: flights {silence}": "finding",
+        "outbox→flights: nothing was judged: 0 keys pending, 0 undecidable": "finding",
+    }
+
+
+def test_a_snapshot_without_a_manifest_is_broken_evidence(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
+    summary = replace(summaries[1], target=replace(summaries[1].target, has_manifest=False))
+    assert breached(pipeline, summary) == {
+        "flights→warehouse: the snapshot of warehouse was never committed; take it before judging anything": "evidence"
+    }
+
+
+def test_a_short_read_of_a_table_is_broken_evidence(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
+    summary = replace(summaries[1], target=replace(summaries[1].target, rows_counted=1_003))
+    assert breached(pipeline, summary) == {
+        "flights→warehouse: 3 rows of warehouse were read, the database counts 1,003": "evidence"
+    }
+
+
+def test_an_offset_that_nobody_accounts_for_is_broken_evidence(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
+    short = replace(summaries[1].source, accounting=replace(summaries[1].source.accounting, span=6))
+    assert breached(pipeline, replace(summaries[1], source=short)) == {
+        "flights→warehouse: 1 offsets of flights are not accounted for, 0 allowed: the read was short or repeated": (
+            "evidence"
+        )
+    }
+
+
+def test_parts_that_cancel_do_not_balance_the_accounts(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
+    tricked = replace(summaries[1].source.accounting, control=3, compacted=-1)
+    summary = replace(summaries[1], source=replace(summaries[1].source, accounting=tricked))
+    assert breached(pipeline, summary) == {
+        "flights→warehouse: -1 offsets of flights are counted as compacted, 5 allowed": "evidence"
+    }
+
+
+def test_expired_offsets_leave_the_window_unjudged(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
+    expired = replace(summaries[1].source.accounting, span=9, expired=4)
+    summary = replace(summaries[1], source=replace(summaries[1].source, accounting=expired))
+    assert breached(pipeline, summary) == {
+        "flights→warehouse: 4 offsets of flights are counted as expired, 0 allowed": "evidence"
+    }
+
+
+def test_undecodable_records_are_told_and_stop_nothing(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
+    kept = replace(summaries[1].source.accounting, span=7, undecodable=2)
+    summary = replace(summaries[1], source=replace(summaries[1].source, accounting=kept))
+    assert breached(pipeline, summary) == {
+        "flights→warehouse: 2 records of flights could not be decoded; they are kept aside": "note"
+    }
+
+
+def test_a_lost_key_and_a_surplus_key_do_not_cancel(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
+    counts = replace(summaries[0].counts, matched=2, unexpected=1)
+    assert "outbox→flights: 3 keys at the source, but 2 of them have a verdict" in breached(
+        pipeline, replace(summaries[0], counts=counts)
+    )
+
+
+def test_counts_that_differ_from_the_independent_number_are_broken_evidence(
+    pipeline: Pipeline, summaries: list[HopSummary]
+) -> None:
+    assert breached(pipeline, replace(summaries[0], expected_rows=4)) == {
+        "outbox→flights: 3 keys in the counts, the snapshots hold 4": "evidence"
+    }
+
+
+def test_a_number_below_zero_is_broken_evidence_whatever_its_role(
+    pipeline: Pipeline, summaries: list[HopSummary]
+) -> None:
+    summary = replace(summaries[0], counts=replace(summaries[0].counts, missing=-1, matched=4))
+    assert breached(pipeline, summary)["outbox→flights: -1 keys missing, 0 allowed"] == "evidence"
+
+
+def test_handed_over_keys_and_duplicates_beyond_the_source_keep_the_balance(
+    pipeline: Pipeline, summaries: list[HopSummary]
+) -> None:
+    counts = HopCounts(source_keys=4, source_rows=3, target_rows=5, matched=4, duplicate=1, extra_copies=1)
+    summary = replace(summaries[0], counts=counts, expected_rows=5, handed_over=1, duplicates_without_source=1)
+    assert breached(pipeline, summary) == {"outbox→flights: 1 key duplicate, 0 allowed": "finding"}
+
+
+def test_a_missing_accounting_is_a_number_that_is_not_known(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
+    summary = replace(summaries[1], source=replace(summaries[1].source, accounting=None))
+    assert number(pipeline, summary, "source_offsets_unaccounted").value is None
+
+
+def test_a_summary_survives_json(summaries: list[HopSummary]) -> None:
+    for summary in summaries:
+        assert HopSummary.from_json_dict(json.loads(json.dumps(summary.to_json_dict()))) == summary
+
+
+def test_a_summary_with_a_field_left_out_is_refused(summaries: list[HopSummary]) -> None:
+    document = summaries[0].to_json_dict()
+    del document["expected_rows"]
+    with pytest.raises(TypeError, match="expected_rows"):
+        HopSummary.from_json_dict(document)
