@@ -3,7 +3,11 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from psycopg2.extensions import connection as PgConnection
+
+from makewhole.config.context import WindowContext
 from makewhole.gate import HopSummary, check_verdicts, unable
+from makewhole.journal import evidence
 from makewhole.model.gate import GateReport
 from makewhole.model.pipeline import Pipeline
 
@@ -22,6 +26,16 @@ def validate(
         return unable("No file of verdicts was named, so there is nothing to check. Run the comparison again.")
     try:
         verdicts = session.read.parquet(*files)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the check could not run
+    except Exception as error:
         return unable(f"The verdicts could not be read ({type(error).__name__}). Run the comparison again.")
     return check_verdicts(pipeline, summaries, verdicts)
+
+
+def validate_window(session: "SparkSession", journal: PgConnection, context: WindowContext) -> GateReport:
+    """Ask the gate about the committed results of a window and keep its answer in the journal."""
+    results = evidence.results(journal, context.window)
+    summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in results.values()]
+    files = [context.storage.uri(path) for result in results.values() for path in result.files["verdicts"]]
+    report = validate(session, context.pipeline, summaries, files)
+    evidence.put_gate_report(journal, context.window, evidence.RECONCILED, report)
+    return report

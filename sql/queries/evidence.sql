@@ -113,3 +113,11 @@ where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)
 -- The whole chain, oldest first.
 select ordinal, number, revision, digest, body, previous, sha256, uri, issued_at from makewhole.certificate
 where pipeline = %(pipeline)s order by ordinal;
+
+-- plans_of --
+-- The plans that were made for a window, whatever the revision.
+select id from makewhole.plan where pipeline = %(pipeline)s and number = %(number)s order by id;
+
+-- frozen_at --
+-- When a plan was frozen.
+select frozen_at from makewhole.plan where id = %(plan)s;

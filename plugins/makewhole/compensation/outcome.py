@@ -19,23 +19,18 @@ def results_after(result: HopResult, findings: Sequence[JudgedFinding]) -> HopRe
     counts = vars(result.counts).copy()
     for item in whole:
         counts[item.finding.verdict.value] -= 1
-        counts["extra_copies"] -= max(0, int(item.finding.evidence.get("target_copies", 1)) - 1)
-        if item.finding.verdict is not Verdict.UNEXPECTED:
-            counts["matched"] += 1
-    number = rollup.add_digests(
-        [int(result.digest, 16), *(_moved(item) for item in whole if item.finding.verdict is not Verdict.UNEXPECTED)]
-    )
+        counts["extra_copies"] -= _extra_copies(item)
+        counts["matched"] += _is_of_source(item)
+    number = rollup.add_digests([int(result.digest, 16), *(_moved(item) for item in whole)])
     summary = HopSummary.from_json_dict(result.files["summary"])
+    strangers = [item for item in whole if not _is_of_source(item)]
     after = HopCounts(**counts)
-    gone = sum(item.finding.verdict is Verdict.UNEXPECTED for item in whole)
-    beside = sum(
-        item.finding.verdict is Verdict.DUPLICATE and not item.finding.evidence.get("in_source", True) for item in whole
-    )
     summary = replace(
         summary,
         counts=after,
-        expected_rows=None if summary.expected_rows is None else summary.expected_rows - gone,
-        duplicates_without_source=summary.duplicates_without_source - beside,
+        expected_rows=None if summary.expected_rows is None else summary.expected_rows - len(strangers),
+        duplicates_without_source=summary.duplicates_without_source
+        - sum(item.finding.verdict is Verdict.DUPLICATE for item in strangers),
     )
     return HopResult(
         hop=result.hop,
@@ -45,8 +40,18 @@ def results_after(result: HopResult, findings: Sequence[JudgedFinding]) -> HopRe
     )
 
 
+def _is_of_source(item: JudgedFinding) -> bool:
+    """Keys that only the target gave rise to leave the report when they are whole; the others become matched."""
+    return bool(item.finding.evidence.get("in_source", True))
+
+
+def _extra_copies(item: JudgedFinding) -> int:
+    is_repeated = item.finding.verdict is Verdict.DUPLICATE
+    return int(item.finding.evidence["target_copies"]) - 1 if is_repeated else 0
+
+
 def _moved(item: JudgedFinding) -> int:
-    """What the digest changes by when this finding becomes matched."""
+    """What the digest changes by when this finding becomes matched, or leaves."""
     finding = item.finding
     row_hash = finding.evidence.get("row_hash")
     frame = pl.DataFrame(
@@ -57,4 +62,4 @@ def _moved(item: JudgedFinding) -> int:
         },
         schema={"key_hash": pl.String, "verdict": pl.String, "row_hash": pl.UInt64},
     )
-    return rollup.digest(frame[:1]) - rollup.digest(frame[1:])
+    return (rollup.digest(frame[:1]) if _is_of_source(item) else 0) - rollup.digest(frame[1:])

@@ -83,11 +83,17 @@ def _by_key(frame: pl.DataFrame, wanted: pl.DataFrame) -> dict[tuple[int, int], 
 
 def _evidence(row: Mapping[str, Any], copies: _Copies) -> dict[str, Any]:
     evidence: dict[str, Any] = {
+        "in_source": row["in_source"],
         "source_copies": row["source_copies"],
         "target_copies": row["target_copies"],
         "source": [_copy(copy) for copy in copies.source(row)[:_PLACES_SHOWN]],
         "target": [_copy(copy) for copy in copies.target(row)[:_PLACES_SHOWN]],
     }
+    if row["row_hash"] is not None:
+        evidence["row_hash"] = str(row["row_hash"])
+    if copies.source(row):
+        first = next((copy for copy in copies.source(row) if not copy.get("is_aborted")), copies.source(row)[0])
+        evidence["values"] = {name[2:]: value for name, value in first.items() if name.startswith("c:")}
     if row["elsewhere_copies"]:
         evidence["elsewhere"] = list(row["elsewhere_places"][:_PLACES_SHOWN])
     if row["verdict"] == Verdict.MISMATCHED.value:

@@ -24,7 +24,9 @@ def topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.DataFrame,
         pl.lit(None, dtype=pl.Int64).alias("version"),
         row_hash([f"c:{name}" for name in shape.compare]),
     )
-    bad = frame.filter(pl.col("key").is_null()).select("place", pl.col("problem").alias("reason"))
+    bad = frame.filter(pl.col("key").is_null() & ~pl.col("is_aborted")).select(
+        "place", pl.col("problem").alias("reason")
+    )
     good = with_hash(frame.filter(pl.col("key").is_not_null()))
     return _select(good, TOPIC_KEYS), bad.cast(UNDECODABLE)
 

@@ -171,6 +171,17 @@ def key_runs(journal: PgConnection, window: Window, point: str) -> dict[int, dic
     return dict(_run(journal, "key_runs", pipeline=window.pipeline, point=point, number=window.number))
 
 
+def plans_of(journal: PgConnection, window: Window) -> list[str]:
+    """The ids of all plans made for this window, whatever the revision."""
+    return [plan for (plan,) in _run(journal, "plans_of", pipeline=window.pipeline, number=window.number)]
+
+
+def frozen_at(journal: PgConnection, plan: str) -> datetime:
+    """When a plan was frozen."""
+    moment: datetime = _run(journal, "frozen_at", plan=plan)[0][0]
+    return moment
+
+
 def put_gate_report(journal: PgConnection, window: Window, stage: str, report: GateReport) -> None:
     """Keep what the gate answered."""
     _run(

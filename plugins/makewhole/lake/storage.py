@@ -1,0 +1,107 @@
+"""The storage of snapshots: a folder, or a URI of any file system that pyarrow or fsspec knows.
+
+Paths are relative to the root and use `/`. A file is written under a name of its own and never changed after; it counts
+once a manifest in the journal names it.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import polars as pl
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from makewhole.model.errors import ConfigurationError, CorruptionError, Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Storage:
+    """A root, and reading and writing below it."""
+
+    root: str
+
+    @classmethod
+    def from_environment(cls) -> "Storage":
+        """`MAKEWHOLE_STORAGE`.
+
+        Raises:
+            ConfigurationError: it is not set.
+        """
+        root = os.environ.get("MAKEWHOLE_STORAGE")
+        if not root:
+            raise ConfigurationError(
+                [
+                    Problem(
+                        file="environment",
+                        path="MAKEWHOLE_STORAGE",
+                        found="is not set",
+                        remedy="Set it to a folder or a URI (s3://…, hdfs://…) that every worker reaches",
+                    )
+                ]
+            )
+        return cls(root=root)
+
+    def uri(self, path: str) -> str:
+        """Where a path of this storage is, for people."""
+        return f"{self.root.rstrip('/')}/{path}"
+
+    def _locate(self, path: str) -> tuple[fs.FileSystem, str]:
+        if "://" in self.root:
+            system, base = fs.FileSystem.from_uri(self.root)
+            return system, f"{base.rstrip('/')}/{path}"
+        return fs.LocalFileSystem(), str(Path(self.root).absolute() / path)
+
+    def write_parquet(self, folder: str, frame: pl.DataFrame) -> str:
+        """Write a frame into a new file of the folder; returns its path."""
+        path = f"{folder}/part-{uuid4().hex[:16]}.parquet"
+        system, full = self._locate(path)
+        system.create_dir(full.rsplit("/", 1)[0], recursive=True)
+        pq.write_table(
+            frame.to_arrow(compat_level=pl.CompatLevel.oldest()),
+            full,
+            filesystem=system,
+            compression="zstd",
+            compression_level=1,
+        )
+        return path
+
+    def read_parquet(self, paths: Sequence[str], columns: Sequence[str] | None = None) -> pl.DataFrame | None:
+        """The rows of these files together; None for no files.
+
+        Raises:
+            CorruptionError: a file that a manifest names is not there.
+        """
+        frames = [self._read(path, columns) for path in paths]
+        return pl.concat(frames, how="vertical") if frames else None
+
+    def _read(self, path: str, columns: Sequence[str] | None) -> pl.DataFrame:
+        system, full = self._locate(path)
+        try:
+            table = pq.read_table(
+                full, filesystem=system, columns=None if columns is None else list(columns), partitioning=None
+            )
+        except FileNotFoundError as error:
+            raise CorruptionError(
+                f"{self.uri(path)} is named by a manifest and is not there; restore it, or run the window again for a "
+                "new revision"
+            ) from error
+        frame = pl.from_arrow(table)
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    def write_bytes(self, path: str, content: bytes) -> str:
+        """Write a small file whole; returns where it is."""
+        system, full = self._locate(path)
+        system.create_dir(full.rsplit("/", 1)[0], recursive=True)
+        with system.open_output_stream(full) as stream:
+            stream.write(content)
+        return self.uri(path)
+
+    def read_bytes(self, path: str) -> bytes:
+        """A small file whole."""
+        system, full = self._locate(path)
+        with system.open_input_stream(full) as stream:
+            return bytes(stream.read())

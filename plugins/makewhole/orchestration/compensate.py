@@ -1,0 +1,120 @@
+"""The steps that repair a window: plan, compensate, verify. They read the journal, do one thing, and commit once."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from psycopg2.extensions import connection as PgConnection
+
+from makewhole.compensation.freeze import FreezeRequest, FreezeSources, Frozen, freeze
+from makewhole.compensation.originals import WindowRecords
+from makewhole.compensation.outcome import results_after
+from makewhole.compensation.replay import Progress, RunOptions
+from makewhole.compensation.replay import compensate as run_plan
+from makewhole.compensation.targets import targets_of
+from makewhole.compensation.verify import Since, verify
+from makewhole.config.context import WindowContext
+from makewhole.gate import HopSummary, check_summaries
+from makewhole.journal import evidence, plans, windows
+from makewhole.journal.database import connect, journal_dsn
+from makewhole.journal.windows import Observation
+from makewhole.kafka.offsets import describe_topic, stable_offsets
+from makewhole.model.gate import GateReport
+from makewhole.model.pipeline import TopicPoint
+from makewhole.model.plan import Receipt
+
+logger = logging.getLogger(__name__)
+_LEAST_PATIENCE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verified:
+    """What verify found: how many gaps are whole now, and what the gate says of the window as it is."""
+
+    whole: int
+    gaps: int
+    gate: GateReport
+
+
+def plan_window(context: WindowContext) -> Frozen:
+    """Freeze the plan of a window whose gate failed; asked again, the one that is frozen."""
+    with connect() as journal:
+        _observe_topics(journal, context)
+        findings = [item.finding for item in evidence.findings(journal, context.window)]
+        results = evidence.results(journal, context.window)
+    request = FreezeRequest(
+        pipeline=context.pipeline,
+        window=context.window,
+        findings=findings,
+        window_keys=max((result.counts.source_keys for result in results.values()), default=0),
+    )
+    sources = FreezeSources(
+        storage=context.storage.root, records=WindowRecords(context), connections=context.connections
+    )
+    return freeze(journal_dsn(), request, sources)
+
+
+def _observe_topics(journal: PgConnection, context: WindowContext) -> None:
+    """Where the logs stand before anything is written to them: verify reads from there."""
+    now = datetime.now(UTC)
+    for point in context.pipeline.points.values():
+        if isinstance(point, TopicPoint):
+            connection = context.kafka(point)
+            seen = Observation(
+                point=point.name,
+                observed_at=now,
+                topic_id=describe_topic(connection, point.topic).topic_id,
+                stable_offsets=stable_offsets(connection, point.topic),
+            )
+            windows.observe(journal, context.pipeline.name, seen)
+
+
+def compensate_window(context: WindowContext, holder: str, progress: Callable[[Progress], None]) -> list[Receipt]:
+    """Do what is left of the window's plan. `holder` is the same for every try of one task."""
+    with connect() as journal:
+        stored = plans.plan_of_window(journal, context.window.pipeline, context.window.number, context.window.revision)
+    if stored is None:
+        return []
+    return run_plan(
+        journal_dsn(),
+        stored.plan.id,
+        targets_of(context.pipeline, context.connections),
+        progress,
+        RunOptions(records_per_second=context.pipeline.limits.records_per_second, holder=holder),
+    )
+
+
+def verify_window(context: WindowContext, progress: Callable[[int, int], None]) -> Verified:
+    """Judge the gaps of a window anew and commit what became of each, with what the gate says now."""
+    with connect() as journal:
+        findings = evidence.findings(journal, context.window)
+        since = _since(journal, context)
+    patience = max(_LEAST_PATIENCE_SECONDS, context.pipeline.settle.total_seconds())
+    judged = verify(context, findings, since, patience, progress)
+    with connect() as journal:
+        evidence.set_outcomes(journal, context.window, [item for item in judged if item.finding.verdict.is_gap])
+        results = [results_after(result, judged) for result in evidence.results(journal, context.window).values()]
+        summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in results]
+        report = check_summaries(context.pipeline, summaries)
+        evidence.commit_results(journal, context.window, evidence.VERIFIED, results)
+        evidence.put_gate_report(journal, context.window, evidence.VERIFIED, report)
+    gaps = [item for item in judged if item.finding.verdict.is_gap]
+    whole = sum(item.outcome in ("repaired", "contained") for item in gaps)
+    return Verified(whole=whole, gaps=len(gaps), gate=report)
+
+
+def _since(journal: PgConnection, context: WindowContext) -> Since:
+    """The last observation of each topic before the first plan of this window was frozen."""
+    moments = [evidence.frozen_at(journal, plan) for plan in evidence.plans_of(journal, context.window)]
+    first = min(moments, default=datetime.now(UTC))
+    offsets = {}
+    for point in context.pipeline.points.values():
+        if isinstance(point, TopicPoint):
+            seen = [
+                entry
+                for entry in windows.observations(journal, context.pipeline.name, point.name)
+                if entry.observed_at <= first
+            ]
+            offsets[point.name] = dict(seen[-1].stable_offsets or {}) if seen else {}
+    return Since(offsets=offsets)

@@ -1,0 +1,33 @@
+"""Connections of Airflow, handed on the one way that every part of makewhole reads them: the environment."""
+
+import json
+import os
+
+from airflow.sdk import BaseHook
+
+from makewhole.model.pipeline import Pipeline
+
+
+def provide(pipeline: Pipeline) -> None:
+    """Put every connection that the pipeline names into this process's environment, as `AIRFLOW_CONN_<ID>`.
+
+    Those that are there stay. Only the process of one task sees them, and the Spark driver that it starts.
+    """
+    for name in sorted({point.connection for point in pipeline.points.values()}):
+        variable = f"AIRFLOW_CONN_{name.upper()}"
+        if variable not in os.environ:
+            os.environ[variable] = _as_json(name)
+
+
+def _as_json(name: str) -> str:
+    found = BaseHook.get_connection(name)
+    fields = {
+        "conn_type": found.conn_type,
+        "host": found.host,
+        "port": found.port,
+        "login": found.login,
+        "password": found.password,
+        "schema": found.schema,
+        "extra": found.extra_dejson,
+    }
+    return json.dumps({key: value for key, value in fields.items() if value not in (None, "")})

@@ -1,0 +1,169 @@
+"""The DAGs: one per pipeline, and one for the person on call. Parsing them imports neither pyspark nor the gate."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.standard.sensors.date_time import DateTimeSensor
+from airflow.sdk import DAG, CronDataIntervalTimetable, Param, TriggerRule, get_current_context, task
+
+from makewhole.model.pipeline import Pipeline
+from makewhole.orchestration import task_ids
+from makewhole.orchestration.operators import PlanApproval, SparkStep
+
+_JOBS = Path(__file__).resolve().parents[3] / "spark" / "jobs"
+_START = datetime(2000, 1, 1)
+_DEFAULTS = {"retries": 2, "retry_delay": timedelta(seconds=15), "owner": "makewhole"}
+_DOC = """\
+Compares **{name}** end to end, window by window, repairs what it may and certifies the result.
+
+{description}
+
+| task | what its colour means |
+|---|---|
+| open_window | which offsets and rows belong to this run, frozen |
+| settle | waiting until an absence counts ({settle} after it was seen) |
+| snapshot, reconcile, validate | reading, comparing, asking the gate; **red: the check broke**, nothing was concluded |
+| plan, approve, compensate, verify | only when something is wrong; purple: a person is asked |
+| certify | **green: proven whole. Red: it is not**, the reason is in the last line of its log |
+
+Hops: {hops}
+"""
+
+
+def reconcile_dag(pipeline: Pipeline) -> DAG:
+    """The DAG of a pipeline: on its schedule each run covers the data interval before it."""
+    with DAG(
+        dag_id=f"makewhole_reconcile_{pipeline.name}",
+        description=pipeline.description or f"Reconcile {pipeline.name}",
+        doc_md=_DOC.format(
+            name=pipeline.name,
+            description=pipeline.description,
+            settle=pipeline.settle,
+            hops=", ".join(hop.name for hop in pipeline.hops),
+        ),
+        schedule=None if pipeline.schedule is None else CronDataIntervalTimetable(pipeline.schedule, timezone="UTC"),
+        start_date=_START,
+        catchup=False,
+        max_active_runs=1,
+        default_args=_DEFAULTS,
+        params=_form(),
+        tags=["makewhole", pipeline.name],
+    ) as dag:
+        _window_tasks(pipeline.name)
+    return dag
+
+
+def oncall_dag(pipelines: list[str]) -> DAG:
+    """The DAG with a form: any pipeline, any interval, now. It needs no schedule and nobody has to unpause it."""
+    choice = Param(
+        pipelines[0] if len(pipelines) == 1 else None,
+        type="string",
+        enum=pipelines,
+        title="Pipeline",
+        description="Which pipeline to check",
+    )
+    with DAG(
+        dag_id="makewhole_oncall",
+        description="Check and repair one window of a pipeline now",
+        doc_md="Choose a pipeline and an interval. *Plan only* changes nothing: it compares, and shows what it would do.",
+        schedule=None,
+        start_date=_START,
+        catchup=False,
+        max_active_runs=4,
+        is_paused_upon_creation=False,
+        default_args=_DEFAULTS,
+        params={"pipeline": choice, **_form()},
+        tags=["makewhole"],
+    ) as dag:
+        _window_tasks(None)
+    return dag
+
+
+def _form() -> dict[str, Param]:
+    text = ["null", "string"]
+    return {
+        "from": Param(
+            None,
+            type=text,
+            format="date-time",
+            title="From",
+            description="Start of the interval. Empty: from where the last window ended",
+        ),
+        "to": Param(
+            None,
+            type=text,
+            format="date-time",
+            title="To",
+            description="End of the interval, not after now. Empty: now",
+        ),
+        "plan_only": Param(
+            False, type="boolean", title="Plan only", description="Compare and plan, and change nothing"
+        ),
+        "reason": Param(None, type=text, title="Reason", description="Why, for those who read the journal later"),
+    }
+
+
+def _window_tasks(pipeline_name: str | None) -> None:
+    """The way of a window. `pipeline_name` None: the form says which."""
+
+    @task(task_id=task_ids.OPEN_WINDOW, retries=20)
+    def open_window() -> dict[str, Any]:
+        from makewhole.orchestration import steps
+
+        context = get_current_context()
+        return steps.open_window(pipeline_name or context["params"]["pipeline"], context)
+
+    settle = DateTimeSensor(
+        task_id=task_ids.SETTLE,
+        target_time="{{ ti.xcom_pull(task_ids='open_window')['settled_at'] }}",
+        mode="reschedule",
+        poke_interval=5,
+        timeout=timedelta(days=1).total_seconds(),
+    )
+    jobs = [
+        SparkStep(
+            task_id=name,
+            application=str(_JOBS / f"{name}.py"),
+            conn_id="spark_default",
+            name=f"makewhole {name}",
+            conf={"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"},
+        )
+        for name in (task_ids.SNAPSHOT, task_ids.RECONCILE, task_ids.VALIDATE)
+    ]
+
+    @task.branch(task_id=task_ids.PLAN)
+    def plan() -> list[str]:
+        from makewhole.orchestration import steps
+
+        return steps.plan(get_current_context())
+
+    approve = PlanApproval(
+        task_id=task_ids.APPROVE,
+        subject="{{ ti.xcom_pull(task_ids='plan', key='approval')['subject'] }}",
+        body="{{ ti.xcom_pull(task_ids='plan', key='approval')['body'] }}",
+        defaults=PlanApproval.REJECT,
+    )
+
+    @task(task_id=task_ids.COMPENSATE, trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS)
+    def compensate() -> int:
+        from makewhole.orchestration import steps
+
+        return steps.compensate(get_current_context())
+
+    @task(task_id=task_ids.VERIFY, trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS)
+    def verify() -> dict[str, Any]:
+        from makewhole.orchestration import steps
+
+        return steps.verify(get_current_context())
+
+    @task(task_id=task_ids.CERTIFY, trigger_rule=TriggerRule.ALL_DONE)
+    def certify() -> dict[str, Any]:
+        from makewhole.orchestration import steps
+
+        return steps.certify(get_current_context())
+
+    first, planned, repaired, proven, closed = open_window(), plan(), compensate(), verify(), certify()
+    first >> settle >> jobs[0] >> jobs[1] >> jobs[2] >> planned
+    planned >> [approve, repaired, proven, closed]
+    approve >> repaired >> proven >> closed

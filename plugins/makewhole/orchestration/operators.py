@@ -1,0 +1,65 @@
+"""Two operators of our own, each one of Airflow's with a few lines of ours.
+
+DAG files import this module, so what the steps need is imported when they run.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+
+_PERMANENT = "Error code is: 64."
+
+
+class SparkStep(SparkSubmitOperator):
+    """A job of one window, submitted through `spark_default`. The pipeline is read when the task runs, not before."""
+
+    def execute(self, context: Mapping[str, Any]) -> None:
+        """Submit the job.
+
+        Raises:
+            AirflowFailException: the job said that a retry will not help.
+        """
+        from makewhole.orchestration import steps
+
+        opened = steps.opened(context)
+        steps.prepare(opened["pipeline"])
+        self.application_args = [
+            *("--pipeline", opened["pipeline"]),
+            *("--window", str(opened["window"])),
+            *("--revision", str(opened["revision"])),
+        ]
+        try:
+            super().execute(context)
+        except AirflowException as error:
+            if _PERMANENT in str(error):
+                raise AirflowFailException(
+                    f"{self.task_id} of {opened['label']} cannot succeed by trying again; the reason is in this log, in "
+                    "the line that starts with `ERROR makewhole`"
+                ) from error
+            raise
+
+
+class PlanApproval(ApprovalOperator):
+    """Asks a person about the plan of the window; who may answer, and for how long, comes from the pipeline.
+
+    The answer goes to the journal before anything downstream runs, bound to the hash of the plan that was shown.
+    """
+
+    def execute(self, context: Mapping[str, Any]) -> Any:
+        """Ask, with the pipeline's own time limit and list of people."""
+        from makewhole.orchestration import steps
+
+        policy = steps.approval_policy(context)
+        self.response_timeout = policy.expires
+        self.assigned_users = [{"id": name, "name": name} for name in policy.by] or None
+        return super().execute(context)
+
+    def execute_complete(self, context: Mapping[str, Any], event: dict[str, Any]) -> Any:
+        """Record the answer, then go on or skip as Airflow's operator does."""
+        from makewhole.orchestration import steps
+
+        steps.record_answer(context, event)
+        return super().execute_complete(context, event)

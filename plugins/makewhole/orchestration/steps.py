@@ -1,0 +1,259 @@
+"""The steps of a window as Airflow calls them: find the window, do the step, say what happened.
+
+Our transient errors are left to Airflow's retries; permanent ones fail the task at once.
+"""
+
+import functools
+import logging
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from makewhole.config.context import WindowContext, connections_of, find_pipeline, window_context
+from makewhole.journal import evidence, windows
+from makewhole.journal.database import connect, journal_dsn
+from makewhole.lake.storage import Storage
+from makewhole.model.errors import PermanentError
+from makewhole.model.gate import GateAnswer
+from makewhole.model.pipeline import Approval
+from makewhole.model.plan import PlanState
+from makewhole.model.window import WindowState
+from makewhole.orchestration.connections import provide
+from makewhole.orchestration.task_ids import APPROVE, CERTIFY, COMPENSATE, OPEN_WINDOW, PLAN, VERIFY
+
+logger = logging.getLogger(__name__)
+Step = TypeVar("Step", bound=Callable[..., Any])
+
+
+def step(function: Step) -> Step:
+    """A permanent error of ours fails the task without a retry."""
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except PermanentError as error:
+            raise AirflowFailException(str(error)) from error
+
+    return run  # type: ignore[return-value]
+
+
+def prepare(pipeline: str) -> None:
+    """Give this process the connections of the pipeline."""
+    provide(find_pipeline(pipeline))
+
+
+def opened(context: Mapping[str, Any]) -> dict[str, Any]:
+    """What `open_window` of this run returned: pipeline, window, revision, label, settled_at.
+
+    Raises:
+        AirflowFailException: it did not open a window.
+    """
+    found = context["ti"].xcom_pull(task_ids=OPEN_WINDOW)
+    if not isinstance(found, dict):
+        raise AirflowFailException("no window was opened in this run; see the task `open_window`")
+    return found
+
+
+def _window(context: Mapping[str, Any]) -> WindowContext:
+    there = opened(context)
+    prepare(there["pipeline"])
+    with connect() as journal:
+        window = windows.load(journal, there["pipeline"], there["window"], there["revision"])
+    return window_context(window)
+
+
+@step
+def open_window(pipeline_name: str, context: Mapping[str, Any]) -> dict[str, Any]:
+    """Open the window of this run: its data interval when it was scheduled or backfilled, its form otherwise."""
+    from makewhole.orchestration.open_window import open_window as open_it
+
+    pipeline = find_pipeline(pipeline_name)
+    provide(pipeline)
+    request = _request(context)
+    with connect() as journal:
+        found = open_it(journal, pipeline, connections_of(pipeline), request)
+    window = found.window
+    logger.info(
+        "%s: %s to %s, %d offsets, settled at %s%s",
+        window.label,
+        window.start or "the beginning",
+        window.end,
+        sum(part.span for parts in window.ranges.values() for part in parts),
+        found.settled_at,
+        "" if found.is_new else "; it was judged before, this is a new revision",
+    )
+    return {
+        "pipeline": pipeline.name,
+        "window": window.number,
+        "revision": window.revision,
+        "label": window.label,
+        "settled_at": found.settled_at.isoformat(),
+    }
+
+
+def _request(context: Mapping[str, Any]) -> Any:
+    from makewhole.orchestration.open_window import Request
+
+    run, form = context["dag_run"], context["params"]
+    if run.run_type in ("scheduled", "backfill"):
+        start, end = run.data_interval_start, run.data_interval_end
+    else:
+        start, end = moment(form.get("from")), moment(form.get("to")) or datetime.now(UTC)
+    return Request(
+        id=run.run_id,
+        start=start,
+        end=end,
+        plan_only=bool(form.get("plan_only")),
+        reason=form.get("reason"),
+    )
+
+
+def moment(text: str | None) -> datetime | None:
+    """A time of the form; without an offset it is UTC.
+
+    Raises:
+        AirflowFailException: it is not a time.
+    """
+    if not text:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise AirflowFailException(f"{text!r} is not a time; write it like 2026-01-31T02:00:00+00:00") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+@step
+def plan(context: Mapping[str, Any]) -> list[str]:
+    """Freeze the plan when the gate failed; returns the ids of the tasks to go on with."""
+    from makewhole.orchestration.compensate import plan_window
+
+    there = _window(context)
+    with connect() as journal:
+        report = evidence.gate_reports(journal, there.window).get(evidence.RECONCILED)
+        plan_only = windows.is_plan_only(journal, there.window)
+    if report is None or report.answer is not GateAnswer.FAIL:
+        logger.info("the gate says %s: nothing to plan", report.answer.value if report else "nothing")
+        return [CERTIFY]
+    for failure in report.failures:
+        logger.info("gate: %s", failure)
+    frozen = plan_window(there)
+    for refusal in frozen.refusals[:20]:
+        logger.info("no action for a finding of %s: %s", refusal.hop, refusal.reason)
+    if frozen.plan is None:
+        logger.info("no action can be taken; what is there will be judged as it is")
+        return [CERTIFY] if plan_only else [VERIFY]
+    logger.info(
+        "plan %s: %s; state %s%s",
+        frozen.plan.id,
+        ", ".join(f"{count} {remedy}" for remedy, count in frozen.plan.counts.items()),
+        frozen.plan.state.value,
+        f" ({frozen.plan.reason})" if frozen.plan.reason else "",
+    )
+    context["ti"].xcom_push(key="approval", value=_what_to_approve(there, frozen.plan))
+    if plan_only:
+        return [CERTIFY]
+    if frozen.plan.state is PlanState.AWAITING_APPROVAL:
+        return [APPROVE]
+    return [VERIFY] if frozen.plan.state in (PlanState.REFUSED, PlanState.REJECTED) else [COMPENSATE]
+
+
+def _what_to_approve(there: WindowContext, frozen: Any) -> dict[str, str]:
+    """What the approval page shows. Counts only: keys and payloads stay where they may be seen."""
+    rows = "\n".join(f"| {remedy} | {count:,} |" for remedy, count in frozen.counts.items())
+    return {
+        "plan": frozen.id,
+        "sha256": frozen.sha256,
+        "subject": f"Repair {there.window.label}: {frozen.actions:,} actions",
+        "body": (
+            f"{there.pipeline.description}\n\n"
+            f"Window {there.window.number}: {there.window.start or 'the beginning'} to {there.window.end}\n\n"
+            f"| remedy | actions |\n|---|---|\n{rows}\n\n"
+            f"Plan `{frozen.id}`, SHA-256 `{frozen.sha256}`. The answer is bound to this content.\n\n"
+            f"See it whole: `makewhole plan show {frozen.id}`\n\n"
+            "**Approve** writes these records and rows, each exactly once. **Reject** leaves everything as it is, and "
+            "the window open."
+        ),
+    }
+
+
+def approval_policy(context: Mapping[str, Any]) -> Approval:
+    """Who may answer for this run's pipeline, and for how long."""
+    return find_pipeline(opened(context)["pipeline"]).approval
+
+
+@step
+def record_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
+    """Copy a person's answer (or a time-out) to the journal, bound to the plan that was shown."""
+    from makewhole.compensation.approve import Answer, Decision
+    from makewhole.compensation.approve import record_answer as record
+
+    if "error" in event:
+        return
+    shown = context["ti"].xcom_pull(task_ids=PLAN, key="approval")
+    user = event.get("responded_by_user")
+    approved = event["chosen_options"] == ["Approve"]
+    decision = Decision.APPROVED if approved else Decision.REJECTED if user else Decision.TIMED_OUT
+    if approved and not user:
+        raise AirflowFailException("an approval without a name is none; nothing was done")
+    answered = record(
+        journal_dsn(),
+        shown["plan"],
+        Answer(
+            sha256=shown["sha256"],
+            decision=decision,
+            by=user["name"] if user else None,
+            at=event["responded_at"] or datetime.now(UTC),
+            seen={"subject": shown["subject"], "run": context["dag_run"].run_id},
+        ),
+        approval_policy(context),
+    )
+    logger.info("plan %s is %s: %s", answered.id, answered.state.value, answered.reason)
+
+
+@step
+def compensate(context: Mapping[str, Any]) -> int:
+    """Do the plan; returns how many chunks are proven by receipts."""
+    from makewhole.orchestration.compensate import compensate_window
+
+    there = _window(context)
+
+    def progress(done: Any) -> None:
+        logger.info("%s: chunk %d of %d", done.target, done.chunks_done, done.chunks)
+
+    run, ti = context["dag_run"], context["ti"]
+    receipts = compensate_window(there, f"{run.dag_id}/{run.run_id}/{ti.task_id}/{ti.try_number}", progress)
+    return len(receipts)
+
+
+@step
+def verify(context: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the touched keys again and judge them anew."""
+    from makewhole.orchestration.compensate import verify_window
+
+    there = _window(context)
+    found = verify_window(there, lambda done, total: logger.info("%d of %d gaps are whole or decided", done, total))
+    for failure in found.gate.failures:
+        logger.info("gate: %s", failure)
+    return {"whole": found.whole, "gaps": found.gaps, "gate": found.gate.answer.value}
+
+
+@step
+def certify(context: Mapping[str, Any]) -> dict[str, Any]:
+    """Close the window; red when it is not certified, with the reason.
+
+    Raises:
+        AirflowFailException: the window is not certified.
+    """
+    from makewhole.orchestration.certify import certify as close
+
+    there = _window(context)
+    with connect() as journal:
+        closed = close(journal, there.pipeline, there.window, Storage.from_environment())
+    if closed.state is not WindowState.CERTIFIED or closed.certificate is None:
+        raise AirflowFailException(f"{there.window.label} is not certified ({closed.state.value}): {closed.reason}")
+    logger.info("%s is certified: %s", there.window.label, closed.certificate.uri)
+    return {"digest": closed.certificate.digest, "certificate": closed.certificate.uri}

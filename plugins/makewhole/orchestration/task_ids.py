@@ -1,0 +1,12 @@
+"""The names of a window's tasks, in the order of its way. Light: DAG files import it."""
+
+OPEN_WINDOW = "open_window"
+SETTLE = "settle"
+SNAPSHOT = "snapshot"
+RECONCILE = "reconcile"
+VALIDATE = "validate"
+PLAN = "plan"
+APPROVE = "approve"
+COMPENSATE = "compensate"
+VERIFY = "verify"
+CERTIFY = "certify"

@@ -1,0 +1,226 @@
+"""Reading a table for a window: parallel COPY under one exported snapshot.
+
+CSV tells NULL (nothing) from the empty string (quoted) because every value is quoted. A part whose rows do not add up to
+what PostgreSQL says it sent is a failed read.
+"""
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import polars as pl
+import psycopg2
+import pyarrow as pa
+import pyarrow.csv as pcsv
+from psycopg2 import sql
+from psycopg2.extensions import connection as PgConnection
+
+from makewhole.model.connection import PostgresConnection
+from makewhole.model.errors import TransientError
+from makewhole.postgres.connect import connect
+from makewhole.postgres.expressions import (
+    TableShape,
+    TimeBounds,
+    column_types,
+    key_expression,
+    select_list,
+    table_identifier,
+    time_condition,
+)
+
+_BLOCK_BYTES = 16 << 20
+_PAGES_PER_PART = 4_096  # 32 MiB: below that a second connection costs more than it saves
+_INT_TYPES = ("smallint", "integer", "bigint")
+
+_KEYS_PER_STATEMENT = 20_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportPart:
+    """A range of pages `[first, last)` of the table, `last` None for the rest; both None: the whole, by any index."""
+
+    first_page: int | None = None
+    last_page: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportPlan:
+    """One consistent view for all readers: `snapshot` for PostgreSQL's SET TRANSACTION SNAPSHOT, `pg_snapshot` tells
+    later which rows it saw."""
+
+    snapshot: str
+    pg_snapshot: str
+    parts: tuple[ExportPart, ...]
+
+
+@contextmanager
+def exported(
+    connection: PostgresConnection, shape: TableShape, bounds: TimeBounds | None, parts: int
+) -> Iterator[ExportPlan]:
+    """Hold one snapshot open while the readers work.
+
+    Raises:
+        ConfigurationError: the table or a column does not exist.
+        TransientError: the server does not answer.
+    """
+    with connect(connection) as session:
+        _same_view(session)
+        with session.cursor() as cursor:
+            cursor.execute("select pg_export_snapshot(), pg_current_snapshot()::text")
+            snapshot, pg_snapshot = cursor.fetchone()
+        column_types(session, shape)
+        yield ExportPlan(snapshot=snapshot, pg_snapshot=pg_snapshot, parts=_parts(session, shape, bounds, parts))
+
+
+def _same_view(session: PgConnection, snapshot: str | None = None) -> None:
+    """A transaction with one view of the data; of an exported snapshot when it is given."""
+    with session.cursor() as cursor:
+        cursor.execute("set transaction isolation level repeatable read")
+        if snapshot is not None:
+            cursor.execute("set transaction snapshot %s", (snapshot,))
+        # The session that holds the snapshot sits idle while the readers work.
+        cursor.execute("set local idle_in_transaction_session_timeout = 0")
+
+
+def _parts(session: PgConnection, shape: TableShape, bounds: TimeBounds | None, wanted: int) -> tuple[ExportPart, ...]:
+    """Page ranges when most of the table is read; the whole at once when an index finds the little that is."""
+    with session.cursor() as cursor:
+        cursor.execute(
+            "select pg_relation_size(%s::regclass) / current_setting('block_size')::int", (shape.point.table,)
+        )
+        pages = int(cursor.fetchone()[0])
+        cursor.execute(sql.SQL("explain (format json) {}").format(_select(shape, bounds, ExportPart())))
+        plan = cursor.fetchone()[0][0]["Plan"]
+    uses_index = "Seq Scan" not in _node_types(plan)
+    count = 1 if uses_index else max(1, min(wanted, pages // _PAGES_PER_PART))
+    if count == 1:
+        return (ExportPart(),)
+    step = -(-pages // count)
+    return tuple(
+        ExportPart(first_page=at * step, last_page=(at + 1) * step if at < count - 1 else None) for at in range(count)
+    )
+
+
+def _node_types(plan: dict[str, object]) -> set[str]:
+    children = plan.get("Plans", [])
+    assert isinstance(children, list)
+    return {str(plan["Node Type"])}.union(*(_node_types(child) for child in children))
+
+
+def _select(shape: TableShape, bounds: TimeBounds | None, part: ExportPart) -> sql.Composable:
+    conditions = [time_condition(shape.point, bounds)]
+    if part.first_page is not None:
+        conditions.append(sql.SQL("t.ctid >= {}").format(sql.Literal(f"({part.first_page},0)")))
+    if part.last_page is not None:
+        conditions.append(sql.SQL("t.ctid < {}").format(sql.Literal(f"({part.last_page},0)")))
+    return sql.SQL("select {} from {} t where {}").format(
+        select_list(shape), table_identifier(shape.point), sql.SQL(" and ").join(conditions)
+    )
+
+
+def read_part(
+    connection: PostgresConnection, shape: TableShape, bounds: TimeBounds | None, plan: ExportPlan, part: ExportPart
+) -> Iterator[pl.DataFrame]:
+    """The rows of a part as frames for `makewhole.compute.normalise.table_frame`.
+
+    Raises:
+        TransientError: the connection broke, or fewer rows arrived than were sent.
+    """
+    with connect(connection) as session:
+        _same_view(session, plan.snapshot)
+        yield from _copied(session, _select(shape, bounds, part), shape)
+
+
+def read_keys(
+    connection: PostgresConnection, shape: TableShape, keys: Sequence[str], snapshot: str | None = None
+) -> Iterator[pl.DataFrame]:
+    """Every row of the table with one of these business keys, whatever its time; of now, or of an exported snapshot.
+
+    Raises:
+        TransientError: as `read_part`.
+    """
+    if not keys:
+        return
+    with connect(connection) as session:
+        _same_view(session, snapshot)
+        types = column_types(session, shape)
+        for start in range(0, len(keys), _KEYS_PER_STATEMENT):
+            condition = key_condition(shape, types, keys[start : start + _KEYS_PER_STATEMENT])
+            statement = sql.SQL("select {} from {} t where {}").format(
+                select_list(shape), table_identifier(shape.point), condition
+            )
+            yield from _copied(session, statement, shape)
+
+
+def key_condition(shape: TableShape, types: dict[str, str], keys: Sequence[str]) -> sql.Composable:
+    """Rows with one of these keys, in the column's own type where that lets an index help."""
+    point = shape.point
+    kind = types[point.key[0]].split("(")[0]
+    column = sql.SQL("t.{}").format(sql.Identifier(point.key[0]))
+    usable = [key for key in keys if "\x00" not in key]
+    if len(point.key) == 1 and kind in _INT_TYPES:
+        numbers = [key for key in usable if key.lstrip("-").isascii() and key.lstrip("-").isdigit() and len(key) < 19]
+        return sql.SQL("{} = any({}::bigint[])").format(column, sql.Literal([int(number) for number in numbers]))
+    if len(point.key) == 1 and kind in ("text", "character varying"):
+        return sql.SQL("{} = any({}::text[])").format(column, sql.Literal(usable))
+    return sql.SQL("{} = any({}::text[])").format(key_expression(point), sql.Literal(usable))
+
+
+def _copied(session: PgConnection, statement: sql.Composable, shape: TableShape) -> Iterator[pl.DataFrame]:
+    copy = sql.SQL("copy ({}) to stdout with (format csv, header true, force_quote *)").format(statement)
+    read_end, write_end = os.pipe()
+    sender = _Sender(session, copy.as_string(session), write_end)
+    rows = 0
+    try:
+        with os.fdopen(read_end, "rb") as stream:
+            sender.start()
+            for batch in _csv(stream, shape):
+                frame = pl.from_arrow(batch)
+                assert isinstance(frame, pl.DataFrame)
+                rows += len(frame)
+                yield frame
+    finally:
+        sender.join()
+    if sender.problem is not None:
+        raise TransientError(
+            f"reading {shape.point.table} broke off after {rows} rows; nothing of it was kept, try again"
+        ) from sender.problem
+    if rows != sender.sent_rows:
+        raise TransientError(f"{shape.point.table}: {sender.sent_rows} rows were sent and {rows} arrived; try again")
+
+
+def _csv(stream: object, shape: TableShape) -> Iterator[pa.RecordBatch]:
+    names = ["key", "place", "time_us", "version", *(f"c:{name}" for name in shape.compare), "excluded_by"]
+    types = {name: pa.int64() if name in ("time_us", "version") else pa.string() for name in names}
+    try:
+        yield from pcsv.open_csv(
+            stream,
+            read_options=pcsv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),
+            parse_options=pcsv.ParseOptions(newlines_in_values=True),
+            convert_options=pcsv.ConvertOptions(
+                column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        if "Empty CSV file" not in str(error):
+            raise
+
+
+class _Sender(threading.Thread):
+    """COPY writes into a pipe from its own thread, so that parsing goes on meanwhile."""
+
+    def __init__(self, session: PgConnection, statement: str, write_end: int) -> None:
+        super().__init__(daemon=True)
+        self._session, self._statement, self._write_end = session, statement, write_end
+        self.sent_rows = 0
+        self.problem: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            with os.fdopen(self._write_end, "wb") as stream, self._session.cursor() as cursor:
+                cursor.copy_expert(self._statement, stream, size=1 << 20)
+                self.sent_rows = cursor.rowcount
+        except (psycopg2.Error, OSError) as error:
+            self.problem = error

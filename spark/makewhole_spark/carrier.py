@@ -1,0 +1,76 @@
+"""Spark as the carrier: a list of tasks goes out, each runs in Python on an executor, a small answer comes back.
+
+The row work happens inside the tasks, in Arrow and polars; what a task makes goes to storage, and only names and numbers
+return to the driver.
+"""
+
+import logging
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from makewhole.model.errors import MakewholeError
+
+logger = logging.getLogger(__name__)
+
+Task = TypeVar("Task")
+Answer = TypeVar("Answer")
+
+
+def session(name: str) -> SparkSession:
+    """The session of a job. Master, deploy mode and memory come from spark-submit, so from the Airflow connection."""
+    builder = SparkSession.builder.appName(name)
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.sql.adaptive.enabled": "true",
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def carry(spark: SparkSession, tasks: Sequence[Task], run: Callable[[Task], Answer]) -> list[Answer]:
+    """Run every task on an executor; the answers in the order of the tasks.
+
+    Tasks and answers travel as pickles and must be small. Spark retries a task that fails, so `run` must be able to run
+    twice: it writes to names of its own, and only the answer that comes back is used.
+
+    Raises:
+        MakewholeError: the first that any task raised, as it was raised.
+    """
+    if not tasks:
+        return []
+    pickled = [pickle.dumps(task) for task in tasks]
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                answer = pickle.dumps(_answer(run, pickled[number]))
+                yield pa.RecordBatch.from_pydict({"number": [number], "answer": [answer]}, schema=_ANSWERS)
+
+    logger.info("%d tasks", len(tasks))
+    rows = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(work, "number long, answer binary").collect()
+    answers: dict[int, Any] = {row["number"]: pickle.loads(bytes(row["answer"])) for row in rows}
+    for answer in answers.values():
+        if isinstance(answer, MakewholeError):
+            raise answer
+    return [answers[number] for number in range(len(tasks))]
+
+
+def _answer(run: Callable[[Any], Any], pickled: bytes) -> Any:
+    """What the task answers; our own errors travel as answers, since Spark would wrap them beyond recognition."""
+    try:
+        return run(pickle.loads(pickled))
+    except MakewholeError as error:
+        error.__cause__ = None
+        return error
+
+
+_ANSWERS = pa.schema([("number", pa.int64()), ("answer", pa.binary())])
