@@ -9,13 +9,15 @@ def point_numbers(pipeline: Pipeline, summary: HopSummary) -> list[Number]:
     """Which numbers there are depends on the kind of point: a table has a count, a topic has offsets."""
     numbers: list[Number] = []
     for side, evidence in (("source", summary.source), ("target", summary.target)):
-        numbers += _snapshot(side, evidence, pipeline.gate)
+        found = summary.counts.matched if side == "target" else 0
+        numbers += _snapshot(side, evidence, pipeline.gate, found)
         is_topic = pipeline.points[evidence.point].kind is PointKind.TOPIC
         numbers += _topic(side, evidence) if is_topic else _table(side, evidence)
     return numbers
 
 
-def _snapshot(side: str, evidence: PointEvidence, gate: Gate) -> list[Number]:
+def _snapshot(side: str, evidence: PointEvidence, gate: Gate, found: int) -> list[Number]:
+    """A target is not empty when keys were `found` in it outside the window's rows, or after a repair."""
     point = evidence.point
     return [
         Number(
@@ -28,7 +30,7 @@ def _snapshot(side: str, evidence: PointEvidence, gate: Gate) -> list[Number]:
         Number(
             name=f"{side}_rows_read",
             value=evidence.rows_read,
-            at_least=0 if gate.allow_empty else 1,
+            at_least=0 if gate.allow_empty or found > 0 else 1,
             at_most=HIGHEST,
             sentence=f"{point} is empty in this window, and silence is not proof (gate.allow_empty permits it)",
             role=Role.FINDING,

@@ -144,6 +144,23 @@ def test_a_quiet_day_passes_only_where_the_pipeline_says_so(
     }
 
 
+def test_an_empty_store_does_not_pass_however_much_may_be_missing(
+    with_gate: Callable[..., Pipeline], summaries: list[HopSummary]
+) -> None:
+    counts = replace(summaries[1].counts, matched=0, missing=3, target_rows=0)
+    empty = replace(summaries[1].target, rows_read=0, rows_counted=0)
+    silence = "warehouse is empty in this window, and silence is not proof (gate.allow_empty permits it)"
+    summary = replace(summaries[1], counts=counts, target=empty)
+    assert breached(with_gate(missing=3), summary) == {f"flights→warehouse: {silence}": "finding"}
+
+
+def test_a_store_that_was_empty_passes_once_its_keys_are_found_in_it(
+    pipeline: Pipeline, summaries: list[HopSummary]
+) -> None:
+    empty = replace(summaries[1].target, rows_read=0, rows_counted=0)
+    assert breached(pipeline, replace(summaries[1], target=empty)) == {}
+
+
 def test_a_snapshot_without_a_manifest_is_broken_evidence(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
     summary = replace(summaries[1], target=replace(summaries[1].target, has_manifest=False))
     assert breached(pipeline, summary) == {
