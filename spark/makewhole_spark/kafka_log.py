@@ -24,8 +24,8 @@ from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.window import PartitionRange
 
 _SCHEMA = """
-    partition int, offset bigint, leader_epoch int, timestamp timestamp, timestamp_type tinyint, key binary, value binary,
-    headers array<struct<key: string, value: binary>>, producer_id bigint, producer_epoch smallint, sequence int,
+    partition int, offset bigint, leader_epoch int, timestamp timestamp, timestamp_type tinyint, key binary,
+    value binary, headers array<struct<key: string, value: binary>>, producer_id bigint, producer_epoch smallint, sequence int,
     is_transactional boolean, is_replayed boolean
 """
 _DROPPED = ("is_aborted",)
@@ -59,7 +59,7 @@ class KafkaLogSource(DataSource):
         """The columns of `makewhole.kafka.log.SCHEMA` but `is_aborted`."""
         return _SCHEMA
 
-    def reader(self, schema: object) -> "KafkaLogReader":
+    def reader(self, schema: object) -> "KafkaLogReader":  # noqa: ARG002 (the schema is fixed)
         return KafkaLogReader(dict(self.options))
 
 

@@ -1,9 +1,9 @@
 """The topic archive: fetched batches verbatim, in segment files that Kafka's own tools read, and their reader.
 
-`<directory>/partition=<p>/<base offset, 20 digits>.log` holds whole batches; `<base offset>.aborted.json` beside it says
-which offsets the file answers for, which of them were expired, and which transactions were aborted. A segment exists when
-its `.aborted.json` does. Neighbouring ranges may be written side by side: a batch that touches two of them is kept once,
-by the one that holds its first offset (of the window).
+`<directory>/partition=<p>/<base offset, 20 digits>.log` holds whole batches; `<base offset>.aborted.json` beside it
+says which offsets the file answers for, which of them were expired, and which transactions were aborted. A segment
+exists when its `.aborted.json` does. Neighbouring ranges may be written side by side: a batch that touches two of
+them is kept once, by the one that holds its first offset (of the window).
 """
 
 import json
@@ -149,8 +149,8 @@ class ArchiveLog:
         for segment in self.segments(wanted.partition):
             if (segment.topic, segment.topic_id) != (wanted.topic, wanted.topic_id):
                 raise RefusedError(
-                    f"The archive holds topic {segment.topic} with id {segment.topic_id}, asked was {wanted.topic} with id "
-                    f"{wanted.topic_id}: another incarnation. Use the archive of the window that names this id"
+                    f"The archive holds topic {segment.topic} with id {segment.topic_id}, asked was {wanted.topic} "
+                    f"with id {wanted.topic_id}: another incarnation. Use the archive of the window that names this id"
                 )
             if segment.lo <= reached:
                 reached = max(reached, segment.hi)

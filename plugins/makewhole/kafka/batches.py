@@ -94,7 +94,7 @@ def _header(page: bytes, start: int, end: int, base_offset: int) -> Batch:
         magic = page[start + _MAGIC_AT] if end - start > _MAGIC_AT else -1
         return Batch(base_offset, -1, magic, 0, 0, 0, 0, 0, -1, -1, -1, 0, start, end)
     fields = _HEADER.unpack_from(page, start)
-    return Batch(base_offset, *fields[2:], start, end)
+    return Batch._make((base_offset, *fields[2:], start, end))
 
 
 def defect(batch: Batch, page: bytes) -> str | None:

@@ -1,11 +1,12 @@
 """Variable-length fields of many records at once: numbers by position, byte strings as Arrow columns.
 
-Byte strings go through Arrow's view layout (16 bytes per value: length, then the bytes themselves or where they are), which
-can be built with numpy, and from there in one step to a plain binary column.
+Byte strings go through Arrow's view layout (16 bytes per value: length, then the bytes themselves or where they are),
+which can be built with numpy, and from there in one step to a plain binary column.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +38,7 @@ class Blobs:
     def take(self, order: npt.NDArray[np.intp]) -> "Blobs":
         return Blobs(starts=self.starts[order], lengths=self.lengths[order])
 
-    def column(self, text: pa.Buffer) -> pa.Array:
+    def column(self, text: pa.Buffer) -> "pa.Array[Any]":
         """As an Arrow binary column. `text` must run on for at least 12 bytes behind the last string."""
         size = len(self.starts)
         lengths = np.maximum(self.lengths, 0)
@@ -51,7 +52,9 @@ class Blobs:
             views[short, 1:] = (heads & _KEEP[lengths[short]]).view(np.int32)
         nulls = self.lengths < 0
         validity = pa.array(~nulls).buffers()[1] if nulls.any() else None
-        return pa.Array.from_buffers(pa.binary_view(), size, [validity, pa.py_buffer(views), text]).cast(pa.binary())
+        return pa.Array.from_buffers(pa.binary_view(), size, [validity, pa.py_buffer(views.data), text]).cast(
+            pa.binary()
+        )
 
     def is_utf8(self, text: bytes) -> Bools:
         """Whether each string is valid UTF-8. Each different one is looked at once."""
@@ -66,7 +69,7 @@ class Blobs:
 
     def equal_to(self, text: bytes, wanted: bytes) -> Bools:
         """Whether each string is `wanted`."""
-        fits = self.lengths == len(wanted)
+        fits: Bools = self.lengths == len(wanted)
         fits[fits] = [text[start : start + len(wanted)] == wanted for start in self.starts[fits].tolist()]
         return fits
 
@@ -82,7 +85,7 @@ def _is_utf8(name: bytes) -> bool:
 def _at(text: pa.Buffer, starts: Longs, kind: "np.dtype[np.generic]") -> npt.NDArray[np.generic]:
     """The value of a fixed-size type at each (unaligned) byte position."""
     windows: npt.NDArray[np.generic] = np.ndarray(
-        shape=(text.size - kind.itemsize + 1,), dtype=kind, buffer=text, strides=(1,)
+        shape=(text.size - kind.itemsize + 1,), dtype=kind, buffer=memoryview(text), strides=(1,)
     )
     return windows[starts]
 

@@ -3,10 +3,13 @@
 Decompression stops at a limit: a few kilobytes can claim to be gigabytes.
 """
 
+from typing import Literal
+
 import pyarrow as pa
 
 _NONE, _GZIP, _SNAPPY, _LZ4, _ZSTD = range(5)
-_STREAMED = {_GZIP: "gzip", _LZ4: "lz4", _ZSTD: "zstd"}
+_Streamed = Literal["gzip", "lz4", "zstd"]
+_STREAMED: dict[int, _Streamed] = {_GZIP: "gzip", _LZ4: "lz4", _ZSTD: "zstd"}
 _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16
 BATCH_LIMIT_BYTES = 512 << 20
@@ -34,7 +37,7 @@ def decompress(codec: int, data: memoryview, *, limit_bytes: int = BATCH_LIMIT_B
     raise CodecError(f"unknown compression codec {codec}")
 
 
-def _stream(name: str, data: memoryview, limit_bytes: int) -> bytes:
+def _stream(name: _Streamed, data: memoryview, limit_bytes: int) -> bytes:
     with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(data)), name) as stream:
         text: bytes = stream.read(limit_bytes + 1)
     return _within(text, limit_bytes)

@@ -1,7 +1,7 @@
 """One reader for the raw log, from brokers and from archives alike.
 
-`read_range` walks a partition range batch by batch and accounts for every offset of it: data, control, aborted, compacted,
-expired or undecodable. It ends with the whole range or with an error, never in between.
+`read_range` walks a partition range batch by batch and accounts for every offset of it: data, control, aborted,
+compacted, expired or undecodable. It ends with the whole range or with an error, never in between.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -98,7 +98,8 @@ class _Group:
 class RangeReader:
     """Reads one partition range once. Iterate over it (or over `batches()`), then ask for what it learned.
 
-    `undecodable`, `leader_epochs`, `expired` and `sequences` grow while reading; `accounting` exists when it is exhausted.
+    `undecodable`, `leader_epochs`, `expired` and `sequences` grow while reading; `accounting` exists when it is
+    exhausted.
     """
 
     def __init__(
@@ -358,9 +359,9 @@ def read_range(
     """A reader of `wanted` from a broker or an archive.
 
     Rows of aborted transactions are left out unless `include_aborted` (then marked); rows of replays come too unless
-    `include_replayed` is off: they count as data either way. `isolation="uncommitted"` reads up to the high watermark and
-    marks nothing as aborted. `producers` are the producer states at `wanted.lo`, where known. `on_fetched` gets (base
-    offset, bytes) of every whole batch that touches the range, verbatim, each once, several at a time, in order.
+    `include_replayed` is off: they count as data either way. `isolation="uncommitted"` reads up to the high watermark
+    and marks nothing as aborted. `producers` are the producer states at `wanted.lo`, where known. `on_fetched` gets
+    (base offset, bytes) of every whole batch that touches the range, verbatim, each once, several at a time, in order.
     """
     options = _Options(
         max_records=max_records,

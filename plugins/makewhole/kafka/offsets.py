@@ -1,7 +1,7 @@
 """Offsets and topic identity, asked of the brokers; synchronous, one short-lived connection per call.
 
-Every function raises ConfigurationError when the topic does not exist, TransientError when the brokers do not answer, and
-PermanentError when they refuse us.
+Every function raises ConfigurationError when the topic does not exist, TransientError when the brokers do not answer,
+and PermanentError when they refuse us.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

@@ -15,9 +15,9 @@ Isolation = Literal["committed", "uncommitted"]
 class Page:
     """Bytes from an asked offset on, with the whole batches in them.
 
-    `log_start` above the asked offset: what lies before it is expired. `hole_end`: it is proven that no batch exists from
-    the asked offset up to there. `broken_end`: the bytes that should hold it, up to there, do not hold together. `aborted`
-    belongs to this page only.
+    `log_start` above the asked offset: what lies before it is expired. `hole_end`: it is proven that no batch exists
+    from the asked offset up to there. `broken_end`: the bytes that should hold it, up to there, do not hold together.
+    `aborted` belongs to this page only.
     """
 
     data: bytes = b""

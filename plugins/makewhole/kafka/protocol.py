@@ -2,8 +2,10 @@
 
 Field order and types are those of Kafka's own message definitions (Metadata v12, Fetch v13, OffsetForLeaderEpoch v3).
 Fetch by topic id lets the broker itself refuse a topic that was deleted and made again under the same name (KIP-516).
-aiokafka's protocol classes are semi-internal: its version is pinned, and only this module and wire.py touch them.
+aiokafka's protocol classes are semi-internal and untyped: its version is pinned, and it stays in this folder.
 """
+
+# mypy: disable-error-code="misc"
 
 from io import BytesIO
 
@@ -39,7 +41,7 @@ class Uuid(AbstractType[bytes]):
         return data.read(16)
 
 
-class MetadataResponse_v12(Response):
+class MetadataResponseV12(Response):
     API_KEY = 3
     API_VERSION = 12
     SCHEMA = Schema(
@@ -84,11 +86,11 @@ class MetadataResponse_v12(Response):
     )
 
 
-class MetadataRequest_v12(RequestStruct):
+class MetadataRequestV12(RequestStruct):
     FLEXIBLE_VERSION = True
     API_KEY = 3
     API_VERSION = 12
-    RESPONSE_TYPE = MetadataResponse_v12
+    RESPONSE_TYPE = MetadataResponseV12
     SCHEMA = Schema(
         ("topics", CompactArray(("topic_id", Uuid), ("topic", CompactString()), ("tags", TaggedFields))),
         ("allow_auto_topic_creation", Boolean),
@@ -97,7 +99,7 @@ class MetadataRequest_v12(RequestStruct):
     )
 
 
-class TopicMetadataRequest(Request[MetadataRequest_v12]):
+class TopicMetadataRequest(Request[MetadataRequestV12]):
     """Brokers, and the named topic with its id and leaders. Never creates the topic."""
 
     API_KEY = 3
@@ -105,11 +107,11 @@ class TopicMetadataRequest(Request[MetadataRequest_v12]):
     def __init__(self, topic: str) -> None:
         self._topic = topic
 
-    def build(self, request_struct_class: type[MetadataRequest_v12]) -> MetadataRequest_v12:
+    def build(self, request_struct_class: type[MetadataRequestV12]) -> MetadataRequestV12:
         return request_struct_class([(NO_TOPIC_ID, self._topic, {})], False, False, {})
 
 
-class FetchResponse_v13(Response):
+class FetchResponseV13(Response):
     API_KEY = 1
     API_VERSION = 13
     SCHEMA = Schema(
@@ -144,11 +146,11 @@ class FetchResponse_v13(Response):
     )
 
 
-class FetchRequest_v13(RequestStruct):
+class FetchRequestV13(RequestStruct):
     FLEXIBLE_VERSION = True
     API_KEY = 1
     API_VERSION = 13
-    RESPONSE_TYPE = FetchResponse_v13
+    RESPONSE_TYPE = FetchResponseV13
     SCHEMA = Schema(
         ("replica_id", Int32),
         ("max_wait_time", Int32),
@@ -185,7 +187,7 @@ class FetchRequest_v13(RequestStruct):
     )
 
 
-class PartitionFetchRequest(Request[FetchRequest_v13]):
+class PartitionFetchRequest(Request[FetchRequestV13]):
     """One partition of one topic incarnation, from `offset` on. `isolation` 0 = uncommitted, 1 = committed."""
 
     API_KEY = 1
@@ -193,20 +195,20 @@ class PartitionFetchRequest(Request[FetchRequest_v13]):
     def __init__(
         self, *, topic_id: bytes, partition: int, offset: int, isolation: int, max_bytes: int, max_wait_ms: int
     ) -> None:
-        self._partition = (partition, -1, offset, -1, -1, max_bytes, {})
+        self._partition: tuple[object, ...] = (partition, -1, offset, -1, -1, max_bytes, {})
         self._topic_id = topic_id
         self._isolation = isolation
         self._max_bytes = max_bytes
         self._max_wait_ms = max_wait_ms
 
-    def build(self, request_struct_class: type[FetchRequest_v13]) -> FetchRequest_v13:
-        topics = [(self._topic_id, [self._partition], {})]
+    def build(self, request_struct_class: type[FetchRequestV13]) -> FetchRequestV13:
+        topics: list[tuple[object, ...]] = [(self._topic_id, [self._partition], {})]
         return request_struct_class(
             -1, self._max_wait_ms, 1, self._max_bytes, self._isolation, 0, -1, topics, [], "", {}
         )
 
 
-class OffsetForLeaderEpochResponse_v3(Response):
+class OffsetForLeaderEpochResponseV3(Response):
     API_KEY = 23
     API_VERSION = 3
     SCHEMA = Schema(
@@ -224,10 +226,10 @@ class OffsetForLeaderEpochResponse_v3(Response):
     )
 
 
-class OffsetForLeaderEpochRequest_v3(RequestStruct):
+class OffsetForLeaderEpochRequestV3(RequestStruct):
     API_KEY = 23
     API_VERSION = 3
-    RESPONSE_TYPE = OffsetForLeaderEpochResponse_v3
+    RESPONSE_TYPE = OffsetForLeaderEpochResponseV3
     SCHEMA = Schema(
         ("replica_id", Int32),
         (
@@ -243,7 +245,7 @@ class OffsetForLeaderEpochRequest_v3(RequestStruct):
     )
 
 
-class LeaderEpochEndRequest(Request[OffsetForLeaderEpochRequest_v3]):
+class LeaderEpochEndRequest(Request[OffsetForLeaderEpochRequestV3]):
     """Where a leader epoch of a partition ended (KIP-101, KIP-320)."""
 
     API_KEY = 23
@@ -251,5 +253,5 @@ class LeaderEpochEndRequest(Request[OffsetForLeaderEpochRequest_v3]):
     def __init__(self, topic: str, partition: int, epoch: int) -> None:
         self._topics = [(topic, [(partition, -1, epoch)])]
 
-    def build(self, request_struct_class: type[OffsetForLeaderEpochRequest_v3]) -> OffsetForLeaderEpochRequest_v3:
+    def build(self, request_struct_class: type[OffsetForLeaderEpochRequestV3]) -> OffsetForLeaderEpochRequestV3:
         return request_struct_class(-1, self._topics)

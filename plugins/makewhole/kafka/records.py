@@ -1,12 +1,12 @@
 """Records of many batches at once as Arrow columns.
 
-One pass over the bytes finds where each record starts; everything else is vectorised over the records of a whole group of
-batches, and keys and values are taken by position without becoming Python objects. A batch whose records do not fit
-together is taken out and read record by record (damaged.py), so that one bad record costs itself only.
+One pass over the bytes finds where each record starts; everything else is vectorised over the records of a whole
+group of batches, and keys and values are taken by position without becoming Python objects. A batch whose records do
+not fit together is taken out and read record by record (damaged.py), so that one bad record costs itself only.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,8 @@ from makewhole.kafka.sequences import NO_SEQUENCE, SEQUENCES
 
 PLAN_HEADER = "makewhole-plan"
 _HEADER_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
-SCHEMA = pa.schema(
-    [
+SCHEMA: pa.Schema = pa.schema(
+    [  # type: ignore[arg-type]
         ("partition", pa.int32()),
         ("offset", pa.int64()),
         ("leader_epoch", pa.int32()),
@@ -44,7 +44,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 class Item(NamedTuple):
-    """A data batch to decode: its header, its uncompressed records, and the offsets `[lo, hi)` that are wanted of it."""
+    """A data batch to decode: header, uncompressed records, and the offsets `[lo, hi)` that are wanted of it."""
 
     batch: Batch
     data: bytes
@@ -189,20 +189,22 @@ class _RecordTable:
                 pa.array(np.where(base_sequences == NO_SEQUENCE, NO_SEQUENCE, sequences).astype(np.int32)),
                 pa.array(self._of_batch("is_transactional", np.bool_)),
                 pa.array(aborted),
-                self._replayed(buffer),
+                self._replayed(),
             ],
             schema=SCHEMA,
         )
 
-    def _headers(self, buffer: pa.Buffer) -> pa.Array:
+    def _headers(self, buffer: pa.Buffer) -> "pa.Array[Any]":
         ends = np.zeros(len(self._owner) + 1, dtype=np.int32)
-        if not self._has_headers:
-            return pa.ListArray.from_arrays(pa.array(ends), pa.array([], type=_HEADER_TYPE))
-        np.cumsum(self._header_counts, out=ends[1:])
-        arrays = [self._names.column(buffer).cast(pa.string()), self._contents.column(buffer)]
-        return pa.ListArray.from_arrays(pa.array(ends), pa.StructArray.from_arrays(arrays, fields=list(_HEADER_TYPE)))
+        pairs: pa.Array[Any] = pa.array([], type=_HEADER_TYPE)
+        if self._has_headers:
+            np.cumsum(self._header_counts, out=ends[1:])
+            arrays = [self._names.column(buffer).cast(pa.string()), self._contents.column(buffer)]
+            pairs = pa.StructArray.from_arrays(arrays, fields=list(_HEADER_TYPE))
+        lists: pa.Array[Any] = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pairs)
+        return lists
 
-    def _replayed(self, buffer: pa.Buffer) -> pa.Array:
+    def _replayed(self) -> "pa.Array[Any]":
         replayed = np.zeros(len(self._owner), dtype=np.bool_)
         if self._has_headers:
             named = self._names.equal_to(self._text, PLAN_HEADER.encode())

@@ -1,8 +1,9 @@
 """Producer sequences: what continuous numbering proves, per (producer id, epoch) of one partition.
 
-A record's sequence is base sequence + (offset - base offset), wrapping from 2^31 - 1 to 0. A broker accepts only the next
-sequence of a producer epoch, so a gap is loss on the broker's side. No gap proves nothing: after a truncation a producer
-bumps its epoch and starts again at 0. Batches must be observed in offset order and before aborted ones are dropped.
+A record's sequence is base sequence + (offset - base offset), wrapping from 2^31 - 1 to 0. A broker accepts only the
+next sequence of a producer epoch, so a gap is loss on the broker's side. No gap proves nothing: after a truncation a
+producer bumps its epoch and starts again at 0. Batches must be observed in offset order and before aborted ones are
+dropped.
 """
 
 from collections.abc import Iterable
@@ -75,8 +76,9 @@ class SequencedBatch(Protocol):
 class SequenceAudit:
     """Follows the producers of one partition through its batches, in offset order.
 
-    `known` are the states at the end of the range before. `starts_at_zero` says that an epoch not seen before must begin
-    at sequence 0: true only where the log is known from its first offset on, as expired producers may begin anywhere.
+    `known` are the states at the end of the range before. `starts_at_zero` says that an epoch not seen before must
+    begin at sequence 0: true only where the log is known from its first offset on, as expired producers may begin
+    anywhere.
     """
 
     def __init__(self, known: Iterable[ProducerState] = (), *, starts_at_zero: bool = False) -> None:

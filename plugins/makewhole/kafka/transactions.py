@@ -1,9 +1,9 @@
 """Which transactional batches a read_committed consumer would never see. Pure; one fetched page at a time.
 
-A broker answers a committed read with all bytes up to the stable offset and a list of (producer id, first offset) of the
-aborted transactions in them (KIP-98). In offset order: a transaction becomes active at its first offset, an abort marker
-of its producer ends it, and transactional batches of active producers are dropped. Markers are matched by producer id
-alone, because a marker's epoch may be one above that of its data (KIP-890).
+A broker answers a committed read with all bytes up to the stable offset and a list of (producer id, first offset) of
+the aborted transactions in them (KIP-98). In offset order: a transaction becomes active at its first offset, an abort
+marker of its producer ends it, and transactional batches of active producers are dropped. Markers are matched by
+producer id alone, because a marker's epoch may be one above that of its data (KIP-890).
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """Requests to the brokers of one cluster: connections, leaders, retries.
 
-Built on aiokafka's connection class (authentication, framing, version negotiation), which is semi-internal: the version is
-pinned and no other module but protocol.py knows it. The event loop runs in a thread of its own, so that callers stay
+Built on aiokafka's connection class (authentication, framing, version negotiation), which is semi-internal: the
+version is pinned, and it stays in this folder. The event loop runs in a thread of its own, so that callers stay
 synchronous and the next page can arrive while this one is decoded.
 """
 
@@ -47,7 +47,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, kw_only=True)
 class Topic:
-    """A topic incarnation as the brokers describe it now. `leaders` maps partition to node id, -1 when there is none."""
+    """A topic incarnation as the brokers describe it now. `leaders`: partition to node id, -1 when there is none."""
 
     name: str
     topic_id: str
@@ -63,11 +63,11 @@ class NotNowError(Exception):
 
 
 class Cluster:
-    """Sends requests to the right broker, refreshes leaders, and gives up after `patience_seconds`."""
+    """Sends requests to the right broker, refreshes leaders, gives up after `patience_seconds` (30 when not given)."""
 
-    def __init__(self, connection: KafkaConnection, *, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, connection: KafkaConnection, *, patience_seconds: float | None = None) -> None:
         self.connection = connection
-        self.patience_seconds = patience_seconds
+        self.patience_seconds = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
         self._arguments = connection_arguments(connection) | {"request_timeout_ms": _REQUEST_TIMEOUT_MS}
         self._connections: dict[int, AIOKafkaConnection] = {}
         self._brokers: dict[int, tuple[str, int]] = {}

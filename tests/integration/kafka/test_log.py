@@ -1,0 +1,204 @@
+"""The raw log reader against a real broker and a plain consumer."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from makewhole.kafka import offsets
+from makewhole.kafka.log import ArchiveLog, BrokerLog, RangeReader, SegmentWriter, TransactionCounts, read_range
+from makewhole.model.connection import KafkaConnection
+from makewhole.model.errors import RefusedError, TransientError
+from makewhole.model.window import Accounting, PartitionRange
+from makewhole.stack.kafka_jars import java
+from makewhole.stack.kafka_server import KafkaServer, kafka_libs
+
+pytestmark = pytest.mark.integration
+
+
+def rows(reader: RangeReader) -> list[tuple[int, bytes, bytes]]:
+    return [
+        row
+        for batch in reader
+        for row in zip(*(batch.column(name).to_pylist() for name in ("offset", "key", "value")), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_every_codec_gives_what_a_consumer_gets(
+    kafka: KafkaServer, connection: KafkaConnection, make_topic, kafka_tools: ModuleType, codec: str
+) -> None:
+    topic = make_topic()
+    kafka_tools.produce(kafka.bootstrap, topic, 3000, compression_type=codec, linger_ms=5)
+    with BrokerLog(connection) as log:
+        reader = read_range(log, kafka_tools.range_of(connection, topic, 0, 3000))
+        assert rows(reader) == kafka_tools.consume(kafka.bootstrap, topic)
+    assert reader.accounting == Accounting(span=3000, data=3000)
+    assert reader.leader_epochs == [(0, 0, 3000)]
+
+
+@pytest.fixture
+def transactions(kafka: KafkaServer, make_topic, kafka_tools: ModuleType):
+    """Two transactional producers and a plain one on one partition; every third transaction aborted, one left open."""
+    topic = make_topic()
+    clients = [kafka_tools.producer(kafka.bootstrap, transactional_id=f"{topic}-{n}", linger_ms=0) for n in range(3)]
+    for client in clients:
+        client.init_transactions(30)
+    for turn in range(9):
+        for client in clients[:2]:
+            client.begin_transaction()
+        for index in range(20):
+            for number, client in enumerate(clients[:2]):
+                client.produce(topic, key=b"%d-%d-%d" % (turn, number, index), value=b"v" * 50)
+                client.poll(0)
+                if index % 7 == 0:
+                    client.flush()
+        kafka_tools.produce(kafka.bootstrap, topic, 3, start=turn * 10)
+        for number, client in enumerate(clients[:2]):
+            client.flush()
+            if (turn + number) % 3 == 0:
+                client.abort_transaction(30)
+            else:
+                client.commit_transaction(30)
+    clients[2].begin_transaction()
+    clients[2].produce(topic, key=b"open", value=b"open")
+    clients[2].flush()
+    kafka_tools.produce(kafka.bootstrap, topic, 5, start=900)
+    yield topic
+    clients[2].abort_transaction(30)
+
+
+@pytest.mark.parametrize("page_bytes", [1, 700, 8 << 20])
+def test_committed_records_equal_a_read_committed_consumers(
+    kafka: KafkaServer, connection: KafkaConnection, kafka_tools: ModuleType, transactions: str, page_bytes: int
+) -> None:
+    stable = offsets.stable_offsets(connection, transactions)[0]
+    assert offsets.high_watermarks(connection, transactions)[0] == stable + 6
+    expected = kafka_tools.consume(kafka.bootstrap, transactions)
+    with BrokerLog(connection, page_bytes=page_bytes) as log:
+        reader = read_range(log, kafka_tools.range_of(connection, transactions, 0, stable))
+        assert rows(reader) == expected
+        assert reader.accounting.control == 18
+        assert reader.accounting.aborted == 6 * 20
+        assert reader.transactions == TransactionCounts(committed=12, aborted=6)
+        assert reader.sequences.breaks == []
+        for lo in range(0, stable, stable // 7):
+            part = read_range(log, kafka_tools.range_of(connection, transactions, lo, stable))
+            assert rows(part) == [row for row in expected if row[0] >= lo]
+
+
+def test_an_open_transaction_is_named_when_it_holds_the_range(
+    connection: KafkaConnection, kafka_tools: ModuleType, transactions: str
+) -> None:
+    end = offsets.high_watermarks(connection, transactions)[0]
+    with BrokerLog(connection, patience_seconds=1) as log:
+        wanted = kafka_tools.range_of(connection, transactions, 0, end)
+        with pytest.raises(TransientError, match=f"an open transaction holds the log at {end - 6}"):
+            rows(read_range(log, wanted))
+        tail = read_range(log, wanted, isolation="uncommitted")
+        assert rows(tail)[-6:][0][1] == b"open"
+        assert tail.accounting.aborted == 0
+
+
+def test_a_range_beyond_the_log_is_not_read_short(
+    kafka: KafkaServer, connection: KafkaConnection, make_topic, kafka_tools: ModuleType
+) -> None:
+    topic = make_topic()
+    kafka_tools.produce(kafka.bootstrap, topic, 10)
+    reason = r"offset 10 of \[0, 20\) cannot be read, the log ends before it"
+    with BrokerLog(connection, patience_seconds=1) as log, pytest.raises(TransientError, match=reason):
+        rows(read_range(log, kafka_tools.range_of(connection, topic, 0, 20)))
+
+
+def test_deleted_records_are_expired_not_lost(
+    kafka: KafkaServer, connection: KafkaConnection, admin: AdminClient, make_topic, kafka_tools: ModuleType
+) -> None:
+    topic = make_topic()
+    kafka_tools.produce(kafka.bootstrap, topic, 100, linger_ms=50)
+    for future in admin.delete_records([TopicPartition(topic, 0, 23)]).values():
+        future.result()
+    assert offsets.log_starts(connection, topic) == {0: 23}
+    with BrokerLog(connection) as log:
+        reader = read_range(log, kafka_tools.range_of(connection, topic, 10, 100))
+        assert rows(reader) == kafka_tools.consume(kafka.bootstrap, topic)
+    assert reader.accounting == Accounting(span=90, data=77, expired=13)
+
+
+def test_holes_of_compaction_are_compacted(
+    kafka: KafkaServer, connection: KafkaConnection, make_topic, kafka_tools: ModuleType
+) -> None:
+    topic = make_topic(
+        cleanup_policy="compact", segment_ms="300", min_cleanable_dirty_ratio="0.001", delete_retention_ms="100"
+    )
+    client = kafka_tools.producer(kafka.bootstrap, enable_idempotence=True, linger_ms=5)
+    for index in range(400):
+        client.produce(topic, key=b"k%d" % (index % 10), value=b"v%d" % index)
+        if index % 100 == 99:
+            client.flush()
+            time.sleep(0.5)
+    wanted = kafka_tools.range_of(connection, topic, 0, 400)
+    deadline = time.monotonic() + 20
+    with BrokerLog(connection) as log:
+        while True:
+            reader = read_range(log, wanted)
+            found = rows(reader)
+            if reader.accounting.compacted > 200 or time.monotonic() > deadline:
+                break
+            client.produce(topic, key=b"k0", value=b"roll")
+            client.flush()
+            time.sleep(0.5)
+    assert [row for row in kafka_tools.consume(kafka.bootstrap, topic) if row[0] < 400] == found
+    assert reader.accounting.compacted > 200
+    assert reader.accounting.is_complete
+    assert reader.sequences.breaks == []
+
+
+def test_a_topic_made_again_is_refused(
+    connection: KafkaConnection, kafka: KafkaServer, make_topic, kafka_tools: ModuleType
+) -> None:
+    topic = make_topic()
+    kafka_tools.produce(kafka.bootstrap, topic, 10)
+    gone = PartitionRange(topic=topic, topic_id="AAAAAAAAAAAAAAAAAAAAAA", partition=0, lo=0, hi=10)
+    with BrokerLog(connection) as log, pytest.raises(RefusedError, match="was deleted and made again"):
+        rows(read_range(log, gone))
+
+
+def test_an_archive_reads_like_the_broker_and_kafkas_own_tool_reads_it(
+    connection: KafkaConnection, kafka_tools: ModuleType, transactions: str, tmp_path: Path
+) -> None:
+    stable = offsets.stable_offsets(connection, transactions)[0]
+    wanted = kafka_tools.range_of(connection, transactions, 7, stable)
+    writer = SegmentWriter(str(tmp_path), wanted)
+    with BrokerLog(connection, page_bytes=2000) as log:
+        reader = read_range(log, wanted, include_aborted=True, on_fetched=writer.write)
+        batches = list(reader)
+    paths = writer.finish(reader.expired, reader.aborted)
+    archive = read_range(ArchiveLog(str(tmp_path)), wanted, include_aborted=True)
+    assert list(archive) == batches
+    assert archive.accounting == reader.accounting
+    for lo in range(7, stable, stable // 9):
+        part = PartitionRange(topic=wanted.topic, topic_id=wanted.topic_id, partition=0, lo=lo, hi=stable)
+        with BrokerLog(connection) as log:
+            assert rows(read_range(ArchiveLog(str(tmp_path)), part)) == rows(read_range(log, part))
+    command = [
+        java(),
+        "-Xmx128m",
+        "-cp",
+        f"{kafka_libs()}/*",
+        "kafka.tools.DumpLogSegments",
+        "--deep-iteration",
+        "--files",
+    ]
+    done = subprocess.run([*command, paths[0]], capture_output=True, text=True, check=True, env=dict(os.environ))
+    dumped = [
+        int(line.split("offset: ")[1].split()[0]) for line in done.stdout.splitlines() if line.startswith("| offset:")
+    ]
+    assert dumped == list(range(dumped[0], stable))
+    assert dumped[0] <= 7
+    assert "isvalid: true" in done.stdout
+    assert "isvalid: false" not in done.stdout
