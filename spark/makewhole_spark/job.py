@@ -6,12 +6,11 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from psycopg2.extensions import connection as PgConnection
 from pyspark.sql import SparkSession
 
 from makewhole.config.context import WindowContext, window_context
 from makewhole.journal import windows
-from makewhole.journal.database import connect
+from makewhole.journal.database import Journal, connect
 from makewhole.model.errors import MakewholeError, PermanentError
 from makewhole_spark.carrier import session
 
@@ -25,7 +24,7 @@ class Job:
     """A running job of one revision of a window."""
 
     spark: SparkSession
-    journal: PgConnection
+    journal: Journal
     context: WindowContext
 
 

@@ -10,11 +10,11 @@ from makewhole.compute.causes import HopContext, explain
 from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, KEYS, REPLAYS, TOPIC_KEYS, VERDICTS, empty
 from makewhole.compute.judge import BucketInput, judge
 from makewhole.compute.normalise import table_frame
+from makewhole.config.context import WindowContext
 from makewhole.model.pipeline import Hop, PointKind, TablePoint
 from makewhole.model.verdict import GAPS, HopCounts, Verdict
 from makewhole.postgres.export import read_keys
 from makewhole.postgres.visibility import not_visible
-from makewhole.config.context import WindowContext
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,23 +13,23 @@ from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
-from psycopg2.extensions import connection as PgConnection
 from pyspark.sql import SparkSession
 
-from makewhole.journal.plans import replayed_keys
 from makewhole.compute import rollup
 from makewhole.compute.frames import REPLAYS, empty
 from makewhole.compute.keys import split_hex
+from makewhole.config.context import WindowContext
 from makewhole.gate.summary import HopSummary, PointEvidence
 from makewhole.journal import evidence, windows
+from makewhole.journal.database import Journal
 from makewhole.journal.evidence import Handover, HopResult
+from makewhole.journal.plans import replayed_keys
 from makewhole.kafka.offsets import committed
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Hop, PointKind, TopicPoint
 from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import Accounting
 from makewhole_spark.carrier import carry
-from makewhole.config.context import WindowContext
 from makewhole_spark.judging import BucketAnswer, BucketTask, IndexFiles, judge_bucket
 from makewhole_spark.key_index import IndexTask, write_run
 from makewhole_spark.snapshot import previous_window
@@ -49,7 +49,7 @@ class HopOutcome:
     findings: tuple[str, ...]
 
 
-def reconcile(spark: SparkSession, journal: PgConnection, context: WindowContext) -> dict[str, HopResult]:
+def reconcile(spark: SparkSession, journal: Journal, context: WindowContext) -> dict[str, HopResult]:
     """Judge every hop of the window and commit what was found, in one transaction of the journal.
 
     Asked again after it committed, it returns what is there.
@@ -85,7 +85,7 @@ def _require_snapshots(context: WindowContext, manifests: Mapping[str, Any]) -> 
 
 
 def _bucket_tasks(
-    journal: PgConnection, context: WindowContext, hop: Hop, manifests: Mapping[str, Any]
+    journal: Journal, context: WindowContext, hop: Hop, manifests: Mapping[str, Any]
 ) -> list[BucketTask]:
     """One task per bucket that has any key on either side."""
     source, target = manifests[hop.source]["files"], manifests[hop.target]["files"]
@@ -120,7 +120,7 @@ def _bucket_tasks(
 
 
 def _handed_over(
-    journal: PgConnection, context: WindowContext, hop: Hop
+    journal: Journal, context: WindowContext, hop: Hop
 ) -> tuple[dict[str, list[tuple[str, int, int]]], Mapping[str, list[str]]]:
     """The keys that the window before left to this one, by bucket, and the files that hold their source copies."""
     earlier = previous_window(journal, context)
@@ -135,7 +135,7 @@ def _handed_over(
     return keys, manifest["files"] if manifest else {}
 
 
-def _settled(journal: PgConnection, context: WindowContext, hop: Hop) -> dict[str, Any]:
+def _settled(journal: Journal, context: WindowContext, hop: Hop) -> dict[str, Any]:
     """What had existed at the source for at least the settle time when this is read."""
     latest = datetime.now(UTC) - context.pipeline.settle
     seen = [
@@ -148,7 +148,7 @@ def _settled(journal: PgConnection, context: WindowContext, hop: Hop) -> dict[st
     return {"offsets": dict(seen[-1].stable_offsets or {}), "snapshot": seen[-1].pg_snapshot}
 
 
-def _replays(journal: PgConnection, context: WindowContext, point: str, manifest: Mapping[str, Any]) -> pl.DataFrame:
+def _replays(journal: Journal, context: WindowContext, point: str, manifest: Mapping[str, Any]) -> pl.DataFrame:
     """What compensation wrote to a topic, by the journal: a lineage header alone proves nothing.
 
     Of the plans that headers in the window name, and of the plans made for this window.
@@ -171,7 +171,7 @@ def _index_files(runs: Mapping[int, Mapping[str, str]], number: int, bucket: str
 
 def _judge_with_tails(
     spark: SparkSession,
-    journal: PgConnection,
+    journal: Journal,
     context: WindowContext,
     manifests: Mapping[str, Any],
     tasks: Sequence[BucketTask],
@@ -202,7 +202,7 @@ def _judge_with_tails(
 
 
 def _index(
-    spark: SparkSession, journal: PgConnection, context: WindowContext, manifests: Mapping[str, Any]
+    spark: SparkSession, journal: Journal, context: WindowContext, manifests: Mapping[str, Any]
 ) -> dict[str, tuple[dict[str, str], int]]:
     """The sorted run of this window's keys for every topic."""
     tasks = [
@@ -227,7 +227,7 @@ def _index(
 
 
 def _add_up(
-    journal: PgConnection, context: WindowContext, hop: Hop, manifests: Mapping[str, Any], answers: list[BucketAnswer]
+    journal: Journal, context: WindowContext, hop: Hop, manifests: Mapping[str, Any], answers: list[BucketAnswer]
 ) -> HopOutcome:
     counts = rollup.add_counts([HopCounts(), *(answer.counts for answer in answers)])
     handed, _ = _handed_over(journal, context, hop)
@@ -265,7 +265,7 @@ def _point_evidence(context: WindowContext, name: str, manifests: Mapping[str, A
 
 
 def _commit(
-    journal: PgConnection,
+    journal: Journal,
     context: WindowContext,
     outcomes: Iterable[HopOutcome],
     runs: Mapping[str, tuple[dict[str, str], int]],

@@ -12,13 +12,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
-from psycopg2.extensions import connection as PgConnection
 from pyspark.sql import SparkSession
 
 from makewhole.compute.frames import UNDECODABLE
 from makewhole.compute.keys import bucket_of
 from makewhole.compute.normalise import table_frame, topic_frame
+from makewhole.config.context import WindowContext
 from makewhole.journal import evidence, windows
+from makewhole.journal.database import Journal
 from makewhole.kafka.archive import SegmentWriter
 from makewhole.kafka.broker import BrokerLog
 from makewhole.kafka.damaged import Undecodable
@@ -29,7 +30,6 @@ from makewhole.model.window import Accounting, PartitionRange, Window
 from makewhole.postgres.export import ExportPart, ExportPlan, exported, read_keys, read_part
 from makewhole.postgres.expressions import TimeBounds
 from makewhole_spark.carrier import carry
-from makewhole.config.context import WindowContext
 
 logger = logging.getLogger(__name__)
 
@@ -195,7 +195,7 @@ def _read(piece: TopicPiece | TablePiece) -> PieceRead:
     return read_topic_piece(piece) if isinstance(piece, TopicPiece) else read_table_piece(piece)
 
 
-def take_snapshots(spark: SparkSession, journal: PgConnection, context: WindowContext, parallelism: int) -> list[str]:
+def take_snapshots(spark: SparkSession, journal: Journal, context: WindowContext, parallelism: int) -> list[str]:
     """Take and commit every snapshot of the window that is not committed yet; returns their points' names.
 
     Topics and ledgers first, in one go; stores after, since they are also read by the keys of their upstream.
@@ -216,7 +216,7 @@ def take_snapshots(spark: SparkSession, journal: PgConnection, context: WindowCo
 
 def _snapshot(
     spark: SparkSession,
-    journal: PgConnection,
+    journal: Journal,
     context: WindowContext,
     points: Iterable[Point],
     manifests: Mapping[str, Mapping[str, Any]],
@@ -267,7 +267,7 @@ def split_range(whole: PartitionRange, most: int) -> Iterator[PartitionRange]:
         )
 
 
-def time_bounds(journal: PgConnection, context: WindowContext, point: TablePoint) -> TimeBounds | None:
+def time_bounds(journal: Journal, context: WindowContext, point: TablePoint) -> TimeBounds | None:
     """Which rows a table gives to this window; None for a store without a time column, which is read by keys alone."""
     if point.time is None:
         return None
@@ -275,14 +275,14 @@ def time_bounds(journal: PgConnection, context: WindowContext, point: TablePoint
     return TimeBounds(start=context.window.start, end=context.window.end, seen_before=before)
 
 
-def _snapshot_before(journal: PgConnection, context: WindowContext, point: TablePoint) -> str | None:
+def _snapshot_before(journal: Journal, context: WindowContext, point: TablePoint) -> str | None:
     """The transaction snapshot under which the window before read this ledger."""
     earlier = previous_window(journal, context)
     manifest = evidence.snapshots(journal, earlier).get(point.name) if earlier else None
     return None if manifest is None else manifest["pg_snapshot"]
 
 
-def previous_window(journal: PgConnection, context: WindowContext) -> Window | None:
+def previous_window(journal: Journal, context: WindowContext) -> Window | None:
     """The newest revision of the window before this one; None for the first."""
     number = context.window.number - 1
     return next((window for window in windows.newest(journal, context.pipeline.name) if window.number == number), None)

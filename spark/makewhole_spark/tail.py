@@ -9,12 +9,12 @@ import polars as pl
 from makewhole.compute.frames import ELSEWHERE, HASH
 from makewhole.compute.judge import mark_replays
 from makewhole.compute.normalise import topic_frame
+from makewhole.config.context import WindowContext
 from makewhole.kafka.broker import BrokerLog
 from makewhole.kafka.log import read_range
 from makewhole.kafka.offsets import high_watermarks, stable_offsets
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange
-from makewhole.config.context import WindowContext
 from makewhole_spark.snapshot import split_range
 
 _RECORDS_PER_TASK = 2_000_000

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from psycopg2.extensions import connection as PgConnection
-
 from makewhole.config.context import WindowContext
 from makewhole.gate import HopSummary, check_verdicts, unable
 from makewhole.journal import evidence
+from makewhole.journal.database import Journal
 from makewhole.model.gate import GateReport
 from makewhole.model.pipeline import Pipeline
 
@@ -31,7 +30,7 @@ def validate(
     return check_verdicts(pipeline, summaries, verdicts)
 
 
-def validate_window(session: "SparkSession", journal: PgConnection, context: WindowContext) -> GateReport:
+def validate_window(session: "SparkSession", journal: Journal, context: WindowContext) -> GateReport:
     """Ask the gate about the committed results of a window and keep its answer in the journal."""
     results = evidence.results(journal, context.window)
     summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in results.values()]

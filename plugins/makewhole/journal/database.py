@@ -10,9 +10,12 @@ from importlib import resources
 from pathlib import Path
 
 import psycopg2
-from psycopg2.extensions import connection as PgConnection
+from psycopg2.extensions import connection as PgConnection  # noqa: N812 - it is a class
 
-from makewhole.model.errors import CorruptionError, Problem, ConfigurationError, TransientError
+from makewhole.model.errors import ConfigurationError, CorruptionError, Problem, TransientError
+
+Journal = PgConnection
+"""What `connect` gives: an open transaction of the journal."""
 
 _BLOCK = re.compile(r"^-- (?P<name>[a-z_]+) --$", re.MULTILINE)
 _MIGRATION_LOCK = 0x6D616B65  # "make": only one process migrates at a time

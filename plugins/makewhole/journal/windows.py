@@ -6,10 +6,9 @@ from datetime import datetime
 from typing import Any
 
 import psycopg2
-from psycopg2.extensions import connection as PgConnection
 from psycopg2.extras import Json
 
-from makewhole.journal.database import load_queries
+from makewhole.journal.database import Journal, load_queries
 from makewhole.model.errors import RefusedError
 from makewhole.model.window import PartitionRange, Window, WindowState
 
@@ -35,18 +34,18 @@ class Observation:
     pg_snapshot: str | None = None
 
 
-def lock_pipeline(journal: PgConnection, pipeline: str) -> None:
+def lock_pipeline(journal: Journal, pipeline: str) -> None:
     """Wait until no other transaction opens a window of this pipeline; held until the transaction ends."""
     _run(journal, "lock_pipeline", pipeline=pipeline)
 
 
-def by_request(journal: PgConnection, pipeline: str, request: str) -> tuple[int, int] | None:
+def by_request(journal: Journal, pipeline: str, request: str) -> tuple[int, int] | None:
     """(number, revision) that this request opened, if it did."""
     rows = _run(journal, "by_request", pipeline=pipeline, request=request)
     return rows[0] if rows else None
 
 
-def bounds(journal: PgConnection, pipeline: str) -> list[Bounds]:
+def bounds(journal: Journal, pipeline: str) -> list[Bounds]:
     """Every window of the pipeline, oldest first."""
     return [
         Bounds(number=number, revision=revision, start=start, end=end)
@@ -55,7 +54,7 @@ def bounds(journal: PgConnection, pipeline: str) -> list[Bounds]:
 
 
 def insert(
-    journal: PgConnection, window: Window, *, request: str, plan_only: bool, configuration: Mapping[str, Any]
+    journal: Journal, window: Window, *, request: str, plan_only: bool, configuration: Mapping[str, Any]
 ) -> None:
     """Write a revision; the ranges only with the first one, since they never change after.
 
@@ -91,7 +90,7 @@ def insert(
             _insert_range(journal, window, lane, part)
 
 
-def _insert_range(journal: PgConnection, window: Window, lane: int, part: PartitionRange) -> None:
+def _insert_range(journal: Journal, window: Window, lane: int, part: PartitionRange) -> None:
     try:
         _run(
             journal, "insert_range", pipeline=window.pipeline, number=window.number, lane=lane, lo=part.lo, hi=part.hi
@@ -103,7 +102,7 @@ def _insert_range(journal: PgConnection, window: Window, lane: int, part: Partit
         ) from error
 
 
-def ranges(journal: PgConnection, pipeline: str, number: int) -> dict[str, tuple[PartitionRange, ...]]:
+def ranges(journal: Journal, pipeline: str, number: int) -> dict[str, tuple[PartitionRange, ...]]:
     """The ranges of a window per topic point, partitions in order."""
     found: dict[str, list[PartitionRange]] = {}
     for point, topic, topic_id, partition, lo, hi in _run(journal, "ranges", pipeline=pipeline, number=number):
@@ -113,7 +112,7 @@ def ranges(journal: PgConnection, pipeline: str, number: int) -> dict[str, tuple
     return {point: tuple(parts) for point, parts in found.items()}
 
 
-def last_ends(journal: PgConnection, pipeline: str, point: str) -> dict[str, dict[int, int]]:
+def last_ends(journal: Journal, pipeline: str, point: str) -> dict[str, dict[int, int]]:
     """Where the last window ended: `{topic id: {partition: offset}}`."""
     found: dict[str, dict[int, int]] = {}
     for topic_id, partition, hi in _run(journal, "last_ends", pipeline=pipeline, point=point):
@@ -121,7 +120,7 @@ def last_ends(journal: PgConnection, pipeline: str, point: str) -> dict[str, dic
     return found
 
 
-def load(journal: PgConnection, pipeline: str, number: int, revision: int) -> Window:
+def load(journal: Journal, pipeline: str, number: int, revision: int) -> Window:
     """One revision with its ranges.
 
     Raises:
@@ -133,18 +132,18 @@ def load(journal: PgConnection, pipeline: str, number: int, revision: int) -> Wi
     return _window(journal, pipeline, rows[0])
 
 
-def is_plan_only(journal: PgConnection, window: Window) -> bool:
+def is_plan_only(journal: Journal, window: Window) -> bool:
     """Whether this revision was asked to stop after the plan."""
     rows = _run(journal, "get", pipeline=window.pipeline, number=window.number, revision=window.revision)
     return bool(rows[0][7])
 
 
-def newest(journal: PgConnection, pipeline: str) -> list[Window]:
+def newest(journal: Journal, pipeline: str) -> list[Window]:
     """The newest revision of every window, newest window first."""
     return [_window(journal, pipeline, row) for row in _run(journal, "newest", pipeline=pipeline)]
 
 
-def _window(journal: PgConnection, pipeline: str, row: Sequence[Any]) -> Window:
+def _window(journal: Journal, pipeline: str, row: Sequence[Any]) -> Window:
     number, revision, start, end, opened_at, state, reason, _ = row
     return Window(
         pipeline=pipeline,
@@ -159,7 +158,7 @@ def _window(journal: PgConnection, pipeline: str, row: Sequence[Any]) -> Window:
     )
 
 
-def close(journal: PgConnection, window: Window, state: WindowState, reason: str | None) -> None:
+def close(journal: Journal, window: Window, state: WindowState, reason: str | None) -> None:
     """Write how the revision ended."""
     _run(
         journal,
@@ -172,7 +171,7 @@ def close(journal: PgConnection, window: Window, state: WindowState, reason: str
     )
 
 
-def observe(journal: PgConnection, pipeline: str, observation: Observation) -> None:
+def observe(journal: Journal, pipeline: str, observation: Observation) -> None:
     """Remember what existed at a moment."""
     offsets = observation.stable_offsets
     _run(
@@ -187,7 +186,7 @@ def observe(journal: PgConnection, pipeline: str, observation: Observation) -> N
     )
 
 
-def observations(journal: PgConnection, pipeline: str, point: str) -> list[Observation]:
+def observations(journal: Journal, pipeline: str, point: str) -> list[Observation]:
     """Everything observed at a point, oldest first."""
     return [
         Observation(
@@ -203,12 +202,12 @@ def observations(journal: PgConnection, pipeline: str, point: str) -> list[Obser
     ]
 
 
-def pipelines(journal: PgConnection) -> list[str]:
+def pipelines(journal: Journal) -> list[str]:
     """The names of all pipelines that ever opened a window."""
     return [name for (name,) in _run(journal, "pipelines")]
 
 
-def _run(journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+def _run(journal: Journal, statement: str, **values: Any) -> list[tuple[Any, ...]]:
     with journal.cursor() as cursor:
         cursor.execute(load_queries("window")[statement], values)
         return cursor.fetchall() if cursor.description else []

@@ -11,9 +11,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from psycopg2.extensions import connection as PgConnection
-
 from makewhole.journal import evidence, plans, windows
+from makewhole.journal.database import Journal
 from makewhole.journal.evidence import Certificate, HopResult, JudgedFinding
 from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateAnswer, GateReport
@@ -31,7 +30,7 @@ class Closed:
     certificate: Certificate | None = None
 
 
-def certify(journal: PgConnection, pipeline: Pipeline, window: Window, storage: Storage) -> Closed:
+def certify(journal: Journal, pipeline: Pipeline, window: Window, storage: Storage) -> Closed:
     """Decide the state of a revision from what the steps committed, and issue the certificate when it is certified.
 
     Asked again, the answer that was given stays.
@@ -48,7 +47,7 @@ def certify(journal: PgConnection, pipeline: Pipeline, window: Window, storage: 
     return Closed(state=state, reason=reason, certificate=certificate)
 
 
-def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[WindowState, str | None]:
+def decide(journal: Journal, pipeline: Pipeline, window: Window) -> tuple[WindowState, str | None]:
     """The state that the committed evidence allows, with the reason when it is not `certified`."""
     results, gates = final_results(journal, window), evidence.gate_reports(journal, window)
     if len(results) != len(pipeline.hops):
@@ -66,7 +65,7 @@ def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[W
 
 
 def _not_certified(
-    journal: PgConnection, window: Window, results: Mapping[str, HopResult], gate: GateReport
+    journal: Journal, window: Window, results: Mapping[str, HopResult], gate: GateReport
 ) -> tuple[WindowState, str]:
     remaining = sum(getattr(result.counts, verdict.value) for result in results.values() for verdict in GAPS)
     why = "; ".join(gate.failures)
@@ -80,12 +79,12 @@ def _not_certified(
     return WindowState.GAPS, why
 
 
-def final_results(journal: PgConnection, window: Window) -> dict[str, HopResult]:
+def final_results(journal: Journal, window: Window) -> dict[str, HopResult]:
     """The results as they are now: verified where a hop was verified, as reconciled otherwise."""
     return evidence.results(journal, window, evidence.RECONCILED) | evidence.results(journal, window, evidence.VERIFIED)
 
 
-def _issue(journal: PgConnection, window: Window, storage: Storage) -> Certificate:
+def _issue(journal: Journal, window: Window, storage: Storage) -> Certificate:
     last = evidence.last_certificate(journal, window.pipeline)
     ordinal, previous = (last[0] + 1, last[1]) if last else (1, None)
     content = certified_content(journal, window)
@@ -119,7 +118,7 @@ def _issue(journal: PgConnection, window: Window, storage: Storage) -> Certifica
     return certificate
 
 
-def certified_content(journal: PgConnection, window: Window) -> dict[str, Any]:
+def certified_content(journal: Journal, window: Window) -> dict[str, Any]:
     """What is certified, and nothing of how it came about: the same for every revision that proves the same."""
     results = final_results(journal, window)
     handed_over = [item for item in evidence.findings(journal, window) if item.finding.verdict.value == "pending"]
@@ -142,7 +141,7 @@ def _name(item: JudgedFinding) -> str:
     return f"{item.finding.hop}|{item.finding.key_hash}"
 
 
-def _how(journal: PgConnection, window: Window) -> dict[str, Any]:
+def _how(journal: Journal, window: Window) -> dict[str, Any]:
     """How this revision got there: counts before and after, what the gate said, the plan with its receipts."""
     findings = evidence.findings(journal, window)
     stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)

@@ -5,8 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from psycopg2.extensions import connection as PgConnection
-
 from makewhole.compensation.freeze import FreezeRequest, FreezeSources, Frozen, freeze
 from makewhole.compensation.originals import WindowRecords
 from makewhole.compensation.outcome import results_after
@@ -17,7 +15,7 @@ from makewhole.compensation.verify import Since, verify
 from makewhole.config.context import WindowContext
 from makewhole.gate import HopSummary, check_summaries
 from makewhole.journal import evidence, plans, windows
-from makewhole.journal.database import connect, journal_dsn
+from makewhole.journal.database import Journal, connect, journal_dsn
 from makewhole.journal.windows import Observation
 from makewhole.kafka.offsets import describe_topic, stable_offsets
 from makewhole.model.gate import GateReport
@@ -55,7 +53,7 @@ def plan_window(context: WindowContext) -> Frozen:
     return freeze(journal_dsn(), request, sources)
 
 
-def _observe_topics(journal: PgConnection, context: WindowContext) -> None:
+def _observe_topics(journal: Journal, context: WindowContext) -> None:
     """Where the logs stand before anything is written to them: verify reads from there."""
     now = datetime.now(UTC)
     for point in context.pipeline.points.values():
@@ -104,7 +102,7 @@ def verify_window(context: WindowContext, progress: Callable[[int, int], None]) 
     return Verified(whole=whole, gaps=len(gaps), gate=report)
 
 
-def _since(journal: PgConnection, context: WindowContext) -> Since:
+def _since(journal: Journal, context: WindowContext) -> Since:
     """The last observation of each topic before the first plan of this window was frozen."""
     moments = [evidence.frozen_at(journal, plan) for plan in evidence.plans_of(journal, context.window)]
     first = min(moments, default=datetime.now(UTC))

@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from psycopg2.extensions import connection as PgConnection
-
 from makewhole.journal import windows
+from makewhole.journal.database import Journal
 from makewhole.journal.windows import Bounds, Observation
 from makewhole.kafka import offsets
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
@@ -42,7 +41,7 @@ class Opened:
 
 
 def open_window(
-    journal: PgConnection, pipeline: Pipeline, connections: Mapping[str, Connection], request: Request
+    journal: Journal, pipeline: Pipeline, connections: Mapping[str, Connection], request: Request
 ) -> Opened:
     """Open the window of an interval, or a new revision of the one that covers it. Asked again: the same answer.
 
@@ -126,7 +125,7 @@ def _text(moment: datetime | None) -> str:
     return "the beginning" if moment is None else moment.isoformat()
 
 
-def _observe(journal: PgConnection, pipeline: Pipeline, connections: Mapping[str, Connection]) -> datetime:
+def _observe(journal: Journal, pipeline: Pipeline, connections: Mapping[str, Connection]) -> datetime:
     """Remember what exists now at every point that can be a source; returns the moment (S1)."""
     now = datetime.now(UTC)
     for point in pipeline.points.values():
@@ -146,7 +145,7 @@ def _observe(journal: PgConnection, pipeline: Pipeline, connections: Mapping[str
 
 
 def _new_window(
-    journal: PgConnection,
+    journal: Journal,
     pipeline: Pipeline,
     connections: Mapping[str, Connection],
     request: Request,
@@ -177,7 +176,7 @@ def _baseline(pipeline: Pipeline, request: Request) -> datetime | None:
 
 
 def _ranges(
-    journal: PgConnection,
+    journal: Journal,
     pipeline: Pipeline,
     point: TopicPoint,
     connection: Connection,
@@ -201,7 +200,7 @@ def _ranges(
 
 
 def _begins(
-    journal: PgConnection,
+    journal: Journal,
     pipeline: Pipeline,
     point: TopicPoint,
     connection: KafkaConnection,
@@ -224,7 +223,7 @@ def _begins(
     return {partition: stable[partition] if at is None else at for partition, at in found.items()}
 
 
-def settled_at(journal: PgConnection, pipeline: Pipeline, window: Window) -> datetime:
+def settled_at(journal: Journal, pipeline: Pipeline, window: Window) -> datetime:
     """From when on an absence counts: everything in the window had been seen to exist for the settle time by then."""
     moments = [window.opened_at]
     for point in pipeline.points.values():

@@ -15,11 +15,10 @@ import psycopg2
 import pyarrow as pa
 import pyarrow.csv as pcsv
 from psycopg2 import sql
-from psycopg2.extensions import connection as PgConnection
 
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import TransientError
-from makewhole.postgres.connect import connect
+from makewhole.postgres.connect import Session, connect
 from makewhole.postgres.expressions import (
     TableShape,
     TimeBounds,
@@ -74,7 +73,7 @@ def exported(
         yield ExportPlan(snapshot=snapshot, pg_snapshot=pg_snapshot, parts=_parts(session, shape, bounds, parts))
 
 
-def _same_view(session: PgConnection, snapshot: str | None = None) -> None:
+def _same_view(session: Session, snapshot: str | None = None) -> None:
     """A transaction with one view of the data; of an exported snapshot when it is given."""
     with session.cursor() as cursor:
         cursor.execute("set transaction isolation level repeatable read")
@@ -84,7 +83,7 @@ def _same_view(session: PgConnection, snapshot: str | None = None) -> None:
         cursor.execute("set local idle_in_transaction_session_timeout = 0")
 
 
-def _parts(session: PgConnection, shape: TableShape, bounds: TimeBounds | None, wanted: int) -> tuple[ExportPart, ...]:
+def _parts(session: Session, shape: TableShape, bounds: TimeBounds | None, wanted: int) -> tuple[ExportPart, ...]:
     """Page ranges when most of the table is read; the whole at once when an index finds the little that is."""
     with session.cursor() as cursor:
         cursor.execute(
@@ -168,7 +167,7 @@ def key_condition(shape: TableShape, types: dict[str, str], keys: Sequence[str])
     return sql.SQL("{} = any({}::text[])").format(key_expression(point), sql.Literal(usable))
 
 
-def _copied(session: PgConnection, statement: sql.Composable, shape: TableShape) -> Iterator[pl.DataFrame]:
+def _copied(session: Session, statement: sql.Composable, shape: TableShape) -> Iterator[pl.DataFrame]:
     copy = sql.SQL("copy ({}) to stdout with (format csv, header true, force_quote *)").format(statement)
     read_end, write_end = os.pipe()
     sender = _Sender(session, copy.as_string(session), write_end)
@@ -211,7 +210,7 @@ def _csv(stream: object, shape: TableShape) -> Iterator[pa.RecordBatch]:
 class _Sender(threading.Thread):
     """COPY writes into a pipe from its own thread, so that parsing goes on meanwhile."""
 
-    def __init__(self, session: PgConnection, statement: str, write_end: int) -> None:
+    def __init__(self, session: Session, statement: str, write_end: int) -> None:
         super().__init__(daemon=True)
         self._session, self._statement, self._write_end = session, statement, write_end
         self.sent_rows = 0

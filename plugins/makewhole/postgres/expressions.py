@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from psycopg2 import sql
-from psycopg2.extensions import connection as PgConnection
 
 from makewhole.compute.canonical import decimal_scale
 from makewhole.compute.where import Term
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import TablePoint
+from makewhole.postgres.connect import Session
 
 _CASTS = {
     "string": "{0}::text",
@@ -62,7 +62,7 @@ class TimeBounds:
     seen_before: str | None = None
 
 
-def column_types(connection: PgConnection, shape: TableShape) -> dict[str, str]:
+def column_types(connection: Session, shape: TableShape) -> dict[str, str]:
     """The types of the table's columns, by name.
 
     Raises:
