@@ -1,0 +1,38 @@
+# Every target does its own set-up; `make help` lists them.
+.DEFAULT_GOAL := help
+BIN := .venv/bin
+PYTEST = $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+.PHONY: help install demo test test-unit test-integration test-e2e check lock
+
+help: ## this list
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
+
+install: ## set-up alone: virtual environment, locked packages, Java, Kafka's jars
+	@.ci/install
+
+demo: install ## days of real flights with planted faults: found, repaired, proven (DEMO_ARGS="--days 3")
+	@$(BIN)/makewhole demo $(DEMO_ARGS)
+
+test: test-unit test-integration test-e2e ## all tests
+
+test-unit: install ## no I/O, under a minute
+	$(PYTEST) -m unit tests/unit
+
+test-integration: install ## a real Kafka, PostgreSQL and Spark
+	$(PYTEST) -m integration tests/integration
+
+test-e2e: install ## DAGs in a real Airflow
+	$(PYTEST) -m e2e tests/e2e
+
+check: install ## format, lint, types, layers, the compose file, the lock
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
+	$(BIN)/python .ci/check_lock.py
+
+lock: install ## make the lock anew from pyproject.toml; pins change only where they must
+	$(BIN)/uv pip compile pyproject.toml --group dev --generate-hashes --no-emit-index-url --no-header \
+		--python-version 3.11 --quiet --output-file .ci/requirements.lock
