@@ -1,3 +1,7 @@
+-- limit_idle --
+-- The server ends a transaction whose client stopped; for this transaction only.
+select set_config('idle_in_transaction_session_timeout', %(milliseconds)s::text, true)
+
 -- acquire_lease --
 -- Take the lease when it is free, expired, or held under the same name; every take-over raises the epoch.
 insert into makewhole.lease as held (resource, holder, epoch, expires_at)

@@ -32,6 +32,10 @@ select to_regclass('makewhole.receipt') is not null and to_regclass('makewhole.q
 -- `create … if not exists` still collides when two sessions create at once.
 select pg_advisory_xact_lock(hashtextextended('makewhole target schema', 0))
 
+-- limit_chunk --
+-- A chunk whose runner stopped is ended by the server, before another runner gives up waiting for it.
+select set_config('idle_in_transaction_session_timeout', '10s', true), set_config('lock_timeout', '30s', true)
+
 -- lock_target --
 -- One chunk of a plan at a time at this target, whoever the runner is.
 select pg_advisory_xact_lock(hashtextextended('makewhole chunk ' || %(plan)s || '/' || %(target)s, 0))

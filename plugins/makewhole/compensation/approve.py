@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from makewhole.journal import plans
-from makewhole.journal.database import connect as journal_connect
+from makewhole.journal import leases, plans
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Approval
 from makewhole.model.plan import Plan, PlanState, plan_digest
@@ -40,7 +39,7 @@ def record_answer(journal_dsn: str, plan_id: str, answer: Answer, policy: Approv
     Raises:
         RefusedError: the plan waits for no answer, the answer is for other content, or not from somebody who may.
     """
-    with journal_connect(journal_dsn) as journal:
+    with leases.session(journal_dsn) as journal:
         plan = plans.get_plan(journal, plan_id, is_locked=True).plan
         given = plans.approval_of(journal, plan_id)
         if given is not None and given.decision == answer.decision.value and given.sha256 == answer.sha256:
@@ -65,7 +64,7 @@ def stop(journal_dsn: str, plan_id: str, *, by: str, reason: str) -> Plan:
 
     What was written stays, with its receipts. A stopped plan does not start again: open a new revision.
     """
-    with journal_connect(journal_dsn) as journal:
+    with leases.session(journal_dsn) as journal:
         plan = plans.get_plan(journal, plan_id, is_locked=True).plan
         if plan.state in (PlanState.DONE, PlanState.REFUSED, PlanState.REJECTED):
             return plan

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from makewhole.compensation.fetch import Fetcher, PayloadSource
 from makewhole.compensation.payloads import write_payloads
 from makewhole.compensation.plan import Draft, Refusal, count_remedies, draft_plan
-from makewhole.journal import plans
-from makewhole.journal.database import connect as journal_connect
+from makewhole.journal import leases, plans
 from makewhole.model.connection import Connection
 from makewhole.model.pipeline import Limits, Pipeline
 from makewhole.model.plan import Action, Plan, PlanState, plan_digest
@@ -17,6 +16,7 @@ from makewhole.model.window import Window
 from makewhole.postgres.connect import Session
 
 _CHUNK_ACTIONS_MOST = 1_000
+_FETCH_SECONDS_MOST = 900.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ def freeze(journal_dsn: str, request: FreezeRequest, sources: FreezeSources) -> 
         TransientError: a database or the storage is away; nothing was frozen.
     """
     window = request.window
-    with journal_connect(journal_dsn) as journal:
+    with leases.session(journal_dsn, idle_seconds=_FETCH_SECONDS_MOST) as journal:
         stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
         if stored is not None:
             actions = tuple(item.action for item in plans.actions_of(journal, stored.plan.id))

@@ -5,7 +5,7 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 
 from makewhole.compensation.approve import require_approved
@@ -20,8 +20,7 @@ from makewhole.compensation.targets import (
     require_same_places,
 )
 from makewhole.journal import leases, plans
-from makewhole.journal.database import connect as journal_connect
-from makewhole.model.errors import CorruptionError, RefusedError
+from makewhole.model.errors import CorruptionError, RefusedError, TransientError
 from makewhole.model.plan import Action, Plan, PlanState, Receipt
 
 
@@ -84,12 +83,13 @@ class _Run:
 
     def begin(self) -> None:
         """Take the lease first, then read the plan: what is read after that, nobody else changes."""
-        with journal_connect(self._dsn) as journal:
+        with leases.session(self._dsn) as journal:
             resource = f"plan {self._plan_id}"
             self._lease = leases.acquire(journal, resource, self._options.holder, self._options.lease_seconds)
 
     def end(self) -> None:
-        with journal_connect(self._dsn) as journal:
+        """Let the next runner in. When the journal is away the lease expires by itself."""
+        with suppress(TransientError), leases.session(self._dsn) as journal:
             leases.release(journal, self._lease)
 
     def work(self, targets: Mapping[str, Target], progress: Callable[[Progress], None]) -> list[Receipt]:
@@ -98,7 +98,7 @@ class _Run:
             for name, chunks in self._chunks.items():
                 writer = open_writer(stack, plan, name, targets[name], self._lease.epoch)
                 self._replay(plan, name, chunks, writer, progress)
-        with journal_connect(self._dsn) as journal:
+        with leases.session(self._dsn) as journal:
             leases.renew(journal, self._lease)
             if plans.get_plan(journal, plan.id, is_locked=True).plan.state is PlanState.RUNNING:
                 plans.set_state(journal, plan.id, PlanState.DONE)
@@ -106,14 +106,16 @@ class _Run:
 
     def _start(self, targets: Mapping[str, Target]) -> Plan:
         """Check everything that was frozen, then use the approval up."""
-        with journal_connect(self._dsn) as journal:
+        with leases.session(self._dsn) as journal:
+            require_approved(journal, self._plan_id)
+            stored = plans.get_plan(journal, self._plan_id)
+            actions = [item.action for item in plans.actions_of(journal, self._plan_id)]
+        require_same_places(actions, targets)
+        self._file = _verified(stored, actions)
+        self._chunks = split(actions, self._file.chunk_actions)
+        with leases.session(self._dsn) as journal:
             leases.renew(journal, self._lease)
             plan = require_approved(journal, self._plan_id)
-            stored = plans.get_plan(journal, plan.id)
-            actions = [item.action for item in plans.actions_of(journal, plan.id)]
-            require_same_places(actions, targets)
-            self._file = _verified(stored, actions)
-            self._chunks = split(actions, self._file.chunk_actions)
             self._is_done = plan.state is PlanState.DONE
             if not self._is_done:
                 plans.set_state(journal, plan.id, PlanState.RUNNING)
@@ -139,10 +141,10 @@ class _Run:
 
     def _recover(self, plan: Plan, name: str, chunks: Sequence[tuple[Action, ...]], done: Sequence[Done]) -> None:
         """The journal follows the receipts: those it has not seen are copied."""
-        with journal_connect(self._dsn) as journal:
+        with leases.session(self._dsn) as journal:
             seen = [receipt.chunk for receipt in plans.chunks_of(journal, plan.id) if receipt.target == name]
         known = max(seen, default=-1) + 1
-        require_receipts_kept(name, done, len(chunks) if self._is_done else known, len(chunks))
+        require_receipts_kept(name, len(done), len(chunks) if self._is_done else known, len(chunks))
         for item in done:
             if item.chunk not in seen:
                 self._follow(plan, name, chunks[item.chunk], item)
@@ -154,7 +156,7 @@ class _Run:
     def _decided(self, plan: Plan, chunk: Chunk, writer: TargetWriter) -> Chunk:
         """Refusals are written down before the chunk, under the lease: every attempt leaves the same actions out."""
         unfit = writer.unfit(chunk)
-        with journal_connect(self._dsn) as journal:
+        with leases.session(self._dsn) as journal:
             leases.renew(journal, self._lease)
             plans.refuse_actions(journal, plan.id, unfit)
             refused = plans.refused_actions(journal, plan.id, chunk.seqs)
@@ -162,7 +164,7 @@ class _Run:
 
     def _follow(self, plan: Plan, name: str, actions: Sequence[Action], done: Done) -> None:
         seqs = [action.seq for action in actions]
-        with journal_connect(self._dsn) as journal:
+        with leases.session(self._dsn) as journal:
             refused = {**done.refused, **plans.refused_actions(journal, plan.id, seqs)}
             count = len(seqs) - len(refused) if done.actions is None else done.actions
             receipt = Receipt(plan=plan.id, target=name, chunk=done.chunk, actions=count, place=done.place)
@@ -170,7 +172,7 @@ class _Run:
 
     def _guard(self) -> None:
         """Before every chunk: is the lease still ours, is the plan still to run?"""
-        with journal_connect(self._dsn) as journal:
+        with leases.session(self._dsn) as journal:
             leases.renew(journal, self._lease)
             plan = plans.get_plan(journal, self._plan_id).plan
         if plan.state not in (PlanState.RUNNING, PlanState.DONE):

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from makewhole.compensation.payloads import Payload
 from makewhole.compensation.plan import place_of
-from makewhole.kafka.replay import ReplayRecord, ReplayWriter, lineage, now_ms
+from makewhole.kafka.replay import ReplayRecord, ReplayWriter, TopicRules, lineage, now_ms
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
 from makewhole.model.errors import CorruptionError, RefusedError, TransientError
 from makewhole.model.pipeline import Pipeline, Point, Remedy, TablePoint, TopicPoint
@@ -114,14 +114,15 @@ class KafkaTarget:
 
     def __init__(self, plan: Plan, writer: ReplayWriter) -> None:
         self._plan, self._writer = plan, writer
-        self._marker: int | None = None
+        self._rules: TopicRules | None = None
 
     def done(self) -> list[Done]:
-        self._marker = self._writer.open()
-        return [self._done(chunk) for chunk in range(self._marker or 0)]
+        marker = self._writer.open()
+        self._rules = self._writer.rules()
+        return [self._done(chunk) for chunk in range(marker or 0)]
 
     def unfit(self, chunk: Chunk) -> Mapping[int, str]:
-        rules, now = self._writer.rules(), now_ms()
+        rules, now = self._rules or self._writer.rules(), now_ms()
         reasons = {action.seq: rules.refusal(self._record(chunk, action), now) for action in chunk.actions}
         return {seq: reason for seq, reason in reasons.items() if reason is not None}
 
@@ -136,8 +137,10 @@ class KafkaTarget:
                 if attempt == _ATTEMPTS:
                     raise
                 guard()  # fenced by a newer runner: stop here; by an older one: carry on
-                if (self._writer.open() or 0) > chunk.number:
+                marker = self._writer.open() or 0
+                if marker > chunk.number:
                     return self._done(chunk.number)
+                require_receipts_kept(self._writer.marker, marker, chunk.number, chunk.number)
                 guard()
         raise AssertionError("unreachable")
 
@@ -215,20 +218,20 @@ class PostgresTarget:
         )
 
 
-def require_receipts_kept(name: str, done: Sequence[Done], chunks_in_journal: int, chunks_planned: int) -> None:
+def require_receipts_kept(name: str, done: int, chunks_in_journal: int, chunks_planned: int) -> None:
     """The target must know at least what the journal has seen there.
 
     Raises:
         CorruptionError: the marker expired or the receipts were removed: nothing says any more what was written.
     """
-    if len(done) < chunks_in_journal:
+    if done < chunks_in_journal:
         raise CorruptionError(
-            f"{name} remembers {len(done)} chunks of this plan and the journal has seen {chunks_in_journal}: "
+            f"{name} remembers {done} chunks of this plan and the journal has seen {chunks_in_journal}: "
             "the marker offset expired (offsets.retention.minutes) or receipts were removed. Nothing more is written; "
             "open a new revision of the window, which looks at what is really there"
         )
-    if len(done) > chunks_planned:
+    if done > chunks_planned:
         raise CorruptionError(
-            f"{name} says {len(done)} chunks of this plan are done and it has only {chunks_planned}; somebody else "
+            f"{name} says {done} chunks of this plan are done and it has only {chunks_planned}; somebody else "
             "uses its marker or receipts. Nothing more is written"
         )

@@ -1,10 +1,13 @@
 """Leases: one runner at a time per resource, and an epoch that fences whoever was there before."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+import psycopg2
 from psycopg2.extensions import connection as PgConnection
 
-from makewhole.journal.database import load_queries
+from makewhole.journal.database import connect, load_queries
 from makewhole.model.errors import LeaseLostError, TransientError
 
 
@@ -16,6 +19,23 @@ class Lease:
     holder: str
     epoch: int
     seconds: float
+
+
+@contextmanager
+def session(dsn: str, *, idle_seconds: float = 5.0) -> Iterator[PgConnection]:
+    """One transaction at the journal that cannot be held open by a process that is stopped in the middle of it: after
+    `idle_seconds` without a statement the server ends it, and whoever waits for its locks goes on.
+
+    Raises:
+        TransientError: the journal is away, or ended this session.
+    """
+    try:
+        with connect(dsn) as connection:
+            with connection.cursor() as cursor:
+                cursor.execute(load_queries("lease")["limit_idle"], {"milliseconds": int(idle_seconds * 1000)})
+            yield connection
+    except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
+        raise TransientError("the session with the journal's PostgreSQL broke; try again") from error
 
 
 def acquire(connection: PgConnection, resource: str, holder: str, seconds: float) -> Lease:

@@ -70,7 +70,7 @@ def describe(error: psycopg2.Error) -> str:
 
 def _transient_message(target: PostgresConnection, error: psycopg2.Error) -> str:
     if isinstance(error, pg_errors.LockNotAvailable):
-        return f"connection {target.id}: a lock was not free within 15 s; another session is writing, try again"
+        return f"connection {target.id}: a lock was not free in time; another session is writing, try again"
     return f"connection {target.id}: the session with PostgreSQL broke ({describe(error)}); try again"
 
 

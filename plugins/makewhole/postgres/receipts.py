@@ -73,6 +73,7 @@ def begin_chunk(connection: PgConnection, chunk: ChunkId) -> ReceiptRow | None:
     """
     parameters = {"plan": chunk.plan, "target": chunk.target}
     with connection.cursor() as cursor:
+        cursor.execute(load_queries("target")["limit_chunk"])
         cursor.execute(load_queries("target")["lock_target"], parameters)
     found = receipts(connection, chunk.plan, chunk.target, chunk.plan_sha256)
     if any(row.lease_epoch > chunk.lease_epoch for row in found):

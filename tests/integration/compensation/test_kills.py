@@ -21,7 +21,7 @@ from makewhole.model.verdict import Verdict
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 KILLS = 20
-MISSING, MISMATCHED = 500, 250
+MISSING, MISMATCHED = 150, 550
 
 
 class Runners:
@@ -80,12 +80,13 @@ def test_twenty_kills_leave_every_record_and_row_exactly_once(world: Any, runner
     chance = random.Random(20)
     done_after = []
     for _ in range(KILLS):
-        pid = runners.start(plan)
+        pid = runners.start(plan, rate=100)
         seen = _chunks(world, plan)
         _wait_until(lambda seen=seen: _chunks(world, plan) > seen)  # type: ignore[misc]
-        time.sleep(chance.uniform(0.0, 0.25))
+        time.sleep(chance.uniform(0.0, 0.2))
         os.kill(pid, signal.SIGKILL)
         done_after.append(_chunks(world, plan))
+    assert done_after[0] < MISSING // 5 < done_after[-1], "the kills must land at both targets"
     assert done_after[-1] < (MISSING + MISMATCHED) // 5, "the plan was done before the last kill: make it longer"
 
     assert runners.outcome(runners.start(plan)) == "done"
@@ -110,7 +111,8 @@ def test_a_runner_that_wakes_after_a_take_over_writes_nothing_more(world: Any, r
     _wait_until(lambda: _chunks(world, plan) > seen)
     for pid in zombies:
         os.kill(pid, signal.SIGCONT)
-    assert [runners.outcome(pid) for pid in zombies] == ["LeaseLostError"] * len(zombies)
+    # Stopped inside a transaction, it finds that the server has ended it.
+    assert {runners.outcome(pid) for pid in zombies} <= {"LeaseLostError", "TransientError"}
     # A zombie that woke inside `init_transactions` may fence the rightful runner, which then asks and carries on.
     assert runners.outcome(last) == "done"
     _assert_exactly_once(world, plan)

@@ -1,0 +1,196 @@
+"""Planning is pure: order, refusals, limits, digest."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from makewhole.compensation.plan import draft_plan, over_limits, plan_actions, source_position
+from makewhole.compensation.replay import split
+from makewhole.model.pipeline import (
+    Approval,
+    Hop,
+    Limits,
+    Pipeline,
+    PointKind,
+    Remedies,
+    Remedy,
+    Semantics,
+    TablePoint,
+    TopicPoint,
+)
+from makewhole.model.plan import plan_digest
+from makewhole.model.verdict import Cause, Finding, Verdict
+
+pytestmark = pytest.mark.unit
+
+COPY = {"partition": 1, "offset": 17}
+
+
+def test_order_is_hop_then_remedy_then_key_whatever_the_order_of_findings() -> None:
+    findings = [
+        _finding("b", Verdict.DUPLICATE, "topic→store"),
+        _finding("z", Verdict.MISSING, "topic→store"),
+        _finding("a", Verdict.MISSING, "topic→store"),
+        _finding("k", Verdict.MISSING, "ledger→topic"),
+    ]
+    expected = [
+        (0, Remedy.PRODUCE, "topic", "k"),
+        (1, Remedy.REDELIVER, "topic", "a"),
+        (2, Remedy.REDELIVER, "topic", "z"),
+        (3, Remedy.QUARANTINE, "store", "b"),
+    ]
+    for given_order in (findings, findings[::-1]):
+        actions = plan_actions(_pipeline(), given_order)
+        assert [(action.seq, action.remedy, action.target, action.key) for action in actions] == expected
+
+
+@given(st.permutations([f"k{number}" for number in range(8)]))
+def test_the_digest_does_not_depend_on_the_order_of_findings(keys: list[str]) -> None:
+    def digest(names: list[str]) -> str:
+        findings = [_finding(name, Verdict.MISSING, "topic→store") for name in names]
+        return plan_digest("p", 1, plan_actions(_pipeline(), findings))
+
+    assert digest(keys) == digest(sorted(keys))
+
+
+def test_what_is_not_known_or_only_reported_gives_no_action() -> None:
+    findings = [
+        _finding("a", Verdict.PENDING, "topic→store"),
+        _finding("b", Verdict.UNDECIDABLE, "topic→store"),
+        _finding("c", Verdict.UNEXPECTED, "topic→store"),
+    ]
+    draft = draft_plan(_pipeline(), findings, window_keys=10)
+    assert (draft.steps, draft.refusals, draft.refused_as_a_whole, draft.needs_approval) == ((), (), None, False)
+
+
+@pytest.mark.parametrize(
+    ("hop", "verdict", "remedy", "reason"),
+    [
+        (
+            "ledger→topic",
+            Verdict.DUPLICATE,
+            Remedy.QUARANTINE,
+            "records cannot be taken out of topic topic; its duplicates are contained at the stores",
+        ),
+        (
+            "topic→store",
+            Verdict.MISSING,
+            Remedy.PRODUCE,
+            "produce needs a ledger to take the record from; topic is a topic",
+        ),
+        (
+            "ledger→topic",
+            Verdict.MISSING,
+            Remedy.REDELIVER,
+            "redeliver repeats a record of a topic; ledger is a ledger",
+        ),
+        ("ledger→topic", Verdict.MISSING, Remedy.UPSERT, "upsert writes to a table; topic is a topic"),
+        (
+            "topic→store",
+            Verdict.DUPLICATE,
+            Remedy.UPSERT,
+            "upsert answers a missing or mismatched key; this one is duplicate",
+        ),
+        (
+            "topic→store",
+            Verdict.MISSING,
+            Remedy.QUARANTINE,
+            "quarantine answers a duplicate or unexpected key; this one is missing",
+        ),
+        ("gone→hop", Verdict.MISSING, Remedy.REPORT, "the pipeline has no hop gone→hop any more"),
+    ],
+)
+def test_what_a_remedy_cannot_do_is_refused_with_its_reason(
+    hop: str, verdict: Verdict, remedy: Remedy, reason: str
+) -> None:
+    pipeline = _pipeline(**{verdict.value: remedy})
+    draft = draft_plan(pipeline, [_finding("a", verdict, hop)], window_keys=10)
+    assert draft.steps == ()
+    assert [refusal.reason for refusal in draft.refusals] == [reason]
+
+
+def test_a_copy_of_an_aborted_transaction_is_never_redelivered() -> None:
+    finding = _finding("a", Verdict.MISSING, "topic→store", source=[COPY | {"aborted": True}])
+    assert source_position(finding) is None
+    (refusal,) = draft_plan(_pipeline(), [finding], window_keys=10).refusals
+    assert refusal.reason == "the evidence names no committed record to redeliver"
+
+
+def test_events_repeat_their_first_copy_and_upserts_their_last() -> None:
+    finding = _finding("a", Verdict.MISSING, "topic→store", source=[COPY, {"partition": 1, "offset": 20}])
+    assert source_position(finding) == (1, 17)
+    assert source_position(finding, Semantics.UPSERT) == (1, 20)
+    cut = replace(finding, evidence={**finding.evidence, "source_copies": 12})
+    assert source_position(cut, Semantics.UPSERT) is None
+
+
+def test_limits_hold_up_to_their_value_and_refuse_above() -> None:
+    limits = Limits(actions=10, share=0.1)
+    assert over_limits(limits, actions=10, window_keys=100) is None
+    assert over_limits(limits, actions=11, window_keys=1000) == (
+        "11 actions are more than the limit of 10; find out what broke before repairing it, then raise "
+        "compensation.limits.actions"
+    )
+    assert over_limits(limits, actions=10, window_keys=99) == (
+        "10 actions are more than the share of 0.1 of the window's 99 keys; find out what broke before repairing it, "
+        "then raise compensation.limits.share"
+    )
+
+
+def test_approval_is_needed_above_its_limit_only() -> None:
+    findings = [_finding(str(number), Verdict.MISSING, "topic→store") for number in range(3)]
+    pipeline = replace(_pipeline(), approval=Approval(above_actions=3))
+    assert not draft_plan(pipeline, findings, window_keys=100).needs_approval
+    pipeline = replace(pipeline, approval=Approval(above_actions=2))
+    assert draft_plan(pipeline, findings, window_keys=100).needs_approval
+
+
+@given(st.integers(1, 7), st.lists(st.sampled_from(["topic→store", "ledger→topic"]), min_size=1, max_size=30))
+def test_chunks_hold_every_action_once_in_order(size: int, hops: list[str]) -> None:
+    findings = [_finding(str(number), Verdict.MISSING, hop) for number, hop in enumerate(hops)]
+    findings += [_finding("d", Verdict.DUPLICATE, "topic→store")]
+    actions = plan_actions(_pipeline(), findings)
+    chunks = split(actions, size)
+    assert set(chunks) == {"topic", "store"}
+    for target, parts in chunks.items():
+        assert [action for part in parts for action in part] == [a for a in actions if a.target == target]
+        assert all(len(part) == size for part in parts[:-1])
+        assert 0 < len(parts[-1]) <= size
+
+
+def _finding(key: str, verdict: Verdict, hop: str, source: list[dict[str, Any]] | None = None) -> Finding:
+    return Finding(
+        hop=hop,
+        key=key,
+        key_hash=key.rjust(32, "0"),
+        verdict=verdict,
+        cause=Cause.NOT_IN_SOURCE,
+        evidence={
+            "source": [COPY] if source is None else source,
+            "source_copies": 1 if source is None else len(source),
+        },
+    )
+
+
+def _pipeline(**changed: Remedy) -> Pipeline:
+    def remedies(missing: Remedy) -> Remedies:
+        chosen = {"missing": missing, "duplicate": Remedy.QUARANTINE, "mismatched": Remedy.UPSERT, **changed}
+        return Remedies(**chosen)
+
+    return Pipeline(
+        name="p",
+        points={
+            "ledger": TablePoint(
+                name="ledger", kind=PointKind.LEDGER, connection="pg", table="ops.outbox", key=("id",)
+            ),
+            "topic": TopicPoint(name="topic", connection="kafka", topic="flights", key=("$.id",)),
+            "store": TablePoint(name="store", kind=PointKind.STORE, connection="pg", table="dw.flights", key=("id",)),
+        },
+        hops=(
+            Hop(source="ledger", target="topic", remedies=remedies(Remedy.PRODUCE)),
+            Hop(source="topic", target="store", remedies=remedies(Remedy.REDELIVER)),
+        ),
+    )
