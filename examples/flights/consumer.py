@@ -51,11 +51,12 @@ class Habits:
     max_records: int = 0
     until_end: bool = False
 
-    def client(self, bootstrap: str) -> dict[str, str | bool]:
+    def client(self, bootstrap: str) -> dict[str, str | int | bool]:
         """The configuration of librdkafka."""
         return {
             "bootstrap.servers": bootstrap,
             "client.id": GROUP,
+            "log_level": 3,
             "group.id": GROUP,
             "isolation.level": self.isolation,
             "enable.auto.commit": False,

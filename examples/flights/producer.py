@@ -62,6 +62,7 @@ class Habits:
         properties: dict[str, str | int | bool] = {
             "bootstrap.servers": bootstrap,
             "client.id": NAME,
+            "log_level": 3,  # a coordinator that is still loading is no news
             "acks": self.acks,
             "enable.idempotence": self.idempotence or self.transactions,
             "linger.ms": 2,

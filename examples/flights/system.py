@@ -69,7 +69,7 @@ class System:
             )
         self._create_topic(replication)
         rows = load_outbox(self._systems, first, days)
-        self._say(f"outbox: {rows} departures of {days} days from {first}")
+        self._say(f"outbox: {rows} departures, days from {first}: {days}")
         return rows
 
     def _create_topic(self, replication: int) -> None:

@@ -20,8 +20,8 @@ from makewhole.cli.demo_airflow import Watcher, airflow
 from makewhole.cli.demo_table import Discrepancy, Line, as_table, found_ones, lines, planted_ones
 from makewhole.model.errors import MakewholeError, RefusedError, TransientError
 from makewhole.model.window import WindowState
+from makewhole.stack.settings import home_folder, project_root
 
-_CHECKOUT = Path(__file__).resolve().parents[3]
 _PIPELINE = "flights"
 _DAG = f"makewhole_reconcile_{_PIPELINE}"
 _FIRST = datetime(2013, 1, 1, 5, tzinfo=UTC)  # as the schedule in flights.yaml cuts the days
@@ -111,13 +111,14 @@ class _Demo:
         """All steps."""
         _start_over(self._console)
         self._title("The local stack: Kafka, PostgreSQL, Airflow")
-        _follow(_makewhole("up"))
+        _follow(self._console, _makewhole("up"))
         status = json_text.loads(_answer(_makewhole("status", "--json")))
         _refuse_used_stack()
-        self._title(f"{self._days} days of real departures, with real mistakes")
+        self._title("Days of real departures, with real mistakes")
         environment = _example_environment(status)
-        state = str(_home() / "flights")
-        _follow(_example("run", "--days", str(self._days), "--seed", str(self._seed), "--state", state), environment)
+        state = str(home_folder() / "flights")
+        run = _example("run", "--days", str(self._days), "--seed", str(self._seed), "--state", state)
+        _follow(self._console, run, environment)
         planted = planted_ones(_rows(_answer(_example("planted"), environment)))
         self._title(f"One run a day, by Airflow's backfill: {len(planted)} findings are planted")
         self._backfill(status["airflow"])
@@ -142,7 +143,7 @@ class _Demo:
             lines=lines(planted, found, wrong_now),
             missed=sorted(planted - found),
             invented=sorted(found - planted),
-            windows=windows,
+            windows=_latest(windows),
             expected_windows=self._days,
             proof=proof,
             seconds=time.monotonic() - self._began,
@@ -160,6 +161,12 @@ class _Demo:
 
     def _title(self, text: str) -> None:
         self._console.print(Text.assemble((f"\n[{time.monotonic() - self._began:5.0f} s] {text}", "bold")))
+
+
+def _latest(windows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Of each window its latest revision, oldest window first."""
+    by_number = {window["window"]: window for window in sorted(windows, key=lambda window: window.get("revision", 1))}
+    return [by_number[number] for number in sorted(by_number)]
 
 
 def _ignore(day: datetime, task: str, state: str, seconds: float | None) -> None:
@@ -193,37 +200,34 @@ def _print(console: Console, outcome: Outcome) -> None:
 
 def _leave(console: Console, *, keep: bool) -> None:
     if keep:
-        console.print("The stack keeps running, and the example's loader with it; `makewhole down` ends the stack.")
+        stop = f"python -m examples.flights stop --state {home_folder() / 'flights'}"
+        console.print(f"The stack keeps running: `makewhole down` ends it. So does the example's loader: `{stop}`")
         return
     _stop_example()
-    _follow(_makewhole("down"))
+    _follow(console, _makewhole("down"))
 
 
 # -- the folder of the stack ---------------------------------------------------------------------------------------
 
 
-def _home() -> Path:
-    return Path(os.environ.get("MAKEWHOLE_HOME", _CHECKOUT / ".makewhole")).resolve()
-
-
 def _start_over(console: Console) -> None:
     """A demo begins with an empty journal. Only a folder that a demo made itself is emptied for it."""
     if _is_all_ours():
-        console.print(f"starting over: {_home()} is from an earlier demo")
+        console.print(f"starting over: {home_folder()} is from an earlier demo")
         _stop_example()
-        _follow(_makewhole("down"))
-        shutil.rmtree(_home())
-    if not _home().exists():
-        _home().mkdir(parents=True)
+        _follow(console, _makewhole("down"))
+        shutil.rmtree(home_folder())
+    if not home_folder().exists():
+        home_folder().mkdir(parents=True)
         _marker().write_text(json_text.dumps({"is_all_ours": True}), encoding="utf-8")
 
 
 def _refuse_used_stack() -> None:
-    if _is_all_ours() or not _answer(_makewhole("windows", _PIPELINE, "--json"), may_fail=True).strip():
+    if not _answer(_makewhole("windows", _PIPELINE, "--json"), may_fail=True).strip():
         return
     raise RefusedError(
-        f"{_home()} already holds windows of the pipeline {_PIPELINE}, and that folder was not made by a demo; "
-        "choose another one: MAKEWHOLE_HOME=<folder> makewhole demo"
+        f"the stack in {home_folder()} already holds windows of the pipeline {_PIPELINE}, and no demo "
+        "made it; choose another folder: MAKEWHOLE_HOME=<folder> makewhole demo"
     )
 
 
@@ -232,7 +236,7 @@ def _is_all_ours() -> bool:
 
 
 def _marker() -> Path:
-    return _home() / "demo.json"
+    return home_folder() / "demo.json"
 
 
 # -- other processes -----------------------------------------------------------------------------------------------
@@ -251,18 +255,19 @@ def _example_environment(status: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _stop_example() -> None:
-    _answer(_example("stop", "--state", str(_home() / "flights")), may_fail=True)
+    _answer(_example("stop", "--state", str(home_folder() / "flights")), may_fail=True)
 
 
-def _follow(command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-    """Run a command whose output people shall see: on stderr, since stdout may be for JSON."""
-    done = subprocess.run(command, cwd=_CHECKOUT, env=_with(environment), stdout=sys.stderr)
+def _follow(console: Console, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    """Run a command whose output people shall see, where the console's own goes."""
+    console.file.flush()
+    done = subprocess.run(command, cwd=project_root(), env=_with(environment), stdout=console.file.fileno())
     _require(command, done.returncode)
 
 
 def _answer(command: Sequence[str], environment: Mapping[str, str] | None = None, *, may_fail: bool = False) -> str:
     """Run a command for its output. `may_fail`: its exit code says what it found, not that it could not run."""
-    done = subprocess.run(command, cwd=_CHECKOUT, env=_with(environment), stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(command, cwd=project_root(), env=_with(environment), stdout=subprocess.PIPE, text=True)
     if not may_fail:
         _require(command, done.returncode)
     return done.stdout

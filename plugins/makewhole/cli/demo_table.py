@@ -1,7 +1,7 @@
 """Planted beside found, key by key: what was missed, what was invented, what is mended, what is still open."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from rich.table import Table
@@ -85,13 +85,15 @@ def _line(
 
 
 def as_table(all_lines: Sequence[Line]) -> Table:
-    """For people."""
-    table = Table(title="Planted and found, compared key by key", title_justify="left")
-    table.add_column("hop")
-    table.add_column("verdict")
-    for column in ("planted", "found", "missed", "invented", "repaired", "reported", "still open"):
-        table.add_column(column, justify="right")
+    """For people. Missed and invented have columns only when there are any."""
+    is_exact = not any(line.missed or line.invented for line in all_lines)
+    columns = ["planted", "found", *([] if is_exact else ["missed", "invented"]), "repaired", "reported", "still open"]
+    table = Table(box=None, pad_edge=False, title="Planted and found, compared key by key", title_justify="left")
+    table.add_column("hop", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
     for line in all_lines:
-        hop, verdict, *numbers = asdict(line).values()
-        table.add_row(hop, verdict, *(str(number) for number in numbers))
+        numbers = [getattr(line, column.replace(" ", "_")) for column in columns]
+        table.add_row(line.hop, line.verdict, *(str(number) for number in numbers))
     return table
