@@ -71,6 +71,7 @@ class AirflowServer:
             process = self.process(component)
             if process.is_running():
                 continue
+            process.clear_leftovers()
             if port is not None and not is_free(port):
                 raise PermanentError(
                     f"port {port}, which Airflow's {component} in {self.home} uses, is held by {holder(port)}; "

@@ -103,6 +103,7 @@ class KafkaServer:
         process = self.process(node)
         if process.is_running():
             return
+        process.clear_leftovers()
         self._refuse_taken_ports(node)
         libs = kafka_libs()
         process.directory.mkdir(parents=True, exist_ok=True)

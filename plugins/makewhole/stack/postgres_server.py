@@ -103,6 +103,7 @@ class PostgresServer:
         """Start it, without waiting."""
         if self.process.is_running():
             return
+        self.process.clear_leftovers()
         if not is_free(self.port):
             raise PermanentError(
                 f"port {self.port}, which PostgreSQL in {self.directory} uses, is held by {holder(self.port)}; "

@@ -26,6 +26,7 @@ _RECORD_SELF_THEN_BECOME = (
 )
 _POLL_SECONDS = 0.05
 _RECORD_TIMEOUT_SECONDS = 10.0
+_KILL_TIMEOUT_SECONDS = 5.0
 _LOG_TAIL_LINES = 15
 
 # Kept, because a server is meant to outlive the object that started it.
@@ -103,9 +104,17 @@ class ServerProcess:
 
     def _end_session(self, session: int, *, leader_was_ours: bool) -> None:
         """A server killed from outside leaves children; they are ours when they work in our directory."""
-        for member in _session_members(session):
-            if leader_was_ours or _works_in(member, self.directory):
-                _kill(member)
+        members = [
+            member for member in _session_members(session) if leader_was_ours or _works_in(member, self.directory)
+        ]
+        for member in members:
+            _signal(member, signal.SIGKILL)
+        _wait(lambda: not any(_is_alive(member) for member in members), _KILL_TIMEOUT_SECONDS)
+
+    def clear_leftovers(self) -> None:
+        """End the children of a server that was killed, which may hold its ports; nothing when it runs."""
+        if not self.is_running():
+            self.stop()
 
     def log_tail(self) -> str:
         """The last lines of the log, for a person who has to see why it died."""
@@ -190,5 +199,5 @@ def _signal(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-def _kill(pid: int) -> None:
-    _signal(pid, signal.SIGKILL)
+def _is_alive(pid: int) -> bool:
+    return _identity(Path(f"/proc/{pid}/stat")) is not None

@@ -1,0 +1,95 @@
+"""What the service finds in its environment."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from makewhole.model.errors import CorruptionError, PermanentError
+from makewhole.stack.environment import connection_postgres, environment
+from makewhole.stack.kafka_jars import KAFKA_VERSION, cache_root, expected_hashes, verify
+from makewhole.stack.postgres_server import ExistingPostgres
+from makewhole.stack.settings import home_folder, load, load_or_create, project_root
+
+pytestmark = pytest.mark.unit
+
+
+def test_a_stack_that_was_never_started_says_how_to_start_it(tmp_path: Path) -> None:
+    with pytest.raises(PermanentError) as error:
+        environment(tmp_path)
+
+    assert str(error.value) == f"there is no local stack in {tmp_path}; start one with `makewhole up`"
+
+
+def test_secrets_stay_the_same_and_are_readable_by_their_owner_alone(tmp_path: Path) -> None:
+    first = load_or_create(tmp_path)
+
+    assert load_or_create(tmp_path) == first
+    assert stat.S_IMODE((tmp_path / "settings.json").stat().st_mode) == 0o600
+    assert first.jwt_secret not in repr(first)
+
+
+def test_damaged_settings_say_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text('{"api_port": 1')
+
+    with pytest.raises(CorruptionError, match=r"settings\.json is damaged; end the stack with `makewhole down`"):
+        load(tmp_path)
+
+
+def test_two_homes_share_nothing(tmp_path: Path) -> None:
+    one, other = load_or_create(tmp_path / "one"), load_or_create(tmp_path / "other")
+
+    assert one.api_port != other.api_port
+    assert one.passwords != other.passwords
+
+
+def test_home_is_in_the_checkout_unless_the_environment_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MAKEWHOLE_HOME", raising=False)
+    assert home_folder() == project_root() / ".makewhole"
+
+    monkeypatch.setenv("MAKEWHOLE_HOME", "/somewhere/else")
+    assert home_folder() == Path("/somewhere/else")
+
+
+def test_a_password_with_signs_reaches_airflow_unquoted() -> None:
+    connection = json.loads(connection_postgres("postgresql://me:p%40ss%2Fword@127.0.0.1:5432/local"))
+
+    assert connection == {
+        "conn_type": "postgres",
+        "host": "127.0.0.1",
+        "port": 5432,
+        "login": "me",
+        "password": "p@ss/word",
+        "schema": "local",
+    }
+
+
+def test_an_existing_server_gives_uris_with_its_options() -> None:
+    server = ExistingPostgres("host=db.example port=5433 user=me password=p@ss dbname=first sslmode=require")
+
+    assert server.dsn("second") == "postgresql://me:p%40ss@db.example:5433/second?sslmode=require"
+
+
+def test_the_cache_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
+    monkeypatch.delenv("MAKEWHOLE_CACHE", raising=False)
+    assert cache_root() == Path("/caches/makewhole")
+
+    monkeypatch.setenv("MAKEWHOLE_CACHE", "/mine")
+    assert cache_root() == Path("/mine")
+
+
+def test_the_committed_hashes_are_those_of_one_kafka() -> None:
+    hashes = expected_hashes()
+
+    assert len(hashes) == 45
+    assert f"kafka_2.13-{KAFKA_VERSION}.jar" in hashes
+    assert all(len(digest) == 64 for digest in hashes.values())
+
+
+def test_a_jar_that_is_not_the_expected_one_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "intruder-1.0.jar").write_bytes(b"not Kafka")
+
+    with pytest.raises(CorruptionError, match=r"intruder-1\.0\.jar"):
+        verify(tmp_path)
