@@ -25,8 +25,8 @@ from makewhole.model.window import PartitionRange
 
 _SCHEMA = """
     partition int, offset bigint, leader_epoch int, timestamp timestamp, timestamp_type tinyint, key binary,
-    value binary, headers array<struct<key: string, value: binary>>, producer_id bigint, producer_epoch smallint, sequence int,
-    is_transactional boolean, is_replayed boolean
+    value binary, headers array<struct<key: string, value: binary>>, producer_id bigint, producer_epoch smallint,
+    sequence int, is_transactional boolean, is_replayed boolean
 """
 _DROPPED = ("is_aborted",)
 _RECORDS_PER_PARTITION = 5_000_000

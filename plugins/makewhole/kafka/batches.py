@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from aiokafka.errors import CorruptRecordException
 from aiokafka.record.default_records import DefaultRecordBatch
 
 from makewhole.kafka.sequences import sequence_after
@@ -112,19 +113,12 @@ def marker_type(batch: Batch, page: bytes) -> int | None:
     """`ABORT_MARKER` or `COMMIT_MARKER` of a control batch; None for other or unreadable control records."""
     try:
         key = next(iter(DefaultRecordBatch(page[batch.start : batch.end]))).key
-    except (StopIteration, ValueError, IndexError, AssertionError, _corrupt()):
+    except (StopIteration, ValueError, IndexError, AssertionError, CorruptRecordException):
         return None
     if key is None or len(key) < _MARKER.size:
         return None
     kind = _MARKER.unpack_from(key)[1]
     return kind if kind in (ABORT_MARKER, COMMIT_MARKER) else None
-
-
-def _corrupt() -> type[Exception]:
-    from aiokafka.errors import CorruptRecordException
-
-    error: type[Exception] = CorruptRecordException
-    return error
 
 
 def clip(batch: Batch, lo: int, hi: int) -> tuple[int, int]:

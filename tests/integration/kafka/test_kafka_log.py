@@ -45,20 +45,13 @@ def test_spark_reads_what_a_consumer_reads(
         kafka_tools.produce(kafka.bootstrap, topic, 2000, partition=partition, compression_type="lz4")
     reading = spark.read.format("kafka_log").option("kafka.bootstrap.servers", kafka.bootstrap).option("topic", topic)
     frame = reading.option("recordsPerPartition", "1500").load()
-    assert frame.rdd.getNumPartitions() == 4
-    found = [
-        tuple(row)
-        for row in frame.select("partition", "offset", "key", "value").orderBy("partition", "offset").collect()
-    ]
-    expected = [
-        (partition, offset, bytearray(key), bytearray(value))
+    rows = sorted(frame.collect(), key=lambda row: (row.partition, row.offset))
+    assert [(row.partition, row.offset, bytes(row.key), bytes(row.value)) for row in rows] == [
+        (partition, *record)
         for partition in (0, 1)
-        for offset, key, value in kafka_tools.consume(kafka.bootstrap, topic, partition)
+        for record in kafka_tools.consume(kafka.bootstrap, topic, partition)
     ]
-    assert found == expected
+    assert (rows[0].leader_epoch, rows[0].producer_epoch, rows[0].sequence, rows[0].headers) == (0, -1, -1, [])
+    assert rows[0].timestamp.year >= 2024
     bounded = reading.option("startingOffsets", '{"0": 10, "1": 5}').option("endingOffsets", '{"0": 20, "1": 6}').load()
     assert bounded.count() == 11
-    first = frame.where("partition = 0 and offset = 0").first()
-    assert first is not None
-    assert (first.leader_epoch, first.producer_epoch, first.sequence, first.headers) == (0, -1, -1, [])
-    assert first.timestamp.year >= 2024
