@@ -119,16 +119,24 @@ class World:
             self.revision += 1
             self.window = self._open_window(self.revision)
             for finding in findings:
-                self.journal_sql(
-                    "insert into makewhole.finding (pipeline, number, revision, hop, key, key_hash, verdict, cause, "
-                    "evidence) values (%s, 1, %s, %s, %s, %s, %s, %s, '{}')",
-                    self.pipeline.name, self.revision, finding.hop, finding.key, finding.key_hash, finding.verdict.value,
-                    finding.cause.value,
-                )  # fmt: skip
+                self._note(finding)
         return freeze(
             self.journal,
             FreezeRequest(pipeline=self.pipeline, window=self.window, findings=findings, window_keys=window_keys),
             FreezeSources(storage=str(self.storage), records=self, connections=self.connections),
+        )
+
+    def _note(self, finding: Finding) -> None:
+        self.journal_sql(
+            "insert into makewhole.finding (pipeline, number, revision, hop, key, key_hash, verdict, cause, evidence) "
+            "values (%s, 1, %s, %s, %s, %s, %s, %s, '{}')",
+            self.pipeline.name,
+            self.revision,
+            finding.hop,
+            finding.key,
+            finding.key_hash,
+            finding.verdict.value,
+            finding.cause.value,
         )
 
     def run(self, plan_id: str, **options: Any) -> list[Receipt]:
@@ -172,8 +180,10 @@ class World:
         self.journal_sql(
             "insert into makewhole.window (pipeline, number, revision, end_time, request, configuration) "
             "values (%s, 1, %s, '2013-01-02', %s, '{}')",
-            self.pipeline.name, revision, f"test {revision}",
-        )  # fmt: skip
+            self.pipeline.name,
+            revision,
+            f"test {revision}",
+        )
         return Window(
             pipeline=self.pipeline.name,
             number=1,

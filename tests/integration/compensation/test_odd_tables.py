@@ -1,0 +1,128 @@
+"""Tables as people have them: composite typed keys, partitions, identities, generated columns, cascades, bad keys."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from makewhole.compensation.fetch import SourceRecord
+from makewhole.model.errors import RefusedError
+from makewhole.model.pipeline import Remedy
+from makewhole.model.verdict import Cause, Finding, Verdict
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+
+HOP = "flights→warehouse"
+
+
+@pytest.fixture
+def odd(world: Any) -> Any:
+    """The store has a composite key (integer, char), partitions, an identity and a generated column."""
+    world.sql(
+        "create table dw.odd (year int not null, carrier char(2) not null, delay numeric, info jsonb, "
+        "id bigint generated always as identity, twice numeric generated always as (delay * 2) stored, "
+        "loaded_at timestamp default '2013-01-01') partition by list (year);"
+        "create table dw.odd_2013 partition of dw.odd for values in (2013);"
+        "create table dw.odd_2014 partition of dw.odd for values in (2014)"
+    )
+    points = dict(world.pipeline.points)
+    points["warehouse"] = replace(points["warehouse"], table="dw.odd", key=("year", "carrier"))
+    world.pipeline = replace(world.pipeline, points=points)
+    world.remedies(HOP, missing=Remedy.UPSERT)
+    return world
+
+
+def test_rows_are_inserted_mended_and_moved_in_a_partitioned_table(odd: Any) -> None:
+    odd.sql(
+        "insert into dw.odd (year, carrier, delay) values (2013, 'UA', 1), (2014, 'UA', 1), (2014, 'UA', 1), "
+        "(2013, 'AA', 99)"
+    )
+    findings = [
+        _finding(odd, 0, '["2013","9E"]', Verdict.MISSING, '{"carrier": "9E", "delay": 1.50, "info": {"n": 1.10}}'),
+        _finding(odd, 1, '["2013","AA"]', Verdict.MISMATCHED, '{"year": 2013, "delay": 12345678901234567890.1}'),
+        _finding(odd, 2, '["2014","UA"]', Verdict.DUPLICATE, "{}"),
+    ]
+    plan = odd.freeze(findings).plan
+    odd.run(plan.id)
+    assert odd.sql("select year, carrier, delay::text, info::text, twice::text from dw.odd order by 1, 2") == [
+        (2013, "9E", "1.50", '{"n": 1.10}', "3.00"),
+        (2013, "AA", "12345678901234567890.1", None, "24691357802469135780.2"),
+        (2013, "UA", "1", None, "2"),
+        (2014, "UA", "1", None, "2"),
+    ]
+    ((restore, moved),) = odd.sql("select how_to_restore, row->>'id' from makewhole.quarantine")
+    odd.sql(restore)
+    assert odd.sql("select id::text from dw.odd where year = 2014 order by id") == [("2",), (moved,)]
+
+
+def test_a_key_that_the_columns_cannot_hold_is_refused_without_quoting_it(odd: Any) -> None:
+    findings = [
+        _finding(odd, 0, '["MMXIII","UA"]', Verdict.MISSING, '{"delay": 1}'),
+        _finding(odd, 1, '["2013","UA"]', Verdict.MISSING, '{"delay": "late"}'),
+        _finding(odd, 2, '["2013","AA"]', Verdict.MISSING, "no json"),
+        _finding(odd, 3, '["2013","B6"]', Verdict.MISSING, '{"delay": 1, "carrier": "XX"}'),
+        _finding(odd, 4, '["2013","DL"]', Verdict.MISSING, '{"carrier": "DL"}'),
+    ]
+    frozen = odd.freeze(findings)
+    assert sorted(refusal.reason for refusal in frozen.refusals) == [
+        "unfit: the record's value has no field for column delay",
+        "unfit: the record's value is not JSON",
+        "unfit: the table's key columns cannot hold this key: InvalidTextRepresentation (22P02)",
+    ]
+    odd.run(frozen.plan.id)
+    assert odd.outcomes(frozen.plan.id) == {
+        '["2013","UA"]': ("refused", "unfit: the table does not take it: InvalidTextRepresentation (22P02)"),
+        '["2013","B6"]': (
+            "refused",
+            "unfit: written to this table, the record's value has another key than its own",
+        ),
+    }
+    assert odd.sql("select count(*) from dw.odd") == [(0,)]
+
+
+def test_rows_that_others_hang_on_by_cascade_are_not_quarantined(world: Any) -> None:
+    world.sql(
+        "alter table dw.departures add column n int unique;"
+        "create table dw.bags (n int references dw.departures (n) on delete cascade);"
+        "insert into dw.departures (id, delay, n) values ('K0', 1, 1), ('K0', 1, 2)"
+    )
+    frozen = world.freeze([world.finding(0, Verdict.DUPLICATE)])
+    assert frozen.plan is None
+    assert [refusal.reason for refusal in frozen.refusals] == [
+        "rows of dw.departures cannot be quarantined: deleting one also changes other tables through bags_n_fkey; "
+        "repair these duplicates by hand"
+    ]
+
+
+@pytest.mark.parametrize("table", ['"x"; drop table dw.departures', "dw.nowhere", "departures"])
+def test_a_table_that_the_catalogue_does_not_know_is_refused(world: Any, table: str) -> None:
+    points = dict(world.pipeline.points)
+    points["warehouse"] = replace(points["warehouse"], table=table)
+    world.pipeline = replace(world.pipeline, points=points)
+    frozen = world.freeze([world.finding(0, Verdict.DUPLICATE)])
+    assert frozen.plan is None
+    assert "is not a table that connection pg can see" in frozen.refusals[0].reason
+    assert world.sql("select count(*) from dw.departures") == [(0,)]
+
+
+def test_a_table_that_lost_a_column_since_stops_the_plan(world: Any) -> None:
+    world.sql("insert into dw.departures (id, delay) values ('K0', 1), ('K0', 1)")
+    plan = world.freeze([world.finding(0, Verdict.DUPLICATE)]).plan
+    world.sql("alter table dw.departures drop column loaded_at")
+    with pytest.raises(RefusedError, match="dw.departures has no column loaded_at"):
+        world.run(plan.id)
+    assert world.sql("select count(*) from dw.departures") == [(2,)]
+
+
+def _finding(world: Any, offset: int, key: str, verdict: Verdict, value: str) -> Finding:
+    world.originals[0, offset] = SourceRecord(
+        partition=0, offset=offset, key=b"k", value=value.encode(), headers=(), timestamp_ms=None
+    )
+    return Finding(
+        hop=HOP,
+        key=key,
+        key_hash=f"{offset:032x}",
+        verdict=verdict,
+        cause=Cause.NOT_IN_SOURCE,
+        evidence={"source": [{"partition": 0, "offset": offset}], "source_copies": 1},
+    )
