@@ -27,6 +27,8 @@ _DAG = f"makewhole_reconcile_{_PIPELINE}"
 _FIRST = datetime(2013, 1, 1, 5, tzinfo=UTC)  # as the schedule in flights.yaml cuts the days
 _DAYS_IN_DATA = 365
 _MOST_DAYS_IN_DETAIL = 10
+# A task that waits goes in and out of these every few seconds: each is told once.
+_TOLD = frozenset({"running", "success", "failed", "upstream_failed", "up_for_retry", "awaiting_input"})
 _GAPS_REMAIN, _COULD_NOT_RUN = 1, 4
 
 
@@ -105,6 +107,7 @@ class _Demo:
         self._console = console
         self._days = days
         self._seed = seed
+        self._told: set[tuple[datetime, str, str]] = set()
         self._began = time.monotonic()
 
     def run(self) -> Outcome:
@@ -152,7 +155,8 @@ class _Demo:
 
     def _tell_task(self, day: datetime, task: str, state: str, seconds: float | None) -> None:
         took = f" {seconds:.1f} s" if seconds and state == "success" else ""
-        if state not in ("scheduled", "queued"):
+        if state in _TOLD and (day, task, state) not in self._told:
+            self._told.add((day, task, state))
             self._console.print(f"  {day:%Y-%m-%d}  {task}: {state}{took}")
 
     def _tell_run(self, day: datetime, state: str, seconds: float | None) -> None:
