@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import psycopg2
-from psycopg2.extensions import connection as PgConnection
+from psycopg2.extensions import connection as PgConnection  # noqa: N812 - it is a class
 
 from makewhole.journal.database import connect, load_queries
 from makewhole.model.errors import LeaseLostError, TransientError

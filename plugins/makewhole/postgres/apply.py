@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import psycopg2
 from psycopg2 import errors as pg_errors
-from psycopg2.extensions import connection as PgConnection
 
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import TablePoint
-from makewhole.postgres.connect import describe
+from makewhole.postgres.connect import Session, describe
 from makewhole.postgres.quarantine import QuarantineRows, move_aside
 from makewhole.postgres.receipts import ChunkId, ReceiptRow, begin_chunk, put_receipt
 from makewhole.postgres.tables import Table, describe_table, statement
@@ -17,7 +16,7 @@ from makewhole.postgres.upsert import UpsertRow, upsert
 Item = UpsertRow | QuarantineRows
 
 
-def apply_chunk(connection: PgConnection, point: TablePoint, chunk: ChunkId, items: Sequence[Item]) -> ReceiptRow:
+def apply_chunk(connection: Session, point: TablePoint, chunk: ChunkId, items: Sequence[Item]) -> ReceiptRow:
     """Apply the items in order and leave the receipt; a chunk that has one is left as it is.
 
     Each item succeeds or is refused by itself (its savepoint is undone); the reasons are in the receipt.
@@ -39,7 +38,7 @@ def apply_chunk(connection: PgConnection, point: TablePoint, chunk: ChunkId, ite
         return put_receipt(connection, chunk, len(items) - len(refused), refused)
 
 
-def _apply(connection: PgConnection, table: Table, point: TablePoint, items: Sequence[Item]) -> Mapping[int, str]:
+def _apply(connection: Session, table: Table, point: TablePoint, items: Sequence[Item]) -> Mapping[int, str]:
     refused = {}
     for item in items:
         if isinstance(item, UpsertRow):
@@ -51,7 +50,7 @@ def _apply(connection: PgConnection, table: Table, point: TablePoint, items: Seq
     return refused
 
 
-def _attempt(connection: PgConnection, work: Callable[[], str | None]) -> str | None:
+def _attempt(connection: Session, work: Callable[[], str | None]) -> str | None:
     """Run one item in a savepoint. What the data cannot do is a refusal; what the server cannot do is raised."""
     with connection.cursor() as cursor:
         cursor.execute("savepoint item")

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import psycopg2
 from psycopg2 import errors as pg_errors
-from psycopg2.extensions import connection as PgConnection
+from psycopg2.extensions import connection as PgConnection  # noqa: N812 - it is a class
 
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import PermanentError, TransientError

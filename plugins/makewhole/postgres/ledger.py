@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from psycopg2 import sql
-from psycopg2.extensions import connection as PgConnection
 
 from makewhole.model.pipeline import Semantics, TablePoint
+from makewhole.postgres.connect import Session
 from makewhole.postgres.tables import Table, key_lookup, match_key, statement, survivor_order
 
 
@@ -19,7 +19,7 @@ class LedgerRecord:
 
 
 def ledger_record(
-    connection: PgConnection, table: Table, point: TablePoint, key: str, semantics: Semantics
+    connection: Session, table: Table, point: TablePoint, key: str, semantics: Semantics
 ) -> LedgerRecord | None:
     """The key's row read now, as a record; None when the ledger has it no more.
 

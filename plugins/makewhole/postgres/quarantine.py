@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from psycopg2 import sql
-from psycopg2.extensions import connection as PgConnection
 
 from makewhole.journal.database import load_queries
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import TablePoint
+from makewhole.postgres.connect import Session
 from makewhole.postgres.tables import Row, Table, lock_rows_of_key, statement
 
 
@@ -22,7 +22,7 @@ class QuarantineRows:
     extras: tuple[Row, ...]
 
 
-def require_quarantine_possible(connection: PgConnection, table: Table) -> None:
+def require_quarantine_possible(connection: Session, table: Table) -> None:
     """Deleting here must not reach into other tables.
 
     Raises:
@@ -38,7 +38,7 @@ def require_quarantine_possible(connection: PgConnection, table: Table) -> None:
         )
 
 
-def move_aside(connection: PgConnection, table: Table, point: TablePoint, item: QuarantineRows) -> str | None:
+def move_aside(connection: Session, table: Table, point: TablePoint, item: QuarantineRows) -> str | None:
     """Move the extra rows, all or none, in the caller's transaction. Returns the reason when it is refused.
 
     The rows of the key are locked first, so what is compared is what is deleted.
@@ -65,7 +65,7 @@ def _difference(now: list[Row], item: QuarantineRows) -> str | None:
     return "erased: an extra row of this key is gone already"
 
 
-def _move(connection: PgConnection, table: Table, item: QuarantineRows, row: Row) -> bool:
+def _move(connection: Session, table: Table, item: QuarantineRows, row: Row) -> bool:
     with connection.cursor() as cursor:
         cursor.execute(
             statement("move_to_quarantine", table=table.identifier),
@@ -81,7 +81,7 @@ def _move(connection: PgConnection, table: Table, item: QuarantineRows, row: Row
         return cursor.rowcount == 1
 
 
-def _how_to_restore(connection: PgConnection, table: Table, item: QuarantineRows, row: Row) -> str:
+def _how_to_restore(connection: Session, table: Table, item: QuarantineRows, row: Row) -> str:
     return statement(
         "restore_row",
         table=table.identifier,

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from psycopg2.extensions import connection as PgConnection
-
 from makewhole.journal.database import load_queries
 from makewhole.model.errors import CorruptionError, LeaseLostError
+from makewhole.postgres.connect import Session
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +31,7 @@ class ReceiptRow:
     refused: Mapping[int, str] = field(default_factory=dict)
 
 
-def ensure_schema(connection: PgConnection) -> None:
+def ensure_schema(connection: Session) -> None:
     """Schema `makewhole` with its tables `receipt` and `quarantine`, created on first need, in one transaction."""
     queries = load_queries("target")
     with connection, connection.cursor() as cursor:
@@ -42,7 +41,7 @@ def ensure_schema(connection: PgConnection) -> None:
             cursor.execute(queries["create_target_schema"])
 
 
-def receipts(connection: PgConnection, plan: str, target: str, plan_sha256: str) -> list[ReceiptRow]:
+def receipts(connection: Session, plan: str, target: str, plan_sha256: str) -> list[ReceiptRow]:
     """The receipts of a plan at a target, in order of chunk. Runs in the caller's transaction.
 
     Raises:
@@ -64,7 +63,7 @@ def receipts(connection: PgConnection, plan: str, target: str, plan_sha256: str)
     ]
 
 
-def begin_chunk(connection: PgConnection, chunk: ChunkId) -> ReceiptRow | None:
+def begin_chunk(connection: Session, chunk: ChunkId) -> ReceiptRow | None:
     """Inside the chunk's transaction: wait for whoever works on this plan here, then say whether it is done already.
 
     Raises:
@@ -88,7 +87,7 @@ def begin_chunk(connection: PgConnection, chunk: ChunkId) -> ReceiptRow | None:
     return None
 
 
-def put_receipt(connection: PgConnection, chunk: ChunkId, actions: int, refused: Mapping[int, str]) -> ReceiptRow:
+def put_receipt(connection: Session, chunk: ChunkId, actions: int, refused: Mapping[int, str]) -> ReceiptRow:
     """The receipt, in the transaction of the rows."""
     parameters: dict[str, Any] = {
         "plan": chunk.plan,

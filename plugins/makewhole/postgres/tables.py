@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import psycopg2
 from psycopg2 import sql
-from psycopg2.extensions import connection as PgConnection
-from psycopg2.extensions import cursor as PgCursor
+from psycopg2.extensions import cursor as PgCursor  # noqa: N812 - it is a class
 
 from makewhole.journal.database import load_queries
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import TablePoint
-from makewhole.postgres.connect import describe
+from makewhole.postgres.connect import Session, describe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +51,7 @@ class Row:
     text: str
 
 
-def describe_table(connection: PgConnection, point: TablePoint) -> Table:
+def describe_table(connection: Session, point: TablePoint) -> Table:
     """The table of a point.
 
     Raises:
@@ -114,7 +113,7 @@ def statement(name: str, **parts: sql.Composable) -> sql.Composed:
 
 
 @contextmanager
-def key_lookup(connection: PgConnection) -> Iterator[PgCursor]:
+def key_lookup(connection: Session) -> Iterator[PgCursor]:
     """A short transaction for one key's look-up.
 
     Raises:
@@ -128,9 +127,7 @@ def key_lookup(connection: PgConnection) -> Iterator[PgCursor]:
         raise RefusedError(f"unfit: the table's key columns cannot hold this key: {describe(error)}") from None
 
 
-def rows_of_key(
-    connection: PgConnection, table: Table, point: TablePoint, key: str, *, is_exact: bool = True
-) -> list[Row]:
+def rows_of_key(connection: Session, table: Table, point: TablePoint, key: str, *, is_exact: bool = True) -> list[Row]:
     """All rows of a key by (time column, ctid): the survivor of a quarantine is the first."""
     match, parameters = match_key(table, point.key, key, is_exact=is_exact)
     query = statement("rows_of_key", table=table.identifier, match=match, order=survivor_order(point))
@@ -140,7 +137,7 @@ def rows_of_key(
 
 
 def lock_rows_of_key(
-    connection: PgConnection, table: Table, point: TablePoint, key: str, *, is_exact: bool = True
+    connection: Session, table: Table, point: TablePoint, key: str, *, is_exact: bool = True
 ) -> list[Row]:
     """The same rows, in no order, locked until the transaction ends."""
     match, parameters = match_key(table, point.key, key, is_exact=is_exact)

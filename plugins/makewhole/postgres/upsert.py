@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from psycopg2 import sql
-from psycopg2.extensions import connection as PgConnection
 
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import TablePoint
+from makewhole.postgres.connect import Session
 from makewhole.postgres.tables import (
     Row,
     Table,
@@ -33,7 +33,7 @@ class UpsertRow:
     before: tuple[Row, ...]
 
 
-def upsert(connection: PgConnection, table: Table, point: TablePoint, item: UpsertRow) -> str | None:
+def upsert(connection: Session, table: Table, point: TablePoint, item: UpsertRow) -> str | None:
     """Insert or mend one key in the caller's transaction, which holds the table's lock. Returns a refusal's reason."""
     now = lock_rows_of_key(connection, table, point, item.key, is_exact=False)
     if item.before:
@@ -45,7 +45,7 @@ def upsert(connection: PgConnection, table: Table, point: TablePoint, item: Upse
     return "stale: a row of this key appeared after the plan was made"
 
 
-def _mend(connection: PgConnection, table: Table, point: TablePoint, item: UpsertRow, now: Sequence[Row]) -> str | None:
+def _mend(connection: Session, table: Table, point: TablePoint, item: UpsertRow, now: Sequence[Row]) -> str | None:
     """Compare and set: the row must be exactly what the plan saw."""
     if not now:
         return "erased: the row of this key is gone since the plan was made"
@@ -56,13 +56,13 @@ def _mend(connection: PgConnection, table: Table, point: TablePoint, item: Upser
     return _update(connection, table, point, item, now[0])
 
 
-def _insert(connection: PgConnection, table: Table, point: TablePoint, item: UpsertRow) -> str | None:
+def _insert(connection: Session, table: Table, point: TablePoint, item: UpsertRow) -> str | None:
     names = sql.SQL(", ").join(sql.Identifier(name) for name in item.columns)
     query = statement("insert_row", table=table.identifier, columns=names, key=_key_texts(point))
     return _written(connection, query, point, item, _wanted(point, item))
 
 
-def _update(connection: PgConnection, table: Table, point: TablePoint, item: UpsertRow, row: Row) -> str | None:
+def _update(connection: Session, table: Table, point: TablePoint, item: UpsertRow, row: Row) -> str | None:
     settable = [name for name in item.columns if not table.columns[name].is_identity_always]
     assignments = sql.SQL(", ").join(
         sql.SQL("{} = {}").format(sql.Identifier(name), sql.Identifier("wanted", name)) for name in settable
@@ -73,7 +73,7 @@ def _update(connection: PgConnection, table: Table, point: TablePoint, item: Ups
 
 
 def _written(
-    connection: PgConnection, query: sql.Composed, point: TablePoint, item: UpsertRow, parameters: Mapping[str, object]
+    connection: Session, query: sql.Composed, point: TablePoint, item: UpsertRow, parameters: Mapping[str, object]
 ) -> str | None:
     """Run it and look at the key that the row really got.
 
@@ -90,17 +90,17 @@ def _written(
     return None
 
 
-def _is_newer(connection: PgConnection, table: Table, point: TablePoint, item: UpsertRow) -> bool:
+def _is_newer(connection: Session, table: Table, point: TablePoint, item: UpsertRow) -> bool:
     """Is the record's version above every row's? A null on either side is no proof."""
     return _compare(connection, table, point, item, sql.SQL("coalesce(bool_and({} < {}), false)"))
 
 
-def _is_older(connection: PgConnection, table: Table, point: TablePoint, item: UpsertRow) -> bool:
+def _is_older(connection: Session, table: Table, point: TablePoint, item: UpsertRow) -> bool:
     """Is some row's version above the record's?"""
     return _compare(connection, table, point, item, sql.SQL("coalesce(bool_or({} > {}), false)"))
 
 
-def _compare(connection: PgConnection, table: Table, point: TablePoint, item: UpsertRow, test: sql.SQL) -> bool:
+def _compare(connection: Session, table: Table, point: TablePoint, item: UpsertRow, test: sql.SQL) -> bool:
     version = point.version or ""
     match, parameters = match_key(table, point.key, item.key, is_exact=False)
     verdict = test.format(sql.Identifier("t", version), sql.Identifier("wanted", version))

@@ -30,7 +30,7 @@ def test_a_plan_above_the_limit_waits_for_its_approval(world: Any) -> None:
     policy = Approval(by=("oncall",))
     with pytest.raises(RefusedError, match="for another content"):
         record_answer(world.journal, plan.id, _answer("0" * 64), policy)
-    with pytest.raises(RefusedError, match="viewer may not answer for plan .*; oncall may"):
+    with pytest.raises(RefusedError, match=r"viewer may not answer for plan .*; oncall may"):
         record_answer(world.journal, plan.id, _answer(plan.sha256, by="viewer"), policy)
     assert record_answer(world.journal, plan.id, _answer(plan.sha256), policy).state is PlanState.APPROVED
     assert record_answer(world.journal, plan.id, _answer(plan.sha256), policy).state is PlanState.APPROVED
@@ -97,7 +97,7 @@ def test_a_stopped_plan_ends_before_its_next_chunk_and_stays_stopped(world: Any)
     def stop_now(progress: Any) -> None:
         stop(world.journal, plan.id, by="oncall", reason="wrong day")
 
-    with pytest.raises(RefusedError, match="was stopped .stopped by oncall: wrong day"):
+    with pytest.raises(RefusedError, match=r"was stopped \(stopped by oncall: wrong day\)"):
         compensate(world.journal, plan.id, world.targets, stop_now)
     assert len(world.replayed()) == 5
     with pytest.raises(RefusedError, match="is rejected"):
