@@ -1,4 +1,4 @@
-"""The DAG of the person on call: a form with pipeline, interval, plan only and reason."""
+"""Airflow's DAG for the person on call: a form with pipeline, interval, plan only and reason."""
 
 from makewhole.config.folders import pipeline_folders
 from makewhole.config.pipeline_file import read_pipelines

@@ -1,4 +1,4 @@
-"""One DAG per good pipeline file. A file with problems shows as an import error that names them all."""
+"""One DAG of Airflow per good pipeline file. A file with problems shows as an import error that names them all."""
 
 from makewhole.config.folders import pipeline_folders
 from makewhole.config.pipeline_file import read_pipelines

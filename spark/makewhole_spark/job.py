@@ -31,6 +31,8 @@ class Job:
 def main(name: str, run: Callable[[Job], str]) -> None:
     """Parse the arguments, build the session, run, and exit: 0, or 1 (try again), or 64 (do not)."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stdout)
+    for noisy in ("py4j", "great_expectations"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
     arguments = argparse.ArgumentParser(description=name)
     arguments.add_argument("--pipeline", required=True)
     arguments.add_argument("--window", required=True, type=int)

@@ -109,10 +109,10 @@ def _elsewhere(task: BucketTask, point: str, index: IndexFiles) -> tuple[pl.Data
     frames = []
     for files in (index.earlier, index.later):
         runs = task.context.storage.read_parquet(files)
-        frames.append(empty(ELSEWHERE) if runs is None else runs.select(ELSEWHERE))
+        frames.append(empty(ELSEWHERE) if runs is None else runs.select(*ELSEWHERE))
     tail = _tail(task, point)
     if tail is not None:
-        frames[1] = pl.concat([frames[1], tail.filter(~pl.col("is_open")).select(ELSEWHERE)])
+        frames[1] = pl.concat([frames[1], tail.filter(~pl.col("is_open")).select(*ELSEWHERE)])
     return frames[0], frames[1].unique(maintain_order=True)
 
 
@@ -227,7 +227,7 @@ def _write(task: BucketTask, known: BucketInput, judged: pl.DataFrame, wanted: M
     verdicts = (
         judged.join(causes, on="key_hash", how="left", maintain_order="left")
         .with_columns(pl.lit(task.hop.name).alias("hop"))
-        .select(VERDICTS)
+        .select(*VERDICTS)
     )
     beside = judged.filter(~pl.col("in_source"))
     return BucketAnswer(

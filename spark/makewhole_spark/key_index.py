@@ -30,7 +30,7 @@ def write_run(task: IndexTask) -> tuple[str, int]:
         mark_replays(frame.filter(~pl.col("is_aborted")), task.replays)
         .sort(*HASH, "is_replay", "partition", "offset")
         .unique(subset=HASH, keep="first", maintain_order=True)
-        .select(ELSEWHERE)
+        .select(*ELSEWHERE)
     )
     folder = f"{task.context.pipeline.name}/index/{task.point}/window={task.context.window.number}/bucket={task.bucket}"
     return task.context.storage.write_parquet(folder, run), len(run)

@@ -237,8 +237,8 @@ def _add_up(
         hop=hop.name,
         counts=counts,
         expected_rows=sum(answer.expected for answer in answers),
-        source=_point_evidence(context, hop.source, manifests),
-        target=_point_evidence(context, hop.target, manifests),
+        source=_point_evidence(hop.source, manifests),
+        target=_point_evidence(hop.target, manifests),
         duplicates_without_source=beside,
         handed_over=handed_over,
     )
@@ -252,13 +252,13 @@ def _add_up(
     return HopOutcome(hop=hop, result=result, summary=summary, findings=findings)
 
 
-def _point_evidence(context: WindowContext, name: str, manifests: Mapping[str, Any]) -> PointEvidence:
+def _point_evidence(name: str, manifests: Mapping[str, Any]) -> PointEvidence:
     manifest = manifests[name]
     accounting = manifest.get("accounting")
     return PointEvidence(
         point=name,
         has_manifest=True,
-        rows_read=manifest["rows"],
+        rows_read=manifest["rows"] + (manifest["undecodable"] if "rows_counted" in manifest else 0),
         rows_counted=manifest.get("rows_counted"),
         accounting=None if accounting is None else Accounting(**accounting),
     )

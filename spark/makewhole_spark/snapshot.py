@@ -27,7 +27,7 @@ from makewhole.kafka.log import read_range
 from makewhole.model.errors import CorruptionError
 from makewhole.model.pipeline import Point, PointKind, TablePoint, TopicPoint
 from makewhole.model.window import Accounting, PartitionRange, Window
-from makewhole.postgres.export import ExportPart, ExportPlan, exported, read_keys, read_part
+from makewhole.postgres.export import ExportPart, ExportPlan, TableReader, exported
 from makewhole.postgres.expressions import TimeBounds
 from makewhole_spark.carrier import carry
 
@@ -66,6 +66,7 @@ class PieceRead:
 
     files: tuple[tuple[str, str], ...]
     rows: int
+    rows_counted: int | None = None
     undecodable_files: tuple[str, ...] = ()
     undecodable: int = 0
     accounting: Accounting | None = None
@@ -174,13 +175,11 @@ def read_table_piece(piece: TablePiece) -> PieceRead:
     """
     context, writer = piece.context, BucketWriter(piece.context, point_folder(piece.context, piece.point))
     shape, connection = context.table_shape(piece.point), context.postgres(piece.point)
-    if piece.keys_of is None:
-        frames = read_part(connection, shape, piece.bounds, piece.plan, piece.part)
-    else:
-        frames = read_keys(connection, shape, _keys(piece), piece.plan.snapshot)
+    reader = TableReader(connection, shape, piece.plan.snapshot)
+    frames = reader.part(piece.bounds, piece.part) if piece.keys_of is None else reader.keys(_keys(piece))
     for frame in frames:
         writer.add(table_frame(frame, dict(context.pipeline.compare)))
-    return writer.finish()
+    return writer.finish(rows_counted=reader.counted)
 
 
 def _keys(piece: TablePiece) -> list[str]:
@@ -333,6 +332,7 @@ def _manifest(
     }
     if plan is not None:
         manifest["pg_snapshot"] = plan.pg_snapshot
+        manifest["rows_counted"] = sum(read.rows_counted or 0 for read in reads)
     if isinstance(point, TopicPoint):
         manifest |= _log_manifest(context, point, reads)
     return manifest

@@ -33,8 +33,12 @@ def validate(
 def validate_window(session: "SparkSession", journal: Journal, context: WindowContext) -> GateReport:
     """Ask the gate about the committed results of a window and keep its answer in the journal."""
     results = evidence.results(journal, context.window)
-    summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in results.values()]
-    files = [context.storage.uri(path) for result in results.values() for path in result.files["verdicts"]]
-    report = validate(session, context.pipeline, summaries, files)
+    try:
+        summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in results.values()]
+        files = [context.storage.uri(path) for result in results.values() for path in result.files["verdicts"]]
+    except (KeyError, TypeError) as error:
+        report = unable(f"The results in the journal cannot be read ({type(error).__name__}). Compare again.")
+    else:
+        report = validate(session, context.pipeline, summaries, files)
     evidence.put_gate_report(journal, context.window, evidence.RECONCILED, report)
     return report

@@ -68,8 +68,11 @@ def _observe_topics(journal: Journal, context: WindowContext) -> None:
             windows.observe(journal, context.pipeline.name, seen)
 
 
-def compensate_window(context: WindowContext, holder: str, progress: Callable[[Progress], None]) -> list[Receipt]:
-    """Do what is left of the window's plan. `holder` is the same for every try of one task."""
+def compensate_window(context: WindowContext, progress: Callable[[Progress], None]) -> list[Receipt]:
+    """Do what is left of the window's plan.
+
+    The lease is held in the plan's name: a later try takes over at once, and the one before is fenced.
+    """
     with connect() as journal:
         stored = plans.plan_of_window(journal, context.window.pipeline, context.window.number, context.window.revision)
     if stored is None:
@@ -79,7 +82,7 @@ def compensate_window(context: WindowContext, holder: str, progress: Callable[[P
         stored.plan.id,
         targets_of(context.pipeline, context.connections),
         progress,
-        RunOptions(records_per_second=context.pipeline.limits.records_per_second, holder=holder),
+        RunOptions(records_per_second=context.pipeline.limits.records_per_second, holder=f"plan {stored.plan.id}"),
     )
 
 

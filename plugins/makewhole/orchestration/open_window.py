@@ -13,6 +13,7 @@ from makewhole.journal import windows
 from makewhole.journal.database import Journal
 from makewhole.journal.windows import Bounds, Observation
 from makewhole.kafka import offsets
+from makewhole.kafka.moments import first_records_at
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Pipeline, PointKind, TablePoint, TopicPoint
@@ -186,7 +187,7 @@ def _ranges(
     assert isinstance(connection, KafkaConnection)
     state = offsets.describe_topic(connection, point.topic)
     stable = offsets.stable_offsets(connection, point.topic)
-    ends = offsets.offsets_at(connection, point.topic, end)
+    ends = first_records_at(connection, point.topic, end)
     begins = _begins(journal, pipeline, point, connection, state.topic_id, start, stable)
     ranges = []
     for partition in sorted(stable):
@@ -219,7 +220,7 @@ def _begins(
         return before[topic_id]
     if start is None:
         return offsets.log_starts(connection, point.topic)
-    found = offsets.offsets_at(connection, point.topic, start)
+    found = first_records_at(connection, point.topic, start)
     return {partition: stable[partition] if at is None else at for partition, at in found.items()}
 
 

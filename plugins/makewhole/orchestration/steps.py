@@ -224,9 +224,7 @@ def compensate(context: Mapping[str, Any]) -> int:
     def progress(done: Any) -> None:
         logger.info("%s: chunk %d of %d", done.target, done.chunks_done, done.chunks)
 
-    run, ti = context["dag_run"], context["ti"]
-    receipts = compensate_window(there, f"{run.dag_id}/{run.run_id}/{ti.task_id}/{ti.try_number}", progress)
-    return len(receipts)
+    return len(compensate_window(there, progress))
 
 
 @step

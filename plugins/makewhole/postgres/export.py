@@ -90,7 +90,10 @@ def _parts(session: Session, shape: TableShape, bounds: TimeBounds | None, wante
             "select pg_relation_size(%s::regclass) / current_setting('block_size')::int", (shape.point.table,)
         )
         pages = int(cursor.fetchone()[0])
-        cursor.execute(sql.SQL("explain (format json) {}").format(_select(shape, bounds, ExportPart())))
+        rows = sql.SQL("select 1 from {} t where {}").format(
+            table_identifier(shape.point), _condition(shape, bounds, ExportPart())
+        )
+        cursor.execute(sql.SQL("explain (format json) {}").format(rows))
         plan = cursor.fetchone()[0][0]["Plan"]
     uses_index = "Seq Scan" not in _node_types(plan)
     count = 1 if uses_index else max(1, min(wanted, pages // _PAGES_PER_PART))
@@ -108,49 +111,61 @@ def _node_types(plan: dict[str, object]) -> set[str]:
     return {str(plan["Node Type"])}.union(*(_node_types(child) for child in children))
 
 
-def _select(shape: TableShape, bounds: TimeBounds | None, part: ExportPart) -> sql.Composable:
+def _condition(shape: TableShape, bounds: TimeBounds | None, part: ExportPart) -> sql.Composable:
     conditions = [time_condition(shape.point, bounds)]
     if part.first_page is not None:
         conditions.append(sql.SQL("t.ctid >= {}").format(sql.Literal(f"({part.first_page},0)")))
     if part.last_page is not None:
         conditions.append(sql.SQL("t.ctid < {}").format(sql.Literal(f"({part.last_page},0)")))
-    return sql.SQL("select {} from {} t where {}").format(
-        select_list(shape), table_identifier(shape.point), sql.SQL(" and ").join(conditions)
-    )
+    return sql.SQL(" and ").join(conditions)
 
 
-def read_part(
-    connection: PostgresConnection, shape: TableShape, bounds: TimeBounds | None, plan: ExportPlan, part: ExportPart
-) -> Iterator[pl.DataFrame]:
-    """The rows of a part as frames for `makewhole.compute.normalise.table_frame`.
+class TableReader:
+    """Rows as frames for `makewhole.compute.normalise.table_frame`, and what the database itself counted of them.
 
-    Raises:
-        TransientError: the connection broke, or fewer rows arrived than were sent.
+    `counted` is `count(*)` over the same condition in the same view of the data; it is whole when all frames were taken.
     """
-    with connect(connection) as session:
-        _same_view(session, plan.snapshot)
-        yield from _copied(session, _select(shape, bounds, part), shape)
+
+    def __init__(self, connection: PostgresConnection, shape: TableShape, snapshot: str | None) -> None:
+        self._connection, self._shape, self._snapshot = connection, shape, snapshot
+        self.counted = 0
+
+    def part(self, bounds: TimeBounds | None, part: ExportPart) -> Iterator[pl.DataFrame]:
+        """The rows of a part of the table.
+
+        Raises:
+            TransientError: the connection broke, or fewer rows arrived than were sent.
+        """
+        with connect(self._connection) as session:
+            _same_view(session, self._snapshot)
+            yield from self._read(session, _condition(self._shape, bounds, part))
+
+    def keys(self, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """Every row with one of these business keys, whatever its time.
+
+        Raises:
+            TransientError: as `part`.
+        """
+        if not keys:
+            return
+        with connect(self._connection) as session:
+            _same_view(session, self._snapshot)
+            types = column_types(session, self._shape)
+            for start in range(0, len(keys), _KEYS_PER_STATEMENT):
+                some = keys[start : start + _KEYS_PER_STATEMENT]
+                yield from self._read(session, key_condition(self._shape, types, some))
+
+    def _read(self, session: Session, condition: sql.Composable) -> Iterator[pl.DataFrame]:
+        rows = sql.SQL("from {} t where {}").format(table_identifier(self._shape.point), condition)
+        with session.cursor() as cursor:
+            cursor.execute(sql.SQL("select count(*) {}").format(rows))
+            self.counted += cursor.fetchone()[0]
+        yield from _copied(session, sql.SQL("select {} {}").format(select_list(self._shape), rows), self._shape)
 
 
-def read_keys(
-    connection: PostgresConnection, shape: TableShape, keys: Sequence[str], snapshot: str | None = None
-) -> Iterator[pl.DataFrame]:
-    """Every row of the table with one of these business keys, whatever its time; of now, or of an exported snapshot.
-
-    Raises:
-        TransientError: as `read_part`.
-    """
-    if not keys:
-        return
-    with connect(connection) as session:
-        _same_view(session, snapshot)
-        types = column_types(session, shape)
-        for start in range(0, len(keys), _KEYS_PER_STATEMENT):
-            condition = key_condition(shape, types, keys[start : start + _KEYS_PER_STATEMENT])
-            statement = sql.SQL("select {} from {} t where {}").format(
-                select_list(shape), table_identifier(shape.point), condition
-            )
-            yield from _copied(session, statement, shape)
+def read_keys(connection: PostgresConnection, shape: TableShape, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """Every row with one of these business keys as it is now: the look-up that confirms."""
+    return TableReader(connection, shape, None).keys(keys)
 
 
 def key_condition(shape: TableShape, types: dict[str, str], keys: Sequence[str]) -> sql.Composable:

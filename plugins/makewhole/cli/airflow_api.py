@@ -1,0 +1,109 @@
+"""Airflow's REST API, as far as the command line needs it."""
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from makewhole.model.errors import ConfigurationError, Problem, TransientError
+from makewhole.stack.local import stack_state
+from makewhole.stack.settings import home_folder
+
+_POLL_SECONDS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """Where Airflow is, and as whom to talk to it."""
+
+    url: str
+    user: str
+    password: str
+
+
+def access() -> Access:
+    """`MAKEWHOLE_AIRFLOW_URL`, `…_USER` and `…_PASSWORD`, or the local stack.
+
+    Raises:
+        ConfigurationError: neither is there.
+    """
+    names = ("MAKEWHOLE_AIRFLOW_URL", "MAKEWHOLE_AIRFLOW_USER", "MAKEWHOLE_AIRFLOW_PASSWORD")
+    if names[0] in os.environ:
+        url, user, password = (os.environ.get(name, "") for name in names)
+        return Access(url=url.rstrip("/"), user=user, password=password)
+    stack = stack_state(home_folder())
+    if not stack.url:
+        raise ConfigurationError(
+            [
+                Problem(
+                    file="environment",
+                    path=names[0],
+                    found="is not set, and there is no local stack",
+                    remedy="Start one with `makewhole up`, or set the URL, user and password of your Airflow",
+                )
+            ]
+        )
+    return Access(url=stack.url, user=stack.user or "", password=stack.password or "")
+
+
+class AirflowApi:
+    """A logged-in client. Every method raises TransientError when Airflow refuses or does not answer."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+
+    def get(self, path: str, **query: str | int) -> Any:
+        """GET below `/api/v2`."""
+        return read(self._client.get(path, params=query))
+
+    def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Any other method, with a JSON body."""
+        return read(self._client.request(method, path, json=body))
+
+    def wait_for_dag(self, dag: str, seconds: float) -> None:
+        """Until the DAG is there; the import errors are in the message when it does not come."""
+        deadline = time.monotonic() + seconds
+        while self._client.get(f"/dags/{dag}").status_code != httpx.codes.OK:
+            if time.monotonic() > deadline:
+                errors = [error["stack_trace"] for error in self.get("/importErrors")["import_errors"]]
+                raise TransientError(
+                    f"Airflow does not show the DAG {dag}; look at `makewhole status`, and at its import errors: "
+                    f"{errors or 'none'}"
+                )
+            time.sleep(_POLL_SECONDS)
+
+
+@contextmanager
+def airflow(where: Access) -> Iterator[AirflowApi]:
+    """Log in.
+
+    Raises:
+        TransientError: Airflow does not answer, or refuses.
+    """
+    try:
+        login = httpx.post(
+            f"{where.url}/auth/token", json={"username": where.user, "password": where.password}, timeout=30
+        )
+        headers = {"Authorization": f"Bearer {read(login)['access_token']}"}
+        with httpx.Client(base_url=f"{where.url}/api/v2", headers=headers, timeout=60) as client:
+            yield AirflowApi(client)
+    except httpx.HTTPError as error:
+        raise TransientError(f"Airflow at {where.url} does not answer; look at `makewhole status`") from error
+
+
+def read(response: httpx.Response) -> Any:
+    """The JSON of an answer.
+
+    Raises:
+        TransientError: it is an error.
+    """
+    if response.is_error:
+        request = response.request
+        raise TransientError(
+            f"Airflow answered {response.status_code} to {request.method} {request.url.path}: {response.text[:500]}"
+        )
+    return response.json() if response.content else None

@@ -1,0 +1,108 @@
+"""What `--json` prints of windows and findings, read from the journal."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from makewhole.journal import evidence, plans, windows
+from makewhole.journal.database import Journal
+from makewhole.journal.evidence import JudgedFinding
+from makewhole.model.errors import ConfigurationError, Problem
+from makewhole.model.window import Window
+
+
+def hop_ends(hop: str) -> dict[str, str]:
+    """`{"from", "to"}` of a hop's name."""
+    source, target = hop.split("→")
+    return {"from": source, "to": target}
+
+
+def window_document(journal: Journal, window: Window) -> dict[str, Any]:
+    """One revision: `counts` as found, `after` as verified after compensation, `gate` the last answer."""
+    found = evidence.results(journal, window, evidence.RECONCILED)
+    after = evidence.results(journal, window, evidence.VERIFIED)
+    gates = evidence.gate_reports(journal, window)
+    last = gates.get(evidence.VERIFIED) or gates.get(evidence.RECONCILED)
+    return {
+        "pipeline": window.pipeline,
+        "window": window.number,
+        "revision": window.revision,
+        "state": window.state.value,
+        "reason": window.reason,
+        "from": None if window.start is None else window.start.isoformat(),
+        "to": window.end.isoformat(),
+        "hops": [
+            {
+                **hop_ends(hop),
+                "counts": vars(result.counts),
+                "after": vars(after[hop].counts) if hop in after else None,
+            }
+            for hop, result in sorted(found.items())
+        ],
+        "gate": None if last is None else last.answer.value,
+        "gate_found": gates[evidence.RECONCILED].answer.value if evidence.RECONCILED in gates else None,
+        "failures": [] if last is None else list(last.failures),
+        "plan": _plan(journal, window),
+        "certificate": _certificate(journal, window),
+    }
+
+
+def _plan(journal: Journal, window: Window) -> dict[str, Any] | None:
+    stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
+    if stored is None:
+        return None
+    plan = stored.plan
+    return {
+        "id": plan.id,
+        "sha256": plan.sha256,
+        "state": plan.state.value,
+        "reason": plan.reason,
+        "actions": dict(plan.counts),
+    }
+
+
+def _certificate(journal: Journal, window: Window) -> dict[str, Any] | None:
+    found = evidence.certificate_of(journal, window)
+    if found is None:
+        return None
+    return {"ordinal": found.ordinal, "digest": found.digest, "sha256": found.sha256, "uri": found.uri}
+
+
+def finding_document(window: Window, item: JudgedFinding) -> dict[str, Any]:
+    """One finding, with what became of it."""
+    finding = item.finding
+    return {
+        "window": window.number,
+        "revision": window.revision,
+        "hop": hop_ends(finding.hop),
+        "key": finding.key,
+        "verdict": finding.verdict.value,
+        "cause": finding.cause.value,
+        "outcome": item.outcome,
+        "reason": item.reason,
+        "evidence": dict(finding.evidence),
+    }
+
+
+def chosen_windows(journal: Journal, pipeline: str, number: int | None, revision: int | None) -> Iterator[Window]:
+    """The newest revision of every window, oldest first; or one window; or one revision of it.
+
+    Raises:
+        ConfigurationError: nothing is known of the pipeline, or of the window.
+    """
+    if number is not None and revision is not None:
+        yield windows.load(journal, pipeline, number, revision)
+        return
+    newest = windows.newest(journal, pipeline)
+    chosen = [window for window in reversed(newest) if number in (None, window.number)]
+    if number is not None and not chosen:
+        raise ConfigurationError(
+            [
+                Problem(
+                    file="journal",
+                    path=pipeline,
+                    found=f"has no window {number}",
+                    remedy=f"There are {len(newest)}; see `makewhole windows {pipeline}`",
+                )
+            ]
+        )
+    yield from chosen

@@ -1,0 +1,106 @@
+"""`makewhole plan show|approve|reject`: what compensation would do, and a person's answer to it."""
+
+import json as json_format
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from makewhole.cli.airflow_api import AirflowApi, access, airflow
+from makewhole.cli.surroundings import service
+from makewhole.journal import plans
+from makewhole.journal.database import connect
+from makewhole.model.errors import RefusedError
+from makewhole.model.plan import PlanState
+
+PlanId = Annotated[str, typer.Argument(help="Id of the plan, as `makewhole windows --json` shows it.")]
+plan_app = typer.Typer(no_args_is_help=True, help="What compensation does, and who said yes.")
+_console = Console(highlight=False, soft_wrap=True)
+_SHOWN = 20
+
+
+@plan_app.command("show")
+def show(
+    plan: PlanId,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many actions for people.")] = _SHOWN,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """The actions of a plan in their order, its hash, and its state."""
+    with service(), connect() as journal:
+        stored = plans.get_plan(journal, plan).plan
+        actions = plans.actions_of(journal, plan)
+    document = {
+        "id": stored.id,
+        "pipeline": stored.pipeline,
+        "window": stored.window,
+        "revision": stored.revision,
+        "sha256": stored.sha256,
+        "state": stored.state.value,
+        "reason": stored.reason,
+        "counts": dict(stored.counts),
+        "actions": [
+            {
+                "seq": item.action.seq,
+                "remedy": item.action.remedy.value,
+                "hop": item.action.hop,
+                "target": item.action.target,
+                "key": item.action.key,
+                "outcome": item.outcome,
+                "reason": item.reason,
+            }
+            for item in actions
+        ],
+    }
+    if json:
+        typer.echo(json_format.dumps(document, ensure_ascii=False))
+        return
+    _console.print(f"plan {stored.id}: window {stored.window} of {stored.pipeline}, {stored.state.value}")
+    _console.print(f"SHA-256 {stored.sha256}" + (f"; {stored.reason}" if stored.reason else ""))
+    table = Table(box=None, pad_edge=False)
+    for heading in ("seq", "remedy", "target", "key", "outcome"):
+        table.add_column(heading, overflow="fold")
+    for item in actions[:limit]:
+        action = item.action
+        cells = (str(action.seq), action.remedy.value, action.target, ascii(action.key)[1:-1], item.outcome or "")
+        table.add_row(*(Text(cell) for cell in cells))
+    _console.print(table)
+    if len(actions) > limit:
+        _console.print(f"and {len(actions) - limit} more; --limit {len(actions)} or --json shows them all")
+
+
+@plan_app.command("approve")
+def approve(plan: PlanId) -> None:
+    """Say yes to a plan that waits. The answer goes through Airflow, as if given on its page."""
+    _answer(plan, "Approve")
+
+
+@plan_app.command("reject")
+def reject(plan: PlanId) -> None:
+    """Say no to a plan that waits: nothing is written, the window stays open."""
+    _answer(plan, "Reject")
+
+
+def _answer(plan: str, option: str) -> None:
+    with service():
+        with connect() as journal:
+            stored = plans.get_plan(journal, plan).plan
+        if stored.state is not PlanState.AWAITING_APPROVAL:
+            raise RefusedError(f"plan {plan} is {stored.state.value} and waits for no answer")
+        with airflow(access()) as api:
+            waiting = next((task for task in _waiting(api) if plan in (task["body"] or "")), None)
+            if waiting is None:
+                raise RefusedError(f"no run of Airflow waits for an answer to plan {plan}; run the window again")
+            task = waiting["task_instance"]
+            api.send(
+                "PATCH",
+                f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}/-1/hitlDetails",
+                {"chosen_options": [option], "params_input": {}},
+            )
+    _console.print(f"{option.lower()}d: plan {plan}".replace("rejectd", "rejected"))
+
+
+def _waiting(api: AirflowApi) -> Iterator[dict[str, Any]]:
+    yield from api.get("/dags/~/dagRuns/~/hitlDetails", response_received="false", limit=100)["hitl_details"]

@@ -1,0 +1,164 @@
+"""`makewhole windows`, `findings` and `certificate verify`: what the journal knows."""
+
+import hashlib
+import json as json_format
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from makewhole.cli.documents import chosen_windows, finding_document, window_document
+from makewhole.cli.surroundings import Exit, service
+from makewhole.journal import evidence
+from makewhole.journal.database import connect
+from makewhole.lake.storage import Storage
+from makewhole.model.verdict import Verdict
+from makewhole.model.window import WindowState
+from makewhole.orchestration.certify import chain_problems
+
+PipelineName = Annotated[str, typer.Argument(help="Name of the pipeline.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+WindowNumber = Annotated[int | None, typer.Option("--window", help="Only this window.", show_default=False)]
+
+_console = Console(highlight=False)
+_COLOURS = {
+    WindowState.CERTIFIED: "green",
+    WindowState.GAPS: "red",
+    WindowState.ERROR: "red",
+    WindowState.NOT_KNOWN: "yellow",
+    WindowState.OPEN: "cyan",
+}
+
+
+def windows(pipeline: PipelineName, window: WindowNumber = None, json: AsJson = False) -> None:
+    """The windows of a pipeline, oldest first, each as its newest revision stands."""
+    with service(), connect() as journal:
+        documents = [
+            window_document(journal, found) for found in chosen_windows(journal, pipeline, window, revision=None)
+        ]
+    if json:
+        for document in documents:
+            typer.echo(json_format.dumps(document, ensure_ascii=False))
+        return
+    if not documents:
+        _console.print(f"{pipeline} has no window yet; `makewhole run {pipeline}` opens the first")
+        return
+    _console.print(windows_table(documents))
+
+
+def windows_table(documents: list[dict[str, Any]]) -> Table:
+    """One line a window: what was found, what is left, and where the proof is."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("window", "rev", "from", "to", "state", "found", "left", "certificate or reason"):
+        table.add_column(heading, overflow="fold")
+    for document in documents:
+        state = WindowState(document["state"])
+        certificate = document["certificate"]
+        table.add_row(
+            str(document["window"]),
+            str(document["revision"]),
+            _short(document["from"]),
+            _short(document["to"]),
+            Text(state.value, style=_COLOURS[state]),
+            _gaps(document, "counts"),
+            _gaps(document, "after"),
+            certificate["digest"][:16] if certificate else Text(document["reason"] or ""),
+        )
+    return table
+
+
+def _short(moment: str | None) -> str:
+    return "the beginning" if moment is None else moment[:16].replace("T", " ")
+
+
+def _gaps(document: dict[str, Any], stage: str) -> str:
+    names = [verdict.value for verdict in Verdict if verdict is not Verdict.MATCHED]
+    totals = {name: sum((hop[stage] or hop["counts"])[name] for hop in document["hops"]) for name in names}
+    return ", ".join(f"{count} {name}" for name, count in totals.items() if count) or "none"
+
+
+def findings(
+    pipeline: PipelineName,
+    window: WindowNumber = None,
+    revision: Annotated[
+        int | None, typer.Option(help="Of this revision; the newest when not given.", show_default=False)
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many lines for people; --json prints all.")] = 50,
+    json: AsJson = False,
+) -> None:
+    """Every key that was not simply matched, with cause, evidence, and what became of it."""
+    if revision is not None and window is None:
+        raise typer.BadParameter("--revision goes with --window")
+    with service(), connect() as journal:
+        documents = [
+            finding_document(found, item)
+            for found in chosen_windows(journal, pipeline, window, revision)
+            for item in evidence.findings(journal, found)
+        ]
+    if json:
+        for document in documents:
+            typer.echo(json_format.dumps(document, ensure_ascii=False))
+        return
+    if not documents:
+        _console.print(f"{pipeline}: no findings")
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("window", "hop", "verdict", "cause", "key", "outcome"):
+        table.add_column(heading, overflow="fold")
+    for document in documents[:limit]:
+        hop = f"{document['hop']['from']}→{document['hop']['to']}"
+        outcome = document["outcome"] + (f": {document['reason']}" if document["reason"] else "")
+        row = (str(document["window"]), hop, document["verdict"], document["cause"], document["key"], outcome)
+        table.add_row(*(Text(_printable(cell)) for cell in row))
+    _console.print(table)
+    if len(documents) > limit:
+        _console.print(f"and {len(documents) - limit} more; --limit {len(documents)} or --json shows them all")
+
+
+def _printable(text: str) -> str:
+    """A key may hold anything; a terminal must not obey it."""
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+
+
+certificate_app = typer.Typer(no_args_is_help=True, help="The proofs that windows are closed.")
+
+
+@certificate_app.command("verify")
+def verify_certificates(
+    pipeline: PipelineName, json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False
+) -> None:
+    """Check the chain of certificates: none missing, none changed, each file as it was issued."""
+    with service():
+        with connect() as journal:
+            chain = evidence.certificates(journal, pipeline)
+        storage = Storage.from_environment()
+        problems = chain_problems(chain)
+        for certificate in chain:
+            problems += _file_problems(storage, certificate)
+    document = {"pipeline": pipeline, "certificates": len(chain), "ok": not problems, "problems": problems}
+    if json:
+        typer.echo(json_format.dumps(document, ensure_ascii=False))
+    else:
+        for problem in problems:
+            _console.print(Text(problem, style="red"))
+        _console.print(f"{pipeline}: {len(chain)} certificates, {'sound' if not problems else 'NOT sound'}")
+    if problems:
+        raise typer.Exit(Exit.GAPS_REMAIN)
+    if not chain:
+        raise typer.Exit(Exit.NOT_KNOWN)
+
+
+def _file_problems(storage: Storage, certificate: evidence.Certificate) -> list[str]:
+    path = certificate.uri.removeprefix(storage.root.rstrip("/") + "/")
+    name = f"certificate {certificate.ordinal}"
+    try:
+        content = json_format.loads(storage.read_bytes(path))
+    except (OSError, ValueError):
+        return [f"{name}: its file {certificate.uri} cannot be read"]
+    sha256 = content.pop("sha256", None)
+    text = json_format.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    if sha256 != certificate.sha256 or hashlib.sha256(text.encode()).hexdigest() != certificate.sha256:
+        return [f"{name}: its file {certificate.uri} is not what was issued"]
+    return []

@@ -1,0 +1,64 @@
+"""What every command shares: the service's environment, exit codes, and how errors are shown."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from makewhole.model.errors import ConfigurationError, MakewholeError, RefusedError
+from makewhole.model.window import WindowState
+from makewhole.stack.environment import environment
+from makewhole.stack.settings import home_folder
+
+_OURS = ("MAKEWHOLE_", "AIRFLOW_CONN_")
+
+
+class Exit(IntEnum):
+    """What the exit code of a command says."""
+
+    CERTIFIED = 0
+    GAPS_REMAIN = 1
+    WRONG_USAGE = 2
+    NOT_KNOWN = 3
+    COULD_NOT_RUN = 4
+
+
+_BY_STATE = {
+    WindowState.CERTIFIED: Exit.CERTIFIED,
+    WindowState.GAPS: Exit.GAPS_REMAIN,
+    WindowState.NOT_KNOWN: Exit.NOT_KNOWN,
+    WindowState.OPEN: Exit.NOT_KNOWN,
+    WindowState.ERROR: Exit.COULD_NOT_RUN,
+}
+
+
+def exit_of(state: WindowState) -> Exit:
+    """The exit code for a window that ended like this."""
+    return _BY_STATE[state]
+
+
+@contextmanager
+def service() -> Iterator[None]:
+    """Run a command against the service of the environment, or the local stack where none is configured.
+
+    Our errors become one clear message and an exit code.
+    """
+    try:
+        if "MAKEWHOLE_JOURNAL_DSN" not in os.environ:
+            found = environment(home_folder())
+            os.environ.update({name: value for name, value in found.items() if name.startswith(_OURS)})
+        yield
+    except (ConfigurationError, RefusedError) as error:
+        _fail(error, Exit.WRONG_USAGE)
+    except MakewholeError as error:
+        _fail(error, Exit.COULD_NOT_RUN)
+
+
+def _fail(error: MakewholeError, code: Exit) -> None:
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print(Text.assemble(("could not: ", "bold red"), str(error)))
+    raise typer.Exit(code) from error
