@@ -4,7 +4,6 @@ The row work happens inside the tasks, in Arrow and polars; what a task makes go
 return to the driver.
 """
 
-import logging
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -13,8 +12,6 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from makewhole.model.errors import MakewholeError
-
-logger = logging.getLogger(__name__)
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
@@ -39,7 +36,8 @@ def session(name: str) -> SparkSession:
 def carry(spark: SparkSession, tasks: Sequence[Task], run: Callable[[Task], Answer]) -> list[Answer]:
     """Run every task on an executor; the answers in the order of the tasks.
 
-    Tasks and answers travel as pickles and must be small. Spark retries a task that fails, so `run` must be able to run
+    Tasks and answers travel as pickles and must be small. One Spark task runs several, one after the other: starting each
+    costs a tenth of a second, which is more than a small bucket takes. Spark retries a task that fails, so `run` must be able to run
     twice: it writes to names of its own, and only the answer that comes back is used.
 
     Raises:
@@ -55,8 +53,8 @@ def carry(spark: SparkSession, tasks: Sequence[Task], run: Callable[[Task], Answ
                 answer = pickle.dumps(_answer(run, pickled[number]))
                 yield pa.RecordBatch.from_pydict({"number": [number], "answer": [answer]}, schema=_ANSWERS)
 
-    logger.info("%d tasks", len(tasks))
-    rows = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(work, "number long, answer binary").collect()
+    slots = min(len(tasks), _WAVES * spark.sparkContext.defaultParallelism)
+    rows = spark.range(0, len(tasks), 1, slots).mapInArrow(work, "number long, answer binary").collect()
     answers: dict[int, Any] = {row["number"]: pickle.loads(bytes(row["answer"])) for row in rows}
     for answer in answers.values():
         if isinstance(answer, MakewholeError):
@@ -73,4 +71,5 @@ def _answer(run: Callable[[Any], Any], pickled: bytes) -> Any:
         return error
 
 
+_WAVES = 4  # Spark tasks per core: enough to even out buckets of different size
 _ANSWERS = pa.schema([("number", pa.int64()), ("answer", pa.binary())])

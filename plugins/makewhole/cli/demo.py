@@ -16,7 +16,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from makewhole.cli.demo_airflow import Watcher, airflow
+from makewhole.cli.airflow_api import Access, airflow
+from makewhole.cli.demo_airflow import Backfill, Watcher
 from makewhole.cli.demo_table import Discrepancy, Line, as_table, found_ones, lines, planted_ones
 from makewhole.model.errors import MakewholeError, RefusedError, TransientError
 from makewhole.model.window import WindowState
@@ -27,6 +28,7 @@ _DAG = f"makewhole_reconcile_{_PIPELINE}"
 _FIRST = datetime(2013, 1, 1, 5, tzinfo=UTC)  # as the schedule in flights.yaml cuts the days
 _DAYS_IN_DATA = 365
 _MOST_DAYS_IN_DETAIL = 10
+_WAIT_FOR_DAG_SECONDS = 120.0
 # A task that waits goes in and out of these every few seconds: each is told once.
 _TOLD = frozenset({"running", "success", "failed", "upstream_failed", "up_for_retry", "awaiting_input"})
 _GAPS_REMAIN, _COULD_NOT_RUN = 1, 4
@@ -132,8 +134,9 @@ class _Demo:
     def _backfill(self, access: Mapping[str, str]) -> None:
         last = _FIRST + timedelta(days=self._days - 1)
         in_detail = self._days <= _MOST_DAYS_IN_DETAIL
-        with airflow(access["url"], access["user"], access["password"], _DAG) as dag:
-            dag.wait_for_dag()
+        with airflow(Access(url=access["url"], user=access["user"], password=access["password"])) as api:
+            api.wait_for_dag(_DAG, _WAIT_FOR_DAG_SECONDS)
+            dag = Backfill(api, _DAG)
             dag.backfill(_FIRST, last)
             watcher = Watcher(task=self._tell_task if in_detail else _ignore, run=self._tell_run)
             dag.watch(_FIRST, last, self._days, watcher)

@@ -25,6 +25,7 @@ _KEYS = (
     "description",
     "schedule",
     "start",
+    "until",
     "settle",
     "compare",
     "points",
@@ -147,7 +148,7 @@ def _read_pipeline(top: Section) -> Pipeline:
     name = top.need("pipeline", "Name the pipeline, for example 'pipeline: daily_flights'")
     description = top.get("description")
     cron = top.get("schedule")
-    begin = top.get("start")
+    begin, over = top.get("start"), top.get("until")
     settle = top.get("settle")
     compensation = below(top, "compensation", *VERDICTS, "limits", "approval")
     drafts = read_points(top)
@@ -159,6 +160,7 @@ def _read_pipeline(top: Section) -> Pipeline:
         description=(description.text(str) if description else None) or "",
         schedule=cron.text(schedule) if cron else None,
         start=(begin.moment(values.start) if begin else None) or "earliest",
+        until=over.moment(values.moment) if over else None,
         settle=timedelta(minutes=5) if settle_time is None else settle_time,
         compare=_read_compare(top),
         points={name: draft.point for name, draft in drafts.items() if draft.point is not None},

@@ -135,12 +135,20 @@ def start(text: str) -> str | datetime:
     if text in ("earliest", "latest"):
         return text
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+        return moment(text)
+    except UnfitError:
         raise UnfitError(
             f"{shown(text)} is not a start", "Write 'earliest', 'latest' or a time such as '2013-01-01T00:00:00Z'"
         ) from None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def moment(text: str) -> datetime:
+    """An ISO 8601 time; one without an offset is UTC."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise UnfitError(f"{shown(text)} is not a time", "Write a time such as '2013-01-01T00:00:00Z'") from None
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
 def compare_type(text: str) -> str:

@@ -133,7 +133,10 @@ class Approval:
 
 @dataclass(frozen=True, kw_only=True)
 class Pipeline:
-    """One pipeline file. `compare` maps a column to its declared type; `start` is `earliest`, `latest` or a time."""
+    """One pipeline file. `compare` maps a column to its declared type; `start` is `earliest`, `latest` or a time.
+
+    `until` ends the schedule: for a pipeline that is over, or whose data are of the past.
+    """
 
     name: str
     points: Mapping[str, Point]
@@ -141,6 +144,7 @@ class Pipeline:
     description: str = ""
     schedule: str | None = None
     start: str | datetime = "earliest"
+    until: datetime | None = None
     settle: timedelta = timedelta(minutes=5)
     compare: Mapping[str, str] = field(default_factory=dict)
     gate: Gate = Gate()

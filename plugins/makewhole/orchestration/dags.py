@@ -44,6 +44,7 @@ def reconcile_dag(pipeline: Pipeline) -> DAG:
         ),
         schedule=None if pipeline.schedule is None else CronDataIntervalTimetable(pipeline.schedule, timezone="UTC"),
         start_date=_START,
+        end_date=pipeline.until,
         catchup=False,
         max_active_runs=1,
         default_args=_DEFAULTS,
