@@ -1,11 +1,11 @@
 """Spark as the carrier: a list of tasks goes out, each runs in Python on an executor, a small answer comes back.
 
-The row work happens inside the tasks, in Arrow and polars; what a task makes goes to storage, and only names and numbers
-return to the driver.
+The row work happens inside the tasks, in Arrow and polars; what a task makes goes to storage, and only names and
+numbers return to the driver.
 """
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -36,9 +36,9 @@ def session(name: str) -> SparkSession:
 def carry(spark: SparkSession, tasks: Sequence[Task], run: Callable[[Task], Answer]) -> list[Answer]:
     """Run every task on an executor; the answers in the order of the tasks.
 
-    Tasks and answers travel as pickles and must be small. One Spark task runs several, one after the other: starting each
-    costs a tenth of a second, which is more than a small bucket takes. Spark retries a task that fails, so `run` must be able to run
-    twice: it writes to names of its own, and only the answer that comes back is used.
+    Tasks and answers travel as pickles and must be small. One Spark task runs several, one after the other: starting
+    each costs a tenth of a second, which is more than a small bucket takes. Spark retries a task that fails, so `run`
+    must be able to run twice: it writes to names of its own, and only the answer that comes back is used.
 
     Raises:
         MakewholeError: the first that any task raised, as it was raised.
@@ -47,11 +47,11 @@ def carry(spark: SparkSession, tasks: Sequence[Task], run: Callable[[Task], Answ
         return []
     pickled = [pickle.dumps(task) for task in tasks]
 
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for number in batch.column("id").to_pylist():
+            for number in batch.column("id").to_numpy():
                 answer = pickle.dumps(_answer(run, pickled[number]))
-                yield pa.RecordBatch.from_pydict({"number": [number], "answer": [answer]}, schema=_ANSWERS)
+                yield pa.RecordBatch.from_pydict({"number": [int(number)], "answer": [answer]}, schema=_ANSWERS)
 
     slots = min(len(tasks), _WAVES * spark.sparkContext.defaultParallelism)
     rows = spark.range(0, len(tasks), 1, slots).mapInArrow(work, "number long, answer binary").collect()
@@ -72,4 +72,5 @@ def _answer(run: Callable[[Any], Any], pickled: bytes) -> Any:
 
 
 _WAVES = 4  # Spark tasks per core: enough to even out buckets of different size
-_ANSWERS = pa.schema([("number", pa.int64()), ("answer", pa.binary())])
+_FIELDS: dict[str, pa.DataType] = {"number": pa.int64(), "answer": pa.binary()}
+_ANSWERS = pa.schema(_FIELDS)

@@ -1,4 +1,4 @@
-"""One bucket of one hop, judged on an executor: gathers what is known of its keys, asks the kernel, writes the answer."""
+"""One bucket of one hop, judged on an executor: gather what is known of its keys, ask the kernel, write the answer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -7,7 +7,7 @@ import polars as pl
 
 from makewhole.compute import rollup
 from makewhole.compute.causes import HopContext, explain
-from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, KEYS, REPLAYS, TOPIC_KEYS, VERDICTS, empty
+from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, KEYS, REPLAYS, TOPIC_KEYS, VERDICTS, Schema, empty
 from makewhole.compute.judge import BucketInput, judge
 from makewhole.compute.normalise import table_frame
 from makewhole.config.context import WindowContext
@@ -79,7 +79,8 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
 def _gather(task: BucketTask) -> BucketInput:
     source = _frame(task, task.hop.source, task.source_files)
     target = _frame(task, task.hop.target, task.target_files)
-    handed = pl.DataFrame(list(task.handed_over), schema={"key": pl.String} | HASHES, orient="row")
+    names: Schema = {"key": pl.String, **HASHES}
+    handed = pl.DataFrame(list(task.handed_over), schema=names, orient="row")
     if len(handed):
         earlier = _frame(task, task.hop.source, task.handed_over_files).join(handed, on=HASH, how="semi")
         source = pl.concat([source, earlier], how="diagonal_relaxed")
@@ -100,7 +101,7 @@ def _frame(task: BucketTask, point: str, files: tuple[str, ...]) -> pl.DataFrame
     if frame is not None:
         return frame
     is_topic = task.context.pipeline.points[point].kind is PointKind.TOPIC
-    compared = {f"c:{name}": pl.String for name in task.context.pipeline.compare}
+    compared: Schema = {f"c:{name}": pl.String for name in task.context.pipeline.compare}
     return empty((TOPIC_KEYS if is_topic else KEYS) | compared)
 
 

@@ -1,8 +1,8 @@
 """Reconcile: one kernel per bucket and hop, look-ups that confirm, findings with their causes, and the roll-up.
 
 First every bucket is judged on the snapshots, the key index and look-ups by key in tables. Where a topic must be asked
-about keys outside the window (a record that came later, or sits in an open transaction), the rest of its log is read once
-for just those keys, and the buckets concerned are judged again.
+about keys outside the window (a record that came later, or sits in an open transaction), the rest of its log is read
+once for just those keys, and the buckets concerned are judged again.
 """
 
 import json
@@ -84,9 +84,7 @@ def _require_snapshots(context: WindowContext, manifests: Mapping[str, Any]) -> 
         )
 
 
-def _bucket_tasks(
-    journal: Journal, context: WindowContext, hop: Hop, manifests: Mapping[str, Any]
-) -> list[BucketTask]:
+def _bucket_tasks(journal: Journal, context: WindowContext, hop: Hop, manifests: Mapping[str, Any]) -> list[BucketTask]:
     """One task per bucket that has any key on either side."""
     source, target = manifests[hop.source]["files"], manifests[hop.target]["files"]
     handed, handed_files = _handed_over(journal, context, hop)

@@ -7,7 +7,8 @@ from makewhole.cli import check, demo, plan, report, run, stack
 app = typer.Typer(
     name="makewhole",
     help=(
-        "Finds what a Kafka pipeline lost, repeated or changed on the way to its stores, and makes the stores whole again.\n\n"
+        "Finds what a Kafka pipeline lost, repeated or changed on the way to its stores, "
+        "and makes the stores whole again.\n\n"
         "Exit codes: 0 certified, 1 gaps remain, 2 wrong usage or configuration, 3 not known, 4 could not run."
     ),
     no_args_is_help=True,

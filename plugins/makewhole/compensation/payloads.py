@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any, cast
 
-import fsspec  # type: ignore[import-untyped]
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 

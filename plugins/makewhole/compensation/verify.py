@@ -1,9 +1,9 @@
 """Verify: re-read the touched keys from the real systems and judge them anew.
 
-A finding is *repaired* when every store downstream holds its key once, with the value of the source, and the topic holds a
-committed copy. A duplicate in a topic cannot be taken out of a log: it is *contained* when every store downstream holds
-the key once all the same. Whatever cannot be shown stays *open*. Consumers need a moment to load what was redelivered, so
-the stores are asked again until the deadline.
+A finding is *repaired* when every store downstream holds its key once, with the source's value, and the topic holds a
+committed copy. A duplicate in a topic cannot be taken out of a log: it is *contained* when every store downstream
+holds the key once all the same. Whatever cannot be shown stays *open*. Consumers need a moment to load what was
+redelivered, so the stores are asked again until the deadline.
 """
 
 import logging
@@ -47,7 +47,7 @@ def verify(
     findings: Sequence[JudgedFinding],
     since: Since,
     deadline_seconds: float,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[JudgedFinding]:
     """Judge every gap anew; findings that are no gaps come back as they are.
 
@@ -60,7 +60,8 @@ def verify(
         stores = _read_stores(context, gaps)
         judged = [_judge(context, item, written, stores) for item in gaps]
         settled = sum(item.outcome != "open" for item in judged)
-        progress(settled, len(gaps))
+        if progress is not None:
+            progress(settled, len(gaps))
         hopeless = all(item.outcome != "open" or not _may_still_come(context, item) for item in judged)
         if hopeless or time.monotonic() >= ends:
             break
@@ -100,7 +101,7 @@ def _problem(
         return f"no committed record of it came to {target.name}"
     if finding.verdict is Verdict.MISMATCHED:
         return f"a record of {target.name} cannot be changed"
-    downstream = [name for name in _stores_below(context, target.name)]
+    downstream = _stores_below(context, target.name)
     if finding.verdict is Verdict.DUPLICATE and not downstream:
         return f"{target.name} holds it more than once, and no store downstream could show that this did no harm"
     problems = [_store_problem(name, finding, stores) for name in downstream]

@@ -1,8 +1,12 @@
 """The frames that travel between the steps, with their schemas."""
 
 import polars as pl
+from polars.datatypes import DataTypeClass
 
-KEYS = {
+Schema = dict[str, pl.DataType | DataTypeClass]
+"""Columns in order with their types."""
+
+KEYS: Schema = {
     "key": pl.String,
     "key_hi": pl.UInt64,
     "key_lo": pl.UInt64,
@@ -16,7 +20,7 @@ KEYS = {
 
 `excluded_by` names the hops whose `where` this row does not pass."""
 
-TOPIC_KEYS = KEYS | {
+TOPIC_KEYS: Schema = KEYS | {
     "partition": pl.Int32,
     "offset": pl.Int64,
     "leader_epoch": pl.Int32,
@@ -28,21 +32,21 @@ TOPIC_KEYS = KEYS | {
     "replay_plan": pl.String,
 }
 
-UNDECODABLE = {"place": pl.String, "reason": pl.String}
+UNDECODABLE: Schema = {"place": pl.String, "reason": pl.String}
 """Records and rows without a usable key: placed and kept, never guessed."""
 
-ELSEWHERE = {"key_hi": pl.UInt64, "key_lo": pl.UInt64, "place": pl.String, "is_replay": pl.Boolean}
+ELSEWHERE: Schema = {"key_hi": pl.UInt64, "key_lo": pl.UInt64, "place": pl.String, "is_replay": pl.Boolean}
 """Copies outside the window's own slice: index of earlier windows, what came later, look-ups by key."""
 
-REPLAYS = {"plan": pl.String, "key_hi": pl.UInt64, "key_lo": pl.UInt64}
+REPLAYS: Schema = {"plan": pl.String, "key_hi": pl.UInt64, "key_lo": pl.UInt64}
 """What compensation really replayed, from the journal: a lineage header alone proves nothing."""
 
-HASHES = {"key_hi": pl.UInt64, "key_lo": pl.UInt64}
+HASHES: Schema = {"key_hi": pl.UInt64, "key_lo": pl.UInt64}
 
-VERDICTS = {"hop": pl.String, "key_hash": pl.String, "verdict": pl.String, "cause": pl.String}
+VERDICTS: Schema = {"hop": pl.String, "key_hash": pl.String, "verdict": pl.String, "cause": pl.String}
 """The keyed frame that the gate reads: one row per key and hop."""
 
-FINDINGS = {
+FINDINGS: Schema = {
     "hop": pl.String,
     "key": pl.String,
     "key_hash": pl.String,
@@ -55,6 +59,6 @@ FINDINGS = {
 HASH = ("key_hi", "key_lo")
 
 
-def empty(schema: dict[str, pl.DataType]) -> pl.DataFrame:
+def empty(schema: Schema) -> pl.DataFrame:
     """A frame of no rows in this schema."""
     return pl.DataFrame(schema=schema)

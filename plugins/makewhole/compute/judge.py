@@ -1,8 +1,8 @@
 """The kernel: one bucket of one hop → a verdict for every key, with its evidence.
 
-Counting copies is all there is to it. A key that the source has (in this window) and the target does not is missing, more
-than one copy at the target is a duplicate, one copy is compared. A key that only the target has in this window is looked
-for in the rest of the source first. Copies that compensation made count as the one copy they stand for.
+Counting copies is all there is to it. A key that the source has (in this window) and the target does not is missing,
+more than one copy at the target is a duplicate, one copy is compared. A key that only the target has in this window is
+looked for in the rest of the source first. Copies that compensation made count as the one copy they stand for.
 """
 
 from dataclasses import dataclass, field
@@ -20,8 +20,8 @@ class BucketInput:
     """Everything that is known of the keys of one bucket on one hop.
 
     `source` and `target`: copies in the window's slice (`KEYS` or `TOPIC_KEYS`). `source_elsewhere` and
-    `target_elsewhere`: copies outside it. `handed_over`: keys that an earlier window left to this one. `unsettled`: keys
-    whose absence does not count yet. `replays`: what compensation wrote, by the journal.
+    `target_elsewhere`: copies outside it. `handed_over`: keys that an earlier window left to this one. `unsettled`:
+    keys whose absence does not count yet. `replays`: what compensation wrote, by the journal.
     """
 
     hop: str
@@ -38,8 +38,8 @@ def judge(bucket: BucketInput) -> pl.DataFrame:
     """Every key of the bucket with its verdict.
 
     Returns columns `key, key_hi, key_lo, key_hash, verdict`, `in_source`, `source_copies`, `target_copies` (all that
-    count), `elsewhere_copies` (of them outside the slice), `source_places`, `target_places`, `elsewhere_places` (lists in
-    the order of the copies), `row_hash` (of the source's first copy), `time`. Sorted by key hash.
+    count), `elsewhere_copies` (of them outside the slice), `source_places`, `target_places`, `elsewhere_places` (lists
+    in the order of the copies), `row_hash` (of the source's first copy), `time`. Sorted by key hash.
 
     Raises:
         CorruptionError: two different keys share a 128-bit hash.
@@ -78,7 +78,7 @@ def _target_copies(target: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
     """Committed copies, each told apart: original, or the replay of a plan that the journal vouches for."""
     if "is_aborted" in target.columns:
         return _columns(mark_replays(target.filter(~pl.col("is_aborted")), replays), "is_replay")
-    rows = _columns(target).unique(subset="place", keep="first", maintain_order=True)
+    rows = _columns(target).unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
     return rows.with_columns(pl.lit(False).alias("is_replay"))
 
 
@@ -146,7 +146,7 @@ def _present() -> pl.Expr:
 
 
 def _is_ours() -> pl.Expr:
-    """Keys of this window's source, and of the target's those that need a word: not known to the source, or repeated."""
+    """Keys of this window's source, and of the target's those that need a word: unknown to the source, or repeated."""
     repeated = (pl.col("target_copies") > 1) & (pl.col("target_originals") > 0)
     unknown = (pl.col("source_elsewhere_copies") == 0) & (pl.col("target_originals") > 0)
     return pl.col("in_source") | repeated | unknown

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import psycopg2
 from psycopg2.extensions import connection as PgConnection  # noqa: N812 - it is a class
+from psycopg2.extensions import cursor as Cursor  # noqa: N812 - it is a class
+from psycopg2.extensions import cursor as PgCursor  # noqa: N812 - it is a class
 
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem, TransientError
 
@@ -90,7 +92,8 @@ def migrate(dsn: str | None = None) -> list[str]:
     with connect(dsn) as connection, connection.cursor() as cursor:
         cursor.execute("select pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
         cursor.execute("select to_regclass('makewhole.migration') is not null")
-        done = dict(_applied(cursor)) if cursor.fetchone()[0] else {}
+        ((has_journal,),) = cursor.fetchall()
+        done = dict(_applied(cursor)) if has_journal else {}
         for path in sorted((sql_root() / "migrations").glob("*.sql")):
             version, text = int(path.name[:4]), path.read_text(encoding="utf-8")
             digest = hashlib.sha256(text.encode()).hexdigest()
@@ -109,6 +112,6 @@ def migrate(dsn: str | None = None) -> list[str]:
     return applied_now
 
 
-def _applied(cursor) -> list[tuple[int, str]]:
+def _applied(cursor: PgCursor) -> list[tuple[int, str]]:
     cursor.execute("select version, sha256 from makewhole.migration")
-    return cursor.fetchall()
+    return [(version, sha256) for version, sha256 in cursor.fetchall()]

@@ -92,9 +92,7 @@ def insert(
 
 def _insert_range(journal: Journal, window: Window, lane: int, part: PartitionRange) -> None:
     try:
-        _run(
-            journal, "insert_range", pipeline=window.pipeline, number=window.number, lane=lane, lo=part.lo, hi=part.hi
-        )
+        _run(journal, "insert_range", pipeline=window.pipeline, number=window.number, lane=lane, lo=part.lo, hi=part.hi)
     except psycopg2.errors.ExclusionViolation as error:
         raise RefusedError(
             f"{window.label}: offsets [{part.lo}, {part.hi}) of {part.topic}/{part.partition} belong to another window "
@@ -196,9 +194,7 @@ def observations(journal: Journal, pipeline: str, point: str) -> list[Observatio
             stable_offsets=None if offsets is None else {int(part): offset for part, offset in offsets.items()},
             pg_snapshot=pg_snapshot,
         )
-        for observed_at, topic_id, offsets, pg_snapshot in _run(
-            journal, "observations", pipeline=pipeline, point=point
-        )
+        for observed_at, topic_id, offsets, pg_snapshot in _run(journal, "observations", pipeline=pipeline, point=point)
     ]
 
 

@@ -6,6 +6,7 @@ broker's clock when the transaction ended, whatever times the records carry.
 
 from datetime import datetime
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from makewhole.kafka.broker import BrokerLog
@@ -16,7 +17,7 @@ from makewhole.model.window import PartitionRange
 
 
 def first_records_at(connection: KafkaConnection, topic: str, when: datetime) -> dict[int, int | None]:
-    """Per partition the first committed data record at `when` or later; None when there is none below the stable offset.
+    """Per partition the first committed data record at `when` or later; None: there is none below the stable offset.
 
     Raises:
         TransientError: the cluster does not answer.
@@ -38,8 +39,9 @@ def first_records_at(connection: KafkaConnection, topic: str, when: datetime) ->
 def _first(broker: BrokerLog, whole: PartitionRange, when: datetime) -> int | None:
     if not whole.span:
         return None
+    moment = pa.scalar(when, pa.timestamp("us", "UTC"))
     for batch in read_range(broker, whole).batches():
-        late = batch.filter(pc.greater_equal(batch.column("timestamp"), when))
+        late = batch.filter(pc.greater_equal(batch.column("timestamp"), moment))
         if late.num_rows:
             return int(late.column("offset")[0].as_py())
     return None

@@ -67,7 +67,7 @@ def oncall_dag(pipelines: list[str]) -> DAG:
     with DAG(
         dag_id="makewhole_oncall",
         description="Check and repair one window of a pipeline now",
-        doc_md="Choose a pipeline and an interval. *Plan only* changes nothing: it compares, and shows what it would do.",
+        doc_md="Choose pipeline and interval. *Plan only* changes nothing: it compares, and shows what it would do.",
         schedule=None,
         start_date=_START,
         catchup=False,

@@ -23,7 +23,7 @@ from makewhole.postgres.visibility import current_snapshot
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is asked for. `id` is the same for every try of one DAG run. `start` None: from where the last window ended."""
+    """What is asked for. `id`: the same for all tries of a DAG run. `start` None: from where the last window ended."""
 
     id: str
     end: datetime
@@ -88,8 +88,8 @@ def _require_past(request: Request) -> None:
     now = datetime.now(UTC)
     if request.end > now:
         raise RefusedError(
-            f"the interval ends at {request.end.isoformat()}, which is in the future; a window can only be judged after "
-            "its end. Choose an end before now"
+            f"the interval ends at {request.end.isoformat()}, which is in the future; a window can only be judged "
+            "after its end. Choose an end before now"
         )
     if request.start is not None and request.start >= request.end:
         raise RefusedError(
@@ -113,8 +113,8 @@ def find_place(there: Sequence[Bounds], request: Request) -> Bounds | None:
             return window
     listed = "; ".join(f"{item.number}: {_label(item)}" for item in there[-10:])
     raise RefusedError(
-        f"the interval {_text(request.start)} to {_text(request.end)} lies across windows that exist already; ask for one "
-        f"of them ({listed}), or for an end after {_text(there[-1].end)}"
+        f"the interval {_text(request.start)} to {_text(request.end)} lies across windows that exist already; ask for "
+        f"one of them ({listed}), or for an end after {_text(there[-1].end)}"
     )
 
 

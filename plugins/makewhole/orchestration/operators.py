@@ -3,11 +3,10 @@
 DAG files import this module, so what the steps need is imported when they run.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, Context
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 
 _PERMANENT = "Error code is: 64."
@@ -16,7 +15,7 @@ _PERMANENT = "Error code is: 64."
 class SparkStep(SparkSubmitOperator):
     """A job of one window, submitted through `spark_default`. The pipeline is read when the task runs, not before."""
 
-    def execute(self, context: Mapping[str, Any]) -> None:
+    def execute(self, context: Context) -> None:
         """Submit the job.
 
         Raises:
@@ -36,8 +35,8 @@ class SparkStep(SparkSubmitOperator):
         except AirflowException as error:
             if _PERMANENT in str(error):
                 raise AirflowFailException(
-                    f"{self.task_id} of {opened['label']} cannot succeed by trying again; the reason is in this log, in "
-                    "the line that starts with `ERROR makewhole`"
+                    f"{self.task_id} of {opened['label']} cannot succeed by trying again; the reason is in this log, "
+                    "in the line that starts with `ERROR makewhole`"
                 ) from error
             raise
 
@@ -48,7 +47,7 @@ class PlanApproval(ApprovalOperator):
     The answer goes to the journal before anything downstream runs, bound to the hash of the plan that was shown.
     """
 
-    def execute(self, context: Mapping[str, Any]) -> Any:
+    def execute(self, context: Context) -> Any:
         """Ask, with the pipeline's own time limit and list of people."""
         from makewhole.orchestration import steps
 
@@ -57,7 +56,7 @@ class PlanApproval(ApprovalOperator):
         self.assigned_users = [{"id": name, "name": name} for name in policy.by] or None
         return super().execute(context)
 
-    def execute_complete(self, context: Mapping[str, Any], event: dict[str, Any]) -> Any:
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Record the answer, then go on or skip as Airflow's operator does."""
         from makewhole.orchestration import steps
 
