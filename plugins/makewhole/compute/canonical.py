@@ -1,8 +1,8 @@
 """Compared columns in their declared types, as canonical text: the same value gives the same text on every system.
 
-The text of a table's column comes from PostgreSQL itself (`postgres/columns.py` renders the expressions); the text of a
-JSON value from here. Null stays null. A value that its declared type cannot hold keeps its own text behind `!`, so that
-it can only be equal to itself.
+The text of a table's column comes from PostgreSQL itself (`postgres/expressions.py`); the text of a JSON value from
+here. Null stays null. A value that its declared type cannot hold keeps its own text behind `!`, so that it can only be
+equal to itself.
 """
 
 import re
@@ -15,6 +15,8 @@ import polars as pl
 import polars_hash as plh
 
 _WIDE = Context(prec=80)
+_MOST_DIGITS = 1_000
+_BEYOND_MICROSECONDS = re.compile(r"(?<=[.,]\d{6})\d+")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DECIMAL = re.compile(r"decimal\(\s*\d+\s*,\s*(\d+)\s*\)")
 
@@ -50,19 +52,36 @@ def _decimal(value: Any, scale: int) -> str:
 
 
 def _number(value: Any) -> Decimal:
-    if isinstance(value, bool):
-        raise TypeError("a boolean is not a number")
+    if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
+        raise TypeError("not a number")
     number = value if isinstance(value, Decimal) else Decimal(value)
     if not number.is_finite():
         raise ValueError("not finite")
     return number
 
 
+def plain_text(number: Decimal) -> str:
+    """A number by its value: no exponent, no zeros at the end of a fraction, zero without a sign.
+
+    Raises:
+        ValueError: it would have over 1,000 digits (`1e999999999` would fill the memory), or is not finite.
+    """
+    _, digits, exponent = number.as_tuple()
+    if not isinstance(exponent, int):
+        raise ValueError("not finite")
+    if not number:
+        return "0"
+    if len(digits) + abs(exponent) > _MOST_DIGITS:
+        raise ValueError("too many digits")
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
 def _integer(value: Any) -> str:
-    number = _number(value)
-    if number != number.to_integral_value():
+    text = plain_text(_number(value))
+    if "." in text:
         raise ValueError("not an integer")
-    return str(int(number))
+    return text
 
 
 def _double(value: Any) -> str:
@@ -92,11 +111,13 @@ def _string(value: Any) -> str:
 
 
 def _timestamp(value: Any) -> str:
-    """Microseconds since 1970 in UTC; a time without an offset is UTC."""
-    moment = datetime.fromisoformat(value)
+    """Microseconds since 1970 in UTC; without an offset it is UTC; finer fractions are rounded as PostgreSQL does."""
+    finer = _BEYOND_MICROSECONDS.search(value)
+    moment = datetime.fromisoformat(_BEYOND_MICROSECONDS.sub("", value, count=1))
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     delta = moment - _EPOCH
-    return str((delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds)
+    rounded_up = finer is not None and Decimal(f"0.{finer[0]}") >= Decimal("0.5")
+    return str((delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds + rounded_up)
 
 
 def _date(value: Any) -> str:

@@ -7,9 +7,10 @@ that every value is one object on its own, so that one bad record cannot shift i
 
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import polars as pl
@@ -21,7 +22,9 @@ from makewhole.compute.canonical import canonical_text, decimal_scale
 from makewhole.compute.keys import KeyProblem, component_text, key_text
 from makewhole.compute.where import Term
 
-_QUICK_TYPES = {
+_Array = Any  # pyarrow.Array: its type stubs know nothing of binary columns,
+_on: Any = pc  # and neither do those of its functions
+_QUICK_TYPES: dict[str, pa.DataType] = {
     "string": pa.string(),
     "int": pa.int64(),
     "bigint": pa.int64(),
@@ -31,7 +34,14 @@ _QUICK_TYPES = {
 }
 
 
-class NotQuick(Exception):
+_SCALE_WITHOUT_EXPONENT = 6  # Arrow writes smaller fractions as 1E-7
+_DEEPEST = 200
+_MOST_INT_DIGITS = 4_000
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_BRACKET = re.compile(r"[\[\]{}]")
+
+
+class NotQuick(Exception):  # noqa: N818 - not an error: a way that is closed
     """This batch needs the record-by-record way."""
 
 
@@ -82,7 +92,9 @@ def _decode_quickly(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
     values = batch.column("value")
     body = _joined(values)
     key_path = shape.key_paths[0]
-    wanted = {key_path: _key_type(values[0].as_py(), key_path)}
+    wanted: dict[str, pa.DataType] = {key_path: _key_type(values[0].as_py(), key_path)}
+    if key_path in shape.compare:
+        raise NotQuick
     for name, declared in shape.compare.items():
         scale = decimal_scale(declared)
         wanted.setdefault(name, pa.decimal128(38, scale) if scale is not None else _QUICK_TYPES[declared])
@@ -90,7 +102,7 @@ def _decode_quickly(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
     if table.num_rows != batch.num_rows:
         raise NotQuick
     keys = _column(table, key_path).cast(pa.string())
-    if keys.null_count or pc.any(pc.equal(keys, "")).as_py():
+    if keys.null_count or _on.any(_on.or_(_on.equal(keys, ""), _on.match_substring(keys, "\x00"))).as_py():
         raise NotQuick
     frame = [pl.Series("key", pl.from_arrow(keys)), pl.Series("problem", [None] * len(keys), dtype=pl.String)]
     for name, declared in shape.compare.items():
@@ -98,15 +110,20 @@ def _decode_quickly(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
     return pl.DataFrame(frame).with_columns(pl.lit([], dtype=pl.List(pl.String)).alias("excluded_by"))
 
 
-def _joined(values: pa.Array) -> bytes:
-    """The values, one a line; refused unless each is non-empty, has no line break and looks like one object."""
+def _joined(values: Any) -> bytes:
+    """The values, one a line; refused unless each is non-empty, on one line, shallow and looks like one object.
+
+    A NUL would end the reading: the rows after it would be missing, and two objects in one value make up for them.
+    """
     if (
         values.null_count
-        or not pc.all(pc.starts_with(values, b"{")).as_py()
-        or not pc.all(pc.ends_with(values, b"}")).as_py()
+        or not _on.all(_on.starts_with(values, b"{")).as_py()
+        or not _on.all(_on.ends_with(values, b"}")).as_py()
     ):
         raise NotQuick
-    if pc.any(pc.match_substring(values, b"\n")).as_py():
+    if any(_on.any(_on.match_substring(values, stop)).as_py() for stop in (b"\n", b"\x00")):
+        raise NotQuick
+    if _on.max(_on.add(_on.count_substring(values, b"{"), _on.count_substring(values, b"["))).as_py() > _DEEPEST:
         raise NotQuick
     body = b"\n".join(values.to_pylist())
     body.decode()
@@ -148,18 +165,21 @@ def _read_json(body: bytes, schema: pa.Schema) -> pa.Table:
     )
 
 
-def _column(table: pa.Table, path: str) -> pa.Array:
+def _column(table: pa.Table, path: str) -> _Array:
     first, *rest = path.split(".")
-    column = table.column(first).combine_chunks()
+    column: _Array = table.column(first).combine_chunks()
     for name in rest:
-        column = pc.struct_field(column, name)
+        column = _on.struct_field(column, name)
     return column
 
 
-def _canonical_column(column: pa.Array, declared: str) -> pl.Series:
+def _canonical_column(column: _Array, declared: str) -> pl.Series:
     if declared in ("timestamp", "date"):
         texts = {text: canonical_text(text, declared) for text in column.unique().to_pylist()}
         return pl.Series([texts[text] for text in column.to_pylist()], dtype=pl.String)
+    if (decimal_scale(declared) or 0) > _SCALE_WITHOUT_EXPONENT:
+        plain = [None if value is None else format(value, "f") for value in column.to_pylist()]
+        return pl.Series(plain, dtype=pl.String)
     return pl.Series(pl.from_arrow(column.cast(pa.string())), dtype=pl.String)
 
 
@@ -172,7 +192,9 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
     columns: dict[str, list[str | None]] = {name: [] for name in shape.compare}
     excluded: list[list[str]] = []
     needs_json = bool(shape.key_paths or shape.compare or any(shape.filters.values()))
-    for record_key, value, headers in zip(*(batch.column(name).to_pylist() for name in ("key", "value", "headers"))):
+    for record_key, value, headers in zip(
+        *(batch.column(name).to_pylist() for name in ("key", "value", "headers")), strict=True
+    ):
         document: Any = {}
         try:
             document = _document(value) if needs_json else {}
@@ -198,16 +220,40 @@ def _document(value: bytes | None) -> Any:
     if value is None:
         raise KeyProblem("value is null (a tombstone)")
     try:
-        document = json.loads(value, parse_float=Decimal, parse_constant=_no_constant)
-    except RecursionError:
-        raise KeyProblem("value is nested too deeply") from None
+        text = value.decode("utf-8-sig")
+        if _is_too_deep(text):
+            raise KeyProblem(f"value is nested more than {_DEEPEST} deep")
+        # Python refuses to make an int of more than 4,300 digits.
+        parse_int = Decimal if len(text) > _MOST_INT_DIGITS else None
+        document = json.loads(text, parse_float=_exact, parse_int=parse_int, parse_constant=_no_constant)
     except UnicodeDecodeError:
         raise KeyProblem("value is not valid UTF-8") from None
+    except KeyProblem:
+        raise
     except ValueError:
         raise KeyProblem("value is not JSON") from None
     if not isinstance(document, dict):
         raise KeyProblem("value is not a JSON object")
     return document
+
+
+def _is_too_deep(text: str) -> bool:
+    """By brackets, so that the answer does not depend on how deep the caller is already."""
+    if text.count("{") + text.count("[") <= _DEEPEST:
+        return False
+    depth = 0
+    for bracket in _BRACKET.findall(_STRING.sub("", text)):
+        depth += 1 if bracket in "{[" else -1
+        if depth > _DEEPEST:
+            return True
+    return False
+
+
+def _exact(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent that no Decimal holds
+        return Decimal("Infinity")
 
 
 def _no_constant(name: str) -> Any:

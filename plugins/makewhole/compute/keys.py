@@ -8,10 +8,12 @@ from typing import Any
 import polars as pl
 import polars_hash as plh
 
+from makewhole.compute.canonical import plain_text
+
 _HALF = 2**64
 
 
-class KeyProblem(ValueError):
+class KeyProblem(ValueError):  # noqa: N818 - what a record is reported with, not a failure of ours  # noqa: N818 - what a record is reported with, not a failure of ours
     """A record has no usable business key; the text says why."""
 
 
@@ -26,17 +28,15 @@ def component_text(value: Any) -> str:
     """A JSON value as a key component: strings as they are, numbers by value (`1.0` is `1`), booleans in lower case.
 
     Raises:
-        KeyProblem: null, an object, an array, an empty or unencodable text, NaN.
+        KeyProblem: null, an object, an array, an empty or unencodable text, NUL in a text, a number beyond measure.
     """
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, Decimal):
-        if not value.is_finite():
-            raise KeyProblem("key is not a finite number")
-        whole = value.to_integral_value()
-        return str(int(whole)) if whole == value else format(value.normalize(), "f")
+    if isinstance(value, int | Decimal):
+        try:
+            return plain_text(Decimal(value))
+        except ValueError:
+            raise KeyProblem("key is a number beyond measure") from None
     if not isinstance(value, str):
         raise KeyProblem("key is null" if value is None else "key is not a scalar")
     return _usable(value)
@@ -45,6 +45,8 @@ def component_text(value: Any) -> str:
 def _usable(text: str) -> str:
     if not text:
         raise KeyProblem("key is empty")
+    if "\x00" in text:
+        raise KeyProblem("key contains NUL, which no table can hold")
     try:
         text.encode()
     except UnicodeEncodeError:

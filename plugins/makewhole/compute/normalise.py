@@ -1,26 +1,34 @@
 """Copies at a point → the keys frame that every later step reads."""
 
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
 import polars as pl
 import pyarrow as pa
 
 from makewhole.compute.canonical import float_text, row_hash
 from makewhole.compute.decode import ValueShape, decode_values
-from makewhole.compute.frames import KEYS, TOPIC_KEYS, UNDECODABLE
+from makewhole.compute.frames import KEYS, TOPIC_KEYS, UNDECODABLE, Schema
 from makewhole.compute.keys import with_hash
 
 PLAN_HEADER = "makewhole-plan"
+_PLAN_ID = re.compile(rb"[a-z][a-z0-9_]*-[0-9]{1,10}-[0-9a-f]{12}")
+_FIRST_MOMENT, _PAST_MOMENTS = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 
 
 def topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.DataFrame, pl.DataFrame]:
     """One batch of the log reader → (keys frame in `TOPIC_KEYS`, undecodable records in `UNDECODABLE`)."""
     decoded = decode_values(batch, shape)
-    log = pl.from_arrow(batch.drop_columns(["key", "value", "headers"]))
+    log = pl.from_arrow(batch.drop_columns(["key", "value", "headers", "timestamp"]))
     assert isinstance(log, pl.DataFrame)
+    milliseconds = pl.Series("ms", pl.from_arrow(batch.column("timestamp").cast(pa.int64())), dtype=pl.Int64)
     frame = pl.concat([log, decoded, pl.DataFrame([replay_plans(batch)])], how="horizontal").with_columns(
         pl.concat_str([pl.col("partition").cast(pl.String), pl.lit(":"), pl.col("offset").cast(pl.String)]).alias(
             "place"
         ),
-        pl.col("timestamp").cast(pl.Datetime("us", "UTC")).alias("time"),
+        _moment(milliseconds, 1_000).alias("time"),
         pl.lit(None, dtype=pl.Int64).alias("version"),
         row_hash([f"c:{name}" for name in shape.compare]),
     )
@@ -28,31 +36,44 @@ def topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.DataFrame,
         "place", pl.col("problem").alias("reason")
     )
     good = with_hash(frame.filter(pl.col("key").is_not_null()))
-    return _select(good, TOPIC_KEYS), bad.cast(UNDECODABLE)
+    return _select(good, TOPIC_KEYS), _typed(bad, UNDECODABLE)
 
 
-def _select(frame: pl.DataFrame, schema: dict[str, pl.DataType]) -> pl.DataFrame:
+def _moment(numbers: pl.Series, microseconds: int) -> pl.Series:
+    """Numbers of so many microseconds since 1970 as moments; null where no calendar reaches."""
+    first, past = (int(edge.timestamp()) * (1_000_000 // microseconds) for edge in (_FIRST_MOMENT, _PAST_MOMENTS))
+    kept = numbers.to_frame("n").select(
+        pl.when(pl.col("n").is_between(first, past, closed="left")).then(pl.col("n") * microseconds)
+    )
+    return kept.to_series().cast(pl.Datetime("us", "UTC"))
+
+
+def _select(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
     """The columns of the schema, then the compared columns as canonical text."""
     compared = [pl.col(name) for name in frame.columns if name.startswith("c:")]
     return frame.select(*(pl.col(name).cast(kind) for name, kind in schema.items()), *compared)
 
 
+def _typed(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
+    return frame.select(pl.col(name).cast(kind) for name, kind in schema.items())
+
+
 def replay_plans(batch: pa.RecordBatch) -> pl.Series:
     """The plan that each record's lineage header names; null for records without one (column `replay_plan`)."""
-    flags = batch.column("is_replayed")
-    if not flags.true_count:
+    flags = batch.column("is_replayed").to_pylist()
+    if not any(flags):
         return pl.Series("replay_plan", [None] * batch.num_rows, dtype=pl.String)
-    plans = [
-        _plan(headers) if flag else None
-        for flag, headers in zip(flags.to_pylist(), batch.column("headers").to_pylist())
-    ]
+    headers = batch.column("headers")
+    plans = [_plan(headers[at].as_py()) if flag else None for at, flag in enumerate(flags)]
     return pl.Series("replay_plan", plans, dtype=pl.String)
 
 
-def _plan(headers: list[dict[str, bytes | None]]) -> str | None:
+def _plan(headers: Sequence[Mapping[str, Any]]) -> str | None:
+    """The first header that could name a plan: anything else is a stranger's, and proves nothing."""
     for entry in headers:
-        if entry["key"] == PLAN_HEADER and entry["value"] is not None:
-            return bytes(entry["value"]).decode(errors="replace")
+        value = entry["value"]
+        if entry["key"] == PLAN_HEADER and value is not None and _PLAN_ID.fullmatch(value):
+            return bytes(value).decode()
     return None
 
 
@@ -66,7 +87,7 @@ def table_frame(rows: pl.DataFrame, compare: dict[str, str]) -> tuple[pl.DataFra
     frame = rows.with_columns(
         [pl.col(name).cast(pl.Float64).map_elements(float_text, return_dtype=pl.String) for name in doubles]
         + [
-            pl.from_epoch(pl.col("time_us"), time_unit="us").dt.replace_time_zone("UTC").alias("time"),
+            _moment(rows["time_us"], 1).alias("time"),
             pl.when(pl.col("excluded_by").fill_null("") == "")
             .then(pl.lit([], dtype=pl.List(pl.String)))
             .otherwise(pl.col("excluded_by").str.split(","))
@@ -75,4 +96,4 @@ def table_frame(rows: pl.DataFrame, compare: dict[str, str]) -> tuple[pl.DataFra
     ).with_columns(row_hash([f"c:{name}" for name in compare]))
     without_key = pl.col("key").is_null() | (pl.col("key") == "")
     bad = frame.filter(without_key).select("place", pl.lit("key is null or empty").alias("reason"))
-    return _select(with_hash(frame.filter(~without_key)), KEYS), bad.cast(UNDECODABLE)
+    return _select(with_hash(frame.filter(~without_key)), KEYS), _typed(bad, UNDECODABLE)

@@ -1,7 +1,10 @@
-"""A term of a hop's `where`, as rows are tested by it: `column = literal`, compared in the literal's type."""
+"""A term of a hop's `where`, as rows are tested by it: `column = literal`, compared as PostgreSQL would.
+
+PostgreSQL compares in the column's type. So a JSON text is compared as text, a number by its value (never rounded).
+"""
 
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from makewhole.compute.canonical import canonical_text
@@ -17,7 +20,14 @@ class Term:
 
     def holds(self, value: Any) -> bool:
         """Whether a decoded JSON value equals the literal."""
-        return canonical_text(value, self.declared) == self.literal
+        if isinstance(value, bool):
+            return self.literal == ("true" if value else "false")
+        if isinstance(value, int | Decimal):
+            try:
+                return Decimal(self.literal) == value
+            except InvalidOperation:
+                return False
+        return isinstance(value, str) and value == self.literal
 
 
 def term(column: str, literal: str | bool | int | Decimal) -> Term:

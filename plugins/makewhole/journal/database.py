@@ -11,7 +11,6 @@ from pathlib import Path
 
 import psycopg2
 from psycopg2.extensions import connection as PgConnection  # noqa: N812 - it is a class
-from psycopg2.extensions import cursor as Cursor  # noqa: N812 - it is a class
 from psycopg2.extensions import cursor as PgCursor  # noqa: N812 - it is a class
 
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem, TransientError

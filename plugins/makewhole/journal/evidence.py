@@ -105,7 +105,7 @@ def commit_findings(journal: Journal, window: Window, findings: Iterable[Finding
             finding.key_hash,
             finding.verdict.value,
             finding.cause.value,
-            Json(dict(finding.evidence)),
+            Json(_storable_in(finding.evidence)),
         )
         for finding in findings
     )
@@ -115,6 +115,17 @@ def commit_findings(journal: Journal, window: Window, findings: Iterable[Finding
 def _storable(key: str) -> str:
     """PostgreSQL's text holds no NUL; the hash still tells such keys apart."""
     return key.replace("\x00", "\\u0000")
+
+
+def _storable_in(value: Any) -> Any:
+    """The same for every text inside evidence: a compared value of a record may be anything."""
+    if isinstance(value, str):
+        return _storable(value)
+    if isinstance(value, Mapping):
+        return {_storable(name): _storable_in(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_storable_in(inner) for inner in value]
+    return value
 
 
 def findings(journal: Journal, window: Window) -> list[JudgedFinding]:
@@ -127,9 +138,7 @@ def findings(journal: Journal, window: Window) -> list[JudgedFinding]:
             outcome=outcome,
             reason=reason,
         )
-        for hop, key, key_hash, verdict, cause, evidence, outcome, reason in _run(
-            journal, "findings", **_scope(window)
-        )
+        for hop, key, key_hash, verdict, cause, evidence, outcome, reason in _run(journal, "findings", **_scope(window))
     ]
 
 
@@ -150,7 +159,8 @@ def set_outcomes(journal: Journal, window: Window, judged: Iterable[JudgedFindin
 def commit_handovers(journal: Journal, window: Window, keys: Iterable[Handover]) -> int:
     """Replace what this revision hands over; returns how many."""
     _run(journal, "delete_handovers", **_scope(window))
-    rows = ((window.pipeline, window.number, window.revision, item.hop, item.key, item.key_hash, Json({})) for item in keys)
+    scope = (window.pipeline, window.number, window.revision)
+    rows = ((*scope, item.hop, _storable(item.key), item.key_hash, Json({})) for item in keys)
     return _insert_many(journal, "insert_handovers", rows)
 
 

@@ -41,7 +41,9 @@ def connect(target: PostgresConnection) -> Iterator[PgConnection]:
         PermanentError: the server refuses a statement; its words are left out, they can quote a row.
     """
     try:
-        connection = psycopg2.connect(target.dsn, application_name="makewhole", connect_timeout=10)
+        connection = psycopg2.connect(
+            target.dsn, application_name="makewhole", connect_timeout=10, client_encoding="UTF8"
+        )
     except psycopg2.OperationalError as error:
         raise TransientError(
             f"the PostgreSQL of connection {target.id} does not answer; check that it runs and that the connection "

@@ -1,29 +1,34 @@
 """Reading a table for a window: parallel COPY under one exported snapshot.
 
-CSV tells NULL (nothing) from the empty string (quoted) because every value is quoted. A part whose rows do not add up to
-what PostgreSQL says it sent is a failed read.
+CSV tells NULL (nothing) from the empty string (quoted) because every value is quoted. A part whose rows do not add up
+to what PostgreSQL says it sent is a failed read.
 """
 
 import os
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import IO, Any
 
 import polars as pl
 import psycopg2
+import psycopg2.errors
 import pyarrow as pa
 import pyarrow.csv as pcsv
 from psycopg2 import sql
+from psycopg2.extensions import cursor as Cursor  # noqa: N812 - it is a class
 
 from makewhole.model.connection import PostgresConnection
-from makewhole.model.errors import TransientError
+from makewhole.model.errors import PermanentError, TransientError
 from makewhole.postgres.connect import Session, connect
 from makewhole.postgres.expressions import (
     TableShape,
     TimeBounds,
     column_types,
     key_expression,
+    regclass_text,
     select_list,
     table_identifier,
     time_condition,
@@ -32,7 +37,10 @@ from makewhole.postgres.expressions import (
 _BLOCK_BYTES = 16 << 20
 _PAGES_PER_PART = 4_096  # 32 MiB: below that a second connection costs more than it saves
 _INT_TYPES = ("smallint", "integer", "bigint")
-
+_TEXT_TYPES = ("text", "character varying")
+# Only the one way that PostgreSQL itself writes a value: `007` must not find the row of 7, whose key is another.
+_INT = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _KEYS_PER_STATEMENT = 20_000
 
 
@@ -68,7 +76,7 @@ def exported(
         _same_view(session)
         with session.cursor() as cursor:
             cursor.execute("select pg_export_snapshot(), pg_current_snapshot()::text")
-            snapshot, pg_snapshot = cursor.fetchone()
+            ((snapshot, pg_snapshot),) = cursor.fetchall()
         column_types(session, shape)
         yield ExportPlan(snapshot=snapshot, pg_snapshot=pg_snapshot, parts=_parts(session, shape, bounds, parts))
 
@@ -78,7 +86,10 @@ def _same_view(session: Session, snapshot: str | None = None) -> None:
     with session.cursor() as cursor:
         cursor.execute("set transaction isolation level repeatable read")
         if snapshot is not None:
-            cursor.execute("set transaction snapshot %s", (snapshot,))
+            try:
+                cursor.execute("set transaction snapshot %s", (snapshot,))
+            except (psycopg2.errors.InvalidParameterValue, psycopg2.errors.UndefinedObject) as error:
+                raise TransientError("the session that held the view of the data is gone; read again") from error
         # The session that holds the snapshot sits idle while the readers work.
         cursor.execute("set local idle_in_transaction_session_timeout = 0")
 
@@ -87,15 +98,16 @@ def _parts(session: Session, shape: TableShape, bounds: TimeBounds | None, wante
     """Page ranges when most of the table is read; the whole at once when an index finds the little that is."""
     with session.cursor() as cursor:
         cursor.execute(
-            "select pg_relation_size(%s::regclass) / current_setting('block_size')::int", (shape.point.table,)
+            "select pg_relation_size(%s::regclass) / current_setting('block_size')::int",
+            (regclass_text(shape.point),),
         )
-        pages = int(cursor.fetchone()[0])
+        pages = int(_only(cursor))
         rows = sql.SQL("select 1 from {} t where {}").format(
             table_identifier(shape.point), _condition(shape, bounds, ExportPart())
         )
         cursor.execute(sql.SQL("explain (format json) {}").format(rows))
-        plan = cursor.fetchone()[0][0]["Plan"]
-    uses_index = "Seq Scan" not in _node_types(plan)
+        explained = _only(cursor)[0]
+    uses_index = "Seq Scan" not in _node_types(explained["Plan"])
     count = 1 if uses_index else max(1, min(wanted, pages // _PAGES_PER_PART))
     if count == 1:
         return (ExportPart(),)
@@ -103,6 +115,13 @@ def _parts(session: Session, shape: TableShape, bounds: TimeBounds | None, wante
     return tuple(
         ExportPart(first_page=at * step, last_page=(at + 1) * step if at < count - 1 else None) for at in range(count)
     )
+
+
+def _only(cursor: Cursor) -> Any:
+    """The one value of a query that always gives one row."""
+    row = cursor.fetchone()
+    assert row is not None
+    return row[0]
 
 
 def _node_types(plan: dict[str, object]) -> set[str]:
@@ -123,7 +142,7 @@ def _condition(shape: TableShape, bounds: TimeBounds | None, part: ExportPart) -
 class TableReader:
     """Rows as frames for `makewhole.compute.normalise.table_frame`, and what the database itself counted of them.
 
-    `counted` is `count(*)` over the same condition in the same view of the data; it is whole when all frames were taken.
+    `counted` is `count(*)` over the same condition in the same view of the data; whole when all frames were taken.
     """
 
     def __init__(self, connection: PostgresConnection, shape: TableShape, snapshot: str | None) -> None:
@@ -159,7 +178,7 @@ class TableReader:
         rows = sql.SQL("from {} t where {}").format(table_identifier(self._shape.point), condition)
         with session.cursor() as cursor:
             cursor.execute(sql.SQL("select count(*) {}").format(rows))
-            self.counted += cursor.fetchone()[0]
+            self.counted += int(_only(cursor))
         yield from _copied(session, sql.SQL("select {} {}").format(select_list(self._shape), rows), self._shape)
 
 
@@ -171,13 +190,18 @@ def read_keys(connection: PostgresConnection, shape: TableShape, keys: Sequence[
 def key_condition(shape: TableShape, types: dict[str, str], keys: Sequence[str]) -> sql.Composable:
     """Rows with one of these keys, in the column's own type where that lets an index help."""
     point = shape.point
-    kind = types[point.key[0]].split("(")[0]
+    kind = types[point.key[0]].split("(")[0] if len(point.key) == 1 else "several"
     column = sql.SQL("t.{}").format(sql.Identifier(point.key[0]))
     usable = [key for key in keys if "\x00" not in key]
-    if len(point.key) == 1 and kind in _INT_TYPES:
-        numbers = [key for key in usable if key.lstrip("-").isascii() and key.lstrip("-").isdigit() and len(key) < 19]
-        return sql.SQL("{} = any({}::bigint[])").format(column, sql.Literal([int(number) for number in numbers]))
-    if len(point.key) == 1 and kind in ("text", "character varying"):
+    if kind in _INT_TYPES:
+        numbers = [int(key) for key in usable if _INT.fullmatch(key)]
+        fitting = [number for number in numbers if -(2**63) <= number < 2**63]
+        return sql.SQL("{} = any({}::bigint[])").format(column, sql.Literal(fitting))
+    if kind == "uuid":
+        return sql.SQL("{} = any({}::uuid[])").format(
+            column, sql.Literal([key for key in usable if _UUID.fullmatch(key)])
+        )
+    if kind in _TEXT_TYPES:
         return sql.SQL("{} = any({}::text[])").format(column, sql.Literal(usable))
     return sql.SQL("{} = any({}::text[])").format(key_expression(point), sql.Literal(usable))
 
@@ -197,6 +221,8 @@ def _copied(session: Session, statement: sql.Composable, shape: TableShape) -> I
                 yield frame
     finally:
         sender.join()
+    if isinstance(sender.problem, psycopg2.Error) and not isinstance(sender.problem, psycopg2.OperationalError):
+        raise sender.problem  # a value that does not fit, not a connection that broke: `connect` says which
     if sender.problem is not None:
         raise TransientError(
             f"reading {shape.point.table} broke off after {rows} rows; nothing of it was kept, try again"
@@ -205,7 +231,7 @@ def _copied(session: Session, statement: sql.Composable, shape: TableShape) -> I
         raise TransientError(f"{shape.point.table}: {sender.sent_rows} rows were sent and {rows} arrived; try again")
 
 
-def _csv(stream: object, shape: TableShape) -> Iterator[pa.RecordBatch]:
+def _csv(stream: IO[Any], shape: TableShape) -> Iterator[pa.RecordBatch]:
     names = ["key", "place", "time_us", "version", *(f"c:{name}" for name in shape.compare), "excluded_by"]
     types = {name: pa.int64() if name in ("time_us", "version") else pa.string() for name in names}
     try:
@@ -219,7 +245,11 @@ def _csv(stream: object, shape: TableShape) -> Iterator[pa.RecordBatch]:
         )
     except pa.ArrowInvalid as error:
         if "Empty CSV file" not in str(error):
-            raise
+            # Not chained: Arrow's message quotes the row.
+            raise PermanentError(
+                "the rows that PostgreSQL sent cannot be read: a value is not valid UTF-8 or over 16 MiB; mend the "
+                "value, or take its column out of `compare`"
+            ) from None
 
 
 class _Sender(threading.Thread):

@@ -17,12 +17,14 @@ from makewhole.postgres.connect import Session
 
 _CASTS = {
     "string": "{0}::text",
-    "int": "{0}::bigint::text",
-    "bigint": "{0}::bigint::text",
+    "int": "trim_scale({0}::numeric)::text",
+    "bigint": "trim_scale({0}::numeric)::text",
     "double": "{0}::float8::text",
     "boolean": "{0}::boolean::text",
-    "timestamp": "(extract(epoch from {0}) * 1000000)::bigint::text",
-    "date": "to_char({0}, 'YYYY-MM-DD')",
+    "timestamp": (
+        "case when isfinite({0}) then (extract(epoch from {0}) * 1000000)::bigint::text else '!' || {0}::text end"
+    ),
+    "date": "case when isfinite({0}) then to_char({0}, 'YYYY-MM-DD') else '!' || {0}::text end",
 }
 _COLUMNS = """
 select a.attname, format_type(a.atttypid, a.atttypmod)
@@ -55,7 +57,7 @@ class TableShape:
 @dataclass(frozen=True, kw_only=True)
 class TimeBounds:
     """Rows labelled `[start, end)`; `start` None has no lower bound. `seen_before` is the transaction snapshot of the
-    window before: rows labelled earlier, yet invisible to it, were committed late and belong here."""
+    window before: rows labelled earlier, or not at all, that it may not have seen came late and belong here."""
 
     start: datetime | None
     end: datetime
@@ -70,7 +72,7 @@ def column_types(connection: Session, shape: TableShape) -> dict[str, str]:
     """
     point = shape.point
     with connection.cursor() as cursor:
-        cursor.execute(_COLUMNS, (point.table,))
+        cursor.execute(_COLUMNS, (regclass_text(point),))
         types: dict[str, str] = dict(cursor.fetchall())
     if not types:
         raise ConfigurationError([_problem(point, "table", f"table {point.table} does not exist", "Correct its name")])
@@ -92,12 +94,17 @@ def table_identifier(point: TablePoint) -> sql.Composable:
     return sql.Identifier(*point.table.split("."))
 
 
+def regclass_text(point: TablePoint) -> str:
+    """The same as `regclass` wants it: unquoted it would fold capitals, and find another table than the query reads."""
+    return ".".join('"{}"'.format(part.replace('"', '""')) for part in point.table.split("."))
+
+
 def key_expression(point: TablePoint) -> sql.Composable:
-    """The business key as text: see `makewhole.compute.keys.key_text`."""
+    """The business key as text: see `makewhole.compute.keys.key_text`. Null when one of several is null or empty."""
     parts = [sql.SQL("t.{}::text").format(sql.Identifier(name)) for name in point.key]
     if len(parts) == 1:
         return parts[0]
-    quoted = [sql.SQL("to_json({})::text").format(part) for part in parts]
+    quoted = [sql.SQL("to_json(nullif({}, ''))::text").format(part) for part in parts]
     return sql.SQL("'[' || {} || ']'").format(sql.SQL(" || ',' || ").join(quoted))
 
 
@@ -106,7 +113,7 @@ def select_list(shape: TableShape) -> sql.Composable:
     point = shape.point
     columns = [
         sql.SQL("{} as key").format(key_expression(point)),
-        sql.SQL("t.ctid::text as place"),
+        _place(point),
         _microseconds(point.time),
         sql.SQL("null::bigint as version")
         if point.version is None
@@ -117,10 +124,19 @@ def select_list(shape: TableShape) -> sql.Composable:
     return sql.SQL(", ").join(columns)
 
 
+def _place(point: TablePoint) -> sql.Composable:
+    """The row's ctid; behind the table's name where the row lies in a partition, since every partition counts anew."""
+    return sql.SQL(
+        "case when t.tableoid = {}::regclass then '' else t.tableoid::regclass::text end || t.ctid::text as place"
+    ).format(sql.Literal(regclass_text(point)))
+
+
 def _microseconds(column: str | None) -> sql.Composable:
     if column is None:
         return sql.SQL("null::bigint as time_us")
-    return sql.SQL("(extract(epoch from t.{}) * 1000000)::bigint as time_us").format(sql.Identifier(column))
+    return sql.SQL(
+        "case when isfinite(t.{0}) then (extract(epoch from t.{0}) * 1000000)::bigint end as time_us"
+    ).format(sql.Identifier(column))
 
 
 def _compared(name: str, declared: str) -> sql.Composable:
@@ -157,11 +173,21 @@ def time_condition(point: TablePoint, bounds: TimeBounds | None) -> sql.Composab
     column = sql.SQL("t.{}").format(sql.Identifier(point.time))
     within = sql.SQL("{} < {}").format(column, sql.Literal(bounds.end))
     if bounds.start is None:
-        return within
+        return sql.SQL("({} or {} is null)").format(within, column)
     within = sql.SQL("({} >= {} and {})").format(column, sql.Literal(bounds.start), within)
     if bounds.seen_before is None:
         return within
-    late = sql.SQL("({} < {} and not pg_visible_in_snapshot({}, {}::pg_snapshot))").format(
-        column, sql.Literal(bounds.start), sql.SQL(ROW_XID), sql.Literal(bounds.seen_before)
+    late = sql.SQL("(({0} < {1} or {0} is null) and not {2})").format(
+        column, sql.Literal(bounds.start), surely_visible(bounds.seen_before)
     )
     return sql.SQL("({} or {})").format(within, late)
+
+
+def surely_visible(snapshot: str) -> sql.Composable:
+    """Whether the row had certainly been visible in the snapshot.
+
+    Not `pg_visible_in_snapshot`: after a savepoint a row carries the id of a subtransaction, which the snapshot does
+    not list, so that function takes it for visible while its transaction was still open. Only what is older than every
+    transaction that was open then is certain.
+    """
+    return sql.SQL("{} < pg_snapshot_xmin({}::pg_snapshot)").format(sql.SQL(ROW_XID), sql.Literal(snapshot))

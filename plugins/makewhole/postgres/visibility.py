@@ -7,7 +7,13 @@ from psycopg2 import sql
 from makewhole.model.connection import PostgresConnection
 from makewhole.postgres.connect import connect
 from makewhole.postgres.export import key_condition
-from makewhole.postgres.expressions import ROW_XID, TableShape, column_types, key_expression, table_identifier
+from makewhole.postgres.expressions import (
+    TableShape,
+    column_types,
+    key_expression,
+    surely_visible,
+    table_identifier,
+)
 
 _KEYS_PER_STATEMENT = 20_000
 
@@ -16,22 +22,21 @@ def current_snapshot(connection: PostgresConnection) -> str:
     """What is visible now, as PostgreSQL writes it (`pg_snapshot`)."""
     with connect(connection) as session, session.cursor() as cursor:
         cursor.execute("select pg_current_snapshot()::text")
-        return str(cursor.fetchone()[0])
+        return str((cursor.fetchone() or ("",))[0])
 
 
 def not_visible(connection: PostgresConnection, shape: TableShape, keys: Sequence[str], snapshot: str) -> list[str]:
-    """Of these keys, those of which no row (as it stands now) was visible in `snapshot`."""
+    """Of these keys, those of which no row (as it stands now) was certainly visible in `snapshot`."""
     old: set[str] = set()
     with connect(connection) as session, session.cursor() as cursor:
         types = column_types(session, shape)
         for start in range(0, len(keys), _KEYS_PER_STATEMENT):
             cursor.execute(
-                sql.SQL("select distinct {} from {} t where {} and pg_visible_in_snapshot({}, {}::pg_snapshot)").format(
+                sql.SQL("select distinct {} from {} t where {} and {}").format(
                     key_expression(shape.point),
                     table_identifier(shape.point),
                     key_condition(shape, types, keys[start : start + _KEYS_PER_STATEMENT]),
-                    sql.SQL(ROW_XID),
-                    sql.Literal(snapshot),
+                    surely_visible(snapshot),
                 )
             )
             old.update(key for (key,) in cursor.fetchall())
