@@ -271,7 +271,7 @@ compensation:
         ]),
         ("version: 1", "version: 1\nshedule: x", [
             "shedule (line 2): is not a key here. Allowed: compare, compensation, description, gate, hops, notify, "
-            "pipeline, points, schedule, settle, start, version. Did you mean 'schedule'?"
+            "pipeline, points, schedule, settle, start, until, version. Did you mean 'schedule'?"
         ]),
         ("kind: store", "kind: stor", [
             "points.warehouse.kind (line 6): 'stor' is not a kind of point. Allowed: ledger, store, topic. Did you "
@@ -360,6 +360,15 @@ compensation:
             "start (line 2): 'yesterday' is not a start. Write 'earliest', 'latest' or a time such as "
             "'2013-01-01T00:00:00Z'"
         ]),
+        ("version: 1", "version: 1\nuntil: latest", [
+            "until (line 2): 'latest' is not a time. Write a time such as '2013-01-01T00:00:00Z'"
+        ]),
+        ("version: 1", "version: 1\nuntil: 2014", [
+            "until (line 2): '2014' is not a time. Write a time such as '2013-01-01T00:00:00Z'"
+        ]),
+        ("version: 1", "version: 1\nuntil:", [
+            "until (line 2): has no value. Give it one, or take the line out to have the default"
+        ]),
         ("version: 1", "version: 1\ndescription: 2013", [
             "description (line 2): is a number, not text. Put it in quotes"
         ]),
@@ -376,6 +385,21 @@ compensation:
 def test_each_mistake_is_named(write: Callable[..., Path], old: str, new: str, messages: list[str]) -> None:
     assert old in MINIMAL
     assert sorted(problems_of(write(MINIMAL.replace(old, new, 1)))) == sorted(messages)
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["2014-01-01T05:00:00Z", '"2014-01-01T05:00:00Z"', "2014-01-01T06:00:00+01:00", "2014-01-01 05:00:00"],
+)
+def test_the_schedule_ends_at_until_which_is_utc_unless_it_says_otherwise(
+    write: Callable[..., Path], written: str
+) -> None:
+    path = write(MINIMAL.replace("version: 1", f"version: 1\nuntil: {written}", 1))
+    assert load_pipeline(path).until == datetime(2014, 1, 1, 5, tzinfo=UTC)
+
+
+def test_a_pipeline_without_until_goes_on(write: Callable[..., Path]) -> None:
+    assert load_pipeline(write(MINIMAL)).until is None
 
 
 @pytest.mark.parametrize(
