@@ -84,3 +84,20 @@ where pipeline = %(pipeline)s and point = %(point)s order by observed_at;
 -- pipelines --
 -- Every pipeline that ever opened a window.
 select distinct pipeline from makewhole.window order by pipeline;
+
+-- is_reconciled --
+-- Whether any revision of a window was compared: only then is its part of the key index there.
+select exists (
+    select from makewhole.hop_result where pipeline = %(pipeline)s and number = %(number)s and stage = 'reconciled'
+);
+
+-- last_chunk --
+-- When compensation last wrote for a window.
+select max(chunk.observed_at)
+from makewhole.chunk join makewhole.plan on plan.id = chunk.plan
+where plan.pipeline = %(pipeline)s and plan.number = %(number)s;
+
+-- live_plans --
+-- Plans of a window that could still write.
+select id from makewhole.plan
+where pipeline = %(pipeline)s and number = %(number)s and state not in ('done', 'refused', 'rejected');

@@ -169,6 +169,22 @@ def close(journal: Journal, window: Window, state: WindowState, reason: str | No
     )
 
 
+def is_reconciled(journal: Journal, pipeline: str, number: int) -> bool:
+    """Whether any revision of this window was compared."""
+    return bool(_run(journal, "is_reconciled", pipeline=pipeline, number=number)[0][0])
+
+
+def last_chunk(journal: Journal, pipeline: str, number: int) -> datetime | None:
+    """When compensation last wrote for this window; None when it never did."""
+    moment: datetime | None = _run(journal, "last_chunk", pipeline=pipeline, number=number)[0][0]
+    return moment
+
+
+def live_plans(journal: Journal, pipeline: str, number: int) -> list[str]:
+    """The plans of this window that could still write."""
+    return [plan for (plan,) in _run(journal, "live_plans", pipeline=pipeline, number=number)]
+
+
 def observe(journal: Journal, pipeline: str, observation: Observation) -> None:
     """Remember what existed at a moment."""
     offsets = observation.stable_offsets

@@ -9,15 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from makewhole.journal import windows
+from makewhole.journal import plans, windows
 from makewhole.journal.database import Journal
 from makewhole.journal.windows import Bounds, Observation
 from makewhole.kafka import offsets
 from makewhole.kafka.moments import first_records_at
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.pipeline import Pipeline, PointKind, TablePoint, TopicPoint
-from makewhole.model.window import PartitionRange, Window
+from makewhole.model.plan import PlanState
+from makewhole.model.window import PartitionRange, Window, WindowState
 from makewhole.postgres.visibility import current_snapshot
 
 
@@ -57,10 +58,13 @@ def open_window(
         return Opened(window=window, settled_at=settled_at(journal, pipeline, window), is_new=window.revision == 1)
     _require_past(request)
     now = _observe(journal, pipeline, connections)
-    place = find_place(windows.bounds(journal, pipeline.name), request)
+    there = windows.bounds(journal, pipeline.name)
+    place = find_place(there, request)
     if place is None:
+        _require_compared(journal, pipeline, there)
         window = _new_window(journal, pipeline, connections, request, now)
     else:
+        _supersede(journal, pipeline, place)
         window = Window(
             pipeline=pipeline.name,
             number=place.number,
@@ -116,6 +120,27 @@ def find_place(there: Sequence[Bounds], request: Request) -> Bounds | None:
         f"the interval {_text(request.start)} to {_text(request.end)} lies across windows that exist already; ask for "
         f"one of them ({listed}), or for an end after {_text(there[-1].end)}"
     )
+
+
+def _require_compared(journal: Journal, pipeline: Pipeline, there: Sequence[Bounds]) -> None:
+    """Windows are judged in order: a duplicate is found against the keys of all windows before."""
+    if not there or windows.is_reconciled(journal, pipeline.name, there[-1].number):
+        return
+    last = there[-1]
+    if windows.load(journal, pipeline.name, last.number, last.revision).state is WindowState.OPEN:
+        raise TransientError(
+            f"window {last.number} ({_label(last)}) of {pipeline.name} is being compared; this one waits"
+        )
+    raise RefusedError(
+        f"window {last.number} ({_label(last)}) of {pipeline.name} was never compared, and duplicates are found against "
+        f"all windows before. Run it again first: `makewhole run {pipeline.name} --to {_text(last.end)}`"
+    )
+
+
+def _supersede(journal: Journal, pipeline: Pipeline, place: Bounds) -> None:
+    """A plan of an earlier revision that waits or runs must not write beside the one that comes."""
+    for plan in windows.live_plans(journal, pipeline.name, place.number):
+        plans.set_state(journal, plan, PlanState.REJECTED, f"superseded by revision {place.revision + 1}")
 
 
 def _label(window: Bounds) -> str:
@@ -225,15 +250,18 @@ def _begins(
 
 
 def settled_at(journal: Journal, pipeline: Pipeline, window: Window) -> datetime:
-    """From when on an absence counts: everything in the window had been seen to exist for the settle time by then."""
-    moments = [window.opened_at]
+    """From when on an absence counts: everything in the window had been seen to exist for the settle time by then, and
+    so had everything that compensation wrote for it."""
+    moments = []
     for point in pipeline.points.values():
         if point.kind is PointKind.STORE:
             continue
         seen = windows.observations(journal, pipeline.name, point.name)
         covering = [entry.observed_at for entry in seen if _covers(entry, window, point)]
         moments.append(min(covering, default=window.opened_at))
-    return max(moments[1:], default=window.opened_at) + pipeline.settle
+    written = windows.last_chunk(journal, pipeline.name, window.number)
+    moments += [] if written is None else [written]
+    return max(moments, default=window.opened_at) + pipeline.settle
 
 
 def _covers(entry: Observation, window: Window, point: TablePoint | TopicPoint) -> bool:
