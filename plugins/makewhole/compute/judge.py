@@ -71,7 +71,8 @@ def _source_copies(bucket: BucketInput) -> pl.DataFrame:
     if "is_aborted" in copies.columns:
         copies = copies.filter(~pl.col("is_aborted"))
     handed = bucket.handed_over.join(copies.select(HASH), on=HASH, how="anti")
-    return pl.concat([_columns(copies), handed], how="diagonal_relaxed")
+    rows = _columns(copies).unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
+    return pl.concat([rows, handed], how="diagonal_relaxed")
 
 
 def _target_copies(target: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:

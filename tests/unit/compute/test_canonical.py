@@ -1,0 +1,102 @@
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from makewhole.compute.canonical import canonical_text, decimal_scale, float_text, plain_text, row_hash
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize(
+    ("value", "declared", "text"),
+    [
+        (None, "string", None),
+        ("", "string", ""),
+        (" a ", "string", " a "),
+        (True, "string", "true"),
+        (Decimal("1.10"), "string", "1.10"),
+        (1, "int", "1"),
+        ("1", "int", "1"),
+        (Decimal("1.0"), "bigint", "1"),
+        (Decimal("1E+3"), "int", "1000"),
+        (Decimal("1.5"), "int", "!Decimal('1.5')"),
+        (True, "int", "!True"),
+        (2**70, "bigint", str(2**70)),
+        (Decimal("1E+999999999"), "int", "!Decimal('1E+999999999')"),
+        (Decimal("2.345"), "decimal(6,2)", "2.35"),
+        (Decimal("2.335"), "decimal(6,2)", "2.34"),
+        (Decimal("-2.345"), "decimal(6,2)", "-2.35"),
+        (Decimal("-0.004"), "decimal(6,2)", "0.00"),
+        (3, "decimal(6,1)", "3.0"),
+        (Decimal("0.00000001"), "decimal(20,9)", "0.000000010"),
+        (Decimal("2.5"), "decimal(3,0)", "3"),
+        (Decimal("Infinity"), "decimal(6,1)", "!Decimal('Infinity')"),
+        (Decimal("1E+999999999"), "decimal(6,1)", "!Decimal('1E+999999999')"),
+        ([0, [1], 2], "decimal(6,1)", "![0, [1], 2]"),
+        (Decimal("0.1"), "double", "0.1"),
+        (Decimal("-0.0"), "double", "0.0"),
+        (1, "double", "1.0"),
+        (True, "boolean", "true"),
+        ("False", "boolean", "false"),
+        (1, "boolean", "!1"),
+        ("1970-01-01T00:00:01Z", "timestamp", "1000000"),
+        ("1970-01-01 00:00:01", "timestamp", "1000000"),
+        ("1970-01-01T01:00:01+01:00", "timestamp", "1000000"),
+        ("1969-12-31T23:59:59.999999Z", "timestamp", "-1"),
+        ("1970-01-01T00:00:00.0000014Z", "timestamp", "1"),
+        ("1970-01-01T00:00:00.0000015Z", "timestamp", "2"),
+        ("1970-01-01T00:00:00.999999999Z", "timestamp", "1000000"),
+        (1000, "timestamp", "!1000"),
+        ("yesterday", "timestamp", "!'yesterday'"),
+        ("2013-02-28", "date", "2013-02-28"),
+        ("2013-02-30", "date", "!'2013-02-30'"),
+        ("\ud800", "string", "!'\\ud800'"),
+    ],
+)
+def test_a_value_has_one_text_in_its_declared_type(value: Any, declared: str, text: str | None) -> None:
+    assert canonical_text(value, declared) == text
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False, places=4, min_value=-(10**12), max_value=10**12))
+def test_equal_numbers_have_equal_texts_whatever_their_spelling(number: Decimal) -> None:
+    spelled = [number, number.normalize(), Decimal(f"{number}00"), Decimal(f"{number:e}")]
+
+    for declared in ("int", "double", "decimal(20,2)"):
+        texts = {canonical_text(item, declared) for item in spelled if not str(canonical_text(item, declared))[0] == "!"}
+        assert len(texts) <= 1
+    assert len({plain_text(item) for item in spelled}) == 1
+    assert Decimal(plain_text(number)) == number
+
+
+@given(st.floats(allow_nan=False))
+def test_a_double_comes_back_from_its_text(value: float) -> None:
+    assert float(float_text(value)) == value
+    assert not float_text(value).startswith("-0.0") or value
+
+
+def test_only_decimals_have_a_scale() -> None:
+    assert decimal_scale("decimal(6,1)") == 1
+    assert decimal_scale("DECIMAL( 38 , 10 )") == 10
+    assert decimal_scale("double") is None
+
+
+TEXTS = st.none() | st.text(alphabet="~:,1ab", max_size=4)
+
+
+@given(st.lists(st.tuples(TEXTS, TEXTS), min_size=2, max_size=2))
+def test_rows_share_a_hash_only_when_every_column_is_equal(rows: list[tuple[str | None, str | None]]) -> None:
+    frame = pl.DataFrame(rows, schema={"a": pl.String, "b": pl.String}, orient="row")
+    left, right = frame.select(row_hash(["a", "b"]))["row_hash"]
+
+    assert (left == right) == (rows[0] == rows[1])
+
+
+def test_the_row_hash_is_pinned() -> None:
+    frame = pl.DataFrame({"a": ["x", None, ""]}).with_columns(row_hash(["a"]))
+
+    assert frame["row_hash"].to_list() == [15279352496398831198, 16723487938661334384, 9140640840892491768]
+    assert pl.DataFrame({"a": [1]}).select(row_hash([])).item() == 0

@@ -1,0 +1,141 @@
+import json
+from typing import Any
+
+import polars as pl
+import pytest
+
+from makewhole.compute.causes import HopContext, explain
+from makewhole.compute.frames import FINDINGS, HASHES, KEYS, TOPIC_KEYS, empty
+from makewhole.compute.judge import BucketInput, judge
+from makewhole.compute.keys import with_hash
+from makewhole.model.pipeline import PointKind
+
+pytestmark = pytest.mark.unit
+
+PLAN = "demo-1-0123456789ab"
+
+
+def frame(rows: list[dict[str, Any]], kind: PointKind) -> pl.DataFrame:
+    usual = {
+        "row_hash": 1,
+        "excluded_by": [],
+        "partition": 0,
+        "producer_id": 9,
+        "producer_epoch": 0,
+        "is_aborted": False,
+        "c:n": "1",
+    }
+    filled = [
+        usual | {"key": "a", "offset": at, "sequence": at, "place": f"0:{at}"} | row for at, row in enumerate(rows)
+    ]
+    schema = (TOPIC_KEYS if kind is PointKind.TOPIC else KEYS) | {"c:n": pl.String}
+    inputs = {name: dtype for name, dtype in schema.items() if name not in ("key_hi", "key_lo")}
+    return with_hash(pl.DataFrame(filled, schema=inputs)).select(*schema)
+
+
+def finding(
+    source: list[dict[str, Any]],
+    target: list[dict[str, Any]],
+    hop: str = "topic→store",
+    unsettled: bool = False,
+    **context: Any,
+) -> dict[str, Any]:
+    kinds = {"ledger": PointKind.LEDGER, "topic": PointKind.TOPIC, "store": PointKind.STORE}
+    left, right = (kinds[name] for name in hop.split("→"))
+    source_frame, target_frame = frame(source, left), frame(target, right)
+    hashes = source_frame.select(*HASHES) if unsettled else empty(HASHES)
+    judged = judge(BucketInput(hop=hop, source=source_frame, target=target_frame, unsettled=hashes))
+    found = explain(
+        judged,
+        HopContext(
+            hop=hop, source_kind=left, target_kind=right, source=source_frame, target=target_frame, **context
+        ),
+    )
+    assert dict(found.schema) == FINDINGS
+    assert len(found) == 1
+    row = found.row(0, named=True)
+    return row | {"evidence": json.loads(row["evidence"])}
+
+
+@pytest.mark.parametrize(
+    ("hop", "source", "target", "context", "verdict", "cause"),
+    [
+        ("ledger→topic", [{}], [], {}, "missing", "never_produced"),
+        ("ledger→topic", [{}], [{"is_aborted": True}], {}, "missing", "aborted_transaction"),
+        ("topic→store", [{}], [], {}, "missing", "lost_after_topic"),
+        ("topic→store", [{}], [], {"committed": {0: 5}}, "missing", "committed_before_written"),
+        ("ledger→store", [{}], [], {}, "missing", "never_written"),
+        ("topic→store", [{}], [{}, {}], {}, "duplicate", "written_before_committed"),
+        ("topic→store", [{}, {}], [{}, {}], {}, "duplicate", "upstream_duplicate"),
+        ("ledger→topic", [{}], [{"producer_id": -1}, {}], {}, "duplicate", "retry_without_idempotence"),
+        ("ledger→topic", [{}], [{}, {"producer_id": 10}], {}, "duplicate", "application_resend"),
+        ("ledger→topic", [{}], [{}, {}], {}, "duplicate", "application_resend"),
+        ("ledger→topic", [{}], [{}, {"sequence": 0}], {}, "duplicate", "sequence_repeated"),
+        ("topic→store", [{}], [{"row_hash": 2, "c:n": "2"}], {}, "mismatched", "value_differs"),
+        ("topic→store", [], [{}], {}, "unexpected", "not_in_source"),
+        ("topic→store", [{"is_aborted": True}], [{}], {}, "unexpected", "read_uncommitted"),
+        ("topic→store", [{}], [], {"unsettled": True}, "pending", "in_flight"),
+    ],
+)
+def test_each_verdict_has_the_cause_that_its_evidence_carries(
+    hop: str, source: list[Any], target: list[Any], context: dict[str, Any], verdict: str, cause: str
+) -> None:
+    found = finding(source, target, hop, **context)
+
+    assert (found["verdict"], found["cause"], found["hop"], found["key"]) == (verdict, cause, hop, "a")
+
+
+def test_a_key_that_the_group_has_not_reached_is_not_yet_consumed() -> None:
+    unconsumed = frame([{}], PointKind.TOPIC).select(*HASHES)
+
+    found = finding([{}], [], unsettled=True, unconsumed=unconsumed, committed={0: 0})
+
+    assert (found["verdict"], found["cause"]) == ("pending", "not_yet_consumed")
+    assert found["evidence"]["group_committed"] == {"0": 0}
+
+
+def test_evidence_names_places_identity_and_values() -> None:
+    evidence = finding([{"replay_plan": PLAN}], [{}, {}])["evidence"]
+
+    assert evidence == {
+        "in_source": True,
+        "source_copies": 1,
+        "target_copies": 2,
+        "row_hash": "1",
+        "values": {"n": "1"},
+        "source": [
+            {
+                "place": "0:0",
+                "partition": 0,
+                "offset": 0,
+                "producer_id": 9,
+                "producer_epoch": 0,
+                "sequence": 0,
+                "replay_plan": PLAN,
+            }
+        ],
+        "target": [{"place": "0:0"}, {"place": "0:1"}],
+    }
+
+
+def test_evidence_of_a_mismatch_names_the_columns_with_both_values() -> None:
+    evidence = finding([{}], [{"row_hash": 2, "c:n": None}])["evidence"]
+
+    assert evidence["columns"] == {"n": {"source": "1", "target": None}}
+
+
+def test_a_great_many_copies_are_counted_and_ten_are_shown() -> None:
+    evidence = finding([{}], [{"place": f"(0,{at})"} for at in range(500)])["evidence"]
+
+    assert evidence["target_copies"] == 500
+    assert len(evidence["target"]) == 10
+
+
+def test_matched_keys_need_no_word() -> None:
+    source = frame([{}], PointKind.TOPIC)
+    judged = judge(BucketInput(hop="topic→store", source=source, target=frame([{}], PointKind.STORE)))
+    context = HopContext(
+        hop="topic→store", source_kind=PointKind.TOPIC, target_kind=PointKind.STORE, source=source, target=source
+    )
+
+    assert explain(judged, context).is_empty()
