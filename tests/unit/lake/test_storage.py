@@ -1,0 +1,58 @@
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from makewhole.lake.storage import Storage
+from makewhole.model.errors import ConfigurationError, CorruptionError
+
+pytestmark = pytest.mark.unit
+
+FRAME = pl.DataFrame(
+    {"key": ["a", None, "ü"], "hops": [["x"], [], []], "n": [1, 2, 2**63]},
+    schema={"key": pl.String, "hops": pl.List(pl.String), "n": pl.UInt64},
+)
+
+
+@pytest.fixture(params=["folder", "uri"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    return Storage(root=str(tmp_path) if request.param == "folder" else tmp_path.as_uri())
+
+
+def test_frames_come_back_as_they_were_in_the_order_of_the_files(storage: Storage) -> None:
+    first, second = storage.write_parquet("p/keys/bucket=00", FRAME), storage.write_parquet("p/keys/bucket=00", FRAME[:1])
+
+    read = storage.read_parquet([second, first])
+
+    assert first != second
+    assert read is not None and read.equals(pl.concat([FRAME[:1], FRAME]))
+    assert read.schema == FRAME.schema
+    assert storage.read_parquet([]) is None
+
+
+def test_only_the_wanted_columns_are_read_and_folder_names_are_no_columns(storage: Storage) -> None:
+    path = storage.write_parquet("p/window=1/bucket=03", FRAME)
+
+    some, whole = storage.read_parquet([path], ["key"]), storage.read_parquet([path])
+
+    assert some is not None and some.columns == ["key"]
+    assert whole is not None and whole.columns == FRAME.columns
+
+
+def test_a_file_that_a_manifest_names_and_is_gone_is_corruption(storage: Storage) -> None:
+    with pytest.raises(CorruptionError, match="is named by a manifest and is not there; restore it, or run the window"):
+        storage.read_parquet(["p/none.parquet"])
+
+
+def test_small_files_come_back_whole(storage: Storage) -> None:
+    uri = storage.write_bytes("p/certificates/1.json", b"{}\x00")
+
+    assert storage.read_bytes("p/certificates/1.json") == b"{}\x00"
+    assert uri == storage.uri("p/certificates/1.json")
+
+
+def test_a_storage_that_is_not_set_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MAKEWHOLE_STORAGE", raising=False)
+
+    with pytest.raises(ConfigurationError, match="MAKEWHOLE_STORAGE: is not set. Set it to a folder or a URI"):
+        Storage.from_environment()
