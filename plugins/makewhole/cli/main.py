@@ -2,7 +2,7 @@
 
 import typer
 
-from makewhole.cli import check, demo, plan, report, run, stack
+from makewhole.cli import check, demo, explain, plan, report, run, stack
 
 app = typer.Typer(
     name="makewhole",
@@ -16,7 +16,17 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     rich_markup_mode="rich",
 )
-for command in (stack.up, stack.status, stack.down, demo.demo, check.check, run.run, report.windows, report.findings):
+for command in (
+    stack.up,
+    stack.status,
+    stack.down,
+    demo.demo,
+    check.check,
+    run.run,
+    report.windows,
+    report.findings,
+    explain.explain,
+):
     app.command()(command)
 app.add_typer(plan.plan_app, name="plan")
 app.add_typer(report.certificate_app, name="certificate")

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from makewhole.cli.airflow_api import AirflowApi, access, airflow
-from makewhole.cli.surroundings import service
+from makewhole.cli.surroundings import printable, service
 from makewhole.journal import plans
 from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
@@ -18,7 +18,7 @@ from makewhole.model.plan import PlanState
 
 PlanId = Annotated[str, typer.Argument(help="Id of the plan, as `makewhole windows --json` shows it.")]
 plan_app = typer.Typer(no_args_is_help=True, help="What compensation does, and who said yes.")
-_console = Console(highlight=False, soft_wrap=True)
+_console = Console(highlight=False, soft_wrap=True, markup=False)
 _SHOWN = 20
 
 
@@ -64,8 +64,8 @@ def show(
         table.add_column(heading, overflow="fold")
     for item in actions[:limit]:
         action = item.action
-        cells = (str(action.seq), action.remedy.value, action.target, ascii(action.key)[1:-1], item.outcome or "")
-        table.add_row(*(Text(cell) for cell in cells))
+        cells = (str(action.seq), action.remedy.value, action.target, action.key, item.outcome or "")
+        table.add_row(*(Text(printable(cell)) for cell in cells))
     _console.print(table)
     if len(actions) > limit:
         _console.print(f"and {len(actions) - limit} more; --limit {len(actions)} or --json shows them all")

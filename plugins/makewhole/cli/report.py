@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from makewhole.cli.documents import chosen_windows, finding_document, window_document
-from makewhole.cli.surroundings import Exit, service
+from makewhole.cli.surroundings import Exit, printable, service
 from makewhole.journal import evidence
 from makewhole.journal.database import connect
 from makewhole.lake.storage import Storage
@@ -22,7 +22,7 @@ PipelineName = Annotated[str, typer.Argument(help="Name of the pipeline.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 WindowNumber = Annotated[int | None, typer.Option("--window", help="Only this window.", show_default=False)]
 
-_console = Console(highlight=False)
+_console = Console(highlight=False, markup=False)
 _COLOURS = {
     WindowState.CERTIFIED: "green",
     WindowState.GAPS: "red",
@@ -64,7 +64,7 @@ def windows_table(documents: list[dict[str, Any]]) -> Table:
             Text(state.value, style=_COLOURS[state]),
             _gaps(document, "counts"),
             _gaps(document, "after"),
-            certificate["digest"][:16] if certificate else Text(document["reason"] or ""),
+            certificate["digest"][:16] if certificate else Text(printable(document["reason"] or "")),
         )
     return table
 
@@ -111,15 +111,10 @@ def findings(
         hop = f"{document['hop']['from']}→{document['hop']['to']}"
         outcome = document["outcome"] + (f": {document['reason']}" if document["reason"] else "")
         row = (str(document["window"]), hop, document["verdict"], document["cause"], document["key"], outcome)
-        table.add_row(*(Text(_printable(cell)) for cell in row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     _console.print(table)
     if len(documents) > limit:
         _console.print(f"and {len(documents) - limit} more; --limit {len(documents)} or --json shows them all")
-
-
-def _printable(text: str) -> str:
-    """A key may hold anything; a terminal must not obey it."""
-    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
 certificate_app = typer.Typer(no_args_is_help=True, help="The proofs that windows are closed.")
@@ -142,7 +137,7 @@ def verify_certificates(
         typer.echo(json_format.dumps(document, ensure_ascii=False))
     else:
         for problem in problems:
-            _console.print(Text(problem, style="red"))
+            _console.print(Text(printable(problem), style="red"))
         _console.print(f"{pipeline}: {len(chain)} certificates, {'sound' if not problems else 'NOT sound'}")
     if problems:
         raise typer.Exit(Exit.GAPS_REMAIN)

@@ -13,7 +13,7 @@ from rich.text import Text
 from makewhole.cli.airflow_api import Access, AirflowApi, access, airflow
 from makewhole.cli.documents import window_document
 from makewhole.cli.report import PipelineName, windows_table
-from makewhole.cli.surroundings import exit_of, service
+from makewhole.cli.surroundings import exit_of, printable, service
 from makewhole.config.context import find_pipeline
 from makewhole.journal import windows
 from makewhole.journal.database import connect
@@ -43,7 +43,7 @@ def run(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object; progress goes to stderr.")] = False,
 ) -> None:
     """Check one window of a pipeline and repair it. Exit code 0 certified, 1 gaps remain, 3 not known, 4 error."""
-    console = Console(stderr=json, highlight=False, soft_wrap=True)
+    console = Console(stderr=json, highlight=False, soft_wrap=True, markup=False)
     with service():
         find_pipeline(pipeline)
         form = {
@@ -137,7 +137,7 @@ def _show(console: Console, document: dict[str, Any]) -> None:
         actions = ", ".join(f"{count} {remedy}" for remedy, count in plan["actions"].items())
         console.print(f"plan {plan['id']}: {actions}; {plan['state']}")
     for failure in document["failures"]:
-        console.print(f"gate: {failure}")
+        console.print(f"gate: {printable(failure)}")
     if document["certificate"]:
         console.print(f"certificate: {document['certificate']['uri']}")
     elif WindowState(document["state"]) is WindowState.GAPS:

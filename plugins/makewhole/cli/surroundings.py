@@ -58,7 +58,13 @@ def service() -> Iterator[None]:
         _fail(error, Exit.COULD_NOT_RUN)
 
 
+def printable(text: str) -> str:
+    """A key or a message may hold anything; a terminal must not obey it."""
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+
+
 def _fail(error: MakewholeError, code: Exit) -> None:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(Text.assemble(("could not: ", "bold red"), str(error)))
+    lines = "\n".join(printable(line) for line in str(error).split("\n"))
+    console.print(Text.assemble(("could not: ", "bold red"), lines))
     raise typer.Exit(code) from error

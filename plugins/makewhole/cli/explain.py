@@ -1,0 +1,158 @@
+"""`makewhole explain PIPELINE KEY`: one key's journey, point by point, with what was said of it and done about it."""
+
+import json as json_format
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from makewhole.cli.report import PipelineName
+from makewhole.cli.surroundings import Exit, printable, service
+from makewhole.config.connections import from_environment
+from makewhole.config.context import find_pipeline
+from makewhole.journal.database import connect
+from makewhole.journal.key_history import Deed, Judgement
+from makewhole.journey.copies import Copy
+from makewhole.journey.events import Event, events, record_text, replays_of
+from makewhole.journey.trace import Journey, Stop, business_key, trace
+from makewhole.lake.storage import Storage
+from makewhole.model.pipeline import PointKind
+
+_console = Console(highlight=False, soft_wrap=True, markup=False)
+
+
+def explain(
+    pipeline: PipelineName,
+    key: Annotated[str, typer.Argument(help="The business key; of several parts, a JSON array of strings.")],
+    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """One key's journey: where it is now, every verdict on it, every action, in time order. Exit code 3: not known."""
+    with service():
+        found = find_pipeline(pipeline)
+        with connect() as journal:
+            journey = trace(journal, found, Storage.from_environment(), from_environment, business_key(found, key))
+    if json:
+        typer.echo(json_format.dumps(journey_document(journey), ensure_ascii=False, default=str))
+    elif journey.is_known:
+        _show(journey)
+    if not journey.is_known:
+        _tell_where_looked(journey)
+        raise typer.Exit(Exit.NOT_KNOWN)
+
+
+def journey_document(journey: Journey) -> dict[str, Any]:
+    """What `--json` prints: `points` in order, `windows` per window and hop, `actions`, and all of it as `events`."""
+    replays = replays_of(journey)
+    return {
+        "pipeline": journey.pipeline,
+        "key": journey.key,
+        "key_hash": journey.key_hash,
+        "known": journey.is_known,
+        "points": [_point(stop, replays) for stop in journey.stops],
+        "windows": [_judgement(item) for item in journey.judgements],
+        "actions": [_action(deed) for deed in journey.deeds],
+        "events": [vars(event) | {"time": _iso(event.time)} for event in events(journey)],
+    }
+
+
+def _point(stop: Stop, replays: set[str]) -> dict[str, Any]:
+    return {
+        "point": stop.point,
+        "kind": stop.kind.value,
+        "system": stop.system,
+        "looked": list(stop.looked),
+        "problems": list(stop.problems),
+        "copies": [_copy(copy, replays) for copy in stop.copies],
+    }
+
+
+def _copy(copy: Copy, replays: set[str]) -> dict[str, Any]:
+    document: dict[str, Any] = {"place": copy.place, "time": _iso(copy.time), "values": dict(copy.values)}
+    if copy.window is not None:
+        document |= {"window": copy.window, "revision": copy.revision, **copy.identity}
+        document["is_replay"] = copy.identity.get("replay_plan") in replays
+    return document
+
+
+def _judgement(item: Judgement) -> dict[str, Any]:
+    source, target = item.hop.split("→")
+    times = {"judged_at": _iso(item.judged_at), "verified_at": _iso(item.verified_at)}
+    return vars(item) | {"hop": {"from": source, "to": target}} | times
+
+
+def _action(deed: Deed) -> dict[str, Any]:
+    times = {name: _iso(getattr(deed, name)) for name in ("frozen_at", "decided_at", "done_at")}
+    return vars(deed) | times
+
+
+def _iso(moment: Any) -> str | None:
+    return None if moment is None else str(moment.isoformat())
+
+
+def _show(journey: Journey) -> None:
+    _console.print(f"key {printable(journey.key)} of {journey.pipeline}, hash {journey.key_hash}")
+    _console.print()
+    _console.print(_places(journey))
+    _console.print()
+    _console.print(_story(events(journey)))
+    for stop in journey.stops:
+        for problem in stop.problems:
+            _console.print(Text(f"not looked at: {stop.point}: {printable(problem)}", style="yellow"))
+
+
+def _places(journey: Journey) -> Table:
+    """Where the key is: one line a copy, one for a point that has none."""
+    table = _table("point", "where", "time", "compared values")
+    for stop in journey.stops:
+        for copy in stop.copies:
+            place = _place(stop, copy, replays_of(journey))
+            values = ", ".join(f"{name}={'null' if text is None else text}" for name, text in copy.values.items())
+            _add(table, stop.point, place, _short(copy.time), values)
+        if not stop.copies:
+            _add(table, stop.point, "not known: could not look" if not stop.looked else f"not in {stop.system}", "", "")
+    return table
+
+
+def _place(stop: Stop, copy: Copy, replays: set[str]) -> str:
+    if stop.kind is not PointKind.TOPIC:
+        return f"{stop.system} {copy.place}"
+    return f"{record_text(copy, replays)} (window {copy.window})"
+
+
+def _story(story: list[Event]) -> Table:
+    table = _table("time", "what", "where", "window", "how")
+    for event in story:
+        window = "" if event.window is None else f"{event.window}" + (f".{event.revision}" if event.revision else "")
+        _add(table, _short(event.time), event.kind, event.where, window, event.text)
+    return table
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
+def _add(table: Table, *cells: str) -> None:
+    table.add_row(*(Text(printable(cell)) for cell in cells))
+
+
+def _short(moment: Any) -> str:
+    return "" if moment is None else moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
+
+
+def _tell_where_looked(journey: Journey) -> None:
+    errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
+    errors.print(f"nothing is known of key {printable(journey.key)} in {journey.pipeline}. Looked for in:")
+    for stop in journey.stops:
+        looked = ", ".join(stop.looked) or "nowhere"
+        errors.print(f"  {stop.point} ({stop.system}): {looked}")
+        for problem in stop.problems:
+            errors.print(f"    could not look: {printable(problem)}")
+    errors.print("  the journal: findings and actions of every window")
+    errors.print(
+        "Records that came after the last window are in no snapshot yet; `makewhole run` opens the next window."
+    )

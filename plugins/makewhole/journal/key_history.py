@@ -1,0 +1,77 @@
+"""What the journal remembers of one business key: findings, and the actions of plans with their receipts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from makewhole.journal.database import Journal, load_queries
+from makewhole.model.window import Window
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """What one revision of a window said of the key on a hop. `matched` has no cause, evidence or outcome."""
+
+    window: int
+    revision: int
+    hop: str
+    verdict: str
+    cause: str | None = None
+    evidence: Mapping[str, Any] | None = None
+    outcome: str | None = None
+    reason: str | None = None
+    judged_at: datetime | None = None
+    verified_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deed:
+    """One action on the key. `chunk`, `receipt` and `done_at` are of the proof that it took effect, if it did."""
+
+    plan: str
+    window: int
+    revision: int
+    plan_state: str
+    plan_reason: str | None
+    frozen_at: datetime
+    decision: str | None
+    decided_by: str | None
+    decided_at: datetime | None
+    seq: int
+    remedy: str
+    hop: str
+    target: str
+    outcome: str | None
+    reason: str | None
+    chunk: int | None
+    receipt: str | None
+    done_at: datetime | None
+
+
+_JUDGEMENT = tuple(Judgement.__dataclass_fields__)
+_DEED = tuple(Deed.__dataclass_fields__)
+
+
+def judgements(journal: Journal, pipeline: str, key_hash: str) -> list[Judgement]:
+    """Every finding about the key, of every revision, by window, revision and hop."""
+    rows = _run(journal, "judgements", pipeline=pipeline, key_hash=key_hash)
+    return [Judgement(**dict(zip(_JUDGEMENT, row, strict=True))) for row in rows]
+
+
+def deeds(journal: Journal, pipeline: str, key_hash: str) -> list[Deed]:
+    """Every action on the key, in the order the plans were frozen."""
+    rows = _run(journal, "deeds", pipeline=pipeline, key_hash=key_hash)
+    return [Deed(**dict(zip(_DEED, row, strict=True))) for row in rows]
+
+
+def judged_at(journal: Journal, window: Window) -> dict[str, datetime]:
+    """When each hop of this revision was judged."""
+    rows = _run(journal, "judged_at", pipeline=window.pipeline, number=window.number, revision=window.revision)
+    return dict(rows)
+
+
+def _run(journal: Journal, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+    with journal.cursor() as cursor:
+        cursor.execute(load_queries("key_history")[statement], values)
+        return cursor.fetchall()

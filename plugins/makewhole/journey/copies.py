@@ -1,0 +1,90 @@
+"""The copies of one key: the rows that a table holds now, and what a window's snapshot kept."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+from makewhole.compute.keys import hash_hex, split_hex, with_hash
+from makewhole.compute.normalise import table_frame
+from makewhole.lake.storage import Storage
+from makewhole.model.connection import PostgresConnection
+from makewhole.model.pipeline import Pipeline, TablePoint
+from makewhole.postgres.export import read_keys
+from makewhole.postgres.expressions import TableShape
+
+_IDENTITY = (
+    "partition",
+    "offset",
+    "leader_epoch",
+    "producer_id",
+    "producer_epoch",
+    "sequence",
+    "is_transactional",
+    "is_aborted",
+    "replay_plan",
+)
+_COMPARED = "c:"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copy:
+    """One row or record. `values` are the compared columns as canonical text, nothing else of it is kept.
+
+    `window` and `revision` say which snapshot holds it, None for a row as it is now; `identity` is what the log says of
+    a record: position, leader epoch, producer and sequence, whether it was aborted, the plan its lineage header names.
+    """
+
+    place: str
+    time: datetime | None
+    values: Mapping[str, str | None]
+    window: int | None = None
+    revision: int | None = None
+    identity: Mapping[str, Any] = field(default_factory=dict)
+
+
+def key_hash(key: str) -> str:
+    """The key's hash as 32 hexadecimal digits, as snapshots and findings know it."""
+    frame = with_hash(pl.DataFrame({"key": [key]}, schema={"key": pl.String}))
+    return str(frame.select(hash_hex()).item())
+
+
+def rows_now(connection: PostgresConnection, pipeline: Pipeline, point: TablePoint, key: str) -> list[Copy]:
+    """Every row of the key as it stands now, by time and place.
+
+    Raises:
+        ConfigurationError: the table or a column does not exist.
+        TransientError: the database does not answer.
+    """
+    shape = TableShape(point=point, compare=pipeline.compare, filters={})
+    frames = [table_frame(rows, dict(pipeline.compare))[0] for rows in read_keys(connection, shape, [key])]
+    return _copies(pl.concat(frames).unique("place")) if frames else []
+
+
+def copies_in(storage: Storage, manifest: Mapping[str, Any], bucket: str, key_hash: str) -> list[Copy]:
+    """The copies of a key in a snapshot, read from the files of its bucket alone.
+
+    Raises:
+        CorruptionError: a file that the manifest names is not there.
+    """
+    frame = storage.read_parquet(manifest["files"].get(bucket, ()))
+    if frame is None:
+        return []
+    high, low = split_hex(key_hash)
+    found = frame.filter((pl.col("key_hi") == high) & (pl.col("key_lo") == low))
+    return _copies(found.unique("place"))
+
+
+def _copies(frame: pl.DataFrame) -> list[Copy]:
+    order = ["partition", "offset"] if "offset" in frame.columns else ["time", "place"]
+    return [
+        Copy(
+            place=row["place"],
+            time=row["time"],
+            values={name.removeprefix(_COMPARED): row[name] for name in row if name.startswith(_COMPARED)},
+            identity={name: row[name] for name in _IDENTITY if name in row},
+        )
+        for row in frame.sort(order).iter_rows(named=True)
+    ]

@@ -1,0 +1,194 @@
+"""Follow one key through its pipeline: every point in order, every window, every plan.
+
+Nothing is judged here. What cannot be looked at (a database that does not answer, a snapshot whose file is gone) is
+said beside what was found, and does not stop the rest.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+from makewhole.compute.keys import key_text, split_hex
+from makewhole.journal import evidence, key_history, windows
+from makewhole.journal.database import Journal
+from makewhole.journal.key_history import Deed, Judgement
+from makewhole.journey.copies import Copy, copies_in, key_hash, rows_now
+from makewhole.lake.storage import Storage
+from makewhole.model.connection import Connection, PostgresConnection
+from makewhole.model.errors import ConfigurationError, MakewholeError, Problem
+from makewhole.model.pipeline import Pipeline, Point, PointKind, TablePoint
+from makewhole.model.verdict import Verdict
+from makewhole.model.window import Window
+
+ConnectionOf = Callable[[str], Connection]
+"""How a connection is found by its id; raises ConfigurationError when it is not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop:
+    """A point on the way. `looked` says where the key was looked for, `problems` where it could not be."""
+
+    point: str
+    kind: PointKind
+    system: str
+    copies: tuple[Copy, ...]
+    looked: tuple[str, ...]
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Journey:
+    """Everything known of one key: `stops` in the pipeline's order, `judgements` and `deeds` oldest first."""
+
+    pipeline: str
+    key: str
+    key_hash: str
+    stops: tuple[Stop, ...]
+    judgements: tuple[Judgement, ...]
+    deeds: tuple[Deed, ...]
+
+    @property
+    def is_known(self) -> bool:
+        return bool(self.judgements or self.deeds) or any(stop.copies for stop in self.stops)
+
+
+def business_key(pipeline: Pipeline, text: str) -> str:
+    """The key that a person wrote, in its one spelling: several components are a JSON array of strings.
+
+    Raises:
+        ConfigurationError: it cannot be a key of this pipeline.
+    """
+    parts = len(next(iter(pipeline.points.values())).key)
+    try:
+        text.encode()
+        components = [text] if parts == 1 else json.loads(text)
+        if all(isinstance(part, str) and part for part in components) and len(components) == parts:
+            return key_text(components)
+    except (ValueError, TypeError):
+        pass
+    example = "the key's text" if parts == 1 else json.dumps([f"part {at}" for at in range(1, parts + 1)])
+    problem = Problem(
+        file="command line",
+        path="KEY",
+        found=f"is no key of pipeline {pipeline.name}",
+        remedy=f"Write {example}, as `makewhole findings` shows keys",
+    )
+    raise ConfigurationError([problem])
+
+
+def trace(journal: Journal, pipeline: Pipeline, storage: Storage, connection_of: ConnectionOf, key: str) -> Journey:
+    """The journey of a key, from the tables as they are now, the newest snapshots of every window, and the journal."""
+    hashed = key_hash(key)
+    bucket = f"{split_hex(hashed)[0] % pipeline.buckets:02d}"
+    seen = [_seen(journal, pipeline, storage, window, bucket, hashed) for window in _windows(journal, pipeline)]
+    found = key_history.judgements(journal, pipeline.name, hashed)
+    matched = [item for one in seen for item in _matched(journal, storage, pipeline, one, found, hashed)]
+    return Journey(
+        pipeline=pipeline.name,
+        key=key,
+        key_hash=hashed,
+        stops=tuple(_stop(pipeline, point, seen, connection_of, key) for point in pipeline.ordered_points()),
+        judgements=tuple(sorted([*found, *matched], key=lambda item: (item.window, item.revision, item.hop))),
+        deeds=tuple(key_history.deeds(journal, pipeline.name, hashed)),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Seen:
+    """What the snapshots of one window hold of the key, by point; `problems` by point."""
+
+    window: Window
+    copies: Mapping[str, list[Copy]]
+    problems: Mapping[str, str]
+
+
+def _windows(journal: Journal, pipeline: Pipeline) -> list[Window]:
+    """Every window, oldest first, in its newest revision that has snapshots."""
+    return [_with_snapshots(journal, window) for window in reversed(windows.newest(journal, pipeline.name))]
+
+
+def _with_snapshots(journal: Journal, newest: Window) -> Window:
+    """A revision that broke off early holds nothing; the one before it still does."""
+    revisions = (replace(newest, revision=revision) for revision in range(newest.revision, 0, -1))
+    return next((window for window in revisions if evidence.snapshots(journal, window)), newest)
+
+
+def _seen(journal: Journal, pipeline: Pipeline, storage: Storage, window: Window, bucket: str, hashed: str) -> _Seen:
+    manifests = evidence.snapshots(journal, window)
+    copies: dict[str, list[Copy]] = {}
+    problems: dict[str, str] = {}
+    for name in pipeline.points:
+        if name not in manifests:
+            problems[name] = f"window {window.number} has no snapshot of it"
+            continue
+        try:
+            held = copies_in(storage, manifests[name], bucket, hashed)
+        except MakewholeError as error:
+            problems[name] = f"window {window.number}: {error}"
+            continue
+        copies[name] = [replace(copy, window=window.number, revision=window.revision) for copy in held]
+    return _Seen(window=window, copies=copies, problems=problems)
+
+
+def _stop(pipeline: Pipeline, point: Point, seen: list[_Seen], connection_of: ConnectionOf, key: str) -> Stop:
+    if isinstance(point, TablePoint):
+        return _table_stop(pipeline, point, connection_of, key)
+    looked = tuple(f"the snapshot of window {one.window.number}" for one in seen if point.name in one.copies)
+    return Stop(
+        point=point.name,
+        kind=point.kind,
+        system=f"topic {point.topic}",
+        copies=tuple(copy for one in seen for copy in one.copies.get(point.name, ())),
+        looked=looked,
+        problems=tuple(one.problems[point.name] for one in seen if point.name in one.problems),
+    )
+
+
+def _table_stop(pipeline: Pipeline, point: TablePoint, connection_of: ConnectionOf, key: str) -> Stop:
+    stop = Stop(point=point.name, kind=point.kind, system=f"table {point.table}", copies=(), looked=())
+    try:
+        connection = connection_of(point.connection)
+        assert isinstance(connection, PostgresConnection)
+        rows = rows_now(connection, pipeline, point, key)
+    except MakewholeError as error:
+        return replace(stop, problems=(str(error),))
+    return replace(stop, copies=tuple(rows), looked=("the table as it is now",))
+
+
+def _matched(
+    journal: Journal, storage: Storage, pipeline: Pipeline, seen: _Seen, found: list[Judgement], hashed: str
+) -> Iterator[Judgement]:
+    """The verdict `matched`, on the hops of a window that holds the key and has no finding about it."""
+    window = seen.window
+    told = {(item.window, item.revision, item.hop) for item in found}
+    times: dict[str, datetime] = {}
+    results: dict[str, Any] = {}
+    for hop in pipeline.hops:
+        if (window.number, window.revision, hop.name) in told or not seen.copies.get(hop.source):
+            continue
+        results = results or evidence.results(journal, window)
+        times = times or key_history.judged_at(journal, window)
+        if hop.name in results and _is_matched(storage, results[hop.name].files.get("verdicts", ()), hashed):
+            yield Judgement(
+                window=window.number,
+                revision=window.revision,
+                hop=hop.name,
+                verdict=Verdict.MATCHED.value,
+                judged_at=times.get(hop.name),
+            )
+
+
+def _is_matched(storage: Storage, files: list[str], hashed: str) -> bool:
+    """As the verdict files say; not known where they are gone."""
+    for path in files:
+        try:
+            frame = storage.read_parquet([path], ["key_hash", "verdict"])
+        except MakewholeError:
+            continue
+        if frame is not None and len(frame.filter(pl.col("key_hash") == hashed)):
+            return True
+    return False

@@ -1,0 +1,321 @@
+"""`makewhole explain` on a real log, real tables and a real journal: every copy, verdict and deed, in order."""
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import psycopg2
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from typer.testing import CliRunner, Result
+
+from makewhole.cli.main import app
+from makewhole.compute.frames import VERDICTS
+from makewhole.config.context import WindowContext, connections_of, find_pipeline
+from makewhole.journal import evidence, plans, windows
+from makewhole.journal.database import Journal, connect
+from makewhole.journal.evidence import HopResult, JudgedFinding
+from makewhole.journey.copies import key_hash
+from makewhole.kafka.offsets import describe_topic
+from makewhole.lake.storage import Storage
+from makewhole.model.pipeline import Remedy, TopicPoint
+from makewhole.model.plan import Action, Plan, PlanState, Receipt
+from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
+from makewhole.model.window import PartitionRange, Window
+from makewhole_spark.snapshot import TopicPiece, read_topic_piece
+
+pytestmark = pytest.mark.integration
+
+BORN = datetime(2013, 1, 1, 6, tzinfo=UTC)
+PLAN = "journeys-1-0123456789ab"
+FILE = """\
+version: 1
+pipeline: journeys
+compare: {delay: int}
+points:
+  outbox: {kind: ledger, connection: people, table: ops.outbox, key: id, time: at}
+  flights: {kind: topic, connection: log, topic: TOPIC, key: "$.id"}
+  warehouse: {kind: store, connection: people, table: dw.departures, key: id, time: loaded_at}
+hops:
+  - {from: outbox, to: flights}
+  - {from: flights, to: warehouse}
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """The command line against servers of this test's own."""
+
+    environment: Mapping[str, str]
+    storage: Path
+
+    def explain(self, *arguments: str, **changed: str) -> Result:
+        return CliRunner().invoke(app, ["explain", *arguments], env={**self.environment, **changed})
+
+    def document(self, key: str, **changed: str) -> dict[str, Any]:
+        result = self.explain("journeys", key, "--json", **changed)
+        assert result.exit_code == 0, result.output
+        (line,) = result.stdout.splitlines()
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+
+@pytest.fixture
+def topic(kafka: Any) -> Iterator[str]:
+    name = f"flights-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    config = {"retention.ms": "-1"}
+    admin.create_topics([NewTopic(name, num_partitions=1, replication_factor=1, config=config)])[name].result(30)
+    yield name
+    admin.delete_topics([name])[name].result(30)
+
+
+@pytest.fixture
+def service(
+    kafka: Any, topic: str, database: str, journal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Service:
+    """Window 1 of a pipeline: K1 was sent twice, K2 never reached the warehouse and was redelivered, K3 was aborted."""
+    (tmp_path / "pipelines").mkdir()
+    (tmp_path / "pipelines" / "flights.yaml").write_text(FILE.replace("TOPIC", topic))
+    parts = psycopg2.extensions.parse_dsn(database)
+    people = {
+        "conn_type": "postgres",
+        "host": parts["host"],
+        "port": int(parts.get("port", 5432)),
+        "login": parts["user"],
+        "password": parts.get("password", ""),
+        "schema": parts["dbname"],
+    }
+    environment = {
+        "MAKEWHOLE_JOURNAL_DSN": journal,
+        "MAKEWHOLE_STORAGE": str(tmp_path / "storage"),
+        "MAKEWHOLE_PIPELINES": str(tmp_path / "pipelines"),
+        "AIRFLOW_CONN_PEOPLE": json.dumps(people),
+        "AIRFLOW_CONN_LOG": json.dumps({"conn_type": "kafka", "extra": {"bootstrap.servers": kafka.bootstrap}}),
+        "COLUMNS": "400",
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    _tables(database)
+    _records(kafka.bootstrap, topic)
+    with connect() as session:
+        _window(session)
+    return Service(environment=environment, storage=tmp_path / "storage")
+
+
+def _tables(database: str) -> None:
+    connection = psycopg2.connect(database)
+    with connection, connection.cursor() as cursor:
+        cursor.execute(
+            "create schema ops; create schema dw;"
+            "create table ops.outbox (id text primary key, delay int, secret text, at timestamptz);"
+            "create table dw.departures (id text, delay int, secret text, loaded_at timestamptz);"
+            "insert into ops.outbox values ('K1', 5, 'hush', '2013-01-01 06:00Z');"
+            "insert into ops.outbox values ('K2', 7, 'hush', '2013-01-01 06:00Z');"
+            "insert into dw.departures values ('K1', 5, 'hush', '2013-01-01 06:05Z')"
+        )
+    connection.close()
+
+
+def _records(bootstrap: str, topic: str) -> None:
+    """Offsets: 0 K1, 1 K2, 2 a replay of K1, then K3 in a transaction that is aborted, and its marker."""
+    plain = Producer({"bootstrap.servers": bootstrap})
+    headers = [None, None, [("makewhole-plan", PLAN.encode())]]
+    for (key, delay), header in zip((("K1", 5), ("K2", 7), ("K1", 5)), headers, strict=True):
+        value = json.dumps({"id": key, "delay": delay, "secret": "hush"})
+        plain.produce(topic, value=value, timestamp=int(BORN.timestamp() * 1000), headers=header)
+        plain.flush()
+    transactional = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
+    transactional.init_transactions(30)
+    transactional.begin_transaction()
+    transactional.produce(topic, value=json.dumps({"id": "K3", "delay": 1}), timestamp=int(BORN.timestamp() * 1000))
+    transactional.flush()
+    transactional.abort_transaction(30)
+
+
+def _window(journal: Journal) -> None:
+    pipeline = find_pipeline("journeys")
+    point = pipeline.points["flights"]
+    assert isinstance(point, TopicPoint)
+    connections = connections_of(pipeline)
+    topic_id = describe_topic(connections["log"], point.topic).topic_id  # type: ignore[arg-type]
+    whole = PartitionRange(topic=point.topic, topic_id=topic_id, partition=0, lo=0, hi=5)
+    window = Window(
+        pipeline="journeys",
+        number=1,
+        revision=1,
+        start=None,
+        end=datetime(2013, 1, 2, tzinfo=UTC),
+        opened_at=datetime.now(UTC),
+        ranges={"flights": (whole,)},
+    )
+    windows.insert(journal, window, request="test", plan_only=False, configuration={})
+    context = WindowContext(
+        pipeline=pipeline, window=window, connections=connections, storage=Storage.from_environment()
+    )
+    read = read_topic_piece(TopicPiece(context=context, point=point, range=whole, window_lo=0))
+    files: dict[str, list[str]] = {}
+    for bucket, path in read.files:
+        files.setdefault(bucket, []).append(path)
+    evidence.commit_snapshot(journal, window, "flights", {"files": files, "replay_plans": list(read.replay_plans)})
+    _judge(journal, window, context.storage)
+    _repair(journal, window)
+
+
+def _judge(journal: Journal, window: Window, storage: Storage) -> None:
+    """K1 matched, K2 missing in the warehouse."""
+    rows = [("flights→warehouse", key_hash("K1"), "matched", None)]
+    verdicts = storage.write_parquet(f"{window.prefix}/flights-warehouse/verdicts", _frame(rows))
+    result = HopResult(hop="flights→warehouse", counts=HopCounts(), digest="", files={"verdicts": [verdicts]})
+    finding = Finding(
+        hop="flights→warehouse",
+        key="K2",
+        key_hash=key_hash("K2"),
+        verdict=Verdict.MISSING,
+        cause=Cause.COMMITTED_BEFORE_WRITTEN,
+        evidence={"source_copies": 1},
+    )
+    for stage in (evidence.RECONCILED, evidence.VERIFIED):
+        evidence.commit_results(journal, window, stage, [result])
+    evidence.commit_findings(journal, window, [finding])
+    evidence.set_outcomes(journal, window, [JudgedFinding(finding=finding, outcome="repaired")])
+
+
+def _frame(rows: list[tuple[Any, ...]]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=VERDICTS, orient="row")
+
+
+def _repair(journal: Journal, window: Window) -> None:
+    """A plan of two chunks; its first action was refused, so that K2 is the first of the second chunk."""
+    actions = [
+        Action(seq=seq, remedy=Remedy.REDELIVER, hop="flights→warehouse", target="flights", key=key, key_hash=hashed)
+        for seq, (key, hashed) in enumerate(
+            (key, key_hash(key) if key == "K2" else f"{seq:032x}") for seq, key in enumerate(("A", "B", "K2", "C"))
+        )
+    ]
+    plan = Plan(
+        id=PLAN,
+        pipeline="journeys",
+        window=1,
+        revision=1,
+        sha256="0" * 64,
+        payload_uri=None,
+        counts={"redeliver": 4},
+        state=PlanState.DONE,
+    )
+    plans.put_plan(journal, plans.StoredPlan(plan=plan, payload_sha256=None), actions)
+    now = datetime.now(UTC)
+    plans.put_approval(journal, plan, decision="approved", by="ann", at=now, expires=None, seen={})
+    for chunk, (seqs, refused) in enumerate((((0, 1), {0: "too old"}), ((2, 3), {}))):
+        receipt = Receipt(
+            plan=PLAN, target="flights", chunk=chunk, actions=2 - len(refused), place=f"replay-{PLAN}@{chunk + 1}"
+        )
+        plans.follow_receipt(journal, receipt, seqs, refused)
+
+
+def test_a_key_is_shown_at_every_point_with_all_that_the_log_says_of_it(service: Service) -> None:
+    outbox, flights, warehouse = service.document("K1")["points"]
+    row = {"place": "(0,1)", "time": "2013-01-01T06:00:00+00:00", "values": {"delay": "5"}}
+    assert outbox == {
+        "point": "outbox",
+        "kind": "ledger",
+        "system": "table ops.outbox",
+        "looked": ["the table as it is now"],
+        "problems": [],
+        "copies": [row],
+    }
+    assert warehouse["copies"] == [row | {"time": "2013-01-01T06:05:00+00:00"}]
+    assert flights["looked"] == ["the snapshot of window 1"]
+    first, second = flights["copies"]
+    assert first == {
+        "place": "0:0",
+        "time": "2013-01-01T06:00:00+00:00",
+        "values": {"delay": "5"},
+        "window": 1,
+        "revision": 1,
+        "partition": 0,
+        "offset": 0,
+        "leader_epoch": 0,
+        "producer_id": -1,
+        "producer_epoch": -1,
+        "sequence": -1,
+        "is_transactional": False,
+        "is_aborted": False,
+        "replay_plan": None,
+        "is_replay": False,
+    }
+    assert (second["offset"], second["replay_plan"], second["is_replay"]) == (2, PLAN, False)
+
+
+def test_a_matched_key_has_its_verdict(service: Service) -> None:
+    (judged,) = service.document("K1")["windows"]
+    assert (judged["window"], judged["hop"]["to"], judged["verdict"]) == (1, "warehouse", "matched")
+    assert judged["judged_at"] is not None
+
+
+def test_a_repaired_key_shows_finding_plan_answer_receipt_and_outcome_in_order(service: Service) -> None:
+    document = service.document("K2")
+    told = [(event["kind"], event["where"], event["text"]) for event in document["events"]]
+    assert sorted(event["time"] for event in document["events"]) == [event["time"] for event in document["events"]]
+    assert told[:2] == [
+        ("row", "outbox", "table ops.outbox (0,2)"),
+        ("record", "flights", "partition 0 offset 1, leader epoch 0, no producer id"),
+    ]
+    assert sorted(told[2:]) == [
+        ("decided", "flights", "approval approved by ann"),
+        ("done", "flights", f"redeliver, chunk 1, receipt replay-{PLAN}@2"),
+        ("judged", "flights→warehouse", "missing: committed_before_written"),
+        ("outcome", "flights→warehouse", "repaired"),
+        ("planned", "flights", f"redeliver, action 2 of plan {PLAN}; the plan is done"),
+    ]
+    assert document["actions"][0]["outcome"] == "done"
+
+
+def test_an_aborted_record_is_shown_with_its_producer(service: Service) -> None:
+    (copy,) = service.document("K3")["points"][1]["copies"]
+    assert (copy["is_aborted"], copy["is_transactional"], copy["sequence"]) == (True, True, 0)
+    assert copy["producer_id"] >= 0
+
+
+def test_people_read_a_table_and_values_are_compared_columns_only(service: Service) -> None:
+    result = service.explain("journeys", "K1")
+    assert result.exit_code == 0
+    assert f"names plan {PLAN}, which did not replay it" in result.stdout
+    assert "delay=5" in result.stdout
+    assert "hush" not in result.stdout + json.dumps(service.document("K1"))
+
+
+def test_an_unknown_key_says_where_it_was_looked_for(service: Service) -> None:
+    result = service.explain("journeys", "K\x1b[31m9", "--json")
+    assert result.exit_code == 3
+    assert json.loads(result.stdout)["known"] is False
+    assert result.stderr.splitlines() == [
+        "nothing is known of key K\\x1b[31m9 in journeys. Looked for in:",
+        "  outbox (table ops.outbox): the table as it is now",
+        "  flights (topic " + json.loads(result.stdout)["points"][1]["system"].removeprefix("topic ") + "): "
+        "the snapshot of window 1",
+        "  warehouse (table dw.departures): the table as it is now",
+        "  the journal: findings and actions of every window",
+        "Records that came after the last window are in no snapshot yet; `makewhole run` opens the next window.",
+    ]
+
+
+def test_what_cannot_be_looked_at_does_not_hide_the_rest(service: Service) -> None:
+    away = json.dumps({"conn_type": "postgres", "host": "127.0.0.1", "port": 1, "login": "x", "schema": "x"})
+    for path in service.storage.rglob("keys/**/*.parquet"):
+        path.unlink()
+    document = service.document("K2", AIRFLOW_CONN_PEOPLE=away)
+    outbox, flights, _ = document["points"]
+    assert outbox["looked"] == []
+    assert outbox["problems"][0].startswith("the PostgreSQL of connection people does not answer")
+    assert flights["problems"][0].startswith("window 1: ")
+    assert "is not there" in flights["problems"][0]
+    assert [item["verdict"] for item in document["windows"]] == ["missing"]
+    assert "not known: could not look" in service.explain("journeys", "K2", AIRFLOW_CONN_PEOPLE=away).stdout
