@@ -1,0 +1,214 @@
+"""Migrations, the schema that they add up to, and what PostgreSQL itself refuses."""
+
+import shutil
+import subprocess
+import sys
+import threading
+import zipfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psycopg2
+import pytest
+
+from makewhole.journal import database as database_module
+from makewhole.journal import windows
+from makewhole.journal.database import connect, migrate, sql_root
+from makewhole.model.errors import CorruptionError, RefusedError, TransientError
+from makewhole.model.window import PartitionRange, Window
+
+pytestmark = pytest.mark.integration
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+MIGRATIONS = [path.stem for path in sorted((CHECKOUT / "sql" / "migrations").glob("*.sql"))]
+CATALOG = """
+select 'column', c.relname, a.attname, format_type(a.atttypid, a.atttypmod) || case when a.attnotnull then ' not null'
+       else '' end || coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), '') || a.attidentity::text
+from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
+where c.relnamespace = 'makewhole'::regnamespace and c.relkind in ('r', 'v', 'p')
+union all
+select 'constraint', conrelid::regclass::text, conname, pg_get_constraintdef(oid)
+from pg_constraint where connamespace = 'makewhole'::regnamespace
+union all
+select 'index', tablename, indexname, indexdef from pg_indexes where schemaname = 'makewhole'
+union all
+select 'function', proname, proname, pg_get_functiondef(oid) from pg_proc where pronamespace = 'makewhole'::regnamespace
+union all
+select 'trigger', tgrelid::regclass::text, tgname, pg_get_triggerdef(t.oid)
+from pg_trigger t join pg_class c on c.oid = tgrelid
+where not tgisinternal and c.relnamespace = 'makewhole'::regnamespace
+order by 1, 2, 3
+"""
+
+
+def catalog(dsn: str) -> list[tuple[str, ...]]:
+    with connect(dsn) as connection, connection.cursor() as cursor:
+        cursor.execute(CATALOG)
+        return cursor.fetchall()
+
+
+def test_all_migrations_together_give_the_schema_that_people_read(journal: str, database: str) -> None:
+    with connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute((CHECKOUT / "sql" / "schema.sql").read_text(encoding="utf-8"))
+
+    assert catalog(database) == catalog(journal)
+    assert len(catalog(journal)) > 100
+
+
+def test_migrating_twice_is_harmless(database: str) -> None:
+    assert migrate(database) == MIGRATIONS
+    before = catalog(database)
+
+    assert migrate(database) == []
+    assert catalog(database) == before
+
+
+def test_processes_that_migrate_at_once_wait_for_each_other(database: str) -> None:
+    applied: list[list[str]] = []
+    threads = [threading.Thread(target=lambda: applied.append(migrate(database))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(applied, key=len) == [[], [], [], MIGRATIONS]
+
+
+def test_an_edited_migration_is_refused(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    migrate(database)
+    shutil.copytree(sql_root(), tmp_path / "sql")
+    edited = tmp_path / "sql" / "migrations" / f"{MIGRATIONS[0]}.sql"
+    edited.write_text(edited.read_text() + "\n-- a word more\n")
+    monkeypatch.setattr(database_module, "sql_root", lambda: tmp_path / "sql")
+
+    with pytest.raises(CorruptionError) as raised:
+        migrate(database)
+
+    assert str(raised.value) == (
+        f"migration {MIGRATIONS[0]}.sql was edited after this journal applied it; restore the file and put the change "
+        "into a new migration"
+    )
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(sql_root(), tmp_path / "sql")
+    (tmp_path / "sql" / "migrations" / "9999_broken.sql").write_text("create table makewhole.half (n int); select 1/0;")
+    monkeypatch.setattr(database_module, "sql_root", lambda: tmp_path / "sql")
+
+    with pytest.raises(psycopg2.Error):
+        migrate(database)
+
+    monkeypatch.undo()
+    assert migrate(database) == MIGRATIONS
+
+
+def test_a_journal_that_does_not_answer_says_what_to_check() -> None:
+    with (
+        pytest.raises(TransientError, match="the journal's PostgreSQL does not answer; check that it runs"),
+        connect("postgresql://nobody@127.0.0.1:1/none"),
+    ):
+        pass
+
+
+# Windows that PostgreSQL itself keeps apart
+
+
+def window(number: int, *ranges: tuple[int, int, int], topic_id: str = "id1", revision: int = 1) -> Window:
+    start = datetime(2013, 1, 1, tzinfo=UTC) + timedelta(days=number)
+    return Window(
+        pipeline="demo",
+        number=number,
+        revision=revision,
+        start=start,
+        end=start + timedelta(days=1),
+        opened_at=start,
+        ranges={
+            "flights": tuple(
+                PartitionRange(topic="flights", topic_id=topic_id, partition=partition, lo=lo, hi=hi)
+                for partition, lo, hi in ranges
+            )
+        },
+    )
+
+
+def insert(journal: str, opened: Window) -> None:
+    with connect(journal) as session:
+        request = f"run-{opened.number}-{opened.revision}"
+        windows.insert(session, opened, request=request, plan_only=False, configuration={})
+
+
+def test_windows_that_touch_are_kept_with_their_ranges(journal: str) -> None:
+    insert(journal, window(1, (0, 0, 10), (1, 5, 5)))
+    insert(journal, window(2, (0, 10, 10), (1, 5, 9)))
+    insert(journal, window(3, (0, 10, 20), (1, 9, 9), (2, 0, 4)))
+    insert(journal, window(3, revision=2))
+
+    with connect(journal) as session:
+        loaded = windows.load(session, "demo", 3, 2)
+        ends = windows.last_ends(session, "demo", "flights")
+
+    assert loaded.ranges == window(3, (0, 10, 20), (1, 9, 9), (2, 0, 4)).ranges
+    assert ends == {"id1": {0: 20, 1: 9, 2: 4}}
+
+
+@pytest.mark.parametrize(("lo", "hi"), [(9, 11), (0, 10), (3, 4), (0, 100)])
+def test_overlapping_windows_are_refused_by_postgresql_itself(journal: str, lo: int, hi: int) -> None:
+    insert(journal, window(1, (0, 0, 10)))
+
+    with pytest.raises(RefusedError) as raised:
+        insert(journal, window(2, (0, lo, hi)))
+
+    assert str(raised.value) == (
+        f"demo window 2 (revision 1): offsets [{lo}, {hi}) of flights/0 belong to another window already; windows never "
+        "overlap. Look at `makewhole windows` and choose an interval after the last one"
+    )
+    with connect(journal) as session:
+        assert [bounds.number for bounds in windows.bounds(session, "demo")] == [1]
+
+
+def test_the_same_offsets_of_another_incarnation_are_other_records(journal: str) -> None:
+    insert(journal, window(1, (0, 0, 10)))
+    insert(journal, window(2, (0, 0, 10), topic_id="id2"))
+
+    with connect(journal) as session:
+        assert windows.last_ends(session, "demo", "flights") == {"id1": {0: 10}, "id2": {0: 10}}
+
+
+def test_a_request_opens_one_revision_only(journal: str) -> None:
+    insert(journal, window(1, (0, 0, 10)))
+
+    with pytest.raises(psycopg2.errors.UniqueViolation):
+        insert(journal, window(1))
+
+
+# What a wheel carries
+
+
+@pytest.mark.timeout(180)
+def test_an_installed_wheel_brings_its_sql_along(tmp_path: Path, database: str) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=CHECKOUT, check=True, capture_output=True, timeout=120)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "installed")
+    program = (
+        "from makewhole.journal.database import load_queries, migrate, sql_root;"
+        f"print(sql_root()); print(len(migrate({database!r})), 'bounds' in load_queries('window'))"
+    )
+
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": str(tmp_path / "installed"), "PATH": "/usr/bin:/bin"},
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    root, said = ran.stdout.splitlines()
+    assert root == str(tmp_path / "installed" / "makewhole" / "_sql")
+    assert said == f"{len(MIGRATIONS)} True"

@@ -1,0 +1,102 @@
+"""What the steps commit comes back as it was, whatever records contain."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from makewhole.journal import evidence, windows
+from makewhole.journal.database import connect
+from makewhole.journal.evidence import Handover, HopResult
+from makewhole.model.gate import GateAnswer, GateReport
+from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
+from makewhole.model.window import Window
+
+pytestmark = pytest.mark.integration
+
+MOMENT = datetime(2013, 1, 2, tzinfo=UTC)
+
+
+@pytest.fixture
+def window(journal: str) -> Window:
+    opened = Window(pipeline="demo", number=1, revision=1, start=None, end=MOMENT, opened_at=MOMENT, ranges={})
+    with connect(journal) as session:
+        windows.insert(session, opened, request="run", plan_only=False, configuration={})
+    return opened
+
+
+HOSTILE = ["a'b", 'a"b', "a\\b", "a\nb", "a,b", "%s", "{}", "\u202e", "🙂", "k" * 3_000, "=cmd()"]
+
+
+def found(key: str, number: int) -> Finding:
+    return Finding(
+        hop="a→b",
+        key=key,
+        key_hash=f"{number:032x}",
+        verdict=Verdict.MISSING,
+        cause=Cause.NEVER_PRODUCED,
+        evidence={"values": {"text": key, "none": None}, "source": [{"place": "0:1"}]},
+    )
+
+
+def test_findings_come_back_with_hostile_keys_and_values(journal: str, window: Window) -> None:
+    wanted = [found(key, number) for number, key in enumerate(HOSTILE)]
+    with connect(journal) as session:
+        assert evidence.commit_findings(session, window, wanted) == len(wanted)
+
+    with connect(journal) as session:
+        back = {item.finding.key_hash: item.finding for item in evidence.findings(session, window)}
+
+    assert back == {finding.key_hash: finding for finding in wanted}
+
+
+def test_a_nul_inside_a_value_stops_nothing(journal: str, window: Window) -> None:
+    with connect(journal) as session:
+        evidence.commit_findings(session, window, [found("a\x00b", 1)])
+        evidence.commit_handovers(session, window, [Handover(hop="a→b", key="a\x00b", key_hash="1" * 32)])
+        (item,) = evidence.findings(session, window)
+
+    assert item.finding.key == "a\\u0000b"
+    assert item.finding.evidence["values"] == {"text": "a\\u0000b", "none": None}
+
+
+def test_what_is_committed_again_replaces_what_was_there(journal: str, window: Window) -> None:
+    with connect(journal) as session:
+        for keys in (["a", "b"], ["c"]):
+            evidence.commit_findings(session, window, [found(key, number) for number, key in enumerate(keys)])
+            evidence.commit_results(
+                session, window, evidence.RECONCILED, [HopResult(hop="a→b", counts=HopCounts(missing=len(keys)), digest="0")]
+            )
+
+        assert [item.finding.key for item in evidence.findings(session, window)] == ["c"]
+        assert evidence.results(session, window)["a→b"].counts == HopCounts(missing=1)
+        assert evidence.results(session, window, evidence.VERIFIED) == {}
+
+
+def test_the_first_manifest_of_a_snapshot_stays(journal: str, window: Window) -> None:
+    with connect(journal) as session:
+        evidence.commit_snapshot(session, window, "a", {"rows": 1})
+        evidence.commit_snapshot(session, window, "a", {"rows": 2})
+
+        assert evidence.snapshots(session, window) == {"a": {"rows": 1}}
+
+
+def test_only_the_newest_revision_hands_keys_over(journal: str, window: Window) -> None:
+    again = Window(pipeline="demo", number=1, revision=2, start=None, end=MOMENT, opened_at=MOMENT, ranges={})
+    with connect(journal) as session:
+        evidence.commit_handovers(session, window, [Handover(hop="a→b", key="x", key_hash="1" * 32)])
+        assert [item.key for item in evidence.handovers(session, "demo", 1)] == ["x"]
+        windows.insert(session, again, request="run2", plan_only=False, configuration={})
+
+        assert evidence.handovers(session, "demo", 1) == []
+
+
+def test_the_newest_answer_of_the_gate_counts(journal: str, window: Window) -> None:
+    reports = [
+        GateReport(answer=GateAnswer.ERROR, planned=3, evaluated=0, failures=("away",), document={"x": 1}),
+        GateReport(answer=GateAnswer.PASS, planned=3, evaluated=3),
+    ]
+    with connect(journal) as session:
+        for report in reports:
+            evidence.put_gate_report(session, window, evidence.RECONCILED, report)
+
+        assert evidence.gate_reports(session, window) == {evidence.RECONCILED: reports[1]}
