@@ -163,7 +163,10 @@ def _confirm(task: BucketTask, known: BucketInput, judged: pl.DataFrame) -> Buck
     missing = judged.filter(pl.col("verdict") == Verdict.MISSING.value)
     if isinstance(target, TablePoint):
         rows = _lookup(task, target, pl.concat([missing, strangers]))
-        known = replace(known, target=pl.concat([known.target, rows], how="diagonal_relaxed"))
+        asked = pl.concat([missing, strangers]).select(HASH)
+        # What was asked anew is known anew: a row that was updated since has another place, and is still one row.
+        others = known.target.join(asked, on=HASH, how="anti")
+        known = replace(known, target=pl.concat([others, rows], how="diagonal_relaxed"))
     if isinstance(source, TablePoint):
         found = _lookup(task, source, strangers)
         elsewhere = found.select(*HASH, "place", pl.lit(False).alias("is_replay"))

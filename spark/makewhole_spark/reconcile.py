@@ -259,6 +259,7 @@ def _point_evidence(name: str, manifests: Mapping[str, Any]) -> PointEvidence:
         rows_read=manifest["rows"] + (manifest["undecodable"] if "rows_counted" in manifest else 0),
         rows_counted=manifest.get("rows_counted"),
         accounting=None if accounting is None else Accounting(**accounting),
+        undecodable=manifest["undecodable"],
     )
 
 

@@ -30,10 +30,11 @@ def below(section: Section | None, key: str, *known: str) -> Section | None:
 def read_gate(top: Section) -> Gate:
     """The gate's tolerances; nothing is tolerated that the file does not name."""
     gate = below(top, "gate", "tolerance", "allow_empty")
-    tolerance = below(gate, "tolerance", *VERDICTS)
+    tolerable = (*VERDICTS, "undecodable")
+    tolerance = below(gate, "tolerance", *tolerable)
     quiet = gate.get("allow_empty") if gate else None
     return Gate(
-        **{verdict: _whole(tolerance, verdict, values.at_least(0), 0) for verdict in VERDICTS},
+        **{name: _whole(tolerance, name, values.at_least(0), 0) for name in tolerable},
         allow_empty=bool(quiet.boolean()) if quiet else False,
     )
 

@@ -13,6 +13,7 @@ def point_numbers(pipeline: Pipeline, summary: HopSummary) -> list[Number]:
         numbers += _snapshot(side, evidence, pipeline.gate, found)
         is_topic = pipeline.points[evidence.point].kind is PointKind.TOPIC
         numbers += _topic(side, evidence) if is_topic else _table(side, evidence)
+        numbers.append(_undecodable(side, evidence, pipeline.gate))
     return numbers
 
 
@@ -92,14 +93,20 @@ def _topic(side: str, evidence: PointEvidence) -> list[Number]:
             at_most=max(data, data + accounting.aborted + accounting.undecodable),
             sentence=f"the snapshot of {point} has {text(evidence.rows_read)} rows for {text(data)} data records",
         ),
-        Number(
-            name=f"{side}_undecodable",
-            value=accounting.undecodable,
-            at_most=0,
-            sentence=f"{text(accounting.undecodable)} records of {point} could not be decoded; they are kept aside",
-            role=Role.NOTE,
-        ),
     ]
+
+
+def _undecodable(side: str, evidence: PointEvidence, gate: Gate) -> Number:
+    """What became of a record without a usable key is not known, so it cannot be passed over in silence."""
+    found = evidence.undecodable if evidence.accounting is None else evidence.accounting.undecodable
+    return Number(
+        name=f"{side}_undecodable",
+        value=found,
+        at_most=gate.undecodable,
+        sentence=f"{text(found)} records of {evidence.point} have no usable key, {gate.undecodable:,} allowed; they are "
+        "kept with their places in the snapshot's folder undecodable (gate.tolerance.undecodable permits some)",
+        role=Role.FINDING,
+    )
 
 
 def _unaccounted(side: str, point: str, offsets: int | None) -> Number:

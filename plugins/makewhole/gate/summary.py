@@ -14,7 +14,7 @@ class PointEvidence:
 
     `has_manifest`: a committed manifest names the snapshot. `rows_read`: rows in the snapshot's files. `rows_counted`
     (tables only): `count(*)` by the database itself, over the same rows and in the same exported snapshot as the read.
-    `accounting` (topics only): what every offset of the window's ranges was.
+    `accounting` (topics only): what every offset of the window's ranges was. `undecodable` (tables): rows without a key.
     """
 
     point: str
@@ -22,6 +22,7 @@ class PointEvidence:
     rows_read: int | None
     rows_counted: int | None = None
     accounting: Accounting | None = None
+    undecodable: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

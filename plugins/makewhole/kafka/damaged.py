@@ -46,7 +46,9 @@ def salvage(batch: Batch, data: bytes, partition: int) -> Salvage:
     found = Salvage([], [])
     last = batch.base_offset - 1
     for index, (record, reason) in enumerate(_walk(batch, data)):
-        if record is not None and last < record.offset < batch.end_offset:
+        # In a dense batch every record has its place: one that claims another would leave its own unaccounted for.
+        is_placed = record is not None and (not batch.is_dense or record.offset == batch.base_offset + index)
+        if record is not None and is_placed and last < record.offset < batch.end_offset:
             found.records.append(record)
             last = record.offset
             continue

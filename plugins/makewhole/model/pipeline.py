@@ -104,12 +104,14 @@ class Hop:
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """How many findings of each kind a window may have and still pass. `allow_empty` lets a quiet day pass."""
+    """How many findings of each kind a window may have and still pass. `undecodable` counts records and rows without a
+    usable key: what became of them is not known. `allow_empty` lets a quiet day pass."""
 
     missing: int = 0
     duplicate: int = 0
     mismatched: int = 0
     unexpected: int = 0
+    undecodable: int = 0
     allow_empty: bool = False
 
 

@@ -125,14 +125,15 @@ def test_a_run_that_fails_without_a_failure_is_an_error(
     assert check_summaries(pipeline, summaries).answer is GateAnswer.ERROR
 
 
-def test_a_warning_is_noted_and_passes(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
+def test_records_without_a_usable_key_fail_the_gate(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
     accounting = replace(summaries[1].source.accounting, span=7, undecodable=2)
     summaries[1] = replace(summaries[1], source=replace(summaries[1].source, accounting=accounting))
     report = check_summaries(pipeline, summaries)
-    assert (report.answer, report.failures) == (GateAnswer.PASS, ())
-    assert report.document["notes"] == [
-        "flights→warehouse: 2 records of flights could not be decoded; they are kept aside"
-    ]
+    assert report.answer is GateAnswer.FAIL
+    assert report.failures == (
+        "flights→warehouse: 2 records of flights have no usable key, 0 allowed; they are kept with their places in the "
+        "snapshot's folder undecodable (gate.tolerance.undecodable permits some)",
+    )
 
 
 @pytest.mark.parametrize("given", [slice(0, 0), slice(0, 1)])

@@ -11,7 +11,7 @@ import pytest
 from makewhole.gate import HopSummary
 from makewhole.gate.planned import Number, Role
 from makewhole.gate.suite import frame_suite, hop_suite
-from makewhole.model.pipeline import Pipeline
+from makewhole.model.pipeline import Gate, Pipeline
 from makewhole.model.verdict import HopCounts
 
 pytestmark = pytest.mark.unit
@@ -200,12 +200,14 @@ def test_expired_offsets_leave_the_window_unjudged(pipeline: Pipeline, summaries
     }
 
 
-def test_undecodable_records_are_told_and_stop_nothing(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
+def test_undecodable_records_fail_the_gate_unless_they_are_tolerated(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
     kept = replace(summaries[1].source.accounting, span=7, undecodable=2)
     summary = replace(summaries[1], source=replace(summaries[1].source, accounting=kept))
     assert breached(pipeline, summary) == {
-        "flights→warehouse: 2 records of flights could not be decoded; they are kept aside": "note"
+        "flights→warehouse: 2 records of flights have no usable key, 0 allowed; they are kept with their places in the "
+        "snapshot's folder undecodable (gate.tolerance.undecodable permits some)": "finding"
     }
+    assert breached(replace(pipeline, gate=Gate(undecodable=2)), summary) == {}
 
 
 def test_a_lost_key_and_a_surplus_key_do_not_cancel(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
