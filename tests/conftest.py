@@ -11,9 +11,11 @@ import psutil
 import pytest
 
 from makewhole.journal.database import migrate
+from makewhole.stack.environment import SHORT_JOB_JVM
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.postgres_server import ExistingPostgres, PostgresServer, create_database, drop_database
 
+os.environ.setdefault("JDK_JAVA_OPTIONS", SHORT_JOB_JVM)
 _FOLDER_PREFIX = "makewhole-tests-"
 _JOURNAL_TEMPLATE = "journal_template"
 

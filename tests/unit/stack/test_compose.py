@@ -12,7 +12,14 @@ from makewhole.stack.settings import load_or_create, project_root
 pytestmark = pytest.mark.unit
 
 # These say where this machine's Python and Spark are; in the image they are where the image puts them.
-_OF_THE_MACHINE = {"PATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME", "SPARK_LOCAL_IP"}
+_OF_THE_MACHINE = {
+    "PATH",
+    "PYSPARK_PYTHON",
+    "PYSPARK_DRIVER_PYTHON",
+    "SPARK_HOME",
+    "SPARK_LOCAL_IP",
+    "JDK_JAVA_OPTIONS",
+}
 
 
 @pytest.fixture(scope="module")
