@@ -1,0 +1,252 @@
+"""What people do with the service, each on a shop of its own, and what was seen on the way.
+
+They run side by side, since a run mostly waits; the tests then look at what was seen. Nothing is asserted here but that
+a run ends as it should.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tests.e2e.shop import NONE, Contents, Mistakes, Shop, pipeline_file
+from tests.e2e.stage import ONCALL, Run, Stage, until, utc
+
+ORDERS = 120
+STARTED = datetime.now(UTC).replace(second=0, microsecond=0)
+"""The minute in which the tests began: its daily schedule has an interval that has just ended."""
+DAY = timedelta(days=1)
+FIRST_DAY = datetime(2025, 3, 1, tzinfo=UTC)
+MISTAKES = Mistakes(never_sent=(7, 80), sent_twice=(33,), never_loaded=(11, 12, 90), loaded_twice=(55, 56))
+ACTIONS = {"produce": 2, "redeliver": 3, "quarantine": 2}
+
+FILES = {
+    "scheduled": pipeline_file("scheduled", schedule=f"{STARTED.minute} {STARTED.hour} * * *"),
+    "backfilled": pipeline_file("backfilled", schedule="0 0 * * *", until=utc(FIRST_DAY + 2 * DAY)),
+    "answered": pipeline_file("answered", approval="above_actions: 0, by: [oncall]"),
+    "ignored": pipeline_file("ignored", approval="above_actions: 0, expires: 2s"),
+    "broken": pipeline_file("broken"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scheduled:
+    """A run that Airflow's scheduler began, and the same window asked for again on the command line."""
+
+    run: Mapping[str, Any]
+    window: Mapping[str, Any]
+    before_again: Contents
+    exit_code: int
+    again: Mapping[str, Any]
+    after_again: Contents
+
+
+def scheduled(stage: Stage, shop: Shop) -> Scheduled:
+    """Nothing is wrong here."""
+    shop.build()
+    shop.trade(range(ORDERS), STARTED - timedelta(hours=3))
+    stage.wait_for_dag(shop.pipeline_dag)
+    stage.unpause(shop.pipeline_dag)
+
+    def first() -> Mapping[str, Any] | None:
+        runs = stage.get(f"/dags/{shop.pipeline_dag}/dagRuns")["dag_runs"]
+        return runs[0] if runs else None
+
+    found = until(first, 60, lambda: "a scheduled run")
+    run = Run(dag=shop.pipeline_dag, id=found["dag_run_id"])
+    stage.ended(run, "success")
+    before = shop.contents()
+    again = stage.run_command("run", shop.name, "--from", utc(STARTED - DAY), "--to", utc(STARTED), "--json")
+    return Scheduled(
+        run=found,
+        window=stage.window_of(run),
+        before_again=before,
+        exit_code=again.code,
+        again=again.document,
+        after_again=shop.contents(),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backfilled:
+    """Two days, the first with mistakes, the second without."""
+
+    runs: tuple[Mapping[str, Any], ...]
+    windows: tuple[Mapping[str, Any], ...]
+    tasks: tuple[Mapping[str, str], ...]
+
+
+def backfilled(stage: Stage, shop: Shop) -> Backfilled:
+    """Its plan is small enough to need nobody."""
+    shop.build()
+    shop.trade(range(ORDERS), FIRST_DAY + timedelta(hours=1), MISTAKES)
+    shop.trade(range(1000, 1000 + ORDERS), FIRST_DAY + DAY + timedelta(hours=1), NONE)
+    shop.start_loader()
+    stage.wait_for_dag(shop.pipeline_dag)
+    wanted = {"dag_id": shop.pipeline_dag, "from_date": utc(FIRST_DAY), "to_date": utc(FIRST_DAY + DAY)}
+    order = {"max_active_runs": 1, "reprocess_behavior": "none"}
+    stage.client().post("/backfills", json=wanted | order).raise_for_status()
+    stage.unpause(shop.pipeline_dag)
+
+    def begun() -> list[Mapping[str, Any]] | None:
+        runs = stage.get(f"/dags/{shop.pipeline_dag}/dagRuns", order_by="logical_date")["dag_runs"]
+        return runs if len(runs) == 2 else None
+
+    runs = [
+        Run(dag=shop.pipeline_dag, id=run["dag_run_id"]) for run in until(begun, 60, lambda: "two runs of a backfill")
+    ]
+    tasks = tuple(stage.ended(run, "success") for run in runs)
+    ended = stage.get(f"/dags/{shop.pipeline_dag}/dagRuns", order_by="logical_date")["dag_runs"]
+    return Backfilled(runs=tuple(ended), windows=tuple(stage.window_of(run) for run in runs), tasks=tasks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """One revision of the same window: the contents before and after, and what was answered to whom."""
+
+    window: Mapping[str, Any]
+    tasks: Mapping[str, str]
+    before: Contents
+    after: Contents
+    answers: Mapping[str, Any]
+    approval: tuple[Any, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answered:
+    """The same window four times: only planned, rejected, approved, and once more."""
+
+    planned: Mapping[str, Any]
+    planned_exit_code: int
+    planned_before: Contents
+    planned_after: Contents
+    rejected: Asked
+    approved: Asked
+    again: Asked
+
+
+def answered(stage: Stage, shop: Shop) -> Answered:
+    """Every plan of this shop needs `oncall`."""
+    shop.build()
+    shop.trade(range(ORDERS), STARTED - timedelta(hours=3), MISTAKES)
+    shop.start_loader()
+    stage.wait_for_dag(shop.pipeline_dag)
+    before = shop.contents()
+    planned = stage.run_command("run", shop.name, "--to", utc(STARTED), "--plan-only", "--json")
+    return Answered(
+        planned=planned.document,
+        planned_exit_code=planned.code,
+        planned_before=before,
+        planned_after=shop.contents(),
+        rejected=_asked(stage, shop, _reject, "failed"),
+        approved=_asked(stage, shop, _approve, "success"),
+        again=_asked(stage, shop, None, "success"),
+    )
+
+
+def _asked(stage: Stage, shop: Shop, answer: Callable[[Stage, Run], Mapping[str, Any]] | None, state: str) -> Asked:
+    before = shop.contents()
+    run = stage.begin(shop.name, to=utc(STARTED))
+    answers: Mapping[str, Any] = {}
+    if answer is not None:
+        stage.wait_for_task(run, "approve", "awaiting_input")
+        answers = answer(stage, run)
+    tasks = stage.ended(run, state)
+    window = stage.window_of(run)
+    return Asked(
+        window=window,
+        tasks=tasks,
+        before=before,
+        after=shop.contents(),
+        answers=answers,
+        approval=_approval(stage, window),
+    )
+
+
+def _approval(stage: Stage, window: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """(decision, by, hash) of the answer in the journal."""
+    statement = "select decision, by, sha256 from makewhole.approval where plan = %s"
+    rows = stage.journal(statement, window["plan"]["id"]) if window["plan"] else []
+    return rows[0] if rows else None
+
+
+def _reject(stage: Stage, run: Run) -> Mapping[str, Any]:
+    """Two who may not answer, then oncall's no, then a second thought."""
+    return {
+        "viewer": stage.answer(run, "Approve", "viewer").status_code,
+        "admin": stage.answer(run, "Approve", "admin").status_code,
+        "state after both": stage.tasks(run)["approve"],
+        "oncall": stage.answer(run, "Reject", "oncall").status_code,
+        "oncall again": stage.answer(run, "Approve", "oncall").status_code,
+    }
+
+
+def _approve(stage: Stage, run: Run) -> Mapping[str, Any]:
+    """On the command line, by one who may not and one who may."""
+    plan = stage.window_of(run)["plan"]["id"]
+    refused = stage.command("plan", "approve", plan, user="admin")
+    accepted = stage.command("plan", "approve", plan, user="oncall")
+    return {
+        "admin": refused.returncode,
+        "admin is told": refused.stderr,
+        "oncall": accepted.returncode,
+        "oncall is told": accepted.stdout,
+    }
+
+
+def ignored(stage: Stage, shop: Shop) -> Asked:
+    """Nobody answers, and the plan waits for two seconds only."""
+    shop.build()
+    shop.trade(range(ORDERS), STARTED - timedelta(hours=3), Mistakes(never_loaded=(11,)))
+    shop.start_loader()
+    stage.wait_for_dag(shop.pipeline_dag)
+    return _asked(stage, shop, None, "failed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Broken:
+    """A run without its warehouse, and the same run when somebody has made it and cleared the failed tasks."""
+
+    tasks: Mapping[str, str]
+    tries: int
+    log: str
+    certify_log: str
+    window: Mapping[str, Any]
+    mended_tasks: Mapping[str, str]
+    mended: Mapping[str, Any]
+
+
+def broken(stage: Stage, shop: Shop) -> Broken:
+    """The table of the warehouse is not there at first."""
+    shop.build()
+    shop.trade(range(ORDERS), STARTED - timedelta(hours=3))
+    shop.sql("alter table broken.warehouse rename to elsewhere")
+    stage.wait_for_dag(shop.pipeline_dag)
+    run = stage.begin(shop.name, to=utc(STARTED))
+    tasks = stage.ended(run, "failed")
+    tries = stage.get(f"{run.path}/taskInstances/snapshot")["try_number"]
+    log, certify_log, window = stage.log(run, "snapshot"), stage.log(run, "certify"), stage.window_of(run)
+    shop.sql("alter table broken.elsewhere rename to warehouse")
+    clear = {"dry_run": False, "dag_run_id": run.id, "only_failed": True, "reset_dag_runs": True}
+    stage.client().post(f"/dags/{ONCALL}/clearTaskInstances", json=clear).raise_for_status()
+    until(lambda: None if stage.state(run) == "failed" else True, 30, lambda: "the cleared run going on")
+    mended_tasks = stage.ended(run, "success")
+    return Broken(
+        tasks=tasks,
+        tries=tries,
+        log=log,
+        certify_log=certify_log,
+        window=window,
+        mended_tasks=mended_tasks,
+        mended=stage.window_of(run),
+    )
+
+
+SCENARIOS: Mapping[str, Callable[[Stage, Shop], Any]] = {
+    "answered": answered,
+    "backfilled": backfilled,
+    "scheduled": scheduled,
+    "broken": broken,
+    "ignored": ignored,
+}
+"""The longest first."""

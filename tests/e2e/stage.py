@@ -1,0 +1,232 @@
+"""The service as a person has it: its commands, Airflow over REST as several users, and the journal by plain SQL."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import psycopg2
+
+from makewhole.cli.documents import window_document
+from makewhole.journal import windows
+from makewhole.journal.database import connect
+from makewhole.stack.environment import environment
+from makewhole.stack.settings import load
+
+ONCALL, ENDED = "makewhole_oncall", ("success", "failed")
+RUN_SECONDS = 240.0
+_POLL_SECONDS = 0.5
+_LOG_LINES = 25
+
+Found = TypeVar("Found")
+
+
+def until(look: Callable[[], Found | None], seconds: float, what: Callable[[], object]) -> Found:
+    """Look again and again until there is something; `what` tells what did not come."""
+    deadline = time.monotonic() + seconds
+    while (found := look()) is None:
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what()}"
+        time.sleep(_POLL_SECONDS)
+    return found
+
+
+def query(dsn: str, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    """One statement in a transaction of its own."""
+    connection = psycopg2.connect(dsn)
+    try:
+        with connection, connection.cursor() as cursor:
+            cursor.execute(statement, parameters or None)
+            return cursor.fetchall() if cursor.description else []
+    finally:
+        connection.close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A DAG run."""
+
+    dag: str
+    id: str
+
+    @property
+    def path(self) -> str:
+        return f"/dags/{self.dag}/dagRuns/{self.id}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What a command said: its exit code, and the object it printed."""
+
+    code: int
+    document: Mapping[str, Any]
+
+
+class Stage:
+    """The stack in a home of its own. `home` and `pipelines` are folders."""
+
+    def __init__(self, home: Path, pipelines: Path) -> None:
+        self.home = home
+        self.variables = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("MAKEWHOLE_", "AIRFLOW_", "PYTEST_"))
+        }
+        self.variables |= {"MAKEWHOLE_HOME": str(home), "MAKEWHOLE_PIPELINES": str(pipelines)}
+
+    def command(self, *arguments: str, user: str | None = None) -> subprocess.CompletedProcess[str]:
+        """`makewhole …`; `user` is who Airflow is told it is."""
+        variables = dict(self.variables)
+        if user is not None:
+            variables |= {
+                "MAKEWHOLE_AIRFLOW_URL": self.status["airflow"]["url"],
+                "MAKEWHOLE_AIRFLOW_USER": user,
+                "MAKEWHOLE_AIRFLOW_PASSWORD": self._password(user),
+            }
+        program = str(Path(sys.executable).parent / "makewhole")
+        return subprocess.run(
+            [program, *arguments], env=variables, capture_output=True, text=True, timeout=RUN_SECONDS + 60
+        )
+
+    def run_command(self, *arguments: str) -> Told:
+        """A command with `--json` that prints one object."""
+        done = self.command(*arguments)
+        assert done.stdout.startswith("{"), done.stdout + done.stderr
+        return Told(code=done.returncode, document=json.loads(done.stdout))
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """`makewhole status --json`."""
+        if not hasattr(self, "_status"):
+            self._status: dict[str, Any] = json.loads(self.command("status", "--json").stdout)
+        return self._status
+
+    def _password(self, user: str) -> str:
+        settings = load(self.home)
+        assert settings is not None
+        return settings.passwords[user]
+
+    @cache  # noqa: B019 - one stage a session
+    def client(self, user: str = "admin") -> httpx.Client:
+        """Logged in, for paths below `/api/v2`. httpx clients may be shared by threads."""
+        url = self.status["airflow"]["url"]
+        credentials = {"username": user, "password": self._password(user)}
+        login = httpx.post(f"{url}/auth/token", json=credentials, trust_env=False, timeout=30).raise_for_status()
+        headers = {"Authorization": f"Bearer {login.json()['access_token']}"}
+        return httpx.Client(base_url=f"{url}/api/v2", headers=headers, trust_env=False, timeout=60)
+
+    def get(self, path: str, **parameters: str | int) -> Any:
+        """The JSON of a GET."""
+        return self.client().get(path, params=parameters).raise_for_status().json()
+
+    def journal(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """Plain SQL on the journal."""
+        return query(environment(self.home)["MAKEWHOLE_JOURNAL_DSN"], statement, *parameters)
+
+    # Runs
+
+    def wait_for_dag(self, dag: str) -> None:
+        """Until Airflow has parsed its file."""
+        until(
+            lambda: True if self.client().get(f"/dags/{dag}").is_success else None,
+            90,
+            lambda: f"the DAG {dag}; import errors: {self.get('/importErrors')['import_errors']}",
+        )
+
+    def ask(self, form: Mapping[str, Any], **body: Any) -> httpx.Response:
+        """The on-call form over REST, with `logical_date` null unless `body` says otherwise."""
+        return self.client().post(f"/dags/{ONCALL}/dagRuns", json={"logical_date": None, **body, "conf": dict(form)})
+
+    def begin(self, pipeline: str, **form: Any) -> Run:
+        """A run of the on-call DAG."""
+        answer = self.ask({"pipeline": pipeline, **form})
+        assert answer.is_success, answer.text
+        return Run(dag=ONCALL, id=answer.json()["dag_run_id"])
+
+    def unpause(self, dag: str) -> None:
+        """Let its runs begin."""
+        self.client().patch(f"/dags/{dag}", json={"is_paused": False}).raise_for_status()
+
+    def state(self, run: Run) -> str:
+        """Airflow's word on a run."""
+        return str(self.get(run.path)["state"])
+
+    def ended(self, run: Run, expected: str) -> dict[str, str]:
+        """Wait for the end, which is as expected, or tell the logs; the states of its tasks."""
+        until(lambda: True if self.state(run) in ENDED else None, RUN_SECONDS, lambda: self.story(run))
+        assert self.state(run) == expected, self.story(run)
+        return self.tasks(run)
+
+    def tasks(self, run: Run) -> dict[str, str]:
+        """The state of every task."""
+        found = self.get(f"{run.path}/taskInstances", limit=100)["task_instances"]
+        return {task["task_id"]: task["state"] for task in found}
+
+    def wait_for_task(self, run: Run, task: str, state: str) -> None:
+        """Until the task has this state; an end of the run before that fails."""
+
+        def look() -> bool | None:
+            if self.tasks(run)[task] == state:
+                return True
+            assert self.state(run) not in ENDED, self.story(run)
+            return None
+
+        until(look, RUN_SECONDS, lambda: f"{task} in state {state}: {self.story(run)}")
+
+    def log(self, run: Run, task: str) -> str:
+        """The log of the last try."""
+        number = self.get(f"{run.path}/taskInstances/{task}")["try_number"]
+        answer = self.client().get(
+            f"{run.path}/taskInstances/{task}/logs/{max(number, 1)}", headers={"Accept": "application/json"}
+        )
+        content = answer.json().get("content", []) if answer.is_success else []
+        return "\n".join(_line(entry) for entry in content if _line(entry))
+
+    def story(self, run: Run) -> str:
+        """What became of a run, with the ends of the logs of what failed."""
+        states = self.tasks(run)
+        tails = [
+            f"--- {task}\n" + "\n".join(self.log(run, task).splitlines()[-_LOG_LINES:])
+            for task, state in states.items()
+            if state in ("failed", "up_for_retry")
+        ]
+        return "\n".join([f"{run.id}: {self.state(run)}, {states}", *tails])
+
+    # Answers
+
+    def answer(self, run: Run, option: str, user: str) -> httpx.Response:
+        """Answer the approval of a run, as the page does."""
+        return self.client(user).patch(
+            f"{run.path}/taskInstances/approve/-1/hitlDetails", json={"chosen_options": [option], "params_input": {}}
+        )
+
+    # The journal
+
+    def window_of(self, run: Run) -> dict[str, Any]:
+        """The revision that a run opened, as `--json` prints it."""
+        request = "select pipeline, number, revision from makewhole.window where request = %s"
+        place = self.journal(request, run.id)
+        assert place, f"{run.id} opened no window\n{self.story(run)}"
+        with connect(environment(self.home)["MAKEWHOLE_JOURNAL_DSN"]) as journal:
+            return window_document(journal, windows.load(journal, *place[0]))
+
+
+def _line(entry: Any) -> str:
+    if not isinstance(entry, dict):
+        return str(entry)
+    details = " ".join(
+        f"{error.get('exc_type')}: {error.get('exc_value')}" for error in entry.get("error_detail") or []
+    )
+    return f"{entry.get('event', '')} {details}".strip()
+
+
+def utc(moment: datetime) -> str:
+    """As the form and the command line take it."""
+    return moment.astimezone(UTC).isoformat()

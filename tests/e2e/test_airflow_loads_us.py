@@ -1,0 +1,112 @@
+"""What Airflow loads: DAG files that are light and without errors, a plugin without errors."""
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.scenarios import FILES
+from tests.e2e.stage import Stage
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(540)]
+
+DAGS = Path(__file__).resolve().parents[2] / "dags"
+DAG_FILES = sorted(DAGS.glob("*.py"))
+HEAVY = ("pyspark", "great_expectations")
+
+
+def in_a_process_of_its_own(program: str, *arguments: str, **variables: str) -> object:
+    """What the program prints as its last line, as JSON. The variables are all that it has."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), *arguments], capture_output=True, text=True, env=variables
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def surroundings(home: Path, pipelines: Path) -> dict[str, str]:
+    return {
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(DAGS.parent / "plugins"),
+        "AIRFLOW__CORE__DAG_DISCOVERY_SAFE_MODE": "False",
+        "MAKEWHOLE_PIPELINES": str(pipelines),
+        "PATH": "/usr/bin:/bin",
+    }
+
+
+@pytest.fixture
+def pipelines(tmp_path: Path) -> Path:
+    folder = tmp_path / "pipelines"
+    folder.mkdir()
+    for name, text in FILES.items():
+        (folder / f"{name}.yaml").write_text(text)
+    return folder
+
+
+def test_there_are_dag_files() -> None:
+    assert [file.name for file in DAG_FILES] == ["makewhole_oncall.py", "makewhole_reconcile.py"]
+
+
+@pytest.mark.parametrize("file", DAG_FILES, ids=lambda file: file.stem)
+def test_importing_a_dag_file_imports_neither_spark_nor_the_gate(file: Path, tmp_path: Path, pipelines: Path) -> None:
+    program = """
+        import json, runpy, sys
+        found = runpy.run_path(sys.argv[1])
+        from airflow.sdk import DAG
+        dags = [name for name, value in found.items() if isinstance(value, DAG)]
+        print(json.dumps([dags, sorted({name.partition(".")[0] for name in sys.modules})]))
+    """
+
+    dags, modules = in_a_process_of_its_own(program, str(file), **surroundings(tmp_path, pipelines))  # type: ignore[misc]
+
+    assert dags
+    assert "airflow" in modules
+    assert set(HEAVY) & set(modules) == set()
+
+
+def test_all_dag_files_parse_in_under_two_seconds_without_errors(tmp_path: Path, pipelines: Path) -> None:
+    """The time is that of the files: what Airflow itself takes to be imported is over before."""
+    program = """
+        import json, sys, time
+        from airflow.dag_processing.dagbag import DagBag
+        import airflow.sdk
+        started = time.process_time()
+        bag = DagBag(sys.argv[1])
+        print(json.dumps([time.process_time() - started, sorted(bag.dags), bag.import_errors]))
+    """
+
+    seconds, dags, errors = in_a_process_of_its_own(program, str(DAGS), **surroundings(tmp_path, pipelines))  # type: ignore[misc]
+
+    assert errors == {}
+    assert dags == sorted(["makewhole_oncall", *(f"makewhole_reconcile_{name}" for name in ("flights", *FILES))])
+    assert seconds < 2
+
+
+def test_a_pipeline_file_with_mistakes_is_an_import_error_and_the_good_pipelines_stay(
+    tmp_path: Path, pipelines: Path
+) -> None:
+    (pipelines / "bad.yaml").write_text("version: 1\npipeline: bad\npoints: {}\n")
+    program = """
+        import json, sys
+        from airflow.dag_processing.dagbag import DagBag
+        bag = DagBag(sys.argv[1])
+        print(json.dumps([sorted(bag.dags), bag.import_errors]))
+    """
+
+    dags, errors = in_a_process_of_its_own(program, str(DAGS), **surroundings(tmp_path, pipelines))  # type: ignore[misc]
+
+    (message,) = errors.values()
+    assert "bad.yaml" in message
+    assert "makewhole_oncall" in dags
+
+
+def test_this_airflow_has_no_import_errors(stage: Stage) -> None:
+    for dag in ("makewhole_oncall", *(f"makewhole_reconcile_{name}" for name in FILES)):
+        stage.wait_for_dag(dag)
+    assert stage.get("/importErrors") == {"import_errors": [], "total_entries": 0}
+    assert stage.get("/plugins/importErrors") == {"import_errors": [], "total_entries": 0}

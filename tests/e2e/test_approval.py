@@ -1,0 +1,95 @@
+"""Plans that need a person: only planned, rejected, approved, ignored; by who may and who may not."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from tests.e2e.scenarios import ACTIONS, MISTAKES, Answered, Asked
+from tests.e2e.shop import Shop
+from tests.e2e.stage import Stage
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(540)]
+
+
+def test_plan_only_shows_the_plan_changes_nothing_and_exits_with_1(answered: Answered) -> None:
+    window = answered.planned
+    assert answered.planned_exit_code == 1
+    assert (window["revision"], window["state"], window["certificate"]) == (1, "gaps", None)
+    assert window["plan"]["actions"] == ACTIONS
+    assert window["reason"].endswith("Only a plan was asked for")
+    assert answered.planned_after == answered.planned_before
+
+
+def test_findings_are_what_was_planted(answered: Answered, stage: Stage) -> None:
+    told = stage.journal(
+        "select revision, hop, verdict, count(*) from makewhole.finding where pipeline = 'answered' "
+        "and revision < 4 group by 1, 2, 3 order by 1, 2, 3"
+    )
+    expected = [
+        ("orders→warehouse", "duplicate", len(MISTAKES.loaded_twice)),
+        ("orders→warehouse", "missing", len(MISTAKES.never_loaded)),
+        ("outbox→orders", "duplicate", len(MISTAKES.sent_twice)),
+        ("outbox→orders", "missing", len(MISTAKES.never_sent)),
+    ]
+    assert told == [(revision, *row) for revision in (1, 2, 3) for row in expected]
+
+
+def test_who_may_not_answer_is_refused_and_the_plan_goes_on_waiting(answered: Answered) -> None:
+    answers = answered.rejected.answers
+    assert (answers["viewer"], answers["admin"]) == (403, 403)
+    assert answers["state after both"] == "awaiting_input"
+    assert answered.approved.answers["admin"] == 4
+    assert "403" in answered.approved.answers["admin is told"]
+
+
+def test_a_rejected_plan_writes_nothing_and_leaves_the_window_open(answered: Answered) -> None:
+    rejected = answered.rejected
+    assert rejected.answers["oncall"] == 200
+    assert rejected.after == rejected.before
+    assert (rejected.window["revision"], rejected.window["state"], rejected.window["certificate"]) == (2, "gaps", None)
+    assert "The plan was rejected: rejected by oncall" in rejected.window["reason"]
+    assert rejected.approval == ("rejected", "oncall", rejected.window["plan"]["sha256"])
+    assert (rejected.tasks["compensate"], rejected.tasks["certify"]) == ("skipped", "failed")
+
+
+def test_an_answer_is_given_once(answered: Answered) -> None:
+    assert answered.rejected.answers["oncall again"] == 409
+
+
+def test_an_approved_plan_is_done_and_the_journal_says_who_approved_it(answered: Answered) -> None:
+    approved = answered.approved
+    plan = approved.window["plan"]
+    assert approved.answers["oncall"] == 0
+    assert approved.answers["oncall is told"] == f"approved: plan {plan['id']}\n"
+    assert approved.approval == ("approved", "oncall", plan["sha256"])
+    assert (approved.window["revision"], approved.window["state"]) == (3, "certified")
+    assert (plan["actions"], plan["state"]) == (ACTIONS, "done")
+    assert approved.after != approved.before
+
+
+def test_after_the_approval_plain_clients_find_every_order_everywhere(
+    answered: Answered, shops: Mapping[str, Shop]
+) -> None:
+    shop = shops["answered"]
+    assert shop.is_whole()
+    replayed = {f"O{number}" for number in MISTAKES.never_sent + MISTAKES.never_loaded}
+    assert shop.lineage() == {answered.approved.window["plan"]["id"]: replayed}
+
+
+def test_the_repaired_window_again_needs_no_plan_and_certifies_the_same_digest(answered: Answered) -> None:
+    again, approved = answered.again, answered.approved
+    assert (again.window["revision"], again.window["state"], again.window["plan"]) == (4, "certified", None)
+    assert again.window["certificate"]["digest"] == approved.window["certificate"]["digest"]
+    assert again.after == again.before
+
+
+def test_a_plan_that_nobody_answers_expires_and_nothing_is_done(ignored: Asked) -> None:
+    assert ignored.window["plan"]["actions"] == {"redeliver": 1}
+    assert (ignored.window["plan"]["state"], ignored.window["plan"]["reason"]) == (
+        "rejected",
+        "nobody answered in time",
+    )
+    assert ignored.approval == ("timed_out", None, ignored.window["plan"]["sha256"])
+    assert (ignored.window["state"], ignored.window["certificate"]) == ("gaps", None)
+    assert ignored.after == ignored.before
+    assert ignored.tasks["compensate"] == "skipped"

@@ -1,0 +1,188 @@
+"""Windows that Airflow begins: on schedule, by backfill, by the on-call form; and what they leave behind."""
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import timedelta
+
+import pytest
+
+from tests.e2e.scenarios import (
+    ACTIONS,
+    DAY,
+    FIRST_DAY,
+    MISTAKES,
+    ORDERS,
+    STARTED,
+    Backfilled,
+    Broken,
+    Scheduled,
+)
+from tests.e2e.shop import Shop, moment_of
+from tests.e2e.stage import Stage, utc
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(540)]
+
+SKIPPED_WITHOUT_GAPS = ("approve", "compensate", "verify")
+WAY = ("open_window", "settle", "snapshot", "reconcile", "validate", "plan", "certify")
+
+
+def names(numbers: tuple[int, ...]) -> set[str]:
+    return {f"O{number}" for number in numbers}
+
+
+# On schedule
+
+
+def test_the_scheduler_runs_the_interval_that_has_just_ended_and_certifies_it(scheduled: Scheduled) -> None:
+    assert scheduled.run["run_type"] == "scheduled"
+    assert moment_of(scheduled.run["data_interval_start"]) == STARTED - DAY
+    assert moment_of(scheduled.run["data_interval_end"]) == STARTED
+    window = scheduled.window
+    assert (window["window"], window["revision"], window["state"], window["reason"]) == (1, 1, "certified", None)
+    assert moment_of(window["to"]) == STARTED
+    assert (window["gate"], window["plan"]) == ("PASS", None)
+    judged = {(hop["from"], hop["to"]): hop["counts"] for hop in window["hops"]}
+    assert set(judged) == {("outbox", "orders"), ("orders", "warehouse")}
+    assert all((counts["source_keys"], counts["matched"]) == (ORDERS, ORDERS) for counts in judged.values())
+
+
+def test_the_same_window_again_changes_nothing_and_certifies_the_same_digest(
+    scheduled: Scheduled, stage: Stage
+) -> None:
+    assert scheduled.exit_code == 0
+    again, first = scheduled.again, scheduled.window
+    assert (again["window"], again["revision"], again["state"]) == (1, 2, "certified")
+    assert again["certificate"]["digest"] == first["certificate"]["digest"]
+    assert again["certificate"]["sha256"] != first["certificate"]["sha256"]
+    assert again["plan"] is None
+    assert scheduled.after_again == scheduled.before_again
+    chain = stage.run_command("certificate", "verify", "scheduled", "--json")
+    assert (chain.code, chain.document["certificates"], chain.document["problems"]) == (0, 2, [])
+
+
+# Backfilled
+
+
+def test_a_backfill_runs_its_intervals_in_order_and_their_windows_tile(backfilled: Backfilled, stage: Stage) -> None:
+    first, second = backfilled.runs
+    assert [run["run_type"] for run in backfilled.runs] == ["backfill", "backfill"]
+    assert moment_of(first["end_date"]) <= moment_of(second["start_date"])
+    assert [(window["window"], window["from"], window["to"]) for window in backfilled.windows] == [
+        (1, None, utc(FIRST_DAY + DAY)),
+        (2, utc(FIRST_DAY + DAY), utc(FIRST_DAY + 2 * DAY)),
+    ]
+    ranges = stage.journal(
+        "select one.hi, two.lo, one.lo from makewhole.window_range one join makewhole.window_range two using (lane) "
+        "where one.pipeline = 'backfilled' and one.number = 1 and two.number = 2"
+    )
+    assert len(ranges) == 2
+    assert all(hi == lo and begin == 0 for hi, lo, begin in ranges)
+
+
+def test_a_backfilled_day_with_mistakes_is_repaired_and_certified(backfilled: Backfilled, stage: Stage) -> None:
+    window = backfilled.windows[0]
+    assert (window["state"], window["gate_found"], window["gate"]) == ("certified", "FAIL", "PASS")
+    assert (window["plan"]["actions"], window["plan"]["state"]) == (ACTIONS, "done")
+    found = stage.journal(
+        "select hop, verdict, key from makewhole.finding where pipeline = 'backfilled' and number = 1 "
+        "and outcome in ('repaired', 'contained')"
+    )
+    planted = {("outbox→orders", "missing", key) for key in names(MISTAKES.never_sent)}
+    planted |= {("outbox→orders", "duplicate", key) for key in names(MISTAKES.sent_twice)}
+    planted |= {("orders→warehouse", "missing", key) for key in names(MISTAKES.never_loaded)}
+    planted |= {("orders→warehouse", "duplicate", key) for key in names(MISTAKES.loaded_twice)}
+    assert set(found) == planted
+    assert stage.journal("select count(*) from makewhole.finding where pipeline = 'backfilled'") == [(len(planted),)]
+    assert backfilled.tasks[0] == dict.fromkeys((*WAY, "compensate", "verify"), "success") | {"approve": "skipped"}
+
+
+def test_the_day_after_costs_no_plan_and_takes_no_replay_for_a_duplicate(
+    backfilled: Backfilled, shops: Mapping[str, Shop]
+) -> None:
+    window = backfilled.windows[1]
+    assert (window["state"], window["gate_found"], window["plan"]) == ("certified", "PASS", None)
+    assert backfilled.tasks[1] == dict.fromkeys(WAY, "success") | dict.fromkeys(SKIPPED_WITHOUT_GAPS, "skipped")
+    plan = backfilled.windows[0]["plan"]["id"]
+    replayed = names(MISTAKES.never_sent + MISTAKES.never_loaded)
+    assert shops["backfilled"].lineage() == {plan: replayed}
+
+
+def test_after_the_backfill_plain_clients_find_every_order_everywhere(
+    backfilled: Backfilled, shops: Mapping[str, Shop]
+) -> None:
+    shop = shops["backfilled"]
+    assert shop.is_whole()
+    extra = Counter({key: number - 1 for key, number in shop.copies().items() if number > 1})
+    assert extra == Counter(names(MISTAKES.sent_twice + MISTAKES.never_loaded))
+    kept = shop.sql("select row ->> 'id' from makewhole.quarantine where source_table like %s", "%backfilled%")
+    assert {key for (key,) in kept} == names(MISTAKES.loaded_twice)
+    assert len(kept) == len(MISTAKES.loaded_twice)
+
+
+# The form
+
+
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [
+        ({"pipeline": "nowhere"}, "'nowhere' is not one of"),
+        ({"pipeline": "ignored", "to": "soon"}, "'soon' is not a 'date-time'"),
+        ({"pipeline": "ignored", "plan_only": "perhaps"}, "'perhaps' is not of type 'boolean'"),
+    ],
+)
+def test_a_form_that_is_filled_in_wrongly_is_refused_with_the_reason(
+    stage: Stage, form: dict[str, str], told: str
+) -> None:
+    stage.wait_for_dag("makewhole_oncall")
+    answer = stage.ask(form)
+    assert answer.status_code == 400
+    assert told in answer.text
+
+
+def test_a_form_without_a_pipeline_is_refused(stage: Stage) -> None:
+    stage.wait_for_dag("makewhole_oncall")
+    answer = stage.ask({})
+    assert answer.status_code == 400
+    assert "pipeline" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("interval", "told"),
+    [
+        ({"to": utc(STARTED + DAY)}, "which is in the future; a window can only be judged after its end"),
+        (
+            {"from": utc(STARTED), "to": utc(STARTED - timedelta(hours=1))},
+            "the end must be later than the start",
+        ),
+    ],
+)
+def test_an_interval_that_cannot_be_judged_is_red_at_once_and_says_why(
+    stage: Stage, shops: Mapping[str, Shop], interval: dict[str, str], told: str
+) -> None:
+    stage.wait_for_dag("makewhole_oncall")
+    run = stage.begin("ignored", **interval)
+
+    tasks = stage.ended(run, "failed")
+
+    assert tasks["open_window"] == "failed"
+    assert {tasks[name] for name in WAY[1:-1]} == {"upstream_failed"}
+    assert told in stage.log(run, "open_window")
+    assert "no window was opened in this run" in stage.log(run, "certify")
+    assert stage.journal("select count(*) from makewhole.window where request = %s", run.id) == [(0,)]
+
+
+# Something is not there
+
+
+def test_a_missing_table_is_red_at_once_and_says_what_to_do(broken: Broken) -> None:
+    assert broken.tasks["snapshot"] == "failed"
+    assert broken.tries == 1
+    assert "broken.warehouse" in broken.log
+    assert "ERROR makewhole" in broken.log
+    assert (broken.window["state"], broken.window["certificate"]) == ("error", None)
+    assert "the comparison did not finish; see the failed task of this run" in broken.certify_log
+
+
+def test_when_the_table_is_there_the_cleared_run_goes_on_and_certifies(broken: Broken) -> None:
+    assert broken.mended_tasks == dict.fromkeys(WAY, "success") | dict.fromkeys(SKIPPED_WITHOUT_GAPS, "skipped")
+    assert (broken.mended["revision"], broken.mended["state"], broken.mended["reason"]) == (1, "certified", None)

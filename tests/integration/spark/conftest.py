@@ -1,0 +1,60 @@
+"""One Spark session, and for each test a small pipeline of its own on real servers."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+
+from makewhole.stack.environment import connection_kafka, connection_postgres
+from makewhole.stack.kafka_server import KafkaServer
+from tests.integration.spark.world import World, make_topic
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)  # the workers need this environment's packages
+        builder = SparkSession.builder.master("local[2]").appName("windows")
+        for name, value in {
+            "spark.ui.enabled": "false",
+            "spark.driver.memory": "512m",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.ui.showConsoleProgress": "false",
+        }.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+        yield session
+        session.stop()
+
+
+@pytest.fixture
+def world(
+    spark: SparkSession,
+    kafka: KafkaServer,
+    database: str,
+    journal: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[World]:
+    """Empty tables and an empty topic; the pipeline is described with its defaults."""
+    (tmp_path / "pipelines").mkdir()
+    monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", journal)
+    monkeypatch.setenv("MAKEWHOLE_STORAGE", str(tmp_path / "storage"))
+    monkeypatch.setenv("MAKEWHOLE_PIPELINES", str(tmp_path / "pipelines"))
+    monkeypatch.setenv("AIRFLOW_CONN_LOG", connection_kafka(kafka.bootstrap))
+    monkeypatch.setenv("AIRFLOW_CONN_DB", connection_postgres(database))
+    made = World(spark=spark, bootstrap=kafka.bootstrap, dsn=database, journal=journal, folder=tmp_path)
+    made.describe()
+    for table in ("outbox", "warehouse"):
+        made.sql(f"create table {table} (id text, number int, region text, amount numeric(8,2), at timestamptz)")
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    make_topic(admin, made.topic)
+    yield made
+    admin.delete_topics([made.topic])[made.topic].exception()
