@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from makewhole.config.context import find_pipeline
 from makewhole.journal import evidence, plans, windows
 from makewhole.journal.database import Journal
 from makewhole.journal.evidence import JudgedFinding
@@ -93,6 +94,8 @@ def chosen_windows(journal: Journal, pipeline: str, number: int | None, revision
         yield windows.load(journal, pipeline, number, revision)
         return
     newest = windows.newest(journal, pipeline)
+    if not newest:
+        find_pipeline(pipeline)
     chosen = [window for window in reversed(newest) if number in (None, window.number)]
     if number is not None and not chosen:
         raise ConfigurationError(

@@ -12,9 +12,9 @@ from rich.text import Text
 from makewhole.cli.airflow_api import AirflowApi, access, airflow
 from makewhole.cli.surroundings import printable, service
 from makewhole.journal import plans
-from makewhole.journal.database import connect
+from makewhole.journal.database import Journal, connect
 from makewhole.model.errors import RefusedError
-from makewhole.model.plan import PlanState
+from makewhole.model.plan import Plan, PlanState
 
 PlanId = Annotated[str, typer.Argument(help="Id of the plan, as `makewhole windows --json` shows it.")]
 plan_app = typer.Typer(no_args_is_help=True, help="What compensation does, and who said yes.")
@@ -30,7 +30,7 @@ def show(
 ) -> None:
     """The actions of a plan in their order, its hash, and its state."""
     with service(), connect() as journal:
-        stored = plans.get_plan(journal, plan).plan
+        stored = _known(journal, plan)
         actions = plans.actions_of(journal, plan)
     document = {
         "id": stored.id,
@@ -83,10 +83,19 @@ def reject(plan: PlanId) -> None:
     _answer(plan, "Reject")
 
 
+def _known(journal: Journal, plan: str) -> Plan:
+    stored = plans.find_plan(journal, plan)
+    if stored is None:
+        raise RefusedError(
+            f"there is no plan {plan}; `makewhole windows PIPELINE --json` names the plan of each window"
+        )
+    return stored.plan
+
+
 def _answer(plan: str, option: str) -> None:
     with service():
         with connect() as journal:
-            stored = plans.get_plan(journal, plan).plan
+            stored = _known(journal, plan)
         if stored.state is not PlanState.AWAITING_APPROVAL:
             raise RefusedError(f"plan {plan} is {stored.state.value} and waits for no answer")
         with airflow(access()) as api:

@@ -138,7 +138,8 @@ def verify_certificates(
     else:
         for problem in problems:
             _console.print(Text(printable(problem), style="red"))
-        _console.print(f"{pipeline}: {len(chain)} certificates, {'sound' if not problems else 'NOT sound'}")
+        verdict = "NOT sound" if problems else "sound" if chain else "nothing is proven yet"
+        _console.print(f"{pipeline}: {len(chain)} certificates, {verdict}")
     if problems:
         raise typer.Exit(Exit.GAPS_REMAIN)
     if not chain:

@@ -4,15 +4,16 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
+from pathlib import Path
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from makewhole.model.errors import ConfigurationError, MakewholeError, RefusedError
+from makewhole.model.errors import ConfigurationError, MakewholeError, Problem, RefusedError
 from makewhole.model.window import WindowState
 from makewhole.stack.environment import environment
-from makewhole.stack.settings import home_folder
+from makewhole.stack.settings import home_folder, load
 
 _OURS = ("MAKEWHOLE_", "AIRFLOW_CONN_")
 
@@ -49,13 +50,24 @@ def service() -> Iterator[None]:
     """
     try:
         if "MAKEWHOLE_JOURNAL_DSN" not in os.environ:
-            found = environment(home_folder())
-            os.environ.update({name: value for name, value in found.items() if name.startswith(_OURS)})
+            os.environ.update(_local_stack(home_folder()))
         yield
     except (ConfigurationError, RefusedError) as error:
         _fail(error, Exit.WRONG_USAGE)
     except MakewholeError as error:
         _fail(error, Exit.COULD_NOT_RUN)
+
+
+def _local_stack(home: Path) -> dict[str, str]:
+    if load(home) is None:
+        problem = Problem(
+            file="environment",
+            path="MAKEWHOLE_JOURNAL_DSN",
+            found=f"is not set, and there is no local stack in {home}",
+            remedy="Start one with `makewhole up`, or set it to the journal's PostgreSQL URI of your service",
+        )
+        raise ConfigurationError([problem])
+    return {name: value for name, value in environment(home).items() if name.startswith(_OURS)}
 
 
 def printable(text: str) -> str:

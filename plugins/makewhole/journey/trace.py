@@ -63,13 +63,9 @@ def business_key(pipeline: Pipeline, text: str) -> str:
         ConfigurationError: it cannot be a key of this pipeline.
     """
     parts = len(next(iter(pipeline.points.values())).key)
-    try:
-        text.encode()
-        components = [text] if parts == 1 else json.loads(text)
-        if all(isinstance(part, str) and part for part in components) and len(components) == parts:
-            return key_text(components)
-    except (ValueError, TypeError):
-        pass
+    components = [text] if parts == 1 else _array(text)
+    if len(components) == parts and all(isinstance(part, str) and part and _is_unicode(part) for part in components):
+        return key_text(components)
     example = "the key's text" if parts == 1 else json.dumps([f"part {at}" for at in range(1, parts + 1)])
     problem = Problem(
         file="command line",
@@ -78,6 +74,23 @@ def business_key(pipeline: Pipeline, text: str) -> str:
         remedy=f"Write {example}, as `makewhole findings` shows keys",
     )
     raise ConfigurationError([problem])
+
+
+def _array(text: str) -> list[Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return found if isinstance(found, list) else []
+
+
+def _is_unicode(text: str) -> bool:
+    """A shell can pass bytes that are no text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def trace(journal: Journal, pipeline: Pipeline, storage: Storage, connection_of: ConnectionOf, key: str) -> Journey:

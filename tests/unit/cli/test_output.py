@@ -1,0 +1,228 @@
+"""What commands print: JSON one object a line, and nothing that a terminal or rich would obey."""
+
+import json
+from collections.abc import Callable
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from makewhole.cli import explain, plan, report
+from makewhole.journal.evidence import JudgedFinding
+from makewhole.journal.plans import StoredAction, StoredPlan
+from makewhole.journey.copies import Copy
+from makewhole.journey.trace import Journey, Stop
+from makewhole.model.pipeline import PointKind, Remedy
+from makewhole.model.plan import Action, Plan, PlanState
+from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
+from makewhole.model.window import Window, WindowState
+
+pytestmark = pytest.mark.unit
+
+NASTY = "K\x1b[2J\r\n[red]é\u202e\x9b1m"
+SHOWN = "K\\x1b[2J\\r\\n[red]é\\u202e\\x9b1m"
+AT = datetime(2013, 1, 2, 5, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def journal(monkeypatch: pytest.MonkeyPatch, invoke: Callable[..., Result]) -> None:
+    """A journal that only the patched readers below know."""
+    monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", "postgresql://nowhere/x")
+    monkeypatch.setenv("MAKEWHOLE_STORAGE", "/nowhere")
+    for module in (report, plan, explain):
+        monkeypatch.setattr(module, "connect", lambda: nullcontext(object()))
+
+
+def window(number: int, **changed: Any) -> Window:
+    settings: dict[str, Any] = {"state": WindowState.GAPS, "start": None, "end": AT, "reason": NASTY} | changed
+    return Window(pipeline="flights", number=number, revision=1, opened_at=AT, ranges={}, **settings)
+
+
+def finding() -> JudgedFinding:
+    found = Finding(
+        hop="flights→warehouse",
+        key=NASTY,
+        key_hash="0" * 32,
+        verdict=Verdict.MISSING,
+        cause=Cause.LOST_AFTER_TOPIC,
+        evidence={"values": {"note": NASTY}},
+    )
+    return JudgedFinding(finding=found, outcome="open", reason=NASTY)
+
+
+def document(number: int) -> dict[str, Any]:
+    counts = vars(HopCounts(missing=2))
+    return {
+        "pipeline": "flights",
+        "window": number,
+        "revision": 1,
+        "state": "gaps",
+        "reason": NASTY,
+        "from": None,
+        "to": AT.isoformat(),
+        "hops": [{"from": "a", "to": "b", "counts": counts, "after": None}],
+        "certificate": None,
+    }
+
+
+def is_harmless(text: str) -> bool:
+    return all(character.isprintable() or character == "\n" for character in text)
+
+
+def objects(result: Result) -> list[dict[str, Any]]:
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.split("\n")[:-1]]
+
+
+def test_findings_are_one_object_a_line_whatever_the_key(
+    invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "chosen_windows", lambda *_, **__: [window(1), window(2)])
+    monkeypatch.setattr(report.evidence, "findings", lambda *_: [finding()])
+    found = objects(invoke("findings", "flights", "--json"))
+    assert [item["window"] for item in found] == [1, 2]
+    assert found[0] == {
+        "window": 1,
+        "revision": 1,
+        "hop": {"from": "flights", "to": "warehouse"},
+        "key": NASTY,
+        "verdict": "missing",
+        "cause": "lost_after_topic",
+        "outcome": "open",
+        "reason": NASTY,
+        "evidence": {"values": {"note": NASTY}},
+    }
+
+
+def test_findings_for_people_do_not_steer_the_terminal(
+    invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "chosen_windows", lambda *_, **__: [window(1)])
+    monkeypatch.setattr(report.evidence, "findings", lambda *_: [finding()])
+    result = invoke("findings", "flights")
+    assert result.exit_code == 0
+    assert is_harmless(result.stdout)
+    assert SHOWN in result.stdout
+
+
+def test_more_findings_than_the_limit_are_counted(
+    invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "chosen_windows", lambda *_, **__: [window(1)])
+    monkeypatch.setattr(report.evidence, "findings", lambda *_: [finding()] * 5)
+    shown = invoke("findings", "flights", "--limit", "2").stdout
+    assert shown.count(SHOWN.split("[")[0]) >= 2
+    assert "and 3 more; --limit 5 or --json shows them all" in shown
+    assert len(objects(invoke("findings", "flights", "--limit", "2", "--json"))) == 5
+
+
+def test_windows_are_one_object_a_line(invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "chosen_windows", lambda *_, **__: [window(1), window(2)])
+    monkeypatch.setattr(report, "window_document", lambda _, found: document(found.number))
+    assert objects(invoke("windows", "flights", "--json")) == [document(1), document(2)]
+    shown = invoke("windows", "flights").stdout
+    assert is_harmless(shown)
+    assert "2 missing" in shown
+    assert "the beginning" in shown
+
+
+def test_no_window_yet_says_how_to_open_one(invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "chosen_windows", lambda *_, **__: [])
+    assert invoke("windows", "flights").stdout == (
+        "flights has no window yet; `makewhole run flights` opens the first\n"
+    )
+    assert objects(invoke("windows", "flights", "--json")) == []
+
+
+def test_a_pipeline_that_nobody_knows_is_wrong_usage(
+    invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("makewhole.journal.windows.newest", lambda *_: [])
+    result = invoke("findings", "[/red]")
+    assert result.exit_code == 2
+    assert "[/red]: no good pipeline file has this name. Known are: flights." in result.stderr
+
+
+def test_an_empty_chain_proves_nothing(invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report.evidence, "certificates", lambda *_: [])
+    result = invoke("certificate", "verify", "flights")
+    assert (result.exit_code, result.stdout) == (3, "flights: 0 certificates, nothing is proven yet\n")
+    as_json = invoke("certificate", "verify", "flights", "--json")
+    assert json.loads(as_json.stdout) == {"pipeline": "flights", "certificates": 0, "ok": True, "problems": []}
+
+
+def stored_plan() -> StoredPlan:
+    return StoredPlan(
+        plan=Plan(
+            id="flights-1-0123456789ab",
+            pipeline="flights",
+            window=1,
+            revision=1,
+            sha256="f" * 64,
+            payload_uri=None,
+            counts={"redeliver": 1},
+            state=PlanState.DONE,
+        ),
+        payload_sha256=None,
+    )
+
+
+def test_a_plan_is_one_object_and_its_keys_do_not_steer_the_terminal(
+    invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    action = Action(
+        seq=0, remedy=Remedy.REDELIVER, hop="flights→warehouse", target="flights", key=NASTY, key_hash="0" * 32
+    )
+    stored = StoredAction(action=action, outcome="done", reason=None)
+    monkeypatch.setattr(plan.plans, "find_plan", lambda *_: stored_plan())
+    monkeypatch.setattr(plan.plans, "actions_of", lambda *_: [stored])
+    (shown,) = objects(invoke("plan", "show", "flights-1-0123456789ab", "--json"))
+    assert (shown["state"], shown["actions"][0]["key"]) == ("done", NASTY)
+    text = invoke("plan", "show", "flights-1-0123456789ab").stdout
+    assert is_harmless(text)
+    assert SHOWN in text
+
+
+def test_a_plan_that_waits_for_no_answer_refuses_one(
+    invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan.plans, "find_plan", lambda *_: stored_plan())
+    result = invoke("plan", "approve", "flights-1-0123456789ab")
+    assert result.exit_code == 2
+    assert result.stderr == "could not: plan flights-1-0123456789ab is done and waits for no answer\n"
+
+
+def test_a_plan_that_is_not_there_is_wrong_usage(
+    invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan.plans, "find_plan", lambda *_: None)
+    result = invoke("plan", "show", "x\x1b[2J")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "could not: there is no plan x\\x1b[2J; `makewhole windows PIPELINE --json` names the plan of each window\n"
+    )
+
+
+def test_a_journey_does_not_steer_the_terminal_and_is_one_object(
+    invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = Copy(place="(0,1)", time=AT, values={"note": NASTY})
+    stop = Stop(
+        point="warehouse",
+        kind=PointKind.STORE,
+        system="table dw.departures",
+        copies=(copy,),
+        looked=("the table as it is now",),
+        problems=(NASTY,),
+    )
+    journey = Journey(pipeline="flights", key=NASTY, key_hash="0" * 32, stops=(stop,), judgements=(), deeds=())
+    monkeypatch.setattr(explain, "find_pipeline", lambda _: None)
+    monkeypatch.setattr(explain, "business_key", lambda _, key: key)
+    monkeypatch.setattr(explain, "trace", lambda *_: journey)
+    text = invoke("explain", "flights", "K").stdout
+    assert is_harmless(text)
+    assert f"note={SHOWN}" in text
+    (shown,) = objects(invoke("explain", "flights", "K", "--json"))
+    assert shown["points"][0]["copies"] == [{"place": "(0,1)", "time": AT.isoformat(), "values": {"note": NASTY}}]
