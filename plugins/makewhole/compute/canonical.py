@@ -8,7 +8,7 @@ equal to itself.
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
 import polars as pl
@@ -116,8 +116,9 @@ def _timestamp(value: Any) -> str:
     moment = datetime.fromisoformat(_BEYOND_MICROSECONDS.sub("", value, count=1))
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     delta = moment - _EPOCH
-    rounded_up = finer is not None and Decimal(f"0.{finer[0]}") >= Decimal("0.5")
-    return str((delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds + rounded_up)
+    exact = Decimal((delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds)
+    exact += Decimal(f"0.{finer[0]}") if finer else 0
+    return str(int(exact.to_integral_value(rounding=ROUND_HALF_EVEN)))
 
 
 def _date(value: Any) -> str:

@@ -56,6 +56,8 @@ def connect(target: PostgresConnection) -> Iterator[PgConnection]:
     except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
         raise TransientError(_transient_message(target, error)) from error
     except psycopg2.Error as error:
+        if connection.closed:  # cut off in the middle of a COPY, libpq gives no more than a DatabaseError
+            raise TransientError(_transient_message(target, error)) from error
         # Not chained: the server's message and detail can quote keys and values.
         raise PermanentError(f"connection {target.id}: PostgreSQL refused a statement: {describe(error)}") from None
     finally:

@@ -221,8 +221,8 @@ def _copied(session: Session, statement: sql.Composable, shape: TableShape) -> I
                 yield frame
     finally:
         sender.join()
-    if isinstance(sender.problem, psycopg2.Error) and not isinstance(sender.problem, psycopg2.OperationalError):
-        raise sender.problem  # a value that does not fit, not a connection that broke: `connect` says which
+    if isinstance(sender.problem, psycopg2.Error) and sender.problem.pgcode and not session.closed:
+        raise sender.problem  # the server refused a value, the connection did not break: `connect` says which
     if sender.problem is not None:
         raise TransientError(
             f"reading {shape.point.table} broke off after {rows} rows; nothing of it was kept, try again"

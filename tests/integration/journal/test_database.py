@@ -162,8 +162,8 @@ def test_overlapping_windows_are_refused_by_postgresql_itself(journal: str, lo: 
         insert(journal, window(2, (0, lo, hi)))
 
     assert str(raised.value) == (
-        f"demo window 2 (revision 1): offsets [{lo}, {hi}) of flights/0 belong to another window already; windows never "
-        "overlap. Look at `makewhole windows` and choose an interval after the last one"
+        f"demo window 2 (revision 1): offsets [{lo}, {hi}) of flights/0 belong to another window already; windows "
+        "never overlap. Look at `makewhole windows` and choose an interval after the last one"
     )
     with connect(journal) as session:
         assert [bounds.number for bounds in windows.bounds(session, "demo")] == [1]

@@ -64,7 +64,10 @@ def test_what_is_committed_again_replaces_what_was_there(journal: str, window: W
         for keys in (["a", "b"], ["c"]):
             evidence.commit_findings(session, window, [found(key, number) for number, key in enumerate(keys)])
             evidence.commit_results(
-                session, window, evidence.RECONCILED, [HopResult(hop="a→b", counts=HopCounts(missing=len(keys)), digest="0")]
+                session,
+                window,
+                evidence.RECONCILED,
+                [HopResult(hop="a→b", counts=HopCounts(missing=len(keys)), digest="0")],
             )
 
         assert [item.finding.key for item in evidence.findings(session, window)] == ["c"]

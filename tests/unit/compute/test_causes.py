@@ -47,9 +47,7 @@ def finding(
     judged = judge(BucketInput(hop=hop, source=source_frame, target=target_frame, unsettled=hashes))
     found = explain(
         judged,
-        HopContext(
-            hop=hop, source_kind=left, target_kind=right, source=source_frame, target=target_frame, **context
-        ),
+        HopContext(hop=hop, source_kind=left, target_kind=right, source=source_frame, target=target_frame, **context),
     )
     assert dict(found.schema) == FINDINGS
     assert len(found) == 1

@@ -263,7 +263,12 @@ def test_nested_paths_are_followed_both_ways() -> None:
     values: list[bytes | None] = [b'{"a":{"b":"x"}}', b'{"a":{"b":"y","c":1}}']
 
     assert decode._decode_quickly(batch(values), shape)["key"].to_list() == ["x", "y"]
-    assert decode_values(batch([*values, b'{"a":null}', b'{"a":"b"}']), shape)["key"].to_list() == ["x", "y", None, None]
+    assert decode_values(batch([*values, b'{"a":null}', b'{"a":"b"}']), shape)["key"].to_list() == [
+        "x",
+        "y",
+        None,
+        None,
+    ]
 
 
 @pytest.mark.parametrize(("declared", "text"), [("string", "5"), ("decimal(6,1)", "5.0"), ("int", "5")])

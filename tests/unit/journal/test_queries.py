@@ -37,6 +37,6 @@ def test_a_journal_that_is_not_set_says_what_to_set(monkeypatch: pytest.MonkeyPa
         journal_dsn()
 
     assert str(raised.value) == (
-        "environment: MAKEWHOLE_JOURNAL_DSN: is not set. Set it to the PostgreSQL URI of the journal, or start the local "
-        "stack with `makewhole up`"
+        "environment: MAKEWHOLE_JOURNAL_DSN: is not set. Set it to the PostgreSQL URI of the journal, or start the "
+        "local stack with `makewhole up`"
     )

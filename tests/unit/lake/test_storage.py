@@ -20,7 +20,10 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
 
 
 def test_frames_come_back_as_they_were_in_the_order_of_the_files(storage: Storage) -> None:
-    first, second = storage.write_parquet("p/keys/bucket=00", FRAME), storage.write_parquet("p/keys/bucket=00", FRAME[:1])
+    first, second = (
+        storage.write_parquet("p/keys/bucket=00", FRAME),
+        storage.write_parquet("p/keys/bucket=00", FRAME[:1]),
+    )
 
     read = storage.read_parquet([second, first])
 
@@ -54,5 +57,5 @@ def test_small_files_come_back_whole(storage: Storage) -> None:
 def test_a_storage_that_is_not_set_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MAKEWHOLE_STORAGE", raising=False)
 
-    with pytest.raises(ConfigurationError, match="MAKEWHOLE_STORAGE: is not set. Set it to a folder or a URI"):
+    with pytest.raises(ConfigurationError, match=r"MAKEWHOLE_STORAGE: is not set[.] Set it to a folder or a URI"):
         Storage.from_environment()

@@ -56,9 +56,9 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Said:
         return {hop: HopResult(hop=hop, counts=counts, digest="0") for hop, counts in of_stage.items()}
 
     monkeypatch.setattr(evidence, "results", results)
-    monkeypatch.setattr(evidence, "gate_reports", lambda journal, window: state.gates)
-    monkeypatch.setattr(plans, "plan_of_window", lambda *args: state.plan)
-    monkeypatch.setattr(windows, "is_plan_only", lambda journal, window: state.is_plan_only)
+    monkeypatch.setattr(evidence, "gate_reports", lambda *_: state.gates)
+    monkeypatch.setattr(plans, "plan_of_window", lambda *_: state.plan)
+    monkeypatch.setattr(windows, "is_plan_only", lambda *_: state.is_plan_only)
     return state
 
 

@@ -1,4 +1,5 @@
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +20,7 @@ def bounds(*edges: int | None) -> list[Bounds]:
     """Windows between these hours; None is the beginning of time."""
     return [
         Bounds(number=number, revision=1, start=None if start is None else at(start), end=at(end or 0))
-        for number, (start, end) in enumerate(zip(edges, edges[1:], strict=False), start=1)
+        for number, (start, end) in enumerate(pairwise(edges), start=1)
     ]
 
 
@@ -61,8 +62,8 @@ def test_an_interval_across_windows_is_refused_by_name(start: int, end: int) -> 
         find_place(THERE, asked(start, end))
 
     assert str(refused.value) == (
-        f"the interval {at(start).isoformat()} to {at(end).isoformat()} lies across windows that exist already; ask for "
-        "one of them (1: the beginning to 2013-01-02T00:00:00+00:00; 2: 2013-01-02T00:00:00+00:00 to "
+        f"the interval {at(start).isoformat()} to {at(end).isoformat()} lies across windows that exist already; ask "
+        "for one of them (1: the beginning to 2013-01-02T00:00:00+00:00; 2: 2013-01-02T00:00:00+00:00 to "
         "2013-01-03T00:00:00+00:00; 3: 2013-01-03T00:00:00+00:00 to 2013-01-04T00:00:00+00:00), or for an end after "
         "2013-01-04T00:00:00+00:00"
     )
@@ -92,5 +93,5 @@ def test_windows_tile_whatever_is_asked_for(requests: list[tuple[int | None, int
             assert place in there
             assert (place.start is None or place.start < request.end) and request.end <= place.end
 
-    assert all(one.end == next_one.start for one, next_one in zip(there, there[1:], strict=False))
+    assert all(one.end == next_one.start for one, next_one in pairwise(there))
     assert all(one.start is None or one.start < one.end for one in there)

@@ -68,7 +68,9 @@ def judged_rows(draw: st.DrawFn) -> list[dict[str, Any]]:
     rows = []
     for number in range(draw(st.integers(0, 12))):
         in_source = draw(st.booleans())
-        words = ["matched", "missing", "duplicate", "mismatched", "pending"] if in_source else ["unexpected", "duplicate"]
+        words = (
+            ["matched", "missing", "duplicate", "mismatched", "pending"] if in_source else ["unexpected", "duplicate"]
+        )
         verdict = draw(st.sampled_from(words))
         rows.append(
             {
@@ -88,7 +90,9 @@ def test_what_was_repaired_counts_and_digests_as_if_it_had_been_whole(
     rows: list[dict[str, Any]], data: st.DataObject
 ) -> None:
     gaps = [row for row in rows if Verdict(row["verdict"]).is_gap]
-    outcomes = {row["key_hash"]: data.draw(st.sampled_from(["repaired", "contained", "open", "refused"])) for row in gaps}
+    outcomes = {
+        row["key_hash"]: data.draw(st.sampled_from(["repaired", "contained", "open", "refused"])) for row in gaps
+    }
     whole = {key for key, outcome in outcomes.items() if outcome in ("repaired", "contained")}
     findings = [finding(row, outcomes[row["key_hash"]]) for row in gaps]
 
