@@ -1,7 +1,7 @@
 """`makewhole plan show|approve|reject`: what compensation would do, and a person's answer to it."""
 
 import json as json_format
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +13,7 @@ from makewhole.cli.airflow_api import AirflowApi, access, airflow
 from makewhole.cli.surroundings import printable, service
 from makewhole.journal import plans
 from makewhole.journal.database import Journal, connect
+from makewhole.journal.plans import StoredAction
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import Plan, PlanState
 
@@ -32,7 +33,18 @@ def show(
     with service(), connect() as journal:
         stored = _known(journal, plan)
         actions = plans.actions_of(journal, plan)
-    document = {
+    if json:
+        typer.echo(json_format.dumps(_document(stored, actions), ensure_ascii=False))
+        return
+    _console.print(f"plan {stored.id}: window {stored.window} of {stored.pipeline}, {stored.state.value}")
+    _console.print(f"SHA-256 {stored.sha256}" + (f"; {printable(stored.reason)}" if stored.reason else ""))
+    _console.print(_table(actions[:limit]))
+    if len(actions) > limit:
+        _console.print(f"and {len(actions) - limit} more; --limit {len(actions)} or --json shows them all")
+
+
+def _document(stored: Plan, actions: Sequence[StoredAction]) -> dict[str, Any]:
+    return {
         "id": stored.id,
         "pipeline": stored.pipeline,
         "window": stored.window,
@@ -54,21 +66,17 @@ def show(
             for item in actions
         ],
     }
-    if json:
-        typer.echo(json_format.dumps(document, ensure_ascii=False))
-        return
-    _console.print(f"plan {stored.id}: window {stored.window} of {stored.pipeline}, {stored.state.value}")
-    _console.print(f"SHA-256 {stored.sha256}" + (f"; {stored.reason}" if stored.reason else ""))
+
+
+def _table(actions: Sequence[StoredAction]) -> Table:
     table = Table(box=None, pad_edge=False)
     for heading in ("seq", "remedy", "target", "key", "outcome"):
         table.add_column(heading, overflow="fold")
-    for item in actions[:limit]:
+    for item in actions:
         action = item.action
         cells = (str(action.seq), action.remedy.value, action.target, action.key, item.outcome or "")
         table.add_row(*(Text(printable(cell)) for cell in cells))
-    _console.print(table)
-    if len(actions) > limit:
-        _console.print(f"and {len(actions) - limit} more; --limit {len(actions)} or --json shows them all")
+    return table
 
 
 @plan_app.command("approve")

@@ -104,17 +104,21 @@ def findings(
     if not documents:
         _console.print(f"{pipeline}: no findings")
         return
+    _console.print(_findings_table(documents[:limit]))
+    if len(documents) > limit:
+        _console.print(f"and {len(documents) - limit} more; --limit {len(documents)} or --json shows them all")
+
+
+def _findings_table(documents: list[dict[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False)
     for heading in ("window", "hop", "verdict", "cause", "key", "outcome"):
         table.add_column(heading, overflow="fold")
-    for document in documents[:limit]:
+    for document in documents:
         hop = f"{document['hop']['from']}→{document['hop']['to']}"
         outcome = document["outcome"] + (f": {document['reason']}" if document["reason"] else "")
         row = (str(document["window"]), hop, document["verdict"], document["cause"], document["key"], outcome)
         table.add_row(*(Text(printable(cell)) for cell in row))
-    _console.print(table)
-    if len(documents) > limit:
-        _console.print(f"and {len(documents) - limit} more; --limit {len(documents)} or --json shows them all")
+    return table
 
 
 certificate_app = typer.Typer(no_args_is_help=True, help="The proofs that windows are closed.")

@@ -103,8 +103,8 @@ def _undecodable(side: str, evidence: PointEvidence, gate: Gate) -> Number:
         name=f"{side}_undecodable",
         value=found,
         at_most=gate.undecodable,
-        sentence=f"{text(found)} records of {evidence.point} have no usable key, {gate.undecodable:,} allowed; they are "
-        "kept with their places in the snapshot's folder undecodable (gate.tolerance.undecodable permits some)",
+        sentence=f"{text(found)} records of {evidence.point} have no usable key, {gate.undecodable:,} allowed; they "
+        "are kept with their places in the snapshot's folder undecodable (gate.tolerance.undecodable permits some)",
         role=Role.FINDING,
     )
 

@@ -14,7 +14,7 @@ class PointEvidence:
 
     `has_manifest`: a committed manifest names the snapshot. `rows_read`: rows in the snapshot's files. `rows_counted`
     (tables only): `count(*)` by the database itself, over the same rows and in the same exported snapshot as the read.
-    `accounting` (topics only): what every offset of the window's ranges was. `undecodable` (tables): rows without a key.
+    `accounting` (topics only): what every offset of the window's ranges was. `undecodable` (tables): rows with no key.
     """
 
     point: str

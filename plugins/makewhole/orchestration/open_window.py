@@ -132,8 +132,8 @@ def _require_compared(journal: Journal, pipeline: Pipeline, there: Sequence[Boun
             f"window {last.number} ({_label(last)}) of {pipeline.name} is being compared; this one waits"
         )
     raise RefusedError(
-        f"window {last.number} ({_label(last)}) of {pipeline.name} was never compared, and duplicates are found against "
-        f"all windows before. Run it again first: `makewhole run {pipeline.name} --to {_text(last.end)}`"
+        f"window {last.number} ({_label(last)}) of {pipeline.name} was never compared, and duplicates are found "
+        f"against all windows before. Run it again first: `makewhole run {pipeline.name} --to {_text(last.end)}`"
     )
 
 

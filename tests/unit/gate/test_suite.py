@@ -200,7 +200,9 @@ def test_expired_offsets_leave_the_window_unjudged(pipeline: Pipeline, summaries
     }
 
 
-def test_undecodable_records_fail_the_gate_unless_they_are_tolerated(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
+def test_undecodable_records_fail_the_gate_unless_they_are_tolerated(
+    pipeline: Pipeline, summaries: list[HopSummary]
+) -> None:
     kept = replace(summaries[1].source.accounting, span=7, undecodable=2)
     summary = replace(summaries[1], source=replace(summaries[1].source, accounting=kept))
     assert breached(pipeline, summary) == {
