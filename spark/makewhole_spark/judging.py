@@ -157,18 +157,22 @@ def _beyond(source: pl.DataFrame, limits: Mapping[int, int]) -> pl.DataFrame:
 
 
 def _confirm(task: BucketTask, known: BucketInput, judged: pl.DataFrame) -> BucketInput:
-    """Ask tables anew: for keys that seem missing, for strangers, and for the age of what the ledger alone has."""
+    """Ask tables anew: for keys that seem missing, for strangers, and for the age of what the ledger alone has.
+
+    Of a key that the source has in another window, the slice may hold only the newest of several rows.
+    """
     source, target = (task.context.pipeline.points[name] for name in (task.hop.source, task.hop.target))
     strangers = judged.filter(~pl.col("in_source"))
     missing = judged.filter(pl.col("verdict") == Verdict.MISSING.value)
     if isinstance(target, TablePoint):
-        rows = _lookup(task, target, pl.concat([missing, strangers]))
-        asked = pl.concat([missing, strangers]).select(HASH)
+        beside = known.target.join(judged.filter("in_source"), on=HASH, how="anti").select("key", *HASH).unique()
+        asked = pl.concat([missing.select("key", *HASH), beside]).sort(HASH)
+        rows = _lookup(task, target, asked)
         # What was asked anew is known anew: a row that was updated since has another place, and is still one row.
         others = known.target.join(asked, on=HASH, how="anti")
         known = replace(known, target=pl.concat([others, rows], how="diagonal_relaxed"))
     if isinstance(source, TablePoint):
-        found = _lookup(task, source, strangers)
+        found = _lookup(task, source, strangers).filter(~pl.col("excluded_by").list.contains(task.hop.name))
         elsewhere = found.select(*HASH, "place", pl.lit(False).alias("is_replay"))
         known = replace(known, source_elsewhere=pl.concat([known.source_elsewhere, elsewhere]))
         known = replace(known, unsettled=pl.concat([known.unsettled, _young(task, source, missing)]).unique())

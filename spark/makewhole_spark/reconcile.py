@@ -129,8 +129,21 @@ def _handed_over(
         if item.hop == hop.name:
             high, low = split_hex(item.key_hash)
             keys.setdefault(f"{high % context.pipeline.buckets:02d}", []).append((item.key, high, low))
-    manifest = evidence.snapshots(journal, earlier).get(hop.source) if keys else None
-    return keys, manifest["files"] if manifest else {}
+    return keys, _handed_over_files(journal, context, hop) if keys else {}
+
+
+def _handed_over_files(journal: Journal, context: WindowContext, hop: Hop) -> dict[str, list[str]]:
+    """The source's files of the windows before, back to the first that handed anything over: a key may wait long."""
+    files: dict[str, list[str]] = {}
+    for earlier in windows.newest(journal, context.pipeline.name):
+        if earlier.number >= context.window.number:
+            continue
+        if not any(item.hop == hop.name for item in evidence.handovers(journal, earlier.pipeline, earlier.number)):
+            break
+        manifest = evidence.snapshots(journal, earlier).get(hop.source, {"files": {}})
+        for bucket, paths in manifest["files"].items():
+            files.setdefault(bucket, []).extend(paths)
+    return files
 
 
 def _settled(journal: Journal, context: WindowContext, hop: Hop) -> dict[str, Any]:

@@ -1,0 +1,136 @@
+"""A bucket judged against a real store: what the slice of a window does not hold is looked up by key."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from makewhole.compute.frames import ELSEWHERE, REPLAYS, TOPIC_KEYS, empty
+from makewhole.compute.keys import with_hash
+from makewhole.compute.normalise import table_frame
+from makewhole.compute.where import term
+from makewhole.config.context import WindowContext
+from makewhole.lake.storage import Storage
+from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
+from makewhole.model.window import Window
+from makewhole.postgres.export import ExportPart, TableReader
+from makewhole.postgres.expressions import TimeBounds
+from makewhole_spark.judging import BucketTask, IndexFiles, judge_bucket
+
+pytestmark = pytest.mark.integration
+
+REMEDIES = Remedies(missing=Remedy.REPORT, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT)
+HOP = Hop(source="topic", target="store", remedies=REMEDIES)
+DAY = datetime(2013, 1, 2, tzinfo=UTC)
+
+
+class Bench:
+    """One bucket (all keys share it), a store in PostgreSQL, files in a folder."""
+
+    def __init__(self, people: Any, folder: Path) -> None:
+        self.people = people
+        store = TablePoint(
+            name="store", kind=PointKind.STORE, connection="people", table="store", key=("id",), time="at"
+        )
+        ledger = TablePoint(name="ledger", kind=PointKind.LEDGER, connection="people", table="ledger", key=("id",))
+        topic = TopicPoint(name="topic", connection="kafka", topic="topic", key=("$.id",))
+        end = datetime(2013, 1, 3, tzinfo=UTC)
+        self.context = WindowContext(
+            pipeline=Pipeline(
+                name="demo", points={"topic": topic, "store": store, "ledger": ledger}, hops=(HOP,), buckets=1
+            ),
+            window=Window(pipeline="demo", number=2, revision=1, start=DAY, end=end, opened_at=end, ranges={}),
+            connections={"people": people.connection},
+            storage=Storage(root=str(folder)),
+        )
+        people.sql("create table store (id text, at timestamptz); create table ledger (id text, cancelled boolean)")
+
+    def write(self, frame: pl.DataFrame) -> tuple[str, ...]:
+        return (self.context.storage.write_parquet("bench", frame),)
+
+    def topic(self, *keys: str) -> pl.DataFrame:
+        rows = [
+            {"key": key, "row_hash": 0, "place": f"0:{at}", "excluded_by": [], "partition": 0, "offset": at}
+            | {"is_aborted": False, "producer_id": 1, "sequence": at}
+            for at, key in enumerate(keys)
+        ]
+        inputs = {name: kind for name, kind in TOPIC_KEYS.items() if name not in ("key_hi", "key_lo")}
+        return with_hash(pl.DataFrame(rows, schema=inputs)).select(*TOPIC_KEYS)
+
+    def slice(self) -> tuple[str, ...]:
+        """The store's rows whose time falls into the window."""
+        store = self.context.pipeline.points["store"]
+        reader = TableReader(self.people.connection, self.context.table_shape(store), None)
+        bounds = TimeBounds(start=DAY, end=self.context.window.end)
+        frames = [table_frame(frame, {})[0] for frame in reader.part(bounds, ExportPart())]
+        return self.write(pl.concat(frames)) if frames else ()
+
+    def judge(self, task: BucketTask) -> dict[str, str]:
+        answer = judge_bucket(task)
+        findings = self.context.storage.read_parquet([answer.findings] if answer.findings else [])
+        return {} if findings is None else dict(findings.select("key", "verdict").rows())
+
+    def task(self, source: tuple[str, ...] = (), earlier: tuple[str, ...] = ()) -> BucketTask:
+        return BucketTask(
+            context=self.context,
+            hop=HOP,
+            bucket="00",
+            source_files=source,
+            target_files=self.slice(),
+            source_index=IndexFiles(earlier=earlier),
+            target_index=IndexFiles(),
+            handed_over=(),
+            handed_over_files=(),
+            settled_offsets=None,
+            settled_snapshot=None,
+            group_committed=None,
+            replays=empty(REPLAYS),
+        )
+
+
+@pytest.fixture
+def bench(people: Any, tmp_path: Path) -> Bench:
+    return Bench(people, tmp_path)
+
+
+def test_a_row_outside_the_slice_is_found_before_its_key_is_called_missing(bench: Bench) -> None:
+    bench.people.sql("insert into store values ('a', '2013-01-09')")
+
+    assert bench.judge(bench.task(bench.write(bench.topic("a", "b")))) == {"b": "missing"}
+
+
+def test_a_second_row_for_a_record_of_an_earlier_window_is_a_duplicate(bench: Bench) -> None:
+    """The consumer read an old record again: only the new row lies in the slice, the source is long certified."""
+    bench.people.sql("insert into store values ('a', '2013-01-01'), ('a', '2013-01-02'), ('b', '2013-01-02')")
+    index = bench.topic("a", "b").select("key_hi", "key_lo", "place", pl.lit(False).alias("is_replay"))
+
+    found = bench.judge(bench.task(earlier=bench.write(index.select(*ELSEWHERE))))
+
+    assert found == {"a": "duplicate"}
+
+
+def test_a_row_that_was_updated_between_snapshot_and_look_up_is_still_one_row(bench: Bench) -> None:
+    bench.people.sql("insert into store values ('a', '2013-01-02')")
+    index = bench.topic("a").select("key_hi", "key_lo", "place", pl.lit(False).alias("is_replay"))
+    task = bench.task(earlier=bench.write(index.select(*ELSEWHERE)))
+    bench.people.sql("update store set at = '2013-01-02 01:00'")
+
+    assert bench.judge(task) == {}
+
+
+def test_a_stranger_that_the_ledger_holds_is_known_unless_the_hop_leaves_it_out(bench: Bench) -> None:
+    bench.people.sql(
+        "insert into store values ('known', '2013-01-02'), ('left_out', '2013-01-02'), ('x', '2013-01-02')"
+    )
+    bench.people.sql("insert into ledger values ('known', false), ('left_out', true)")
+    hop = Hop(source="ledger", target="store", remedies=REMEDIES, where="cancelled = false")
+    pipeline = replace(bench.context.pipeline, hops=(hop,))
+    context = replace(bench.context, pipeline=pipeline)
+    assert context.table_shape(pipeline.points["ledger"]).filters == {hop.name: (term("cancelled", False),)}
+
+    found = bench.judge(replace(bench.task(), context=context, hop=hop))
+
+    assert found == {"left_out": "unexpected", "x": "unexpected"}
