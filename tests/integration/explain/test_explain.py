@@ -127,7 +127,7 @@ def _tables(database: str) -> None:
 def _records(bootstrap: str, topic: str) -> None:
     """Offsets: 0 K1, 1 K2, 2 a replay of K1, then K3 in a transaction that is aborted, and its marker."""
     plain = Producer({"bootstrap.servers": bootstrap})
-    headers = [None, None, [("makewhole-plan", PLAN.encode())]]
+    headers: list[Any] = [None, None, [("makewhole-plan", PLAN.encode())]]
     for (key, delay), header in zip((("K1", 5), ("K2", 7), ("K1", 5)), headers, strict=True):
         value = json.dumps({"id": key, "delay": delay, "secret": "hush"})
         plain.produce(topic, value=value, timestamp=int(BORN.timestamp() * 1000), headers=header)

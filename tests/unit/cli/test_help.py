@@ -1,8 +1,8 @@
 """Every command tells what it does, and every option what it is for."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
-import click
 import pytest
 from typer.main import get_command
 from typer.testing import Result
@@ -12,7 +12,7 @@ from makewhole.cli.main import app
 pytestmark = pytest.mark.unit
 
 
-def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     yield path, command
     for name, inner in getattr(command, "commands", {}).items():
         yield from commands(inner, (*path, name))
@@ -40,9 +40,7 @@ def test_every_command_of_the_design_is_there() -> None:
 
 
 @pytest.mark.parametrize(("path", "command"), ALL, ids=[" ".join(path) or "makewhole" for path, _ in ALL])
-def test_help_says_what_a_command_does(
-    invoke: Callable[..., Result], path: tuple[str, ...], command: click.Command
-) -> None:
+def test_help_says_what_a_command_does(invoke: Callable[..., Result], path: tuple[str, ...], command: Any) -> None:
     result = invoke(*path, "--help")
     assert result.exit_code == 0, result.output
     assert command.help is not None
@@ -50,7 +48,7 @@ def test_help_says_what_a_command_does(
 
 
 @pytest.mark.parametrize(("path", "command"), ALL, ids=[" ".join(path) or "makewhole" for path, _ in ALL])
-def test_every_option_and_argument_says_what_it_is_for(path: tuple[str, ...], command: click.Command) -> None:
+def test_every_option_and_argument_says_what_it_is_for(path: tuple[str, ...], command: Any) -> None:
     silent = [option.name for option in command.params if not getattr(option, "help", None)]
     assert [name for name in silent if name != "help"] == []
 

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import Result
 
 from makewhole.cli import explain, plan, report
+from makewhole.journal import evidence, plans
 from makewhole.journal.evidence import JudgedFinding
 from makewhole.journal.plans import StoredAction, StoredPlan
 from makewhole.journey.copies import Copy
@@ -80,7 +81,7 @@ def test_findings_are_one_object_a_line_whatever_the_key(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report, "chosen_windows", lambda *_, **__: [window(1), window(2)])
-    monkeypatch.setattr(report.evidence, "findings", lambda *_: [finding()])
+    monkeypatch.setattr(evidence, "findings", lambda *_: [finding()])
     found = objects(invoke("findings", "flights", "--json"))
     assert [item["window"] for item in found] == [1, 2]
     assert found[0] == {
@@ -100,7 +101,7 @@ def test_findings_for_people_do_not_steer_the_terminal(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report, "chosen_windows", lambda *_, **__: [window(1)])
-    monkeypatch.setattr(report.evidence, "findings", lambda *_: [finding()])
+    monkeypatch.setattr(evidence, "findings", lambda *_: [finding()])
     result = invoke("findings", "flights")
     assert result.exit_code == 0
     assert is_harmless(result.stdout)
@@ -111,7 +112,7 @@ def test_more_findings_than_the_limit_are_counted(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report, "chosen_windows", lambda *_, **__: [window(1)])
-    monkeypatch.setattr(report.evidence, "findings", lambda *_: [finding()] * 5)
+    monkeypatch.setattr(evidence, "findings", lambda *_: [finding()] * 5)
     shown = invoke("findings", "flights", "--limit", "2").stdout
     assert shown.count(SHOWN.split("[")[0]) >= 2
     assert "and 3 more; --limit 5 or --json shows them all" in shown
@@ -146,7 +147,7 @@ def test_a_pipeline_that_nobody_knows_is_wrong_usage(
 
 
 def test_an_empty_chain_proves_nothing(invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report.evidence, "certificates", lambda *_: [])
+    monkeypatch.setattr(evidence, "certificates", lambda *_: [])
     result = invoke("certificate", "verify", "flights")
     assert (result.exit_code, result.stdout) == (3, "flights: 0 certificates, nothing is proven yet\n")
     as_json = invoke("certificate", "verify", "flights", "--json")
@@ -176,8 +177,8 @@ def test_a_plan_is_one_object_and_its_keys_do_not_steer_the_terminal(
         seq=0, remedy=Remedy.REDELIVER, hop="flights→warehouse", target="flights", key=NASTY, key_hash="0" * 32
     )
     stored = StoredAction(action=action, outcome="done", reason=None)
-    monkeypatch.setattr(plan.plans, "find_plan", lambda *_: stored_plan())
-    monkeypatch.setattr(plan.plans, "actions_of", lambda *_: [stored])
+    monkeypatch.setattr(plans, "find_plan", lambda *_: stored_plan())
+    monkeypatch.setattr(plans, "actions_of", lambda *_: [stored])
     (shown,) = objects(invoke("plan", "show", "flights-1-0123456789ab", "--json"))
     assert (shown["state"], shown["actions"][0]["key"]) == ("done", NASTY)
     text = invoke("plan", "show", "flights-1-0123456789ab").stdout
@@ -188,7 +189,7 @@ def test_a_plan_is_one_object_and_its_keys_do_not_steer_the_terminal(
 def test_a_plan_that_waits_for_no_answer_refuses_one(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan.plans, "find_plan", lambda *_: stored_plan())
+    monkeypatch.setattr(plans, "find_plan", lambda *_: stored_plan())
     result = invoke("plan", "approve", "flights-1-0123456789ab")
     assert result.exit_code == 2
     assert result.stderr == "could not: plan flights-1-0123456789ab is done and waits for no answer\n"
@@ -197,7 +198,7 @@ def test_a_plan_that_waits_for_no_answer_refuses_one(
 def test_a_plan_that_is_not_there_is_wrong_usage(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan.plans, "find_plan", lambda *_: None)
+    monkeypatch.setattr(plans, "find_plan", lambda *_: None)
     result = invoke("plan", "show", "x\x1b[2J")
     assert result.exit_code == 2
     assert result.stderr == (
