@@ -3,7 +3,9 @@
 import json as json_format
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,10 +15,12 @@ from rich.text import Text
 from makewhole.cli.airflow_api import Access, AirflowApi, access, airflow
 from makewhole.cli.documents import window_document
 from makewhole.cli.report import PipelineName, windows_table
-from makewhole.cli.surroundings import exit_of, printable, service
+from makewhole.cli.surroundings import Exit, exit_of, printable, service
 from makewhole.config.context import find_pipeline
 from makewhole.journal import windows
 from makewhole.journal.database import connect
+from makewhole.journey.places import windows_of
+from makewhole.lake.storage import Storage
 from makewhole.model.errors import TransientError
 from makewhole.model.window import WindowState
 
@@ -24,55 +28,109 @@ _DAG = "makewhole_oncall"
 _ENDED = ("success", "failed")
 _WAIT_FOR_DAG_SECONDS = 120.0
 _POLL_SECONDS = 1.0
-_TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d %H:%M:%S"]
+
+
+def _moment(text: str) -> datetime:
+    """A time as people and programs write it; UTC unless it says otherwise."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a time; write it like 2026-01-31T02:00:00Z") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What a run is asked for."""
+
+    pipeline: str
+    start: datetime | None
+    end: datetime
+    plan_only: bool
+    reason: str | None
+
+    def form(self) -> dict[str, Any]:
+        """As the form of the on-call DAG takes it."""
+        return {
+            "pipeline": self.pipeline,
+            "from": None if self.start is None else self.start.isoformat(),
+            "to": self.end.isoformat(),
+            "plan_only": self.plan_only,
+            "reason": self.reason,
+        }
 
 
 def run(
     pipeline: PipelineName,
     start: Annotated[
         datetime | None,
-        typer.Option("--from", formats=_TIMES, help="Start, UTC unless it says otherwise.", show_default=False),
+        typer.Option("--from", parser=_moment, metavar="TIME", help="Start; UTC unless it says otherwise."),
     ] = None,
     end: Annotated[
-        datetime | None,
-        typer.Option("--to", formats=_TIMES, help="End; now when not given.", show_default=False),
+        datetime | None, typer.Option("--to", parser=_moment, metavar="TIME", help="End; now when not given.")
+    ] = None,
+    keys: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="A file of business keys, one a line: judge the windows that hold them anew.",
+        ),
     ] = None,
     plan_only: Annotated[bool, typer.Option("--plan-only", help="Compare and plan, and change nothing.")] = False,
     reason: Annotated[str | None, typer.Option(help="Why, for the journal.", show_default=False)] = None,
     follow: Annotated[bool, typer.Option(help="Wait for the end, and show each step.")] = True,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object; progress goes to stderr.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object a window; progress goes to stderr.")] = False,
 ) -> None:
     """Check one window of a pipeline and repair it. Exit code 0 certified, 1 gaps remain, 3 not known, 4 error."""
+    if keys is not None and (start or end):
+        raise typer.BadParameter("--keys stands alone: the keys say which windows to judge")
     console = Console(stderr=json, highlight=False, soft_wrap=True, markup=False)
+    states = []
     with service():
         find_pipeline(pipeline)
-        form = {
-            "pipeline": pipeline,
-            "from": _text(start),
-            "to": _text(end or datetime.now(UTC)),
-            "plan_only": plan_only,
-            "reason": reason,
-        }
-        where = access()
-        with airflow(where) as api:
-            run_id = _trigger(api, form)
-            console.print(f"run {run_id}: {where.url}/dags/{_DAG}/runs/{run_id}")
-            if not follow:
-                typer.echo(json_format.dumps({"pipeline": pipeline, "run": run_id})) if json else None
-                return
-            _follow(api, where, run_id, console)
-        document = _document(pipeline, run_id)
-    if json:
-        typer.echo(json_format.dumps(document, ensure_ascii=False))
-    else:
-        _show(console, document)
-    raise typer.Exit(exit_of(WindowState(document["state"])))
+        asked = _Asked(pipeline=pipeline, start=start, end=end or datetime.now(UTC), plan_only=plan_only, reason=reason)
+        for one in [asked] if keys is None else _of_keys(asked, keys, console):
+            document = _run_one(one, console, follow=follow)
+            if document is None:
+                continue
+            states.append(WindowState(document["state"]))
+            if json:
+                typer.echo(json_format.dumps(document, ensure_ascii=False))
+            else:
+                _show(console, document)
+    if states or keys is not None:
+        raise typer.Exit(max((exit_of(state) for state in states), default=Exit.NOT_KNOWN))
 
 
-def _text(moment: datetime | None) -> str | None:
-    if moment is None:
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()
+def _of_keys(asked: _Asked, keys: Path, console: Console) -> list[_Asked]:
+    """One request per window that holds any of the keys, oldest first."""
+    wanted = list(dict.fromkeys(line for line in keys.read_text(encoding="utf-8").splitlines() if line))
+    pipeline = find_pipeline(asked.pipeline)
+    with connect() as journal:
+        places = windows_of(journal, pipeline, Storage.from_environment(), wanted)
+    nowhere = [key for key, found in places.items() if not found]
+    for key in nowhere:
+        console.print(f"no window holds {printable(key)}")
+    if nowhere or not wanted:
+        raise TransientError(
+            f"{len(nowhere)} of {len(wanted)} keys are in no window yet; run the window that should hold them, "
+            "then ask again"
+        )
+    there = {window.number: window for found in places.values() for window in found}
+    return [replace(asked, start=window.start, end=window.end) for _, window in sorted(there.items())]
+
+
+def _run_one(asked: _Asked, console: Console, *, follow: bool) -> dict[str, Any] | None:
+    """Trigger a run and follow it; its window as it ended, or None when nobody waits."""
+    where = access()
+    with airflow(where) as api:
+        run_id = _trigger(api, asked.form())
+        console.print(f"run {run_id}: {where.url}/dags/{_DAG}/runs/{run_id}")
+        if not follow:
+            return None
+        _follow(api, where, run_id, console)
+    return _document(asked.pipeline, run_id)
 
 
 def _trigger(api: AirflowApi, form: dict[str, Any]) -> str:
