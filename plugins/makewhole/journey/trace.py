@@ -175,13 +175,15 @@ def _table_stop(pipeline: Pipeline, point: TablePoint, connection_of: Connection
 def _matched(
     journal: Journal, storage: Storage, pipeline: Pipeline, seen: _Seen, found: list[Judgement], hashed: str
 ) -> Iterator[Judgement]:
-    """The verdict `matched`, on the hops of a window that holds the key and has no finding about it."""
+    """The verdict `matched`, on the hops of a window that holds the key, or was left it, and found nothing about it."""
     window = seen.window
     told = {(item.window, item.revision, item.hop) for item in found}
+    left = {(item.window, item.hop) for item in found if item.verdict == Verdict.PENDING.value}
     times: dict[str, datetime] = {}
     results: dict[str, Any] = {}
     for hop in pipeline.hops:
-        if (window.number, window.revision, hop.name) in told or not seen.copies.get(hop.source):
+        is_ours = seen.copies.get(hop.source) or (window.number - 1, hop.name) in left
+        if (window.number, window.revision, hop.name) in told or not is_ours:
             continue
         results = results or evidence.results(journal, window)
         times = times or key_history.judged_at(journal, window)

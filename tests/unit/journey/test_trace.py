@@ -1,13 +1,24 @@
-"""How a person writes a key."""
+"""How a person writes a key, and in which windows it was judged."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
 import pytest
 
+from makewhole.journal.evidence import HopResult
+from makewhole.journal.key_history import Judgement
 from makewhole.journey.copies import key_hash
-from makewhole.journey.trace import business_key
+from makewhole.journey.trace import _matched, _Seen, business_key
 from makewhole.model.errors import ConfigurationError
-from makewhole.model.pipeline import Pipeline, PointKind, TablePoint
+from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint
+from makewhole.model.verdict import HopCounts
+from makewhole.model.window import Window
 
 pytestmark = pytest.mark.unit
+
+AT = datetime(2013, 1, 3, tzinfo=UTC)
 
 
 def pipeline(*key: str) -> Pipeline:
@@ -56,3 +67,42 @@ def test_what_cannot_be_a_key_is_refused_with_an_example(parts: tuple[str, ...],
 def test_the_hash_is_the_one_that_snapshots_carry() -> None:
     assert key_hash("K1") == key_hash("K1")
     assert key_hash("") == "99aa06d3014798d86001c324468d497f"  # XXH3-128 of nothing, by its reference
+
+
+HOP = Hop(
+    source="flights",
+    target="warehouse",
+    remedies=Remedies(missing=Remedy.REDELIVER, duplicate=Remedy.QUARANTINE, mismatched=Remedy.REPORT),
+)
+PENDING = Judgement(window=1, revision=1, hop=HOP.name, verdict="pending", cause="in_flight")
+
+
+class Files:
+    """A storage whose one verdict file knows the key as matched."""
+
+    def read_parquet(self, paths: list[str], columns: list[str]) -> pl.DataFrame:
+        assert (paths, columns) == (["verdicts.parquet"], ["key_hash", "verdict"])
+        return pl.DataFrame({"key_hash": ["0" * 32], "verdict": ["matched"]})
+
+
+@pytest.mark.parametrize(
+    ("number", "found", "is_told"),
+    [
+        (2, [PENDING], True),  # handed over by name, judged here
+        (2, [], False),  # not this window's key
+        (3, [PENDING], False),
+        (2, [PENDING, replace(PENDING, window=2, verdict="missing")], False),  # told by its finding
+    ],
+)
+def test_a_key_that_was_handed_over_is_matched_in_the_next_window(
+    monkeypatch: pytest.MonkeyPatch, number: int, found: list[Judgement], is_told: bool
+) -> None:
+    result = HopResult(hop=HOP.name, counts=HopCounts(), digest="", files={"verdicts": ["verdicts.parquet"]})
+    monkeypatch.setattr("makewhole.journal.evidence.results", lambda *_: {HOP.name: result})
+    monkeypatch.setattr("makewhole.journal.key_history.judged_at", lambda *_: {HOP.name: AT})
+    window = Window(pipeline="flights", number=number, revision=1, start=None, end=AT, opened_at=AT, ranges={})
+    seen = _Seen(window=window, copies={"flights": []}, problems={})
+    flights = Pipeline(name="flights", points={}, hops=(HOP,))
+    told = list(_matched(Any, Files(), flights, seen, found, "0" * 32))  # type: ignore[arg-type]
+    matched = Judgement(window=number, revision=1, hop=HOP.name, verdict="matched", judged_at=AT)
+    assert told == ([matched] if is_told else [])
