@@ -88,7 +88,7 @@ def test_run_names_the_pipelines_there_are(invoke: Callable[..., Result], monkey
         (("findings", "flights", "--revision", "1"), "--revision goes with --window"),
         (("findings",), "Missing argument 'pipeline'"),
         (("explain", "flights"), "Missing argument 'key'"),
-        (("run", "flights", "--from", "yesterday"), "'yesterday' does not match the formats"),
+        (("run", "flights", "--from", "yesterday"), "'yesterday' is not a time; write it like 2026-01-31T02:00:00Z"),
         (("windows", "flights", "--window", "one"), "Invalid value for '--window': Input should be a valid integer"),
         (("plan", "shwo", "x"), "No such command 'shwo'"),
         (("reconcile",), "No such command 'reconcile'"),
