@@ -19,6 +19,7 @@ from rich.text import Text
 from makewhole.cli.airflow_api import Access, airflow
 from makewhole.cli.demo_airflow import Backfill, Watcher
 from makewhole.cli.demo_table import Discrepancy, Line, as_table, found_ones, lines, planted_ones
+from makewhole.cli.surroundings import console
 from makewhole.model.errors import MakewholeError, RefusedError, TransientError
 from makewhole.model.window import WindowState
 from makewhole.stack.settings import home_folder, project_root
@@ -88,16 +89,16 @@ def demo(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object; progress goes to stderr.")] = False,
 ) -> None:
     """Real flights go wrong on the way to a warehouse; find, repair, prove. Exit code 0 only if all of it came true."""
-    console = Console(stderr=json, soft_wrap=True, highlight=False)
+    out = console(stderr=json)
     try:
-        outcome = _Demo(console, days=_DAYS_IN_DATA if year else days, seed=seed).run()
+        outcome = _Demo(out, days=_DAYS_IN_DATA if year else days, seed=seed).run()
     except (MakewholeError, subprocess.TimeoutExpired) as error:
-        console.print(Text.assemble(("could not run: ", "bold red"), str(error)))
+        out.print(Text.assemble(("could not run: ", "bold red"), str(error)))
         raise typer.Exit(_COULD_NOT_RUN) from error
     if json:
         typer.echo(json_text.dumps(outcome.document(), ensure_ascii=False))
-    _print(console, outcome)
-    _leave(console, keep=keep)
+    _print(out, outcome)
+    _leave(out, keep=keep)
     if outcome.problems:
         raise typer.Exit(_GAPS_REMAIN)
 
@@ -105,8 +106,8 @@ def demo(
 class _Demo:
     """The steps, in order."""
 
-    def __init__(self, console: Console, *, days: int, seed: int) -> None:
-        self._console = console
+    def __init__(self, out: Console, *, days: int, seed: int) -> None:
+        self._out = out
         self._days = days
         self._seed = seed
         self._told: set[tuple[datetime, str, str]] = set()
@@ -114,16 +115,16 @@ class _Demo:
 
     def run(self) -> Outcome:
         """All steps."""
-        _start_over(self._console)
+        _start_over(self._out)
         self._title("The local stack: Kafka, PostgreSQL, Airflow")
-        _follow(self._console, _makewhole("up"))
+        _follow(self._out, _makewhole("up"))
         status = json_text.loads(_answer(_makewhole("status", "--json")))
         _refuse_used_stack()
         self._title("Days of real departures, with real mistakes")
         environment = _example_environment(status)
         state = str(home_folder() / "flights")
         run = _example("run", "--days", str(self._days), "--seed", str(self._seed), "--state", state)
-        _follow(self._console, run, environment)
+        _follow(self._out, run, environment)
         planted = planted_ones(_rows(_answer(_example("planted"), environment)))
         self._title(f"One run a day, by Airflow's backfill: {len(planted)} findings are planted")
         self._backfill(status["airflow"])
@@ -160,14 +161,14 @@ class _Demo:
         took = f" {seconds:.1f} s" if seconds and state == "success" else ""
         if state in _TOLD and (day, task, state) not in self._told:
             self._told.add((day, task, state))
-            self._console.print(f"  {day:%Y-%m-%d}  {task}: {state}{took}")
+            self._out.print(f"  {day:%Y-%m-%d}  {task}: {state}{took}")
 
     def _tell_run(self, day: datetime, state: str, seconds: float | None) -> None:
         colour = "green" if state == "success" else "red"
-        self._console.print(Text.assemble(f"  {day:%Y-%m-%d}  ", (state, colour), f" after {seconds or 0:.0f} s"))
+        self._out.print(Text.assemble(f"  {day:%Y-%m-%d}  ", (state, colour), f" after {seconds or 0:.0f} s"))
 
     def _title(self, text: str) -> None:
-        self._console.print(Text.assemble((f"\n[{time.monotonic() - self._began:5.0f} s] {text}", "bold")))
+        self._out.print(Text.assemble((f"\n[{time.monotonic() - self._began:5.0f} s] {text}", "bold")))
 
 
 def _latest(windows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -180,49 +181,51 @@ def _ignore(day: datetime, task: str, state: str, seconds: float | None) -> None
     """A year has too many tasks to name them."""
 
 
-def _print(console: Console, outcome: Outcome) -> None:
-    console.print()
-    console.print(as_table(outcome.lines))
+def _print(out: Console, outcome: Outcome) -> None:
+    out.print()
+    out.print(as_table(outcome.lines))
     proof = outcome.proof
-    console.print(
+    out.print(
         f"proof: {proof['ledger']} flights in the ledger, {proof['topic_flights']} in the topic "
         f"({proof['topic_records']} records), {proof['warehouse_flights']} in the warehouse "
         f"({proof['warehouse_rows']} rows)"
     )
-    console.print(f"windows: {outcome.certified} of {outcome.expected_windows} certified")
+    out.print(f"windows: {outcome.certified} of {outcome.expected_windows} certified")
     for window in outcome.windows[-3:]:
-        console.print(f"  window {window['window']}: {window['state']}, certificate {window.get('certificate')}")
+        certificate = window.get("certificate")
+        proof_of = f", {certificate['uri']}" if certificate else ""
+        out.print(f"  window {window['window']}: {window['state']}{proof_of}")
     for one in [*outcome.missed[:5], *outcome.invented[:5]]:
         kind = "missed" if one in outcome.missed else "invented"
-        console.print(f"  {kind}: {one.hop} {one.verdict} {one.key}")
-    console.print(f"Airflow: {outcome.airflow_url}/dags/{_DAG}  (user and password: makewhole status)")
-    console.print("Certificates: makewhole windows flights, makewhole certificate verify flights")
+        out.print(f"  {kind}: {one.hop} {one.verdict} {one.key}")
+    out.print(f"Airflow: {outcome.airflow_url}/dags/{_DAG}  (user and password: makewhole status)")
+    out.print("Certificates: makewhole windows flights, makewhole certificate verify flights")
     if outcome.problems:
-        console.print(Text.assemble(("not whole: ", "bold red"), "; ".join(outcome.problems)))
+        out.print(Text.assemble(("not whole: ", "bold red"), "; ".join(outcome.problems)))
     else:
-        console.print(
+        out.print(
             Text.assemble(("whole: ", "bold green"), f"found is exactly what was planted ({outcome.seconds:.0f} s)")
         )
 
 
-def _leave(console: Console, *, keep: bool) -> None:
+def _leave(out: Console, *, keep: bool) -> None:
     if keep:
         stop = f"python -m examples.flights stop --state {home_folder() / 'flights'}"
-        console.print(f"The stack keeps running: `makewhole down` ends it. So does the example's loader: `{stop}`")
+        out.print(f"The stack keeps running: `makewhole down` ends it. So does the example's loader: `{stop}`")
         return
     _stop_example()
-    _follow(console, _makewhole("down"))
+    _follow(out, _makewhole("down"))
 
 
 # -- the folder of the stack ---------------------------------------------------------------------------------------
 
 
-def _start_over(console: Console) -> None:
+def _start_over(out: Console) -> None:
     """A demo begins with an empty journal. Only a folder that a demo made itself is emptied for it."""
     if _is_all_ours():
-        console.print(f"starting over: {home_folder()} is from an earlier demo")
+        out.print(f"starting over: {home_folder()} is from an earlier demo")
         _stop_example()
-        _follow(console, _makewhole("down"))
+        _follow(out, _makewhole("down"))
         shutil.rmtree(home_folder())
     if not home_folder().exists():
         home_folder().mkdir(parents=True)
@@ -265,10 +268,10 @@ def _stop_example() -> None:
     _answer(_example("stop", "--state", str(home_folder() / "flights")), may_fail=True)
 
 
-def _follow(console: Console, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-    """Run a command whose output people shall see, where the console's own goes."""
-    console.file.flush()
-    done = subprocess.run(command, cwd=project_root(), env=_with(environment), stdout=console.file.fileno())
+def _follow(out: Console, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    """Run a command whose output people shall see, where the out's own goes."""
+    out.file.flush()
+    done = subprocess.run(command, cwd=project_root(), env=_with(environment), stdout=out.file.fileno())
     _require(command, done.returncode)
 
 

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from makewhole.cli.report import PipelineName
-from makewhole.cli.surroundings import Exit, printable, service
+from makewhole.cli.surroundings import Exit, console, printable, service
 from makewhole.config.connections import from_environment
 from makewhole.config.context import find_pipeline
 from makewhole.journal.database import connect
@@ -20,7 +20,7 @@ from makewhole.journey.trace import Journey, Stop, business_key, trace
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import PointKind
 
-_console = Console(highlight=False, soft_wrap=True, markup=False)
+_console = console()
 
 
 def explain(

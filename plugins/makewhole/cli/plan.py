@@ -5,12 +5,11 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from makewhole.cli.airflow_api import AirflowApi, access, airflow
-from makewhole.cli.surroundings import printable, service
+from makewhole.cli.surroundings import console, printable, service
 from makewhole.journal import plans
 from makewhole.journal.database import Journal, connect
 from makewhole.journal.plans import StoredAction
@@ -19,7 +18,7 @@ from makewhole.model.plan import Plan, PlanState
 
 PlanId = Annotated[str, typer.Argument(help="Id of the plan, as `makewhole windows --json` shows it.")]
 plan_app = typer.Typer(no_args_is_help=True, help="What compensation does, and who said yes.")
-_console = Console(highlight=False, soft_wrap=True, markup=False)
+_console = console()
 _SHOWN = 20
 
 

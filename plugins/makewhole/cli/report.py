@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from makewhole.cli.documents import chosen_windows, finding_document, window_document
-from makewhole.cli.surroundings import Exit, printable, service
+from makewhole.cli.surroundings import Exit, console, printable, service
 from makewhole.journal import evidence
 from makewhole.journal.database import connect
 from makewhole.lake.storage import Storage
@@ -22,7 +22,7 @@ PipelineName = Annotated[str, typer.Argument(help="Name of the pipeline.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 WindowNumber = Annotated[int | None, typer.Option("--window", help="Only this window.", show_default=False)]
 
-_console = Console(highlight=False, markup=False)
+_console = console()
 _COLOURS = {
     WindowState.CERTIFIED: "green",
     WindowState.GAPS: "red",
@@ -45,14 +45,14 @@ def windows(pipeline: PipelineName, window: WindowNumber = None, json: AsJson = 
     if not documents:
         _console.print(f"{pipeline} has no window yet; `makewhole run {pipeline}` opens the first")
         return
-    _console.print(windows_table(documents))
+    show_windows(_console, documents)
 
 
-def windows_table(documents: list[dict[str, Any]]) -> Table:
-    """One line a window: what was found, what is left, and where the proof is."""
+def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
+    """One line a window: what was found, what is left, which proof; below, why the others are not certified."""
     table = Table(box=None, pad_edge=False)
-    for heading in ("window", "rev", "from", "to", "state", "found", "left", "certificate or reason"):
-        table.add_column(heading, overflow="fold")
+    for heading in ("window", "rev", "from", "to", "state", "found", "left", "digest"):
+        table.add_column(heading, overflow="fold", no_wrap=heading in ("from", "to", "state", "digest"))
     for document in documents:
         state = WindowState(document["state"])
         certificate = document["certificate"]
@@ -64,9 +64,12 @@ def windows_table(documents: list[dict[str, Any]]) -> Table:
             Text(state.value, style=_COLOURS[state]),
             _gaps(document, "counts"),
             _gaps(document, "after"),
-            certificate["digest"][:16] if certificate else Text(printable(document["reason"] or "")),
+            certificate["digest"][:12] if certificate else "",
         )
-    return table
+    out.print(table)
+    for document in documents:
+        if document["reason"]:
+            out.print(f"window {document['window']}: {printable(document['reason'])}")
 
 
 def _short(moment: str | None) -> str:

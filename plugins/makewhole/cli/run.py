@@ -14,8 +14,8 @@ from rich.text import Text
 
 from makewhole.cli.airflow_api import Access, AirflowApi, access, airflow
 from makewhole.cli.documents import window_document
-from makewhole.cli.report import PipelineName, windows_table
-from makewhole.cli.surroundings import Exit, exit_of, printable, service
+from makewhole.cli.report import PipelineName, show_windows
+from makewhole.cli.surroundings import Exit, console, exit_of, printable, service
 from makewhole.config.context import find_pipeline
 from makewhole.journal import windows
 from makewhole.journal.database import connect
@@ -85,25 +85,27 @@ def run(
     """Check one window of a pipeline and repair it. Exit code 0 certified, 1 gaps remain, 3 not known, 4 error."""
     if keys is not None and (start or end):
         raise typer.BadParameter("--keys stands alone: the keys say which windows to judge")
-    console = Console(stderr=json, highlight=False, soft_wrap=True, markup=False)
+    out = console(stderr=json)
     states = []
     with service():
         find_pipeline(pipeline)
         asked = _Asked(pipeline=pipeline, start=start, end=end or datetime.now(UTC), plan_only=plan_only, reason=reason)
-        for one in [asked] if keys is None else _of_keys(asked, keys, console):
-            document = _run_one(one, console, follow=follow)
-            if document is None:
+        for one in [asked] if keys is None else _of_keys(asked, keys, out):
+            run_id = _start(one, out)
+            if not follow:
+                if json:
+                    typer.echo(json_format.dumps({"pipeline": pipeline, "run": run_id}))
                 continue
+            document = _end(one, run_id, out)
             states.append(WindowState(document["state"]))
             if json:
                 typer.echo(json_format.dumps(document, ensure_ascii=False))
             else:
-                _show(console, document)
-    if states or keys is not None:
-        raise typer.Exit(max((exit_of(state) for state in states), default=Exit.NOT_KNOWN))
+                _show(out, document)
+    raise typer.Exit(max((exit_of(state) for state in states), default=Exit.CERTIFIED))
 
 
-def _of_keys(asked: _Asked, keys: Path, console: Console) -> list[_Asked]:
+def _of_keys(asked: _Asked, keys: Path, out: Console) -> list[_Asked]:
     """One request per window that holds any of the keys, oldest first."""
     wanted = list(dict.fromkeys(line for line in keys.read_text(encoding="utf-8").splitlines() if line))
     pipeline = find_pipeline(asked.pipeline)
@@ -111,7 +113,7 @@ def _of_keys(asked: _Asked, keys: Path, console: Console) -> list[_Asked]:
         places = windows_of(journal, pipeline, Storage.from_environment(), wanted)
     nowhere = [key for key, found in places.items() if not found]
     for key in nowhere:
-        console.print(f"no window holds {printable(key)}")
+        out.print(f"no window holds {printable(key)}")
     if nowhere or not wanted:
         raise TransientError(
             f"{len(nowhere)} of {len(wanted)} keys are in no window yet; run the window that should hold them, "
@@ -121,15 +123,20 @@ def _of_keys(asked: _Asked, keys: Path, console: Console) -> list[_Asked]:
     return [replace(asked, start=window.start, end=window.end) for _, window in sorted(there.items())]
 
 
-def _run_one(asked: _Asked, console: Console, *, follow: bool) -> dict[str, Any] | None:
-    """Trigger a run and follow it; its window as it ended, or None when nobody waits."""
+def _start(asked: _Asked, out: Console) -> str:
+    """Trigger a run; its id."""
     where = access()
     with airflow(where) as api:
         run_id = _trigger(api, asked.form())
-        console.print(f"run {run_id}: {where.url}/dags/{_DAG}/runs/{run_id}")
-        if not follow:
-            return None
-        _follow(api, where, run_id, console)
+    out.print(f"run {run_id}: {where.url}/dags/{_DAG}/runs/{run_id}")
+    return run_id
+
+
+def _end(asked: _Asked, run_id: str, out: Console) -> dict[str, Any]:
+    """Follow a run; its window as it ended."""
+    where = access()
+    with airflow(where) as api:
+        _follow(api, where, run_id, out)
     return _document(asked.pipeline, run_id)
 
 
@@ -149,23 +156,23 @@ def _trigger(api: AirflowApi, form: dict[str, Any]) -> str:
     return str(run["dag_run_id"])
 
 
-def _follow(api: AirflowApi, where: Access, run_id: str, console: Console) -> None:
+def _follow(api: AirflowApi, where: Access, run_id: str, out: Console) -> None:
     """Until the run has ended, each task's state as it changes."""
     seen: dict[str, str] = {}
-    with console.status("starting") as status:
+    with out.status("starting") as status:
         while True:
             tasks = api.get(f"/dags/{_DAG}/dagRuns/{run_id}/taskInstances", limit=100)["task_instances"]
             for task in sorted(tasks, key=lambda task: task["start_date"] or "9999"):
-                _tell(task, seen, console, status.update)
+                _tell(task, seen, out, status.update)
                 if task["state"] == "awaiting_input" and seen.get("told") != run_id:
                     seen["told"] = run_id
-                    console.print(f"waits for a person: {where.url}/dags/{_DAG}/runs/{run_id}/required_actions")
+                    out.print(f"waits for a person: {where.url}/dags/{_DAG}/runs/{run_id}/required_actions")
             if api.get(f"/dags/{_DAG}/dagRuns/{run_id}")["state"] in _ENDED:
                 return
             time.sleep(_POLL_SECONDS)
 
 
-def _tell(task: dict[str, Any], seen: dict[str, str], console: Console, update: Callable[[str], None]) -> None:
+def _tell(task: dict[str, Any], seen: dict[str, str], out: Console, update: Callable[[str], None]) -> None:
     name, state = task["task_id"], task["state"]
     if state is None or seen.get(name) == state:
         return
@@ -174,7 +181,7 @@ def _tell(task: dict[str, Any], seen: dict[str, str], console: Console, update: 
     if state in ("success", "failed", "awaiting_input", "up_for_retry"):
         took = f" {task['duration']:.1f} s" if task["duration"] else ""
         colour = {"success": "green", "failed": "red"}.get(state, "yellow")
-        console.print(Text.assemble(f"  {name}: ", (state, colour), took))
+        out.print(Text.assemble(f"  {name}: ", (state, colour), took))
 
 
 def _document(pipeline: str, run_id: str) -> dict[str, Any]:
@@ -188,15 +195,15 @@ def _document(pipeline: str, run_id: str) -> dict[str, Any]:
         return window_document(journal, windows.load(journal, pipeline, *place))
 
 
-def _show(console: Console, document: dict[str, Any]) -> None:
-    console.print(windows_table([document]))
+def _show(out: Console, document: dict[str, Any]) -> None:
+    show_windows(out, [document])
     plan = document["plan"]
     if plan:
         actions = ", ".join(f"{count} {remedy}" for remedy, count in plan["actions"].items())
-        console.print(f"plan {plan['id']}: {actions}; {plan['state']}")
+        out.print(f"plan {plan['id']}: {actions}; {plan['state']}")
     for failure in document["failures"]:
-        console.print(f"gate: {printable(failure)}")
+        out.print(f"gate: {printable(failure)}")
     if document["certificate"]:
-        console.print(f"certificate: {document['certificate']['uri']}")
+        out.print(f"certificate: {document['certificate']['uri']}")
     elif WindowState(document["state"]) is WindowState.GAPS:
-        console.print(f"see them: makewhole findings {document['pipeline']} --window {document['window']}")
+        out.print(f"see them: makewhole findings {document['pipeline']} --window {document['window']}")

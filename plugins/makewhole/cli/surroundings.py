@@ -37,6 +37,17 @@ _BY_STATE = {
 }
 
 
+_WIDTH_WITHOUT_TERMINAL = 130
+
+
+def console(*, stderr: bool = False) -> Console:
+    """How every command prints for people: nothing in a text is taken for markup; tables stay whole in a log file."""
+    made = Console(stderr=stderr, highlight=False, soft_wrap=True, markup=False)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = _WIDTH_WITHOUT_TERMINAL
+    return made
+
+
 def exit_of(state: WindowState) -> Exit:
     """The exit code for a window that ended like this."""
     return _BY_STATE[state]
@@ -76,7 +87,7 @@ def printable(text: str) -> str:
 
 
 def _fail(error: MakewholeError, code: Exit) -> None:
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    errors = console(stderr=True)
     lines = "\n".join(printable(line) for line in str(error).split("\n"))
-    console.print(Text.assemble(("could not: ", "bold red"), lines))
+    errors.print(Text.assemble(("could not: ", "bold red"), lines))
     raise typer.Exit(code) from error
