@@ -135,7 +135,7 @@ def _handed_over(
 def _handed_over_files(journal: Journal, context: WindowContext, hop: Hop) -> dict[str, list[str]]:
     """The source's files of the windows before, back to the first that handed anything over: a key may wait long."""
     files: dict[str, list[str]] = {}
-    for earlier in windows.newest(journal, context.pipeline.name):
+    for earlier in windows.newest_judged(journal, context.pipeline.name):
         if earlier.number >= context.window.number:
             continue
         if not any(item.hop == hop.name for item in evidence.handovers(journal, earlier.pipeline, earlier.number)):

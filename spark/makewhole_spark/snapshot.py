@@ -282,9 +282,9 @@ def _snapshot_before(journal: Journal, context: WindowContext, point: TablePoint
 
 
 def previous_window(journal: Journal, context: WindowContext) -> Window | None:
-    """The newest revision of the window before this one; None for the first."""
-    number = context.window.number - 1
-    return next((window for window in windows.newest(journal, context.pipeline.name) if window.number == number), None)
+    """The newest judged revision of the window before this one; None when there is none."""
+    number, judged = context.window.number - 1, windows.newest_judged(journal, context.pipeline.name)
+    return next((window for window in judged if window.number == number), None)
 
 
 def _table_pieces(

@@ -58,10 +58,11 @@ insert into makewhole.handover (pipeline, from_number, from_revision, hop, key, 
 on conflict do nothing;
 
 -- handovers --
--- The keys that the newest revision of a window handed over.
+-- The keys that the newest judged revision of a window handed over: one that ended before that says nothing.
 select hop, key, key_hash from makewhole.handover
 where pipeline = %(pipeline)s and from_number = %(number)s and from_revision = (
-    select max(revision) from makewhole.window where pipeline = %(pipeline)s and number = %(number)s
+    select max(revision) from makewhole.hop_result
+    where pipeline = %(pipeline)s and number = %(number)s and stage = 'reconciled'
 )
 order by hop, key;
 

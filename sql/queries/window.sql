@@ -65,6 +65,12 @@ where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)
 select distinct on (number) number, revision, start_time, end_time, opened_at, state, reason, plan_only
 from makewhole.window where pipeline = %(pipeline)s order by number desc, revision desc;
 
+-- newest_judged --
+-- The newest revision of every window that was compared to its end, newest window first.
+select distinct on (number) number, revision, start_time, end_time, opened_at, state, reason, plan_only
+from makewhole.window join makewhole.hop_result using (pipeline, number, revision)
+where pipeline = %(pipeline)s and stage = 'reconciled' order by number desc, revision desc;
+
 -- close --
 -- The end of a revision, with the reason when it is not certified.
 update makewhole.window set state = %(state)s, reason = %(reason)s, closed_at = clock_timestamp()

@@ -141,6 +141,11 @@ def newest(journal: Journal, pipeline: str) -> list[Window]:
     return [_window(journal, pipeline, row) for row in _run(journal, "newest", pipeline=pipeline)]
 
 
+def newest_judged(journal: Journal, pipeline: str) -> list[Window]:
+    """The same, of the revisions that were compared to their end: what later windows build on."""
+    return [_window(journal, pipeline, row) for row in _run(journal, "newest_judged", pipeline=pipeline)]
+
+
 def _window(journal: Journal, pipeline: str, row: Sequence[Any]) -> Window:
     number, revision, start, end, opened_at, state, reason, _ = row
     return Window(

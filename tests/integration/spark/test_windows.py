@@ -195,6 +195,54 @@ def test_what_the_consumer_group_has_not_reached_is_pending_and_what_it_passed_i
     assert world.counts(second, STORE_HOP).source_keys == 9
 
 
+def test_a_consumer_that_stays_behind_for_days_loses_nothing_by_it(world: World) -> None:
+    world.describe(hop=", consumer_group: loader")
+    made = orders(range(10))
+    world.trade(made, unloaded=made[8:])
+    world.commit_group("loader", 8)
+    behind = dict.fromkeys(("O8", "O9"), ("pending", "not_yet_consumed"))
+    assert world.found(world.whole_way()[0], STORE_HOP) == behind
+
+    for day in (1, 2):
+        later = orders(range(day * 100, day * 100 + 5), day)
+        world.trade(later, unloaded=later[4:])
+        behind[later[4]["id"]] = ("pending", "not_yet_consumed")
+        context, closed = world.whole_way(day)
+        assert world.found(context, STORE_HOP) == behind
+        assert closed.state is WindowState.CERTIFIED
+
+    world.commit_group("loader", 25)
+    world.write("warehouse", [{**made[8], "amount": "1.00"}])
+    world.trade(orders(range(300, 305), 3))
+    world.commit_group("loader", 25)
+    last, _ = world.whole_way(3)
+    assert world.found(last, STORE_HOP) == {
+        "O8": ("mismatched", "value_differs"),
+        **dict.fromkeys(("O9", "O104", "O204"), ("missing", "committed_before_written")),
+    }
+    assert world.evidence(last, STORE_HOP, "O9")["source"][0]["place"] == "0:9"
+
+
+def test_a_revision_that_died_before_it_judged_takes_nothing_from_the_next_window(world: World) -> None:
+    """A key in flight and a row that was written late belong to the next window, whatever became of a second look."""
+    made = orders(range(10))
+    world.trade(made[:9], unsent=made[8:9])
+    transaction = world.begin_transaction(made[8:9])
+    assert world.whole_way()[1].state is WindowState.CERTIFIED
+    world.write("outbox", made[9:])
+    transaction.abort_transaction(30)
+
+    assert world.open().window.revision == 2  # and there it ended
+    world.trade(orders(range(100, 105), 1))
+    second, closed = world.whole_way(1)
+
+    assert world.found(second, LEDGER_HOP) == {
+        "O8": ("missing", "aborted_transaction"),
+        "O9": ("missing", "never_produced"),
+    }
+    assert closed.state is WindowState.GAPS
+
+
 def test_a_window_with_nothing_but_pending_keys_is_not_certified(world: World) -> None:
     world.describe(hop=", consumer_group: loader")
     made = orders(range(5))

@@ -1,0 +1,213 @@
+"""Keys of every shape, filters, records that cannot be read; and reports that are the same however they are made."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from makewhole.config.context import WindowContext
+from makewhole.journal import evidence
+from makewhole.journal.database import connect
+from makewhole.model.gate import GateAnswer
+from makewhole.model.window import WindowState
+from makewhole.orchestration.certify import certified_content
+from makewhole_spark import carrier, snapshot
+from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, World, orders
+
+pytestmark = pytest.mark.integration
+
+
+# Keys and filters
+
+
+def test_keys_of_several_parts_are_told_apart_by_all_of_them(world: World) -> None:
+    world.describe(key="[region, id]", topic_key='["$.region", "$.id"]')
+    one, other = orders([1])[0], {**orders([1])[0], "region": "EU"}
+    world.trade([one, other, *orders(range(2, 10))], unloaded=[other])
+
+    context, closed = world.whole_way()
+
+    assert world.counts(context, LEDGER_HOP).matched == 10
+    assert world.found(context, STORE_HOP) == {'["EU","O1"]': ("missing", "lost_after_topic")}
+    assert closed.state is WindowState.GAPS
+
+
+def test_numbers_are_keys_whatever_their_json_and_their_column(world: World) -> None:
+    world.describe(key="number", topic_key='"$.number"')
+    made = orders(range(10))
+    world.trade(made, unsent=made[3:4], unloaded=made[7:8])
+    world.send([{**made[3], "number": "3"}])  # the same number as text
+
+    context, _ = world.whole_way()
+
+    assert world.found(context, LEDGER_HOP) == {}
+    assert world.found(context, STORE_HOP) == {
+        "3": ("missing", "lost_after_topic"),
+        "7": ("missing", "lost_after_topic"),
+    }
+
+
+def test_a_filtered_hop_expects_only_what_passes_and_nothing_else(world: World) -> None:
+    world.describe(hop=""", where: "region = 'EU'\"""")
+    made = orders(range(10))
+    world.trade(made, unloaded=made)
+    world.write("warehouse", [made[0], made[2], made[4], made[6], made[3]])  # 8 is lost, 3 does not belong here
+
+    context, closed = world.whole_way()
+
+    assert world.counts(context, LEDGER_HOP).matched == 10
+    assert world.counts(context, STORE_HOP).source_keys == 5
+    assert world.found(context, STORE_HOP) == {
+        "O8": ("missing", "lost_after_topic"),
+        "O3": ("unexpected", "not_in_source"),
+    }
+    assert closed.state is WindowState.GAPS
+
+
+def test_values_that_differ_are_told_by_column_and_equal_ones_in_other_clothes_are_not(world: World) -> None:
+    made = orders(range(4))
+    world.trade(made, unloaded=made)
+    world.write("warehouse", [made[0], {**made[1], "amount": "1.5"}, {**made[2], "amount": "2.51"}, made[3]])
+
+    context, _ = world.whole_way()
+
+    assert world.found(context, STORE_HOP) == {"O2": ("mismatched", "value_differs")}
+    assert world.evidence(context, STORE_HOP, "O2")["columns"] == {"amount": {"source": "2.50", "target": "2.51"}}
+
+
+# Records that cannot be read
+
+
+def undecodable(world: World, context: WindowContext, point: str) -> dict[str, str]:
+    """Place → reason, from the files that the manifest names."""
+    paths = world.manifests(context)[point]["undecodable_files"]
+    frame = pl.concat([pl.read_parquet(Path(context.storage.root) / path) for path in paths])
+    return {row["place"]: row["reason"] for row in frame.iter_rows(named=True)}
+
+
+def test_records_that_cannot_be_read_are_counted_placed_and_told_by_gate_and_certificate(world: World) -> None:
+    world.trade(orders(range(5)))
+    for value in (b"{broken", None, b'{"number": 7}', b'{"id": null}'):
+        world.send_raw(value)
+    context = world.open()
+    world.judge(context)
+
+    manifest = world.manifests(context)["orders"]
+    report = world.validate(context)
+    closed = world.certify(context)
+
+    assert (manifest["rows"], manifest["undecodable"]) == (5, 4)
+    assert (manifest["accounting"]["data"], manifest["accounting"]["undecodable"]) == (5, 4)
+    assert set(undecodable(world, context, "orders")) == {"0:5", "0:6", "0:7", "0:8"}
+    assert all(undecodable(world, context, "orders").values())
+    assert any("4 records of orders could not be decoded; they are kept aside" in n for n in report.document["notes"])
+    assert closed.certificate is not None
+    assert closed.certificate.body["how"]["accounting"]["orders"]["undecodable"] == 4
+
+
+def test_an_order_whose_only_record_cannot_be_read_is_missing(world: World) -> None:
+    made = orders(range(5))
+    world.trade(made, unsent=made[2:3])
+    world.send_raw(b'{"id": "O2", "amount": ')
+
+    context, closed = world.whole_way()
+
+    assert world.found(context, LEDGER_HOP) == {"O2": ("missing", "never_produced")}
+    assert closed.state is WindowState.GAPS
+
+
+def test_values_are_no_way_to_spoil_the_neighbours(world: World) -> None:
+    """One value with two objects on two lines, and one that is cut short, side by side: the counts would agree."""
+    made = orders(range(5))
+    world.write("outbox", made)
+    world.write("warehouse", made)
+    world.send(made[:2])
+    world.send_raw(json.dumps(made[2]).encode() + b"\n" + json.dumps(made[3]).encode())
+    world.send_raw(b"")
+    world.send(made[4:])
+
+    context, _ = world.whole_way()
+
+    assert world.found(context, LEDGER_HOP) == dict.fromkeys(("O2", "O3"), ("missing", "never_produced"))
+    assert set(undecodable(world, context, "orders")) == {"0:2", "0:3"}
+
+
+# The same, however it was made
+
+
+def plant(world: World) -> None:
+    made = orders(range(60))
+    world.trade(made, unsent=made[5:8], unloaded=made[20:24])
+    world.send([made[30], made[31]])
+    world.write("warehouse", [made[40], {**made[41], "amount": "0.01"}, *orders([900])])
+
+
+def report(world: World, context: WindowContext) -> Mapping[str, Any]:
+    """All that is reported of a window, as text: counts, digests, findings, verdicts, what would be certified."""
+    with connect(world.journal) as journal:
+        results = evidence.results(journal, context.window)
+        findings = [repr(item.finding) for item in evidence.findings(journal, context.window)]
+        content = certified_content(journal, context.window)
+    verdicts = pl.concat(
+        [
+            pl.read_parquet(Path(context.storage.root) / path)
+            for result in results.values()
+            for path in result.files["verdicts"]
+        ]
+    ).sort("hop", "key_hash")
+    summaries = {hop: result.files["summary"] for hop, result in results.items()}
+    return {
+        "results": json.dumps([[hop, vars(r.counts), r.digest] for hop, r in sorted(results.items())]),
+        "findings": "\n".join(findings),
+        "verdicts": verdicts.write_csv(),
+        "content": json.dumps(content, sort_keys=True),
+        "summaries": json.dumps(summaries, sort_keys=True),
+    }
+
+
+def test_the_same_snapshots_give_the_same_report_whatever_the_number_of_spark_partitions(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(world)
+    context = world.open()
+    world.snapshot(context)
+    reports = []
+    for waves in (4, 1, 1000):
+        monkeypatch.setattr(carrier, "_WAVES", waves)
+        world.reconcile(context)
+        reports.append(report(world, context))
+        for table in ("hop_result", "finding", "handover"):
+            world.journal_sql(f"delete from makewhole.{table}")
+
+    assert reports[0] == reports[1] == reports[2]
+    assert reports[0]["findings"].count("\n") == 11
+
+
+def test_snapshots_cut_into_other_pieces_give_the_same_report(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(world)
+    reports, files = [], []
+    for parallelism, records in ((1, 2_000_000), (5, 7)):
+        monkeypatch.setattr(snapshot, "_RECORDS_PER_TASK", records)
+        context = world.open()
+        world.snapshot(context, parallelism)
+        world.reconcile(context)
+        reports.append(report(world, context))
+        files.append(sum(len(paths) for paths in world.manifests(context)["orders"]["files"].values()))
+    (few, first), (many, second) = zip(files, reports, strict=True)
+
+    assert many > few
+    assert first == second
+
+
+def test_a_gate_that_is_asked_twice_answers_the_same(world: World) -> None:
+    plant(world)
+    context = world.open()
+    world.judge(context)
+
+    first, second = world.validate(context), world.validate(context)
+
+    assert first.answer is GateAnswer.FAIL
+    assert (first.failures, first.evaluated) == (second.failures, second.evaluated)
