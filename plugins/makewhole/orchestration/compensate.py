@@ -20,7 +20,7 @@ from makewhole.journal.windows import Observation
 from makewhole.kafka.offsets import describe_topic, stable_offsets
 from makewhole.model.gate import GateReport
 from makewhole.model.pipeline import TopicPoint
-from makewhole.model.plan import Receipt
+from makewhole.model.plan import PlanState, Receipt
 
 logger = logging.getLogger(__name__)
 _LEAST_PATIENCE_SECONDS = 30.0
@@ -90,8 +90,7 @@ def verify_window(context: WindowContext, progress: Callable[[int, int], None]) 
     """Judge the gaps of a window anew and commit what became of each, with what the gate says now."""
     with connect() as journal:
         findings = evidence.findings(journal, context.window)
-        since = _since(journal, context)
-    patience = max(_LEAST_PATIENCE_SECONDS, context.pipeline.settle.total_seconds())
+        since, patience = _since(journal, context), _patience_seconds(journal, context)
     judged = verify(context, findings, since, patience, progress)
     with connect() as journal:
         evidence.set_outcomes(journal, context.window, [item for item in judged if item.finding.verdict.is_gap])
@@ -103,6 +102,14 @@ def verify_window(context: WindowContext, progress: Callable[[int, int], None]) 
     gaps = [item for item in judged if item.finding.verdict.is_gap]
     whole = sum(item.outcome in ("repaired", "contained") for item in gaps)
     return Verified(whole=whole, gaps=len(gaps), gate=report)
+
+
+def _patience_seconds(journal: Journal, context: WindowContext) -> float:
+    """How long consumers are given to load what was replayed; where nothing was written, nothing is waited for."""
+    stored = plans.plan_of_window(journal, context.window.pipeline, context.window.number, context.window.revision)
+    if stored is None or stored.plan.state not in (PlanState.RUNNING, PlanState.DONE):
+        return 0.0
+    return max(_LEAST_PATIENCE_SECONDS, context.pipeline.settle.total_seconds())
 
 
 def _since(journal: Journal, context: WindowContext) -> Since:
