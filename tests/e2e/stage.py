@@ -22,7 +22,7 @@ from makewhole.stack.environment import environment
 from makewhole.stack.settings import load
 
 ONCALL, ENDED = "makewhole_oncall", ("success", "failed")
-RUN_SECONDS = 240.0
+RUN_SECONDS = 400.0
 _POLL_SECONDS = 0.5
 _LOG_LINES = 25
 

@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.scenarios import FILES
 from tests.e2e.stage import Stage
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(540)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 DAGS = Path(__file__).resolve().parents[2] / "dags"
 DAG_FILES = sorted(DAGS.glob("*.py"))

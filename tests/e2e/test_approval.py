@@ -8,7 +8,7 @@ from tests.e2e.scenarios import ACTIONS, MISTAKES, Answered, Asked
 from tests.e2e.shop import Shop
 from tests.e2e.stage import Stage
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(540)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 
 def test_plan_only_shows_the_plan_changes_nothing_and_exits_with_1(answered: Answered) -> None:

@@ -20,7 +20,7 @@ from tests.e2e.scenarios import (
 from tests.e2e.shop import Shop, moment_of
 from tests.e2e.stage import Stage, utc
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(540)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 SKIPPED_WITHOUT_GAPS = ("approve", "compensate", "verify")
 WAY = ("open_window", "settle", "snapshot", "reconcile", "validate", "plan", "certify")
