@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.providers.standard.sensors.date_time import DateTimeSensor
 from airflow.sdk import DAG, CronDataIntervalTimetable, Param, TriggerRule, get_current_context, task
 
 from makewhole.model.pipeline import Pipeline
@@ -115,13 +114,18 @@ def _window_tasks(pipeline_name: str | None) -> None:
         context = get_current_context()
         return steps.open_window(pipeline_name or context["params"]["pipeline"], context)
 
-    settle = DateTimeSensor(
+    # Rescheduled seldom: when a task comes back within seconds, Airflow can take its first end for a failure.
+    @task.sensor(
         task_id=task_ids.SETTLE,
-        target_time="{{ ti.xcom_pull(task_ids='open_window')['settled_at'] }}",
         mode="reschedule",
-        poke_interval=5,
+        poke_interval=task_ids.SETTLE_POLL_SECONDS,
         timeout=timedelta(days=1).total_seconds(),
     )
+    def settle() -> bool:
+        from makewhole.orchestration import steps
+
+        return steps.settle(get_current_context())
+
     jobs = [
         SparkStep(
             task_id=name,
@@ -165,6 +169,6 @@ def _window_tasks(pipeline_name: str | None) -> None:
         return steps.certify(get_current_context())
 
     first, planned, repaired, proven, closed = open_window(), plan(), compensate(), verify(), certify()
-    first >> settle >> jobs[0] >> jobs[1] >> jobs[2] >> planned
+    first >> settle() >> jobs[0] >> jobs[1] >> jobs[2] >> planned
     planned >> [approve, repaired, proven, closed]
     approve >> repaired >> proven >> closed

@@ -5,6 +5,7 @@ Our transient errors are left to Airflow's retries; permanent ones fail the task
 
 import functools
 import logging
+import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -21,7 +22,15 @@ from makewhole.model.pipeline import Approval
 from makewhole.model.plan import PlanState
 from makewhole.model.window import WindowState
 from makewhole.orchestration.connections import provide
-from makewhole.orchestration.task_ids import APPROVE, CERTIFY, COMPENSATE, OPEN_WINDOW, PLAN, VERIFY
+from makewhole.orchestration.task_ids import (
+    APPROVE,
+    CERTIFY,
+    COMPENSATE,
+    OPEN_WINDOW,
+    PLAN,
+    SETTLE_POLL_SECONDS,
+    VERIFY,
+)
 
 logger = logging.getLogger(__name__)
 Step = TypeVar("Step", bound=Callable[..., Any])
@@ -92,6 +101,19 @@ def open_window(pipeline_name: str, context: Mapping[str, Any]) -> dict[str, Any
         "label": window.label,
         "settled_at": found.settled_at.isoformat(),
     }
+
+
+def settle(context: Mapping[str, Any]) -> bool:
+    """Whether an absence counts by now; the last minute is waited for here."""
+    there = opened(context)
+    remaining = (datetime.fromisoformat(there["settled_at"]) - datetime.now(UTC)).total_seconds()
+    if remaining > SETTLE_POLL_SECONDS:
+        logger.info("%s: an absence counts from %s on; looking again then", there["label"], there["settled_at"])
+        return False
+    if remaining > 0:
+        logger.info("%s: waiting %.0f s until an absence counts", there["label"], remaining)
+        time.sleep(remaining)
+    return True
 
 
 def _request(context: Mapping[str, Any]) -> Any:

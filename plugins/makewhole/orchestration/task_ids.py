@@ -10,3 +10,6 @@ APPROVE = "approve"
 COMPENSATE = "compensate"
 VERIFY = "verify"
 CERTIFY = "certify"
+
+SETTLE_POLL_SECONDS = 60.0
+"""How long `settle` waits in its process; a longer wait gives the worker back in between."""
