@@ -1,29 +1,50 @@
 """One stack for the session, and the scenarios on it, begun together and each on a shop of its own."""
 
+import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
+from makewhole.stack import local
 from tests.e2e import scenarios
 from tests.e2e.scenarios import Answered, Asked, Backfilled, Broken, Scheduled
 from tests.e2e.shop import Shop
 from tests.e2e.stage import Stage
 
+_FOLDER_PREFIX = "makewhole-e2e-"
 _AT_ONCE = 2  # as many as the cores that are there to be counted on
 _SECONDS = 800.0
 
 
 @pytest.fixture(scope="session")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def folder() -> Iterator[Path]:
+    """Not below pytest's own: PostgreSQL runs as another user, and another session of pytest would lock that user out.
+
+    Stacks of sessions that were killed are ended and removed.
+    """
+    for leftover in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*"):
+        if not psutil.pid_exists(int(leftover.name.split("-")[2])):
+            local.down(leftover / "home")
+            shutil.rmtree(leftover, ignore_errors=True)
+    made = Path(tempfile.mkdtemp(prefix=f"{_FOLDER_PREFIX}{os.getpid()}-"))
+    yield made
+    shutil.rmtree(made, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def stage(folder: Path) -> Iterator[Stage]:
     """A stack of its own, with a folder of pipelines of its own, by `makewhole up` and `makewhole down`."""
-    root = tmp_path_factory.mktemp("e2e")
-    pipelines = root / "pipelines"
+    pipelines = folder / "pipelines"
     pipelines.mkdir()
     for name, text in scenarios.FILES.items():
         (pipelines / f"{name}.yaml").write_text(text)
-    stage = Stage(root / "home", pipelines)
+    stage = Stage(folder / "home", pipelines)
     try:
         started = stage.command("up")
         assert started.returncode == 0, started.stdout + started.stderr

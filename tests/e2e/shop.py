@@ -13,7 +13,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from tests.e2e.stage import query
 
@@ -118,26 +119,26 @@ class Shop:
             tuple(self.sql(f"select id, amount, at from {self.name}.{table} order by 1, 2, 3"))
             for table in ("outbox", "warehouse")
         )
-        records = tuple((record.partition(), record.offset(), record.key(), record.value()) for record in self._log())
+        records = tuple((r.partition(), r.offset(), _text(r.key()), _text(r.value())) for r in self._log())
         return Contents(outbox=outbox, records=records, warehouse=warehouse)
 
     def is_whole(self) -> bool:
         """Every order of the outbox is in the topic, and once, with its amount, in the warehouse; nothing else is."""
         contents = self.contents()
-        sent = {key.decode() for _, _, key, _ in contents.records}
+        sent = {key for _, _, key, _ in contents.records}
         return sent == {row[0] for row in contents.outbox} and contents.outbox == contents.warehouse
 
     def copies(self) -> Counter[str]:
         """How often each order is in the topic."""
-        return Counter(record.key().decode() for record in self._log())
+        return Counter(_text(record.key()) for record in self._log())
 
     def lineage(self) -> dict[str, set[str]]:
         """The orders of the records that say they are replays, by the plan that they name."""
         found: dict[str, set[str]] = {}
         for record in self._log():
-            for name, value in record.headers() or []:
-                if name == "makewhole-plan":
-                    found.setdefault(value.decode(), set()).add(record.key().decode())
+            plan = dict(record.headers() or []).get("makewhole-plan")
+            if plan is not None:
+                found.setdefault(_text(plan), set()).add(_text(record.key()))
         return found
 
     def _log(self) -> list[Message]:
@@ -176,7 +177,7 @@ class Shop:
         while not self._is_over.is_set():
             message = consumer.poll(0.2)
             if message is not None and not message.error():
-                self._store(json.loads(message.value()))
+                self._store(json.loads(_text(message.value())))
         consumer.close()
 
     def _store(self, order: dict[str, Any]) -> None:
@@ -199,6 +200,12 @@ def _repeated(
     """The rows, some left out, some two times in a row."""
     lost, repeated = ({f"O{number}" for number in numbers} for numbers in (without, twice))
     return [row for row in rows if row[0] not in lost for _ in range(2 if row[0] in repeated else 1)]
+
+
+def _text(content: str | bytes | None) -> str:
+    """Keys, values and headers of this system are text."""
+    assert isinstance(content, bytes)
+    return content.decode()
 
 
 def moment_of(text: str) -> datetime:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ DAG_FILES = sorted(DAGS.glob("*.py"))
 HEAVY = ("pyspark", "great_expectations")
 
 
-def in_a_process_of_its_own(program: str, *arguments: str, **variables: str) -> object:
+def in_a_process_of_its_own(program: str, *arguments: str, **variables: str) -> Any:
     """What the program prints as its last line, as JSON. The variables are all that it has."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program), *arguments], capture_output=True, text=True, env=variables
@@ -62,7 +63,7 @@ def test_importing_a_dag_file_imports_neither_spark_nor_the_gate(file: Path, tmp
         print(json.dumps([dags, sorted({name.partition(".")[0] for name in sys.modules})]))
     """
 
-    dags, modules = in_a_process_of_its_own(program, str(file), **surroundings(tmp_path, pipelines))  # type: ignore[misc]
+    dags, modules = in_a_process_of_its_own(program, str(file), **surroundings(tmp_path, pipelines))
 
     assert dags
     assert "airflow" in modules
@@ -80,7 +81,7 @@ def test_all_dag_files_parse_in_under_two_seconds_without_errors(tmp_path: Path,
         print(json.dumps([time.process_time() - started, sorted(bag.dags), bag.import_errors]))
     """
 
-    seconds, dags, errors = in_a_process_of_its_own(program, str(DAGS), **surroundings(tmp_path, pipelines))  # type: ignore[misc]
+    seconds, dags, errors = in_a_process_of_its_own(program, str(DAGS), **surroundings(tmp_path, pipelines))
 
     assert errors == {}
     assert dags == sorted(["makewhole_oncall", *(f"makewhole_reconcile_{name}" for name in ("flights", *FILES))])
@@ -98,7 +99,7 @@ def test_a_pipeline_file_with_mistakes_is_an_import_error_and_the_good_pipelines
         print(json.dumps([sorted(bag.dags), bag.import_errors]))
     """
 
-    dags, errors = in_a_process_of_its_own(program, str(DAGS), **surroundings(tmp_path, pipelines))  # type: ignore[misc]
+    dags, errors = in_a_process_of_its_own(program, str(DAGS), **surroundings(tmp_path, pipelines))
 
     (message,) = errors.values()
     assert "bad.yaml" in message
