@@ -173,7 +173,7 @@ def _confirm(task: BucketTask, known: BucketInput, judged: pl.DataFrame) -> Buck
         known = replace(known, target=pl.concat([others, rows], how="diagonal_relaxed"))
     if isinstance(source, TablePoint):
         found = _lookup(task, source, strangers).filter(~pl.col("excluded_by").list.contains(task.hop.name))
-        elsewhere = found.select(*HASH, "place", pl.lit(False).alias("is_replay"))
+        elsewhere = found.select(*HASH, "place", pl.lit(False).alias("is_replay"), "row_hash")
         known = replace(known, source_elsewhere=pl.concat([known.source_elsewhere, elsewhere]))
         known = replace(known, unsettled=pl.concat([known.unsettled, _young(task, source, missing)]).unique())
     return known

@@ -23,7 +23,7 @@ class IndexTask:
 def write_run(task: IndexTask) -> tuple[str, int]:
     """Write the distinct committed keys of the bucket in key order, each with its first copy; returns path and keys."""
     frame = task.context.storage.read_parquet(
-        task.files, [*HASH, "place", "partition", "offset", "is_aborted", "replay_plan"]
+        task.files, [*HASH, "place", "row_hash", "partition", "offset", "is_aborted", "replay_plan"]
     )
     assert frame is not None
     run = (

@@ -96,7 +96,7 @@ def _bucket_tasks(journal: Journal, context: WindowContext, hop: Hop, manifests:
     group = None
     if hop.consumer_group and isinstance(point, TopicPoint):
         offsets = committed(context.kafka(point), hop.consumer_group, point.topic)
-        group = {partition: offset for partition, offset in offsets.items() if offset is not None} or None
+        group = {partition: offset for partition, offset in offsets.items() if offset is not None}
     return [
         BucketTask(
             context=context,

@@ -62,6 +62,6 @@ def read_tail(task: TailTask) -> list[str]:
     if not any(len(frame) for frame in found):
         return []
     copies = mark_replays(pl.concat(found).filter(~pl.col("is_aborted")), task.replays)
-    rows = copies.select(*HASH, "place", "is_replay", pl.lit(task.is_open).alias("is_open"))
+    rows = copies.select(*HASH, "place", "is_replay", "row_hash", pl.lit(task.is_open).alias("is_open"))
     folder = f"{task.context.window.prefix}/{task.point.name}/tail"
     return [task.context.storage.write_parquet(folder, rows)]

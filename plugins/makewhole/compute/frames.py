@@ -35,7 +35,13 @@ TOPIC_KEYS: Schema = KEYS | {
 UNDECODABLE: Schema = {"place": pl.String, "reason": pl.String}
 """Records and rows without a usable key: placed and kept, never guessed."""
 
-ELSEWHERE: Schema = {"key_hi": pl.UInt64, "key_lo": pl.UInt64, "place": pl.String, "is_replay": pl.Boolean}
+ELSEWHERE: Schema = {
+    "key_hi": pl.UInt64,
+    "key_lo": pl.UInt64,
+    "place": pl.String,
+    "is_replay": pl.Boolean,
+    "row_hash": pl.UInt64,
+}
 """Copies outside the window's own slice: index of earlier windows, what came later, look-ups by key."""
 
 REPLAYS: Schema = {"plan": pl.String, "key_hi": pl.UInt64, "key_lo": pl.UInt64}

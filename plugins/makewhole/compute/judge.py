@@ -128,6 +128,7 @@ def _elsewhere(frame: pl.DataFrame, prefix: str) -> pl.DataFrame:
         pl.col("is_replay").sum().alias(f"{prefix}_replays"),
         pl.len().cast(pl.Int64).alias(f"{prefix}_copies"),
         pl.col("place").alias(f"{prefix}_places"),
+        pl.col("row_hash").drop_nulls().first().alias(f"{prefix}_row_hash"),
     )
 
 
@@ -155,7 +156,7 @@ def _is_ours() -> pl.Expr:
 
 def _verdict() -> pl.Expr:
     known = pl.col("in_source") | (pl.col("source_elsewhere_copies") > 0)
-    one = pl.col("target_row_hashes").list.first()
+    one = pl.coalesce(pl.col("target_row_hashes").list.first(), "target_elsewhere_row_hash")
     same = pl.col("source_row_hashes").list.contains(one)
     comparable = (pl.col("source_row_hashes").list.len() > 0) & one.is_not_null()
     return (

@@ -50,7 +50,7 @@ def certify(journal: Journal, pipeline: Pipeline, window: Window, storage: Stora
 def decide(journal: Journal, pipeline: Pipeline, window: Window) -> tuple[WindowState, str | None]:
     """The state that the committed evidence allows, with the reason when it is not `certified`."""
     results, gates = final_results(journal, window), evidence.gate_reports(journal, window)
-    if len(results) != len(pipeline.hops):
+    if set(results) != {hop.name for hop in pipeline.hops}:
         return WindowState.ERROR, "the comparison did not finish; see the failed task of this run"
     first = gates.get(evidence.RECONCILED)
     if first is None or first.answer is GateAnswer.ERROR:
@@ -188,7 +188,8 @@ def chain_problems(certificates: list[Certificate]) -> list[str]:
             problems.append(f"{name}: number {at} of the chain is missing")
         if certificate.previous != previous or certificate.body.get("previous") != previous:
             problems.append(f"{name}: does not continue the one before it")
-        if _sha256(dict(certificate.body)) != certificate.sha256:
+        is_as_issued = _sha256(dict(certificate.body)) == certificate.sha256
+        if not is_as_issued or certificate.body.get("digest") != certificate.digest:
             problems.append(f"{name}: its content was changed after it was issued")
         previous = certificate.sha256
     return problems

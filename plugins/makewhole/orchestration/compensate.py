@@ -55,15 +55,13 @@ def plan_window(context: WindowContext) -> Frozen:
 
 def _observe_topics(journal: Journal, context: WindowContext) -> None:
     """Where the logs stand before anything is written to them: verify reads from there."""
-    now = datetime.now(UTC)
     for point in context.pipeline.points.values():
         if isinstance(point, TopicPoint):
             connection = context.kafka(point)
+            topic_id = describe_topic(connection, point.topic).topic_id
+            stable = stable_offsets(connection, point.topic)
             seen = Observation(
-                point=point.name,
-                observed_at=now,
-                topic_id=describe_topic(connection, point.topic).topic_id,
-                stable_offsets=stable_offsets(connection, point.topic),
+                point=point.name, observed_at=datetime.now(UTC), topic_id=topic_id, stable_offsets=stable
             )
             windows.observe(journal, context.pipeline.name, seen)
 

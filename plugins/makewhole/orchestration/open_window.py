@@ -6,7 +6,7 @@ already gets a new revision of the window that covers it.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from makewhole.journal import plans, windows
@@ -20,6 +20,8 @@ from makewhole.model.pipeline import Pipeline, PointKind, TablePoint, TopicPoint
 from makewhole.model.plan import PlanState
 from makewhole.model.window import PartitionRange, Window, WindowState
 from makewhole.postgres.visibility import current_snapshot
+
+_NOT_YET = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,21 +154,25 @@ def _text(moment: datetime | None) -> str:
 
 
 def _observe(journal: Journal, pipeline: Pipeline, connections: Mapping[str, Connection]) -> datetime:
-    """Remember what exists now at every point that can be a source; returns the moment (S1)."""
-    now = datetime.now(UTC)
+    """Remember what exists at every point that can be a source; returns the moment when all of it did (S1)."""
+    seen: list[Observation] = []
     for point in pipeline.points.values():
         connection = connections[point.connection]
         if isinstance(point, TopicPoint):
             assert isinstance(connection, KafkaConnection)
             state = offsets.describe_topic(connection, point.topic)
             stable = offsets.stable_offsets(connection, point.topic)
-            seen = Observation(point=point.name, observed_at=now, topic_id=state.topic_id, stable_offsets=stable)
+            seen.append(
+                Observation(point=point.name, observed_at=_NOT_YET, topic_id=state.topic_id, stable_offsets=stable)
+            )
         elif point.kind is PointKind.LEDGER:
             assert isinstance(connection, PostgresConnection)
-            seen = Observation(point=point.name, observed_at=now, pg_snapshot=current_snapshot(connection))
-        else:
-            continue
-        windows.observe(journal, pipeline.name, seen)
+            visible = current_snapshot(connection)
+            seen.append(Observation(point=point.name, observed_at=_NOT_YET, pg_snapshot=visible))
+    # Only now: everything seen was there by this moment, whatever came in between.
+    now = datetime.now(UTC)
+    for observation in seen:
+        windows.observe(journal, pipeline.name, replace(observation, observed_at=now))
     return now
 
 

@@ -105,7 +105,7 @@ def test_a_row_outside_the_slice_is_found_before_its_key_is_called_missing(bench
 def test_a_second_row_for_a_record_of_an_earlier_window_is_a_duplicate(bench: Bench) -> None:
     """The consumer read an old record again: only the new row lies in the slice, the source is long certified."""
     bench.people.sql("insert into store values ('a', '2013-01-01'), ('a', '2013-01-02'), ('b', '2013-01-02')")
-    index = bench.topic("a", "b").select("key_hi", "key_lo", "place", pl.lit(False).alias("is_replay"))
+    index = bench.topic("a", "b").select("key_hi", "key_lo", "place", "row_hash", pl.lit(False).alias("is_replay"))
 
     found = bench.judge(bench.task(earlier=bench.write(index.select(*ELSEWHERE))))
 
@@ -114,7 +114,7 @@ def test_a_second_row_for_a_record_of_an_earlier_window_is_a_duplicate(bench: Be
 
 def test_a_row_that_was_updated_between_snapshot_and_look_up_is_still_one_row(bench: Bench) -> None:
     bench.people.sql("insert into store values ('a', '2013-01-02')")
-    index = bench.topic("a").select("key_hi", "key_lo", "place", pl.lit(False).alias("is_replay"))
+    index = bench.topic("a").select("key_hi", "key_lo", "place", "row_hash", pl.lit(False).alias("is_replay"))
     task = bench.task(earlier=bench.write(index.select(*ELSEWHERE)))
     bench.people.sql("update store set at = '2013-01-02 01:00'")
 

@@ -100,7 +100,8 @@ def oracle(key: str, known: dict[str, Any]) -> str | None:
         return "unexpected"
     if present != 1:
         return "duplicate" if present else "pending" if key in known["unsettled"] else "missing"
-    first = min(target, key=lambda c: (c["partition"], c["offset"]))["row_hash"] if target else None
+    others = [c["row_hash"] for c in sorted(outside, key=lambda c: c["place"]) if c["row_hash"] is not None]
+    first = min(target, key=lambda c: (c["partition"], c["offset"]))["row_hash"] if target else (others or [None])[0]
     values = {c["row_hash"] for c in source}
     return "mismatched" if values and first is not None and first not in values else "matched"
 
@@ -125,7 +126,12 @@ def situations(draw: st.DrawFn) -> dict[str, Any]:
         ]
 
     elsewhere = st.fixed_dictionaries(
-        {"key": keys, "place": st.integers(50, 90).map(lambda n: f"0:{n}"), "is_replay": st.booleans()}
+        {
+            "key": keys,
+            "place": st.integers(50, 90).map(lambda n: f"0:{n}"),
+            "is_replay": st.booleans(),
+            "row_hash": st.sampled_from([None, 1, 2]),
+        }
     )
     target_is_topic = draw(st.booleans())
     target = log(10)
