@@ -88,24 +88,31 @@ def undecodable(world: World, context: WindowContext, point: str) -> dict[str, s
     return {row["place"]: row["reason"] for row in frame.iter_rows(named=True)}
 
 
-def test_records_that_cannot_be_read_are_counted_placed_and_told_by_gate_and_certificate(world: World) -> None:
+def test_records_that_cannot_be_read_are_counted_and_placed_and_the_window_is_not_known(world: World) -> None:
     world.trade(orders(range(5)))
     for value in (b"{broken", None, b'{"number": 7}', b'{"id": null}'):
         world.send_raw(value)
-    context = world.open()
-    world.judge(context)
+
+    context, closed = world.whole_way()
 
     manifest = world.manifests(context)["orders"]
-    report = world.validate(context)
-    closed = world.certify(context)
-
     assert (manifest["rows"], manifest["undecodable"]) == (5, 4)
     assert (manifest["accounting"]["data"], manifest["accounting"]["undecodable"]) == (5, 4)
     assert set(undecodable(world, context, "orders")) == {"0:5", "0:6", "0:7", "0:8"}
     assert all(undecodable(world, context, "orders").values())
-    assert any("4 records of orders could not be decoded; they are kept aside" in n for n in report.document["notes"])
-    assert closed.certificate is not None
-    assert closed.certificate.body["how"]["accounting"]["orders"]["undecodable"] == 4
+    assert (closed.state, closed.certificate) == (WindowState.NOT_KNOWN, None)
+    assert "4 records of orders have no usable key, 0 allowed" in str(closed.reason)
+
+
+def test_rows_without_a_key_are_counted_and_placed_and_the_window_is_not_known(world: World) -> None:
+    world.trade(orders(range(5)))
+    world.write("outbox", [{**orders([5])[0], "id": None}])
+
+    context, closed = world.whole_way()
+
+    assert list(undecodable(world, context, "outbox").values()) == ["key is null or empty"]
+    assert (closed.state, closed.certificate) == (WindowState.NOT_KNOWN, None)
+    assert "1 records of outbox have no usable key, 0 allowed" in str(closed.reason)
 
 
 def test_an_order_whose_only_record_cannot_be_read_is_missing(world: World) -> None:

@@ -200,6 +200,7 @@ def test_records_that_expire_before_they_are_read_are_no_proof_of_anything(world
 
 def test_a_topic_that_was_made_again_is_refused_and_no_snapshot_of_it_is_kept(world: World) -> None:
     world.trade(orders(range(10)))
+    assert world.whole_way()[1].state is WindowState.CERTIFIED
     context = world.open()
     admin = AdminClient({"bootstrap.servers": world.bootstrap})
     admin.delete_topics([world.topic])[world.topic].result(30)
