@@ -132,9 +132,9 @@ def test_a_repeat_is_named_by_how_the_producer_repeated_it(world: World) -> None
     made = orders(range(4))
     world.write("outbox", made)
     world.write("warehouse", made)
-    world.send(made, **{"enable.idempotence": True})
+    world.send(made, settings={"enable.idempotence": True})
     world.send(made[1:2])
-    world.send(made[2:3], **{"enable.idempotence": True})
+    world.send(made[2:3], settings={"enable.idempotence": True})
 
     context, _ = world.whole_way()
 

@@ -99,9 +99,15 @@ class World:
             json.dumps(list(orders)),
         )
 
-    def send(self, orders: Iterable[Order], *, headers: Mapping[str, str] | None = None, **settings: Any) -> None:
+    def send(
+        self,
+        orders: Iterable[Order],
+        *,
+        headers: Mapping[str, str] | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
         """Records into the topic by one plain producer."""
-        client = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5} | settings)
+        client = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5, **(settings or {})})
         for order in orders:
             self.produce(client, order, headers)
         assert client.flush(30) == 0
@@ -126,7 +132,8 @@ class World:
 
     def begin_transaction(self, orders: Iterable[Order]) -> Producer:
         """Records in a transaction that is left open; the producer can commit or abort it."""
-        client = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": f"tx-{uuid.uuid4().hex}"})
+        names = {"bootstrap.servers": self.bootstrap, "transactional.id": f"tx-{uuid.uuid4().hex}"}
+        client = Producer(names | {"log_level": 0})  # it outlives the brokers of the session
         client.init_transactions(30)
         client.begin_transaction()
         for order in orders:
