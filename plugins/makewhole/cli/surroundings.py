@@ -7,7 +7,7 @@ from enum import IntEnum
 from pathlib import Path
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 from rich.text import Text
 
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem, RefusedError
@@ -40,12 +40,21 @@ _BY_STATE = {
 _WIDTH_WITHOUT_TERMINAL = 130
 
 
+class _Console(Console):
+    """Where there is no terminal, nor COLUMNS, tables get enough width to stay whole in a log file."""
+
+    @property
+    def size(self) -> ConsoleDimensions:  # type: ignore[misc]  # nobody sets it
+        """Columns and lines."""
+        found = super().size
+        if self.is_terminal or "COLUMNS" in os.environ:
+            return found
+        return ConsoleDimensions(_WIDTH_WITHOUT_TERMINAL, found.height)
+
+
 def console(*, stderr: bool = False) -> Console:
-    """How every command prints for people: nothing in a text is taken for markup; tables stay whole in a log file."""
-    made = Console(stderr=stderr, highlight=False, soft_wrap=True, markup=False)
-    if not made.is_terminal and "COLUMNS" not in os.environ:
-        made.width = _WIDTH_WITHOUT_TERMINAL
-    return made
+    """How every command prints for people: nothing in a text is taken for markup."""
+    return _Console(stderr=stderr, highlight=False, soft_wrap=True, markup=False)
 
 
 def exit_of(state: WindowState) -> Exit:
