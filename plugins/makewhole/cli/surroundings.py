@@ -43,8 +43,8 @@ _WIDTH_WITHOUT_TERMINAL = 130
 class _Console(Console):
     """Where there is no terminal, nor COLUMNS, tables get enough width to stay whole in a log file."""
 
-    @property
-    def size(self) -> ConsoleDimensions:  # type: ignore[misc]  # nobody sets it
+    @property  # type: ignore[misc]  # nobody sets it
+    def size(self) -> ConsoleDimensions:
         """Columns and lines."""
         found = super().size
         if self.is_terminal or "COLUMNS" in os.environ:
