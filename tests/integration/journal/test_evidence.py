@@ -83,13 +83,18 @@ def test_the_first_manifest_of_a_snapshot_stays(journal: str, window: Window) ->
         assert evidence.snapshots(session, window) == {"a": {"rows": 1}}
 
 
-def test_only_the_newest_revision_hands_keys_over(journal: str, window: Window) -> None:
+def test_only_the_newest_judged_revision_hands_keys_over(journal: str, window: Window) -> None:
     again = Window(pipeline="demo", number=1, revision=2, start=None, end=MOMENT, opened_at=MOMENT, ranges={})
+    judged = [HopResult(hop="a→b", counts=HopCounts(), digest="0")]
     with connect(journal) as session:
+        evidence.commit_results(session, window, evidence.RECONCILED, judged)
         evidence.commit_handovers(session, window, [Handover(hop="a→b", key="x", key_hash="1" * 32)])
         assert [item.key for item in evidence.handovers(session, "demo", 1)] == ["x"]
-        windows.insert(session, again, request="run2", plan_only=False, configuration={})
 
+        windows.insert(session, again, request="run2", plan_only=False, configuration={})
+        assert [item.key for item in evidence.handovers(session, "demo", 1)] == ["x"]
+
+        evidence.commit_results(session, again, evidence.RECONCILED, judged)
         assert evidence.handovers(session, "demo", 1) == []
 
 
