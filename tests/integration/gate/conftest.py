@@ -1,13 +1,12 @@
 """A real Spark session, started once, and a window's stored verdicts to be checked on it."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from makewhole.gate import HopSummary, PointEvidence
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
@@ -20,24 +19,6 @@ Row = tuple[str | None, str | None, str | None, str | None]
 Store = Callable[[Sequence[Row]], list[str]]
 
 SCHEMA = pa.schema([("hop", pa.string()), ("key_hash", pa.string()), ("verdict", pa.string()), ("cause", pa.string())])
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    builder = SparkSession.builder.master("local[2]").appName("gate")
-    for name, value in {
-        "spark.ui.enabled": "false",
-        "spark.driver.memory": "512m",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.ui.showConsoleProgress": "false",
-    }.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
 
 
 @pytest.fixture(scope="session")

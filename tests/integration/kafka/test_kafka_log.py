@@ -1,7 +1,5 @@
 """The Spark data source against a plain consumer."""
 
-import sys
-from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
@@ -14,35 +12,13 @@ from makewhole_spark.kafka_log import register
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYSPARK_PYTHON", sys.executable)  # the workers need this environment's packages
-        session = _session()
-        register(session)
-        yield session
-        session.stop()
-
-
-def _session() -> SparkSession:
-    return (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "512m")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
-
-
 def test_spark_reads_what_a_consumer_reads(
     spark: SparkSession, kafka: KafkaServer, connection: KafkaConnection, make_topic, kafka_tools: ModuleType
 ) -> None:
     topic = make_topic(partitions=2)
     for partition in (0, 1):
         kafka_tools.produce(kafka.bootstrap, topic, 2000, partition=partition, compression_type="lz4")
+    register(spark)
     reading = spark.read.format("kafka_log").option("kafka.bootstrap.servers", kafka.bootstrap).option("topic", topic)
     frame = reading.option("recordsPerPartition", "1500").load()
     rows = sorted(frame.collect(), key=lambda row: (row.partition, row.offset))

@@ -1,6 +1,5 @@
 """One Spark session, and for each test a small pipeline of its own on real servers."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,27 +10,6 @@ from pyspark.sql import SparkSession
 from makewhole.stack.environment import connection_kafka, connection_postgres
 from makewhole.stack.kafka_server import KafkaServer
 from tests.integration.spark.world import World, make_topic
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYSPARK_PYTHON", sys.executable)  # the workers need this environment's packages
-        builder = SparkSession.builder.master("local[2]").appName("windows")
-        for name, value in {
-            "spark.ui.enabled": "false",
-            "spark.driver.memory": "512m",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.sql.shuffle.partitions": "2",
-            "spark.sql.session.timeZone": "UTC",
-            "spark.ui.showConsoleProgress": "false",
-        }.items():
-            builder = builder.config(name, value)
-        session = builder.getOrCreate()
-        session.sparkContext.setLogLevel("OFF")
-        yield session
-        session.stop()
 
 
 @pytest.fixture
