@@ -59,9 +59,15 @@ def decide(journal: Journal, pipeline: Pipeline, window: Window) -> tuple[Window
     last = gates.get(evidence.VERIFIED, first)
     if last.answer is GateAnswer.ERROR:
         return WindowState.ERROR, f"the gate could not answer after compensation: {'; '.join(last.failures)}"
-    if last.answer is GateAnswer.PASS:
-        return WindowState.CERTIFIED, None
-    return _not_certified(journal, window, results, last)
+    if last.answer is not GateAnswer.PASS:
+        return _not_certified(journal, window, results, last)
+    pending = sum(result.counts.pending for result in results.values())
+    if pending and windows.is_reconciled(journal, window.pipeline, window.number + 1):
+        return WindowState.NOT_KNOWN, (
+            f"{pending} keys are still in flight, and window {window.number + 1}, which would have judged them, was "
+            "compared already; run this window again when they had time to arrive"
+        )
+    return WindowState.CERTIFIED, None
 
 
 def _not_certified(

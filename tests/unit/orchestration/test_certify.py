@@ -77,6 +77,24 @@ def test_a_window_that_passed_after_repair_is_certified(said: Said) -> None:
     assert decided() == (WindowState.CERTIFIED, None)
 
 
+@pytest.mark.parametrize("is_judged", [False, True])
+def test_keys_in_flight_are_handed_over_only_to_a_window_that_is_yet_to_be_judged(
+    said: Said, monkeypatch: pytest.MonkeyPatch, is_judged: bool
+) -> None:
+    said.results = {RECONCILED: {"a→b": WHOLE, "b→c": replace(WHOLE, pending=2)}}
+    asked: list[int] = []
+    monkeypatch.setattr(windows, "is_reconciled", lambda _, __, number: asked.append(number) or is_judged)
+
+    state, reason = decided()
+
+    assert asked == [WINDOW.number + 1]
+    if not is_judged:
+        assert (state, reason) == (WindowState.CERTIFIED, None)
+    else:
+        assert state is WindowState.NOT_KNOWN
+        assert reason is not None and reason.startswith(f"2 keys are still in flight, and window {WINDOW.number + 1},")
+
+
 @pytest.mark.parametrize("results", [{}, {RECONCILED: {}}, {RECONCILED: {"a→b": WHOLE}}, {VERIFIED: {"a→b": WHOLE}}])
 def test_a_comparison_that_did_not_finish_certifies_nothing(said: Said, results: dict[str, Any]) -> None:
     said.results = results
