@@ -1,6 +1,5 @@
 """Verdicts of one bucket → the row that the report adds up: counts and an order-free digest."""
 
-import hashlib
 from collections.abc import Iterable
 
 import polars as pl
@@ -57,8 +56,3 @@ def add_digests(parts: Iterable[int]) -> int:
 def digest_text(number: int) -> str:
     """32 hexadecimal digits."""
     return f"{number:032x}"
-
-
-def sha256_text(text: str) -> str:
-    """SHA-256 of a text, in hexadecimal digits."""
-    return hashlib.sha256(text.encode()).hexdigest()
