@@ -1,0 +1,32 @@
+"""What happened to a topic's log itself, as far as it bears on a window: found, placed, kept and shown."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class IncidentKind(StrEnum):
+    """What happened. Each says for itself whether the window can still be proven."""
+
+    TRUNCATED = "truncated"  # offsets that were seen are gone, or hold other records now
+    TOPIC_RECREATED = "topic_recreated"  # the same name, another topic id
+    EXPIRED = "expired"  # deleted (retention, DeleteRecords) before this window could read them
+    LEADER_CHANGED = "leader_changed"  # records of the window were written under several leader epochs
+    PARTITIONS_ADDED = "partitions_added"
+    OPEN_TRANSACTION = "open_transaction"  # holds the stable offset at `lo`: the window ends there
+    HANGING_TRANSACTION = "hanging_transaction"  # the same, and no coordinator will ever end it (KIP-664)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Incident:
+    """One thing that happened: offsets `[lo, hi)` of a partition where it has a place. `detail` is JSON-able."""
+
+    kind: IncidentKind
+    point: str
+    topic: str
+    topic_id: str
+    partition: int | None = None
+    lo: int | None = None
+    hi: int | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict)
