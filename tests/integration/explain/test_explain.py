@@ -29,7 +29,7 @@ from makewhole.model.pipeline import Remedy, TopicPoint
 from makewhole.model.plan import Action, Plan, PlanState, Receipt
 from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import PartitionRange, Window
-from makewhole_spark.snapshot import TopicPiece, read_topic_piece
+from makewhole_spark.pieces import TopicPiece, read_topic_piece
 
 pytestmark = pytest.mark.integration
 
