@@ -1,12 +1,15 @@
-"""Kafka in KRaft mode on loopback: one node, or three, each broker and controller at once."""
+"""Kafka in KRaft mode on loopback: brokers that are controllers too, or brokers and a controller apart."""
 
 import base64
 import json
 import shutil
+import signal
 import subprocess
+import time
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -16,65 +19,72 @@ from confluent_kafka.admin import AdminClient
 
 from makewhole.model.errors import PermanentError, TransientError
 from makewhole.stack.kafka_jars import java, kafka_libs
+from makewhole.stack.kafka_layout import Layout, Settings, SettingsOfNode
 from makewhole.stack.ports import LOOPBACK, free_ports, holder, is_free, is_open
 from makewhole.stack.process import ServerProcess
 
 __all__ = ["KafkaServer", "kafka_libs"]
 
-_JVM_OPTIONS = ["-Xms96m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+_JVM_OPTIONS = ["-Xms96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+_HEAP_MB = 384
 _START_TIMEOUT_SECONDS = 60.0
 # The last node of three waits for a quorum that is gone; what it has written is safe in its log by then.
 _STOP_GRACE_SECONDS = 10.0
-
-# What makes a broker quick on one machine. Nothing here weakens what a producer or a consumer is promised.
-_SETTINGS = {
-    "process.roles": "broker,controller",
-    "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-    "broker.session.timeout.ms": 3000,
-    "broker.heartbeat.interval.ms": 500,
-    "replica.lag.time.max.ms": 3000,
-    "controller.quorum.fetch.timeout.ms": 1000,
-    "group.initial.rebalance.delay.ms": 0,
-    "offsets.topic.num.partitions": 3,
-    "transaction.state.log.num.partitions": 3,
-    "share.coordinator.state.topic.num.partitions": 3,
-    "log.cleaner.dedupe.buffer.size": 4194304,
-    "log.cleaner.backoff.ms": 500,
-    "log.retention.check.interval.ms": 1000,
-    "log.initial.task.delay.ms": 500,
-    "log.retention.hours": 168,
-    "auto.leader.rebalance.enable": "false",
-    "auto.create.topics.enable": "false",
-    "num.partitions": 3,
-}
+_NOTHING: Settings = {}
 
 
 class KafkaServer:
     """A Kafka cluster that lives in `directory`; data, ports and cluster id stay there between stop and start."""
 
-    def __init__(self, directory: Path, nodes: int = 1, ports: Sequence[int] | None = None) -> None:
-        """`ports`: two per node, the broker's then the controller's; chosen and remembered when not given.
+    def __init__(
+        self,
+        directory: Path,
+        nodes: int = 1,
+        ports: Sequence[int] | None = None,
+        *,
+        settings: Settings | SettingsOfNode = _NOTHING,
+        has_own_controller: bool = False,
+        heap_mb: int = _HEAP_MB,
+    ) -> None:
+        """`nodes` are brokers; `ports` as `Layout` has them, chosen and remembered when not given.
 
-        `nodes` and `ports` matter the first time; a cluster that exists keeps its own.
+        `settings` override ours: the same for all nodes, or a function of the node's number. They hold for the nodes
+        that this object starts. `nodes`, `ports` and `has_own_controller` matter the first time; a cluster that exists
+        keeps its own.
         """
         self.directory = Path(directory).resolve()
         self._cluster_file = self.directory / "cluster.json"
         if self._cluster_file.exists():
             cluster = json.loads(self._cluster_file.read_text())
         else:
-            cluster = {"id": _new_cluster_id(), "ports": list(ports or free_ports(2 * nodes))}
+            wanted = list(ports or free_ports(Layout.ports_needed(nodes, has_own_controller)))
+            cluster = {"id": _new_cluster_id(), "ports": wanted, "has_own_controller": has_own_controller}
         self._cluster_id: str = cluster["id"]
-        self.ports: list[int] = cluster["ports"]
-        self.nodes = len(self.ports) // 2
+        self.layout = Layout(ports=cluster["ports"], has_own_controller=cluster.get("has_own_controller", False))
+        self._settings = settings
+        self._heap_mb = heap_mb
+
+    @property
+    def ports(self) -> Sequence[int]:
+        """Every port it holds, in the order of `Layout`."""
+        return self.layout.ports
+
+    @property
+    def nodes(self) -> int:
+        """How many brokers there are."""
+        return len(self.layout.brokers)
 
     @property
     def bootstrap(self) -> str:
         """`host:port` of every broker, comma separated."""
-        return ",".join(f"{LOOPBACK}:{port}" for port in self.ports[0::2])
+        return ",".join(f"{LOOPBACK}:{port}" for port in self._broker_ports)
+
+    @property
+    def _broker_ports(self) -> list[int]:
+        return [port for node in self.layout.brokers if (port := self.layout.broker_port(node)) is not None]
 
     def process(self, node: int) -> ServerProcess:
-        """The server process of a node; nodes count from 1."""
+        """The server process of a node; nodes count from 1, a controller of its own comes last."""
         return ServerProcess(name=f"kafka-{node}", directory=self.directory / f"node-{node}")
 
     def start(self) -> None:
@@ -90,12 +100,12 @@ class KafkaServer:
     def launch(self) -> None:
         """Start all nodes that do not run, without waiting for them."""
         self._write_cluster()
-        for node in range(1, self.nodes + 1):
+        for node in reversed(self.layout.nodes):
             self.start_node(node)
 
     def wait_ready(self, timeout_seconds: float = _START_TIMEOUT_SECONDS) -> None:
         """Wait until all launched nodes answer as one cluster."""
-        for node in range(1, self.nodes + 1):
+        for node in self.layout.nodes:
             self.process(node).wait_until(self.is_healthy, timeout_seconds=timeout_seconds)
 
     def start_node(self, node: int) -> None:
@@ -109,20 +119,46 @@ class KafkaServer:
         process.directory.mkdir(parents=True, exist_ok=True)
         configuration = self._write_configuration(node)
         self._format(node, libs, configuration)
-        command = [java(), *_JVM_OPTIONS, "-cp", f"{libs}/*", "kafka.Kafka", str(configuration)]
+        command = [
+            java(),
+            f"-Xmx{self._heap_mb}m",
+            *_JVM_OPTIONS,
+            "-cp",
+            f"{libs}/*",
+            "kafka.Kafka",
+            str(configuration),
+        ]
         process.start(command, environment={})
 
     def stop(self) -> None:
-        """End all nodes; the data stays."""
-        processes = [self.process(node) for node in range(1, self.nodes + 1)]
-        for process in processes:
-            process.ask_to_end()
-        for process in processes:
-            process.stop(grace_seconds=_STOP_GRACE_SECONDS)
+        """End all nodes, paused ones too; the data stays. The brokers first, while a controller can still hear them."""
+        brokers = [self.process(node) for node in self.layout.brokers]
+        others = [self.process(node) for node in self.layout.nodes if node not in self.layout.brokers]
+        for group in (brokers, others):
+            for process in group:
+                process.ask_to_end()
+            for process in group:
+                process.stop(grace_seconds=_STOP_GRACE_SECONDS)
+
+    def kill_node(self, node: int) -> None:
+        """SIGKILL: what was not written is gone. Ends a paused node too, and returns when its ports are free."""
+        self.process(node).stop(how=signal.SIGKILL)
+        # The kernel closes a large process's sockets some time after it counts as dead.
+        deadline = time.monotonic() + _STOP_GRACE_SECONDS
+        while not all(is_free(port) for port in self.layout.ports_of(node)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+    def pause_node(self, node: int) -> None:
+        """SIGSTOP: it keeps its connections and answers nothing, until it is resumed."""
+        self.process(node).send(signal.SIGSTOP)
+
+    def resume_node(self, node: int) -> None:
+        """SIGCONT; harmless when it runs, or is dead."""
+        self.process(node).send(signal.SIGCONT)
 
     def is_healthy(self) -> bool:
         """Whether all nodes answer as one cluster."""
-        if not all(is_open(port) for port in self.ports[0::2]):
+        if not all(is_open(port) for port in self._broker_ports):
             return False
         # A client of its own each time: one that has given up on a dead broker is slow to come back.
         client = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
@@ -137,7 +173,7 @@ class KafkaServer:
     def change_ports(self) -> None:
         """Choose other ports; for a stopped cluster only."""
         if self.exists():
-            self.ports = free_ports(len(self.ports))
+            self.layout = replace(self.layout, ports=free_ports(len(self.layout.ports)))
             self._write_cluster()
 
     def destroy(self) -> None:
@@ -157,44 +193,24 @@ class KafkaServer:
     def _write_cluster(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
         unfinished = self._cluster_file.with_suffix(".tmp")
-        unfinished.write_text(json.dumps({"id": self._cluster_id, "ports": self.ports}))
+        unfinished.write_text(json.dumps({"id": self._cluster_id, **asdict(self.layout)}))
         unfinished.replace(self._cluster_file)
 
     def _refuse_taken_ports(self, node: int) -> None:
-        for port in self._ports_of(node):
+        for port in self.layout.ports_of(node):
             if not is_free(port):
                 raise PermanentError(
                     f"port {port}, which Kafka in {self.directory} uses, is held by {holder(port)}; "
                     "end that process, or choose other ports with `makewhole up --new-ports`"
                 )
 
-    def _ports_of(self, node: int) -> list[int]:
-        return self.ports[2 * node - 2 : 2 * node]
-
     def _write_configuration(self, node: int) -> Path:
-        settings = {**_SETTINGS, **self._settings_of(node)}
-        path = self.directory / f"node-{node}" / "node.properties"
+        folder = self.directory / f"node-{node}"
+        extra = self._settings(node) if callable(self._settings) else self._settings
+        path = folder / "node.properties"
+        settings = self.layout.settings_of(node, folder / "data", extra)
         path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         return path
-
-    def _settings_of(self, node: int) -> dict[str, object]:
-        broker, controller = self._ports_of(node)
-        replicas = min(self.nodes, 3)
-        return {
-            "node.id": node,
-            "controller.quorum.voters": ",".join(
-                f"{member}@{LOOPBACK}:{port}" for member, port in enumerate(self.ports[1::2], start=1)
-            ),
-            "listeners": f"PLAINTEXT://{LOOPBACK}:{broker},CONTROLLER://{LOOPBACK}:{controller}",
-            "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{broker}",
-            "log.dirs": self.directory / f"node-{node}" / "data",
-            "default.replication.factor": replicas,
-            "offsets.topic.replication.factor": replicas,
-            "transaction.state.log.replication.factor": replicas,
-            "transaction.state.log.min.isr": min(replicas, 2),
-            "share.coordinator.state.topic.replication.factor": replicas,
-            "share.coordinator.state.topic.min.isr": min(replicas, 2),
-        }
 
     def _format(self, node: int, libs: Path, configuration: Path) -> None:
         if (self.directory / f"node-{node}" / "data" / "meta.properties").exists():

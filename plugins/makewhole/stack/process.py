@@ -97,9 +97,15 @@ class ServerProcess:
 
     def ask_to_end(self, how: signal.Signals = signal.SIGTERM) -> int | None:
         """Signal the server, without waiting; its pid, None when it does not run."""
+        leader = self.send(how)
+        self.send(signal.SIGCONT)  # a paused one would not hear the other
+        return leader
+
+    def send(self, number: signal.Signals) -> int | None:
+        """Send the server a signal; its pid, None when it does not run."""
         leader = self.pid()
         if leader is not None:
-            _signal(leader, how)
+            _signal(leader, number)
         return leader
 
     def _end_session(self, session: int, *, leader_was_ours: bool) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import psycopg2
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -150,3 +151,25 @@ def test_the_journal_is_migrated(journal: str) -> None:
         cursor.execute("select count(*) > 0 from makewhole.migration")
         assert cursor.fetchone() == (True,)
     connection.close()
+
+
+def test_brokers_with_a_controller_apart_survive_a_kill_and_a_pause_and_keep_their_own_settings(tmp_path: Path) -> None:
+    def named(node: int) -> dict[str, object]:
+        return {"broker.rack": f"rack-{node}"}
+
+    server = KafkaServer(tmp_path / "kafka", nodes=2, has_own_controller=True, settings=named, heap_mb=256)
+    try:
+        server.start()
+        server.kill_node(2)
+        assert not server.process(2).is_running()
+        server.start_node(2)
+        server.wait_ready()
+        server.pause_node(1)
+        assert psutil.Process(server.process(1).pid()).status() == psutil.STATUS_STOPPED
+        server.resume_node(1)
+        server.wait_ready()
+        assert "broker.rack=rack-2" in (tmp_path / "kafka/node-2/node.properties").read_text()
+        server.pause_node(1)
+    finally:
+        server.stop()
+    assert not any(server.process(node).is_running() for node in server.layout.nodes)
