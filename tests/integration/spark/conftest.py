@@ -30,8 +30,7 @@ def world(
     monkeypatch.setenv("AIRFLOW_CONN_DB", connection_postgres(database))
     made = World(spark=spark, bootstrap=kafka.bootstrap, dsn=database, journal=journal, folder=tmp_path)
     made.describe()
-    for table in ("outbox", "warehouse"):
-        made.sql(f"create table {table} (id text, number int, region text, amount numeric(8,2), at timestamptz)")
+    made.make_tables()
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     make_topic(admin, made.topic)
     yield made

@@ -37,12 +37,9 @@ pipeline: shop
 settle: {settle}
 compare: {{amount: "decimal(8,2)"}}
 points:
-  outbox: {{kind: ledger, connection: db, table: outbox, key: {key}, time: at}}
-  orders: {{kind: topic, connection: log, topic: {topic}, key: {topic_key}}}
-  warehouse: {{kind: store, connection: db, table: warehouse, key: {key}, time: at}}
+{points}
 hops:
-  - {{from: outbox, to: orders}}
-  - {{from: orders, to: warehouse{hop}}}
+{hops}
 gate: {{allow_empty: {allow_empty}}}
 compensation: {{limits: {{share: 1.0}}}}
 """
@@ -54,7 +51,10 @@ Found = dict[str, tuple[str, str]]
 
 @dataclass
 class World:
-    """Tables `outbox` and `warehouse`, a topic of one partition, and a journal: all of the test's own."""
+    """Tables `outbox` and `warehouse`, a topic, and a journal: all of the test's own.
+
+    With several partitions a record goes to the one that its number says.
+    """
 
     spark: SparkSession
     bootstrap: str
@@ -62,6 +62,7 @@ class World:
     journal: str
     folder: Path
     topic: str = field(default_factory=lambda: f"orders-{uuid.uuid4().hex[:12]}")
+    partitions: int = 1
 
     # The pipeline
 
@@ -73,12 +74,36 @@ class World:
         hop: str = "",
         settle: str = "0s",
         allow_empty: str = "false",
+        has_ledger: bool = True,
+        is_upsert: bool = False,
+        has_version: bool = False,
     ) -> None:
         """Write the pipeline file; `hop` is what the hop to the warehouse says besides its ends."""
+        version, topic_version = (", version: version", ', version: "$.version"') if has_version else ("", "")
+        both = ", semantics: upsert" if is_upsert else ""
+        table = f"connection: db, key: {key}, time: at{version}"
+        points = [
+            f"outbox: {{kind: ledger, table: outbox, {table}}}" if has_ledger else "",
+            f"orders: {{kind: topic, connection: log, topic: {self.topic}, key: {topic_key}{topic_version}}}",
+            f"warehouse: {{kind: store, table: warehouse, {table}}}",
+        ]
+        hops = [
+            f"- {{from: outbox, to: orders{both}}}" if has_ledger else "",
+            f"- {{from: orders, to: warehouse{both}{hop}}}",
+        ]
         text = _FILE.format(
-            key=key, topic_key=topic_key, hop=hop, settle=settle, allow_empty=allow_empty, topic=self.topic
+            settle=settle,
+            allow_empty=allow_empty,
+            points="\n".join(f"  {point}" for point in points if point),
+            hops="\n".join(f"  {line}" for line in hops if line),
         )
         (self.folder / "pipelines" / "shop.yaml").write_text(text)
+
+    def make_tables(self, more_columns: str = "") -> None:
+        """`outbox` and `warehouse`, empty."""
+        for table in ("outbox", "warehouse"):
+            columns = f"id text, number int, region text, amount numeric(8,2), at timestamptz{more_columns}"
+            self.sql(f"create table {table} ({columns})")
 
     @property
     def pipeline(self) -> Pipeline:
@@ -116,7 +141,7 @@ class World:
         moment = datetime.fromisoformat(order["at"])
         client.produce(
             self.topic,
-            partition=0,
+            partition=order["number"] % self.partitions,
             key=order["id"],
             value=json.dumps(order),
             timestamp=int(moment.timestamp() * 1000),
@@ -222,6 +247,10 @@ class World:
         with connect(self.journal) as journal:
             return evidence.results(journal, context.window)[hop].counts
 
+    def accounting(self, context: WindowContext) -> dict[str, int]:
+        """What the offsets of the topic were."""
+        return dict(self.manifests(context)["orders"]["accounting"])
+
     def certificates(self) -> int:
         return int(self.journal_sql("select count(*) from makewhole.certificate")[0][0])
 
@@ -250,5 +279,8 @@ def run_sql(dsn: str, statement: str, *parameters: Any) -> list[tuple[Any, ...]]
         connection.close()
 
 
-def make_topic(admin: AdminClient, name: str) -> None:
-    admin.create_topics([NewTopic(name, 1, 1, config={"retention.ms": "-1"})])[name].result(30)
+def make_topic(
+    admin: AdminClient, name: str, partitions: int = 1, replicas: int = 1, settings: Mapping[str, Any] | None = None
+) -> None:
+    config = {"retention.ms": "-1"} | {key: str(value) for key, value in (settings or {}).items()}
+    admin.create_topics([NewTopic(name, partitions, replicas, config=config)])[name].result(30)
