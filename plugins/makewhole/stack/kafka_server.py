@@ -150,11 +150,11 @@ class KafkaServer:
 
     def pause_node(self, node: int) -> None:
         """SIGSTOP: it keeps its connections and answers nothing, until it is resumed."""
-        self.process(node).send(signal.SIGSTOP)
+        self.process(node).pause()
 
     def resume_node(self, node: int) -> None:
         """SIGCONT; harmless when it runs, or is dead."""
-        self.process(node).send(signal.SIGCONT)
+        self.process(node).resume()
 
     def is_healthy(self) -> bool:
         """Whether all nodes answer as one cluster."""

@@ -27,6 +27,7 @@ _RECORD_SELF_THEN_BECOME = (
 _POLL_SECONDS = 0.05
 _RECORD_TIMEOUT_SECONDS = 10.0
 _KILL_TIMEOUT_SECONDS = 5.0
+_PAUSE_TIMEOUT_SECONDS = 5.0
 _LOG_TAIL_LINES = 15
 
 # Kept, because a server is meant to outlive the object that started it.
@@ -108,6 +109,21 @@ class ServerProcess:
             _signal(leader, number)
         return leader
 
+    def pause(self) -> None:
+        """SIGSTOP; returns when every thread stands still, or when there is nothing to pause."""
+        self.send(signal.SIGSTOP)
+        _wait(lambda: self.is_paused() or not self.is_running(), _PAUSE_TIMEOUT_SECONDS)
+
+    def resume(self) -> None:
+        """SIGCONT; harmless when it runs, or is dead."""
+        self.send(signal.SIGCONT)
+
+    def is_paused(self) -> bool:
+        pid = self.pid()
+        if pid is None:
+            return False
+        return all(_state(thread / "stat") in "TX" for thread in Path(f"/proc/{pid}/task").iterdir())
+
     def _end_session(self, session: int, *, leader_was_ours: bool) -> None:
         """A server killed from outside leaves children; they are ours when they work in our directory."""
         members = [
@@ -180,6 +196,14 @@ def _identity(stat_file: Path) -> tuple[int, int] | None:
 def _parse_identity(line: str) -> tuple[int, int] | None:
     pid, after_name = int(line.split(" ", 1)[0]), line.rpartition(")")[2].split()
     return None if after_name[0] in "ZX" else (pid, int(after_name[19]))
+
+
+def _state(stat_file: Path) -> str:
+    """The kernel's letter for a thread; X for one that is gone."""
+    try:
+        return stat_file.read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"
 
 
 def _session_members(session: int) -> list[int]:
