@@ -29,7 +29,8 @@ create table makewhole.window (
 );
 
 -- A lane is one partition of one incarnation of a topic, as one pipeline sees it. It exists so that the overlap of
--- ranges can be refused by GiST alone, without an extension for equality on text.
+-- ranges can be refused by GiST alone, without an extension for equality on text. A truncated partition goes on as
+-- another lineage: offsets from the point of truncation on mean other records.
 create table makewhole.lane (
     id bigint generated always as identity primary key,
     pipeline text not null,
@@ -37,9 +38,11 @@ create table makewhole.lane (
     topic text not null,
     topic_id text not null,
     partition integer not null check (partition >= 0),
-    unique (pipeline, point, topic_id, partition)
+    lineage integer not null default 0 check (lineage >= 0),
+    unique (pipeline, point, topic_id, partition, lineage)
 );
 
+-- `leader_epochs`: what the offsets of a range had when they were frozen: [[epoch, end offset], …], ascending.
 create table makewhole.window_range (
     pipeline text not null,
     number integer not null,
@@ -47,6 +50,7 @@ create table makewhole.window_range (
     offsets int8range not null check (not lower_inf(offsets) and not upper_inf(offsets)),
     lo bigint not null,
     hi bigint not null check (lo >= 0 and hi >= lo),
+    leader_epochs jsonb not null default '[]',
     primary key (pipeline, number, lane),
     check (isempty(offsets) and lo = hi or lower(offsets) = lo and upper(offsets) = hi),
     constraint windows_do_not_overlap exclude using gist (int8range(lane, lane, '[]') with &&, offsets with &&)
@@ -75,6 +79,26 @@ create table makewhole.snapshot (
     primary key (pipeline, number, revision, point),
     foreign key (pipeline, number, revision) references makewhole.window
 );
+
+-- What happened to a topic's log itself, as far as it bears on a window: offsets [lo, hi) of a partition.
+create table makewhole.incident (
+    pipeline text not null,
+    number integer not null,
+    revision integer not null,
+    kind text not null,
+    point text not null,
+    topic text not null,
+    topic_id text not null,
+    partition integer,
+    lo bigint,
+    hi bigint,
+    detail jsonb not null default '{}',
+    found_at timestamptz not null default clock_timestamp(),
+    foreign key (pipeline, number, revision) references makewhole.window,
+    check (lo <= hi)
+);
+create unique index incident_once on makewhole.incident
+    (pipeline, number, revision, kind, point, topic_id, coalesce(partition, -1), coalesce(lo, -1));
 
 -- What reconcile (and later verify) counted on a hop. `digest` is order-free over (key, verdict, row hash).
 create table makewhole.hop_result (

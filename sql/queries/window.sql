@@ -22,37 +22,45 @@ values
      %(configuration)s);
 
 -- lane --
--- The id of a partition of a topic's incarnation, made when it is new.
+-- The id of a partition of a topic's incarnation and lineage, made when it is new.
 with made as (
-    insert into makewhole.lane (pipeline, point, topic, topic_id, partition)
-    values (%(pipeline)s, %(point)s, %(topic)s, %(topic_id)s, %(partition)s)
-    on conflict (pipeline, point, topic_id, partition) do nothing
+    insert into makewhole.lane (pipeline, point, topic, topic_id, partition, lineage)
+    values (%(pipeline)s, %(point)s, %(topic)s, %(topic_id)s, %(partition)s, %(lineage)s)
+    on conflict (pipeline, point, topic_id, partition, lineage) do nothing
     returning id
 )
 select id from made
 union all
 select id from makewhole.lane
 where pipeline = %(pipeline)s and point = %(point)s and topic_id = %(topic_id)s and partition = %(partition)s
+    and lineage = %(lineage)s
 limit 1;
 
 -- insert_range --
 -- Refused by the exclusion constraint when it overlaps a range of another window.
-insert into makewhole.window_range (pipeline, number, lane, offsets, lo, hi)
-values (%(pipeline)s, %(number)s, %(lane)s, int8range(%(lo)s, %(hi)s), %(lo)s, %(hi)s);
+insert into makewhole.window_range (pipeline, number, lane, offsets, lo, hi, leader_epochs)
+values (%(pipeline)s, %(number)s, %(lane)s, int8range(%(lo)s, %(hi)s), %(lo)s, %(hi)s, %(leader_epochs)s);
 
 -- ranges --
 -- The ranges of one window, by point and partition.
-select lane.point, lane.topic, lane.topic_id, lane.partition, covered.lo, covered.hi
+select lane.point, lane.topic, lane.topic_id, lane.partition, lane.lineage, covered.lo, covered.hi,
+    covered.leader_epochs
 from makewhole.window_range covered join makewhole.lane on lane.id = covered.lane
 where covered.pipeline = %(pipeline)s and covered.number = %(number)s
 order by lane.point, lane.partition;
 
--- last_ends --
--- Where the next window starts: the end of the newest range of every lane of a point.
-select lane.topic_id, lane.partition, max(covered.hi)
-from makewhole.window_range covered join makewhole.lane on lane.id = covered.lane
-where covered.pipeline = %(pipeline)s and lane.point = %(point)s
-group by lane.topic_id, lane.partition;
+-- history --
+-- What was covered of the topic that the newest window of a point read, oldest first.
+with covered as (
+    select lane.topic, lane.topic_id, lane.partition, lane.lineage, window_range.number, window_range.lo,
+        window_range.hi, window_range.leader_epochs
+    from makewhole.window_range join makewhole.lane on lane.id = window_range.lane
+    where window_range.pipeline = %(pipeline)s and lane.point = %(point)s
+)
+select topic, topic_id, partition, lineage, lo, hi, leader_epochs
+from covered
+where topic_id in (select topic_id from covered where number = (select max(number) from covered))
+order by number, partition;
 
 -- get --
 -- One revision of a window.

@@ -86,13 +86,23 @@ def insert(
                 topic=part.topic,
                 topic_id=part.topic_id,
                 partition=part.partition,
+                lineage=part.lineage,
             )[0][0]
             _insert_range(journal, window, lane, part)
 
 
 def _insert_range(journal: Journal, window: Window, lane: int, part: PartitionRange) -> None:
     try:
-        _run(journal, "insert_range", pipeline=window.pipeline, number=window.number, lane=lane, lo=part.lo, hi=part.hi)
+        _run(
+            journal,
+            "insert_range",
+            pipeline=window.pipeline,
+            number=window.number,
+            lane=lane,
+            lo=part.lo,
+            hi=part.hi,
+            leader_epochs=Json(part.leader_epochs),
+        )
     except psycopg2.errors.ExclusionViolation as error:
         raise RefusedError(
             f"{window.label}: offsets [{part.lo}, {part.hi}) of {part.topic}/{part.partition} belong to another window "
@@ -103,19 +113,34 @@ def _insert_range(journal: Journal, window: Window, lane: int, part: PartitionRa
 def ranges(journal: Journal, pipeline: str, number: int) -> dict[str, tuple[PartitionRange, ...]]:
     """The ranges of a window per topic point, partitions in order."""
     found: dict[str, list[PartitionRange]] = {}
-    for point, topic, topic_id, partition, lo, hi in _run(journal, "ranges", pipeline=pipeline, number=number):
-        found.setdefault(point, []).append(
-            PartitionRange(topic=topic, topic_id=topic_id, partition=partition, lo=lo, hi=hi)
-        )
+    for point, *values in _run(journal, "ranges", pipeline=pipeline, number=number):
+        found.setdefault(point, []).append(_range(values))
     return {point: tuple(parts) for point, parts in found.items()}
 
 
-def last_ends(journal: Journal, pipeline: str, point: str) -> dict[str, dict[int, int]]:
-    """Where the last window ended: `{topic id: {partition: offset}}`."""
-    found: dict[str, dict[int, int]] = {}
-    for topic_id, partition, hi in _run(journal, "last_ends", pipeline=pipeline, point=point):
-        found.setdefault(topic_id, {})[partition] = hi
+def history(journal: Journal, pipeline: str, point: str) -> dict[int, list[PartitionRange]]:
+    """Every range of the topic's newest incarnation by partition, oldest first: the next window goes on from the last.
+
+    Empty when no window has a range of the point.
+    """
+    found: dict[int, list[PartitionRange]] = {}
+    for values in _run(journal, "history", pipeline=pipeline, point=point):
+        part = _range(values)
+        found.setdefault(part.partition, []).append(part)
     return found
+
+
+def _range(values: Sequence[Any]) -> PartitionRange:
+    topic, topic_id, partition, lineage, lo, hi, leader_epochs = values
+    return PartitionRange(
+        topic=topic,
+        topic_id=topic_id,
+        partition=partition,
+        lo=lo,
+        hi=hi,
+        lineage=lineage,
+        leader_epochs=tuple((epoch, end) for epoch, end in leader_epochs),
+    )
 
 
 def load(journal: Journal, pipeline: str, number: int, revision: int) -> Window:

@@ -20,7 +20,21 @@ class IncidentKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Incident:
-    """One thing that happened: offsets `[lo, hi)` of a partition where it has a place. `detail` is JSON-able."""
+    """One thing that happened: offsets `[lo, hi)` of a partition where it has a place. `detail` is JSON-able.
+
+    Place and detail by kind; epochs are (leader epoch, end offset), ascending:
+
+    truncated             what is gone; `lineage` it belonged to, `seen_epochs`
+    topic_recreated       the topic, or the frozen offsets that are gone with it; `old_id`, `old_ends` by partition
+    expired               what was deleted
+    leader_changed        from the first offset under another epoch on; `epochs`, `before` (the last window's last)
+    partitions_added      the range of the new partition
+    open_transaction      from its first offset to the high watermark; `producer_id`, `producer_epoch`,
+    hanging_transaction     `transactional_id`, `state`, `last_timestamp_ms`
+
+    Offsets that were frozen and gone before they could be read have `before_it_was_read` true: they are what the
+    accounting counts as expired. A truncation that took offsets which earlier windows had read has it false.
+    """
 
     kind: IncidentKind
     point: str

@@ -1,7 +1,7 @@
 """A window: the contiguous piece of a pipeline that is judged and certified as one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -18,13 +18,19 @@ class WindowState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class PartitionRange:
-    """Offsets `[lo, hi)` of one partition of one topic incarnation."""
+    """Offsets `[lo, hi)` of one partition of one topic incarnation.
+
+    `lineage` counts the truncations that were noticed before: the same offset of another lineage is another record.
+    `leader_epochs` are those of the range when it was frozen: (epoch, end offset), ascending; empty when not known.
+    """
 
     topic: str
     topic_id: str
     partition: int
     lo: int
     hi: int
+    lineage: int = 0
+    leader_epochs: tuple[tuple[int, int], ...] = field(default=(), compare=False)
 
     @property
     def span(self) -> int:

@@ -18,7 +18,7 @@ from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import GAPS
-from makewhole.model.window import Window, WindowState
+from makewhole.model.window import PartitionRange, Window, WindowState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,13 +134,18 @@ def certified_content(journal: Journal, window: Window) -> dict[str, Any]:
         "window": window.number,
         "start": None if window.start is None else window.start.isoformat(),
         "end": window.end.isoformat(),
-        "ranges": {point: [asdict(part) for part in parts] for point, parts in sorted(window.ranges.items())},
+        "ranges": {point: [_place(part) for part in parts] for point, parts in sorted(window.ranges.items())},
         "hops": {
             hop: {"source_keys": result.counts.source_keys, "digest": result.digest}
             for hop, result in sorted(results.items())
         },
         "handed_over": {"keys": len(handed_over), "digest": _sha256(sorted(_name(item) for item in handed_over))},
     }
+
+
+def _place(part: PartitionRange) -> dict[str, Any]:
+    place = {"topic": part.topic, "topic_id": part.topic_id, "partition": part.partition, "lo": part.lo, "hi": part.hi}
+    return place | ({"lineage": part.lineage} if part.lineage else {})
 
 
 def _name(item: JudgedFinding) -> str:

@@ -241,14 +241,15 @@ def _begins(
     stable: Mapping[int, int],
 ) -> Mapping[int, int]:
     """Where each partition's range starts; a partition that was added since starts at 0."""
-    before = windows.last_ends(journal, pipeline.name, point.name)
-    if before and topic_id not in before:
+    before = windows.history(journal, pipeline.name, point.name)
+    known = {parts[-1].topic_id for parts in before.values()}
+    if known and topic_id not in known:
         raise RefusedError(
             f"topic {point.topic} was deleted and made again: its id is {topic_id}, the windows so far belong to "
-            f"{', '.join(before)}. Its offsets mean other records now; give the pipeline a new name to start anew"
+            f"{', '.join(known)}. Its offsets mean other records now; give the pipeline a new name to start anew"
         )
     if before:
-        return before[topic_id]
+        return {partition: parts[-1].hi for partition, parts in before.items()}
     if start is None:
         return offsets.log_starts(connection, point.topic)
     found = first_records_at(connection, point.topic, start)

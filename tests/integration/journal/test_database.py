@@ -1,10 +1,13 @@
 """Migrations, the schema that they add up to, and what PostgreSQL itself refuses."""
 
+import hashlib
+import json
 import shutil
 import subprocess
 import sys
 import threading
 import zipfile
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -148,10 +151,14 @@ def test_windows_that_touch_are_kept_with_their_ranges(journal: str) -> None:
 
     with connect(journal) as session:
         loaded = windows.load(session, "demo", 3, 2)
-        ends = windows.last_ends(session, "demo", "flights")
+        history = windows.history(session, "demo", "flights")
 
     assert loaded.ranges == window(3, (0, 10, 20), (1, 9, 9), (2, 0, 4)).ranges
-    assert ends == {"id1": {0: 20, 1: 9, 2: 4}}
+    assert {partition: [(part.lo, part.hi) for part in parts] for partition, parts in history.items()} == {
+        0: [(0, 10), (10, 10), (10, 20)],
+        1: [(5, 5), (5, 9), (9, 9)],
+        2: [(0, 4)],
+    }
 
 
 @pytest.mark.parametrize(("lo", "hi"), [(9, 11), (0, 10), (3, 4), (0, 100)])
@@ -170,11 +177,71 @@ def test_overlapping_windows_are_refused_by_postgresql_itself(journal: str, lo: 
 
 
 def test_the_same_offsets_of_another_incarnation_are_other_records(journal: str) -> None:
-    insert(journal, window(1, (0, 0, 10)))
+    insert(journal, window(1, (0, 0, 10), (1, 0, 9)))
     insert(journal, window(2, (0, 0, 10), topic_id="id2"))
 
     with connect(journal) as session:
-        assert windows.last_ends(session, "demo", "flights") == {"id1": {0: 10}, "id2": {0: 10}}
+        history = windows.history(session, "demo", "flights")
+
+    assert history == {0: list(window(2, (0, 0, 10), topic_id="id2").ranges["flights"])}
+
+
+def test_the_same_offsets_of_another_lineage_are_other_records(journal: str) -> None:
+    insert(journal, window(1, (0, 0, 10)))
+    truncated = window(2)
+    again = PartitionRange(
+        topic="flights", topic_id="id1", partition=0, lo=7, hi=12, lineage=1, leader_epochs=((0, 7), (3, 12))
+    )
+    insert(journal, replace(truncated, ranges={"flights": (again,)}))
+
+    with connect(journal) as session:
+        history = windows.history(session, "demo", "flights")
+        loaded = windows.ranges(session, "demo", 2)
+
+    assert history == {0: [*window(1, (0, 0, 10)).ranges["flights"], again]}
+    assert history[0][1].leader_epochs == loaded["flights"][0].leader_epochs == ((0, 7), (3, 12))
+    with pytest.raises(RefusedError, match=r"\[11, 20\) of flights/0 belong to another window"):
+        insert(journal, replace(window(3), ranges={"flights": (replace(again, lo=11, hi=20),)}))
+
+
+# A journal that was there before
+
+
+def test_a_journal_with_data_is_brought_up_to_date_with_all_it_holds(database: str) -> None:
+    first = (CHECKOUT / "sql" / "migrations" / "0001_init.sql").read_text(encoding="utf-8")
+    digest = hashlib.sha256(first.encode()).hexdigest()
+    manifest = {"leader_epochs": {"0": [[0, 0, 6], [2, 6, 10]]}}
+    older = {"leader_epochs": {"0": [[0, 0, 10]]}}
+    with connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute(first)
+        cursor.execute("insert into makewhole.migration (version, name, sha256) values (1, '0001_init', %s)", (digest,))
+        for revision, kept in ((1, older), (2, manifest)):
+            cursor.execute(
+                "insert into makewhole.window (pipeline, number, revision, end_time, request, configuration) "
+                "values ('demo', 1, %s, '2013-01-02', %s, '{}')",
+                (revision, f"run-{revision}"),
+            )
+            cursor.execute(
+                "insert into makewhole.snapshot (pipeline, number, revision, point, manifest) "
+                "values ('demo', 1, %s, 'flights', %s)",
+                (revision, json.dumps(kept)),
+            )
+        for partition in (0, 1):
+            cursor.execute(
+                "with made as (insert into makewhole.lane (pipeline, point, topic, topic_id, partition) "
+                "values ('demo', 'flights', 'flights', 'id1', %s) returning id) "
+                "insert into makewhole.window_range (pipeline, number, lane, offsets, lo, hi) "
+                "select 'demo', 1, id, '[0,10)', 0, 10 from made",
+                (partition,),
+            )
+
+    assert migrate(database) == MIGRATIONS[1:]
+
+    with connect(database) as session:
+        (there,) = windows.history(session, "demo", "flights")[0]
+        assert (there.lo, there.hi, there.lineage, there.leader_epochs) == (0, 10, 0, ((0, 6), (2, 10)))
+        assert windows.history(session, "demo", "flights")[1][0].leader_epochs == ()
+    insert(database, window(2, (0, 10, 20), (1, 10, 12)))
 
 
 def test_a_request_opens_one_revision_only(journal: str) -> None:

@@ -1,0 +1,18 @@
+-- What happened to a topic's log itself.
+
+-- put_incident --
+-- Found again, the newer word stays.
+insert into makewhole.incident
+    (pipeline, number, revision, kind, point, topic, topic_id, partition, lo, hi, detail)
+values
+    (%(pipeline)s, %(number)s, %(revision)s, %(kind)s, %(point)s, %(topic)s, %(topic_id)s, %(partition)s, %(lo)s,
+     %(hi)s, %(detail)s)
+on conflict (pipeline, number, revision, kind, point, topic_id, coalesce(partition, -1), coalesce(lo, -1))
+do update set hi = excluded.hi, detail = excluded.detail, found_at = excluded.found_at;
+
+-- incidents --
+-- Of one revision, in the order of the log.
+select kind, point, topic, topic_id, partition, lo, hi, detail
+from makewhole.incident
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
+order by point, partition nulls first, lo nulls first, kind;
