@@ -47,11 +47,15 @@ class NotQuick(Exception):  # noqa: N818 - not an error: a way that is closed
 
 @dataclass(frozen=True, kw_only=True)
 class ValueShape:
-    """What is wanted from each record: key parts, compared columns with types, and the terms of each hop's `where`."""
+    """What is wanted from each record: key parts, compared columns with types, the terms of each hop's `where`, and
+    the place of the version. `keeps_tombstones`: a null value is a version of its key (its deletion), not a bad record,
+    where the key does not stand in the value."""
 
     key: tuple[str, ...]
     compare: Mapping[str, str]
     filters: Mapping[str, tuple[Term, ...]] = field(default_factory=dict)
+    version: str | None = None
+    keeps_tombstones: bool = False
 
     @property
     def key_paths(self) -> list[str]:
@@ -62,10 +66,11 @@ def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
     """Decode the records of a batch (columns `key`, `value`, `headers`).
 
     Returns a frame with one row per record in order: `key` (null where it cannot be had), `problem` (why, else null),
-    one text column `c:<name>` per compared column, and `excluded_by` (the hops whose filter the record fails).
+    one text column `c:<name>` per compared column, `version` (int64 or null) and `excluded_by` (the hops whose filter
+    the record fails).
     """
     if batch.num_rows == 0:
-        return _assemble([], [], {name: [] for name in shape.compare}, [])
+        return _assemble([], [], {name: [] for name in shape.compare}, [], [])
     try:
         return _decode_quickly(batch, shape)
     except (NotQuick, pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
@@ -76,10 +81,12 @@ def _assemble(
     keys: Sequence[str | None],
     problems: Sequence[str | None],
     columns: Mapping[str, Sequence[str | None]],
+    versions: Sequence[int | None],
     excluded: Sequence[list[str]],
 ) -> pl.DataFrame:
     series = [pl.Series("key", keys, dtype=pl.String), pl.Series("problem", problems, dtype=pl.String)]
     series += [pl.Series(f"c:{name}", texts, dtype=pl.String) for name, texts in columns.items()]
+    series.append(pl.Series("version", versions, dtype=pl.Int64))
     return pl.DataFrame([*series, pl.Series("excluded_by", excluded, dtype=pl.List(pl.String))])
 
 
@@ -98,6 +105,7 @@ def _decode_quickly(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
     for name, declared in shape.compare.items():
         scale = decimal_scale(declared)
         wanted.setdefault(name, pa.decimal128(38, scale) if scale is not None else _QUICK_TYPES[declared])
+    version = _version_path(shape, wanted)
     table = _read_json(body, _schema(wanted))
     if table.num_rows != batch.num_rows:
         raise NotQuick
@@ -107,7 +115,19 @@ def _decode_quickly(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
     frame = [pl.Series("key", pl.from_arrow(keys)), pl.Series("problem", [None] * len(keys), dtype=pl.String)]
     for name, declared in shape.compare.items():
         frame.append(_canonical_column(_column(table, name), declared).alias(f"c:{name}"))
+    versions = None if version is None else pl.Series(pl.from_arrow(_column(table, version)))
+    frame.append(pl.Series("version", [None] * len(keys) if versions is None else versions, dtype=pl.Int64))
     return pl.DataFrame(frame).with_columns(pl.lit([], dtype=pl.List(pl.String)).alias("excluded_by"))
+
+
+def _version_path(shape: ValueShape, wanted: dict[str, pa.DataType]) -> str | None:
+    """Where the version stands in the value, added to what is wanted of it."""
+    if shape.version is None:
+        return None
+    path = shape.version.removeprefix("$.")
+    if path == shape.version or wanted.setdefault(path, pa.int64()) != pa.int64():
+        raise NotQuick
+    return path
 
 
 def _joined(values: Any) -> bytes:
@@ -190,14 +210,16 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
     keys: list[str | None] = []
     problems: list[str | None] = []
     columns: dict[str, list[str | None]] = {name: [] for name in shape.compare}
+    versions: list[int | None] = []
     excluded: list[list[str]] = []
-    needs_json = bool(shape.key_paths or shape.compare or any(shape.filters.values()))
+    needs_json = _needs_json(shape)
     for record_key, value, headers in zip(
         *(batch.column(name).to_pylist() for name in ("key", "value", "headers")), strict=True
     ):
         document: Any = {}
+        is_tombstone = value is None and shape.keeps_tombstones and not shape.key_paths
         try:
-            document = _document(value) if needs_json else {}
+            document = _document(value) if needs_json and not is_tombstone else {}
             keys.append(
                 key_text([component_text(_component(part, record_key, document, headers)) for part in shape.key])
             )
@@ -207,8 +229,27 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
             problems.append(str(problem))
         for name, declared in shape.compare.items():
             columns[name].append(canonical_text(_at(document, name), declared))
-        excluded.append([hop for hop, terms in shape.filters.items() if not _passes(document, terms)])
-    return _assemble(keys, problems, columns, excluded)
+        versions.append(_version(shape.version, record_key, document, headers))
+        # A deletion concerns whatever of its key is there: no filter on values leaves it out.
+        failed = [hop for hop, terms in shape.filters.items() if not is_tombstone and not _passes(document, terms)]
+        excluded.append(failed)
+    return _assemble(keys, problems, columns, versions, excluded)
+
+
+def _needs_json(shape: ValueShape) -> bool:
+    in_value = shape.version is not None and shape.version.startswith("$.")
+    return bool(shape.key_paths or shape.compare or in_value or any(shape.filters.values()))
+
+
+def _version(place: str | None, record_key: bytes | None, document: Any, headers: Any) -> int | None:
+    """The version as a whole number of 64 bits; None for anything else: it then orders nothing."""
+    if place is None:
+        return None
+    try:
+        number = int(component_text(_component(place, record_key, document, headers)))
+    except ValueError:  # a KeyProblem too
+        return None
+    return number if -(2**63) <= number < 2**63 else None
 
 
 def _document(value: bytes | None) -> Any:

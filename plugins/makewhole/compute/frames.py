@@ -30,6 +30,7 @@ TOPIC_KEYS: Schema = KEYS | {
     "is_transactional": pl.Boolean,
     "is_aborted": pl.Boolean,
     "replay_plan": pl.String,
+    "is_tombstone": pl.Boolean,
 }
 
 UNDECODABLE: Schema = {"place": pl.String, "reason": pl.String}

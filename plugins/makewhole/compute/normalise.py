@@ -29,7 +29,7 @@ def topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.DataFrame,
             "place"
         ),
         _moment(milliseconds, 1_000).alias("time"),
-        pl.lit(None, dtype=pl.Int64).alias("version"),
+        pl.Series("is_tombstone", pl.from_arrow(batch.column("value").is_null()), dtype=pl.Boolean),
         row_hash([f"c:{name}" for name in shape.compare]),
     )
     bad = frame.filter(pl.col("key").is_null() & ~pl.col("is_aborted")).select(

@@ -12,7 +12,7 @@ from makewhole.config.where import parse_where
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
 from makewhole.model.errors import ConfigurationError, Problem
-from makewhole.model.pipeline import Pipeline, TablePoint, TopicPoint
+from makewhole.model.pipeline import Pipeline, Semantics, TablePoint, TopicPoint
 from makewhole.model.window import Window
 from makewhole.postgres.expressions import TableShape
 
@@ -40,7 +40,14 @@ class WindowContext:
 
     def value_shape(self, point: TopicPoint) -> ValueShape:
         """What is wanted from the records of a topic."""
-        return ValueShape(key=point.key, compare=self.pipeline.compare, filters=self._filters(point.name))
+        hops = [hop for hop in self.pipeline.hops if point.name in (hop.source, hop.target)]
+        return ValueShape(
+            key=point.key,
+            compare=self.pipeline.compare,
+            filters=self._filters(point.name),
+            version=point.version,
+            keeps_tombstones=any(hop.semantics is Semantics.UPSERT for hop in hops),
+        )
 
     def table_shape(self, point: TablePoint) -> TableShape:
         """What is wanted from the rows of a table."""

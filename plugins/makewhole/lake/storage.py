@@ -69,13 +69,13 @@ class Storage:
         return path
 
     def read_parquet(self, paths: Sequence[str], columns: Sequence[str] | None = None) -> pl.DataFrame | None:
-        """The rows of these files together; None for no files.
+        """The rows of these files together; None for no files. A column that an older file lacks is null there.
 
         Raises:
             CorruptionError: a file that a manifest names is not there.
         """
         frames = [self._read(path, columns) for path in paths]
-        return pl.concat(frames, how="vertical") if frames else None
+        return pl.concat(frames, how="diagonal") if frames else None
 
     def _read(self, path: str, columns: Sequence[str] | None) -> pl.DataFrame:
         system, full = self._locate(path)

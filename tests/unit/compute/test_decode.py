@@ -191,7 +191,7 @@ def test_typical_records_go_the_quick_way() -> None:
     quick = decode._decode_quickly(batch(values), SHAPE)
 
     assert quick["key"].to_list() == ["k0", "k1", "k2"]
-    assert quick.row(1) == ("k1", None, "ü", "1", "1.50", "0.000000001", "true", None, None, [])
+    assert quick.row(1) == ("k1", None, "ü", "1", "1.50", "0.000000001", "true", None, None, None, [])
 
 
 @pytest.mark.parametrize("value", HOSTILE, ids=lambda value: repr(value)[:40])
@@ -275,7 +275,7 @@ def test_nested_paths_are_followed_both_ways() -> None:
 def test_a_compared_column_that_is_the_key_too_keeps_its_declared_type(declared: str, text: str) -> None:
     shape = ValueShape(key=("$.id",), compare={"id": declared})
 
-    assert decode_values(batch([b'{"id":5}']), shape).row(0) == ("5", None, text, [])
+    assert decode_values(batch([b'{"id":5}']), shape).row(0) == ("5", None, text, None, [])
 
 
 def test_filters_name_the_hops_that_a_record_does_not_pass() -> None:
@@ -293,5 +293,5 @@ def test_no_records_give_no_rows_with_all_columns() -> None:
     decoded = decode_values(batch([]), SHAPE)
 
     assert decoded.is_empty()
-    assert decoded.columns == ["key", "problem", *(f"c:{name}" for name in SHAPE.compare), "excluded_by"]
+    assert decoded.columns == ["key", "problem", *(f"c:{name}" for name in SHAPE.compare), "version", "excluded_by"]
     assert decoded.schema["excluded_by"] == pl.List(pl.String)
