@@ -2,15 +2,20 @@
 
 `read_range` walks a partition range batch by batch and accounts for every offset of it: data, control, aborted,
 compacted, expired or undecodable. It ends with the whole range or with an error, never in between.
+
+Holes. A batch with fewer records than offsets is the cleaner's work by itself: a broker takes none such from a
+producer. Offsets that no batch holds are `compacted` where the topic is compacted. Where it is not, nothing in Kafka
+leaves them behind (a lost or removed segment does): they count as `undecodable` and are placed, with the policy of now
+as the reason. If the policy was changed since, a person can tell; the log cannot.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from makewhole.kafka.account import LeaderEpoch, OffsetAccount, Span, TransactionCounts
 from makewhole.kafka.archive import ArchiveLog, SegmentWriter
 from makewhole.kafka.batches import ABORT_MARKER, COMMIT_MARKER, HEADER_BYTES, Batch, clip, defect, marker_type
 from makewhole.kafka.broker import BrokerLog
@@ -18,7 +23,7 @@ from makewhole.kafka.compression import CodecError, decompress
 from makewhole.kafka.damaged import Undecodable
 from makewhole.kafka.page import Isolation, LogSource, Page
 from makewhole.kafka.records import SCHEMA, Decoded, Item, decode
-from makewhole.kafka.sequences import ProducerState, SequenceAudit
+from makewhole.kafka.sequences import SequenceAudit
 from makewhole.kafka.transactions import AbortedLedger, AbortedTransaction, AbortFilter
 from makewhole.model.errors import MakewholeError, TransientError
 from makewhole.model.window import Accounting, PartitionRange
@@ -36,23 +41,8 @@ __all__ = [
 ]
 
 _GROUP_BYTES = 32 << 20
+_BATCH_LIMIT_RECORDS = 1 << 22
 FetchedCallback = Callable[[int, bytes], None]
-
-
-class LeaderEpoch(NamedTuple):
-    """Offsets `[start_offset, end_offset)` of the range were written under `epoch`."""
-
-    epoch: int
-    start_offset: int
-    end_offset: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class TransactionCounts:
-    """Transactions that ended in the range, by their markers."""
-
-    committed: int = 0
-    aborted: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,19 +51,10 @@ class _Options:
     include_aborted: bool
     include_replayed: bool
     isolation: Isolation
+    frozen_epoch: int | None
+    is_crc_checked: bool
+    columns: Sequence[str] | None
     on_fetched: FetchedCallback | None
-
-
-@dataclass(kw_only=True)
-class _Tally:
-    data: int = 0
-    control: int = 0
-    aborted: int = 0
-    compacted: int = 0
-    expired: int = 0
-    undecodable: int = 0
-    commit_markers: int = 0
-    abort_markers: int = 0
 
 
 @dataclass(kw_only=True)
@@ -98,22 +79,17 @@ class _Group:
 class RangeReader:
     """Reads one partition range once. Iterate over it (or over `batches()`), then ask for what it learned.
 
-    `undecodable`, `leader_epochs`, `expired` and `sequences` grow while reading; `accounting` exists when it is
-    exhausted.
+    `account` and `sequences` grow while reading; `accounting` exists when it is exhausted.
     """
 
-    def __init__(
-        self, source: LogSource, wanted: PartitionRange, options: _Options, producers: Iterable[ProducerState] = ()
-    ) -> None:
+    def __init__(self, source: LogSource, wanted: PartitionRange, options: _Options) -> None:
         self.range = wanted
-        self.undecodable: list[Undecodable] = []
-        self.leader_epochs: list[LeaderEpoch] = []
-        self.expired: list[tuple[int, int]] = []
-        self.sequences = SequenceAudit(producers)
+        self.account = OffsetAccount(range=wanted)
+        self.sequences = SequenceAudit(starts_at_zero=wanted.lo == 0)
         self._source = source
         self._options = options
-        self._tally = _Tally()
         self._ledger = AbortedLedger()
+        self._end = wanted.hi
         self._is_exhausted = False
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -128,11 +104,31 @@ class RangeReader:
         """
         if not self._is_exhausted:
             raise MakewholeError(f"{_name(self.range)} is not read to its end yet: exhaust the reader first")
-        return self._account()
+        return self.account.accounting
+
+    @property
+    def undecodable(self) -> list[Undecodable]:
+        """What could not be read, holes that compaction does not explain included."""
+        return self.account.undecodable
+
+    @property
+    def expired(self) -> list[Span]:
+        """What was gone before it could be read, by whatever cause."""
+        return self.account.expired
+
+    @property
+    def truncated(self) -> tuple[Span, ...]:
+        """Those of `expired` that a truncation took after the range was frozen."""
+        return tuple(self.account.truncated)
+
+    @property
+    def leader_epochs(self) -> list[LeaderEpoch]:
+        """Under which leader epochs the batches of the range were written, in offset order."""
+        return self.account.leader_epochs
 
     @property
     def transactions(self) -> TransactionCounts:
-        return TransactionCounts(committed=self._tally.commit_markers, aborted=self._tally.abort_markers)
+        return self.account.transactions
 
     @property
     def aborted(self) -> tuple[AbortedTransaction, ...]:
@@ -143,10 +139,12 @@ class RangeReader:
         """The records of the range in offset order, in record batches of `SCHEMA`.
 
         Raises:
-            TransientError: the source did not get to the end of the range, or offsets are left unexplained.
+            TransientError: the source did not get to the end of the range, or offsets are left unexplained, or the
+                log was truncated in the middle of the read.
             RefusedError: the topic was made again under the same name.
         """
         self._source.check(self.range)
+        self._end = self._intact_end()
         group = _Group()
         for item in self._items():
             if not group.has_room(item, self._options.max_records):
@@ -157,8 +155,18 @@ class RangeReader:
             yield from self._decoded(group)
         self._finish()
 
+    def _intact_end(self) -> int:
+        """Where the part of the range ends that still stands as it was frozen."""
+        if self._options.frozen_epoch is None:
+            return self.range.hi
+        return max(self.range.lo, self._source.intact_end(self.range, self._options.frozen_epoch))
+
     def _finish(self) -> None:
-        accounting = self._account()
+        if self._intact_end() != self._end:
+            raise TransientError(f"{_name(self.range)}: the log was truncated while it was read. Read it again")
+        if self._end < self.range.hi:
+            self._cut_off(self._end, self.range.hi)
+        accounting = self.account.accounting
         if not accounting.is_complete:
             raise TransientError(
                 f"{_name(self.range)}: only {accounting.accounted} of {accounting.span} offsets are accounted for; "
@@ -166,22 +174,10 @@ class RangeReader:
             )
         self._is_exhausted = True
 
-    def _account(self) -> Accounting:
-        tally = self._tally
-        return Accounting(
-            span=self.range.span,
-            data=tally.data,
-            control=tally.control,
-            aborted=tally.aborted,
-            compacted=tally.compacted,
-            expired=tally.expired,
-            undecodable=tally.undecodable,
-        )
-
     def _items(self) -> Iterator[Item]:
         """Every data batch that has to be decoded; all else is tallied on the way."""
         position = self.range.lo
-        while position < self.range.hi:
+        while position < self._end:
             page = self._source.fetch(self.range, position, self._options.isolation)
             before, position = position, self._past_nothing(page, position)
             walk = _PageWalk(page=page, position=position, aborted=AbortFilter(page.aborted))
@@ -194,31 +190,43 @@ class RangeReader:
 
     def _past_nothing(self, page: Page, position: int) -> int:
         """Step over what is expired or proven empty before the page's batches."""
-        start = min(page.log_start, self.range.hi)
+        start = min(page.log_start, self._end)
         if start > position:
-            self._tally.expired += start - position
+            self.account.expire(position, start)
             self.sequences.skip(start - position)
-            self.expired.append((position, start))
             position = start
+        if page.truncated_end is not None:
+            position = self._cut_off(position, min(page.truncated_end, self._end))
         if page.hole_end is not None:
-            position = self._hole(position, min(page.hole_end, self.range.hi))
+            position = self._hole(position, min(page.hole_end, self._end))
         if page.broken_end is not None:
             position = self._unreadable(position, page.broken_end, "batch length leaves the segment")
         return position
 
-    def _hole(self, position: int, end: int) -> int:
-        if end > position:
-            self._tally.compacted += end - position
-            self.sequences.skip(end - position)
-        return max(position, end)
+    def _cut_off(self, start: int, end: int) -> int:
+        self.account.truncate(start, end)
+        self.sequences.skip(end - start)
+        return end
+
+    def _hole(self, start: int, end: int) -> int:
+        if end > start:
+            self.account.hole(start, end, self._source.hole_reason(self.range, start, end))
+            self.sequences.skip(end - start)
+        return max(start, end)
+
+    def _unreadable(self, start: int, end: int, reason: str) -> int:
+        end = min(end, self._end)
+        self.account.unreadable(start, end, reason)
+        self.sequences.skip(end - start)
+        return end
 
     def _walk(self, walk: "_PageWalk") -> Iterator[Item]:
         last = len(walk.page.batches) - 1
         for index, batch in enumerate(walk.page.batches):
-            if walk.position >= self.range.hi:
+            if walk.position >= self._end:
                 return
             following = walk.page.batches[index + 1] if index < last else None
-            reason = defect(batch, walk.page.data)
+            reason = defect(batch, walk.page.data, is_crc_checked=self._options.is_crc_checked)
             if reason is not None:
                 if following is None and index > 0:
                     return  # where it ends is only known from the batch behind it: fetched again, both come
@@ -232,20 +240,13 @@ class RangeReader:
         claimed = following.base_offset if following is not None else batch.end_offset
         walk.position = self._unreadable(walk.position, max(claimed, walk.position + 1), reason)
 
-    def _unreadable(self, start: int, end: int, reason: str) -> int:
-        end = min(end, self.range.hi)
-        self._tally.undecodable += end - start
-        self.sequences.skip(end - start)
-        self.undecodable.append(Undecodable(self.range.partition, start, end, reason))
-        return end
-
     def _sound(self, walk: "_PageWalk", batch: Batch) -> Item | None:
         """Tally a batch; an item when its records are to be decoded."""
         marker = marker_type(batch, walk.page.data) if batch.is_control else None
         if marker == ABORT_MARKER:
             walk.aborted.abort_marker(batch.base_offset, batch.producer_id)
             self._ledger.abort_marker(batch.base_offset, batch.producer_id)
-        start, end = clip(batch, walk.position, self.range.hi)
+        start, end = clip(batch, walk.position, self._end)
         if batch.end_offset <= walk.position:
             return None
         self._hole(walk.position, start)
@@ -253,43 +254,46 @@ class RangeReader:
         if end <= start:
             return None
         walk.touched.append(batch)
-        self._note_epoch(batch.leader_epoch, start, end)
+        self.account.written_under(batch.leader_epoch, start, end)
         if batch.is_control:
             self._control(batch, end - start, marker)
             return None
-        self.sequences.observe(batch)
+        if batch.base_offset >= self.range.lo or self._begins_behind_expired(batch):
+            self.sequences.observe(batch)  # a batch across `lo` belongs to the piece before
         last_offset = batch.end_offset - 1
         is_aborted = walk.aborted.is_aborted(last_offset, batch.producer_id, batch.is_transactional)
         return self._data(walk.page, batch, (start, end), is_aborted)
 
-    def _note_epoch(self, epoch: int, start: int, end: int) -> None:
-        if self.leader_epochs and self.leader_epochs[-1].epoch == epoch:
-            self.leader_epochs[-1] = self.leader_epochs[-1]._replace(end_offset=end)
-        else:
-            self.leader_epochs.append(LeaderEpoch(epoch, start, end))
+    def _begins_behind_expired(self, batch: Batch) -> bool:
+        """The log start may stand in mid-batch, where no piece before has seen the batch."""
+        expired = self.account.expired
+        return bool(expired) and batch.base_offset < expired[-1][1] < batch.end_offset
 
     def _control(self, batch: Batch, offsets: int, marker: int | None) -> None:
         records = min(offsets, batch.record_count)
-        self._tally.control += records
-        self._tally.compacted += offsets - records
-        self._tally.commit_markers += marker == COMMIT_MARKER
-        self._tally.abort_markers += marker == ABORT_MARKER
+        self.account.control += records
+        self.account.compacted += offsets - records
+        self.account.commit_markers += marker == COMMIT_MARKER
+        self.account.abort_markers += marker == ABORT_MARKER
 
-    def _data(self, page: Page, batch: Batch, part: tuple[int, int], is_aborted: bool) -> Item | None:
+    def _data(self, page: Page, batch: Batch, part: Span, is_aborted: bool) -> Item | None:
         start, end = part
         is_whole = end - start == batch.last_offset_delta + 1
         if batch.record_count == 0:
-            self._tally.compacted += end - start
+            self.account.compacted += end - start
             return None
         if is_aborted and not self._options.include_aborted and (batch.is_dense or is_whole):
             records = end - start if batch.is_dense else batch.record_count
-            self._tally.aborted += records
-            self._tally.compacted += end - start - records
+            self.account.aborted += records
+            self.account.compacted += end - start - records
+            return None
+        if batch.record_count > _BATCH_LIMIT_RECORDS:
+            self.account.unreadable(start, end, f"more than {_BATCH_LIMIT_RECORDS} records in one batch")
             return None
         try:
             data = decompress(batch.codec, memoryview(page.data)[batch.start + HEADER_BYTES : batch.end])
         except CodecError as error:
-            self._unreadable(start, end, str(error))
+            self.account.unreadable(start, end, str(error))
             return None
         return Item(batch, data, start, end, is_aborted)
 
@@ -300,30 +304,33 @@ class RangeReader:
             self._options.on_fetched(first.base_offset, walk.page.data[first.start : last.end])
 
     def _decoded(self, group: _Group) -> Iterator[pa.RecordBatch]:
+        options = self._options
         for part in decode(self.range.partition, group.items):
             self._settle(part)
             columns = part.columns
-            if not self._options.include_aborted:
+            if not options.include_aborted:
                 columns = _without(columns, "is_aborted")
-            if not self._options.include_replayed:
+            if not options.include_replayed:
                 columns = _without(columns, "is_replayed")
-            for start in range(0, columns.num_rows, self._options.max_records):
-                yield columns.slice(start, self._options.max_records)
+            if options.columns is not None:
+                columns = columns.select(list(options.columns))
+            for start in range(0, columns.num_rows, options.max_records):
+                yield columns.slice(start, options.max_records)
 
     def _settle(self, part: Decoded) -> None:
-        """Tally what decoding showed of each batch."""
-        self.undecodable.extend(part.undecodable)
+        """Count what decoding showed of each batch."""
+        places = list(part.undecodable)
         for item, count in zip(part.items, part.counts, strict=True):
             left = item.hi - item.lo - count
             bad = 0
-            if part.undecodable:
+            if places:
                 bad = left if item.batch.is_dense else min(left, item.batch.record_count - count)
-            self._tally.undecodable += bad
-            self._tally.compacted += left - bad
+                self.account.salvaged(places, bad)
+            self.account.compacted += left - bad
             if item.is_aborted:
-                self._tally.aborted += count
+                self.account.aborted += count
             else:
-                self._tally.data += count
+                self.account.data += count
 
 
 @dataclass(kw_only=True)
@@ -353,21 +360,28 @@ def read_range(
     include_aborted: bool = False,
     include_replayed: bool = True,
     isolation: Isolation = "committed",
-    producers: Iterable[ProducerState] = (),
+    frozen_epoch: int | None = None,
+    is_crc_checked: bool = True,
+    columns: Sequence[str] | None = None,
     on_fetched: FetchedCallback | None = None,
 ) -> RangeReader:
     """A reader of `wanted` from a broker or an archive.
 
     Rows of aborted transactions are left out unless `include_aborted` (then marked); rows of replays come too unless
     `include_replayed` is off: they count as data either way. `isolation="uncommitted"` reads up to the high watermark
-    and marks nothing as aborted. `producers` are the producer states at `wanted.lo`, where known. `on_fetched` gets
-    (base offset, bytes) of every whole batch that touches the range, verbatim, each once, several at a time, in order.
+    and marks nothing as aborted. `frozen_epoch` is the leader epoch under which `wanted.hi` was asked for: with it,
+    what a truncation has taken since counts as expired; without it, the log's end before `wanted.hi` is an error that
+    a retry may mend. `columns` are those of `SCHEMA` that are wanted, in that order. `on_fetched` gets (base offset,
+    bytes) of every whole batch that touches the range, verbatim, each once, several at a time, in order.
     """
     options = _Options(
         max_records=max_records,
         include_aborted=include_aborted,
         include_replayed=include_replayed,
         isolation=isolation,
+        frozen_epoch=frozen_epoch,
+        is_crc_checked=is_crc_checked,
+        columns=columns,
         on_fetched=on_fetched,
     )
-    return RangeReader(source, wanted, options, producers)
+    return RangeReader(source, wanted, options)

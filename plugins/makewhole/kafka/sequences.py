@@ -1,51 +1,48 @@
 """Producer sequences: what continuous numbering proves, per (producer id, epoch) of one partition.
 
 A record's sequence is base sequence + (offset - base offset), wrapping from 2^31 - 1 to 0. A broker accepts only the
-next sequence of a producer epoch, so a gap is loss on the broker's side. No gap proves nothing: after a truncation a
-producer bumps its epoch and starts again at 0. Batches must be observed in offset order and before aborted ones are
-dropped.
+next sequence of a producer epoch, so a gap is loss on the broker's side, and the same sequence twice is one record
+twice. No gap proves nothing: after a truncation a producer bumps its epoch and starts again at 0.
+
+Batches are observed in offset order and before aborted ones are dropped. A range may be audited in pieces: each
+observes the batches whose base offset lies in it, and `merge` of the pieces' audits is the audit of the whole.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Protocol
+from heapq import nlargest
+from typing import Any, Protocol, Self
 
-SEQUENCES = 2**31
-NO_PRODUCER = -1
-NO_SEQUENCE = -1
+from makewhole.kafka.epoch_runs import Counts, EpochRun, Stretch, begun
+from makewhole.kafka.numbering import (
+    NO_PRODUCER,
+    NO_SEQUENCE,
+    SEQUENCES,
+    Break,
+    SequenceBreak,
+    sequence_after,
+    sequence_distance,
+)
+from makewhole.kafka.producer_runs import Producer
 
+__all__ = [
+    "NO_PRODUCER",
+    "NO_SEQUENCE",
+    "SEQUENCES",
+    "Break",
+    "Counts",
+    "EpochRun",
+    "Producer",
+    "ProducerState",
+    "SequenceAudit",
+    "SequenceBreak",
+    "merge",
+    "sequence_after",
+    "sequence_distance",
+]
 
-def sequence_after(sequence: int, records: int = 1) -> int:
-    """The sequence `records` further on, wrapping at 2^31."""
-    return (sequence + records) % SEQUENCES
-
-
-def sequence_distance(expected: int, found: int) -> int:
-    """How far `found` is ahead (+) or behind (-) of `expected`, the short way round the wrap."""
-    ahead = (found - expected) % SEQUENCES
-    return ahead if ahead < SEQUENCES // 2 else ahead - SEQUENCES
-
-
-class Break(StrEnum):
-    """How a numbering is broken."""
-
-    GAP = "gap"
-    REPEAT = "repeat"
-    MISSING_HEAD = "missing_head"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SequenceBreak:
-    """A place where a producer's numbering does not go on. `records` is how many are skipped or repeated."""
-
-    kind: Break
-    producer_id: int
-    producer_epoch: int
-    offset: int
-    expected: int
-    found: int
-    records: int
+_LISTED_BREAKS = 1000
+_VERSION = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +56,7 @@ class ProducerState:
 
 
 class SequencedBatch(Protocol):
-    """What the audit needs of a data batch; `end_offset` counts compacted-away records too."""
+    """What the audit needs of a data batch; `end_offset` counts compacted-away records too. Timestamps in ms."""
 
     @property
     def base_offset(self) -> int: ...
@@ -71,74 +68,197 @@ class SequencedBatch(Protocol):
     def producer_epoch(self) -> int: ...
     @property
     def base_sequence(self) -> int: ...
+    @property
+    def record_count(self) -> int: ...
+    @property
+    def base_timestamp(self) -> int: ...
+    @property
+    def max_timestamp(self) -> int: ...
 
 
 class SequenceAudit:
     """Follows the producers of one partition through its batches, in offset order.
 
-    `known` are the states at the end of the range before. `starts_at_zero` says that an epoch not seen before must
-    begin at sequence 0: true only where the log is known from its first offset on, as expired producers may begin
-    anywhere.
+    `starts_at_zero` says that the log is known from its very first offset on: only there must a producer that was not
+    seen before begin at sequence 0, as expired producers may begin anywhere.
     """
 
-    def __init__(self, known: Iterable[ProducerState] = (), *, starts_at_zero: bool = False) -> None:
-        self._states = {(state.producer_id, state.producer_epoch): state for state in known}
-        self._starts_at_zero = starts_at_zero
-        self._unseen = 0
-        self._unseen_at: dict[tuple[int, int], int] = {}
-        self.breaks: list[SequenceBreak] = []
-
-    @property
-    def states(self) -> tuple[ProducerState, ...]:
-        """Every producer epoch seen, ordered; the `known` of the next range."""
-        return tuple(self._states[identity] for identity in sorted(self._states))
+    def __init__(self, *, starts_at_zero: bool = False) -> None:
+        self.starts_at_zero = starts_at_zero
+        self.unseen = 0
+        self._producers: dict[int, Producer] = {}
 
     def skip(self, offsets: int) -> None:
         """So many offsets come next whose batches cannot be seen: compacted, expired or damaged.
 
         A gap that they could hold proves nothing and is not noted.
         """
-        self._unseen += offsets
+        self.unseen += offsets
 
     def observe(self, batch: SequencedBatch) -> None:
         """Take the next data batch. Batches without producer id, and batches seen before, say nothing."""
-        if batch.producer_id == NO_PRODUCER or batch.base_sequence == NO_SEQUENCE:
+        sequence, producer_id = batch.base_sequence, batch.producer_id
+        if producer_id == NO_PRODUCER or sequence == NO_SEQUENCE:
             return
-        identity = (batch.producer_id, batch.producer_epoch)
-        state = self._states.get(identity)
-        if state is not None and batch.end_offset <= state.end_offset:
+        producer = self._producers.get(producer_id)
+        if producer is None:
+            self._producers[producer_id] = Producer.of(producer_id, self._first(batch))
             return
-        self._check(batch, state)
-        self._states[identity] = ProducerState(
-            producer_id=batch.producer_id,
-            producer_epoch=batch.producer_epoch,
-            next_sequence=sequence_after(batch.base_sequence, batch.end_offset - batch.base_offset),
+        run = producer.last
+        if batch.end_offset <= run.end_offset:
+            return
+        if run.producer_epoch == batch.producer_epoch:
+            self._continue(run, batch)
+        else:
+            producer.begin(self._first(batch))
+
+    def _continue(self, run: EpochRun, batch: SequencedBatch) -> None:
+        length = batch.end_offset - batch.base_offset
+        if not run.goes_on(batch.base_sequence, length, self.unseen):
+            run.follow(self._stretch(batch))
+        run.counts.batches += 1
+        run.counts.records += batch.record_count
+        run.end_offset, run.last_timestamp = batch.end_offset, batch.max_timestamp
+
+    def _first(self, batch: SequencedBatch) -> EpochRun:
+        return begun(
+            batch.producer_epoch,
+            self._stretch(batch),
             end_offset=batch.end_offset,
+            timestamps=(batch.base_timestamp, batch.max_timestamp),
+            records=batch.record_count,
         )
-        self._unseen_at[identity] = self._unseen
 
-    def _check(self, batch: SequencedBatch, state: ProducerState | None) -> None:
-        if state is None:
-            if self._starts_at_zero and batch.base_sequence > self._unseen:
-                self._note(Break.MISSING_HEAD, batch, expected=0, records=batch.base_sequence)
-            return
-        distance = sequence_distance(state.next_sequence, batch.base_sequence)
-        unseen = self._unseen - self._unseen_at.get((batch.producer_id, batch.producer_epoch), 0)
-        if distance > unseen:
-            self._note(Break.GAP, batch, expected=state.next_sequence, records=distance)
-        elif distance < 0:
-            repeated = min(-distance, batch.end_offset - batch.base_offset)
-            self._note(Break.REPEAT, batch, expected=state.next_sequence, records=repeated)
+    def _stretch(self, batch: SequencedBatch) -> Stretch:
+        return Stretch(
+            sequence=batch.base_sequence,
+            length=batch.end_offset - batch.base_offset,
+            offset=batch.base_offset,
+            unseen_at_start=self.unseen,
+            unseen_at_end=self.unseen,
+        )
 
-    def _note(self, kind: Break, batch: SequencedBatch, *, expected: int, records: int) -> None:
-        self.breaks.append(
-            SequenceBreak(
-                kind=kind,
-                producer_id=batch.producer_id,
-                producer_epoch=batch.producer_epoch,
-                offset=batch.base_offset,
-                expected=expected,
-                found=batch.base_sequence,
-                records=records,
+    @property
+    def producers(self) -> Iterable[Producer]:
+        """Every producer seen, in the order of its first batch."""
+        return self._producers.values()
+
+    def producer(self, producer_id: int) -> Producer | None:
+        """What is known of one producer."""
+        return self._producers.get(producer_id)
+
+    @property
+    def states(self) -> tuple[ProducerState, ...]:
+        """Where every listed producer epoch stands, ordered."""
+        return tuple(
+            ProducerState(
+                producer_id=producer.producer_id,
+                producer_epoch=run.producer_epoch,
+                next_sequence=run.next_sequence,
+                end_offset=run.end_offset,
             )
+            for producer in sorted(self._producers.values(), key=lambda one: one.producer_id)
+            for run in sorted(producer.listed, key=lambda one: one.producer_epoch)
         )
+
+    @property
+    def breaks(self) -> list[SequenceBreak]:
+        """The first thousand listed places where a numbering is broken, in offset order. `counts` has them all."""
+        found = (one for producer in self._producers.values() for one in self._breaks_of(producer))
+        return sorted(found, key=lambda one: one.offset)[:_LISTED_BREAKS]
+
+    def _breaks_of(self, producer: Producer) -> Iterator[SequenceBreak]:
+        if (head := self.missing_head(producer)) is not None:
+            yield head
+        yield from producer.breaks()
+
+    def missing_head(self, producer: Producer) -> SequenceBreak | None:
+        """That a producer's first batch in the log should be its first batch and is not."""
+        first = producer.runs[0].stretches[0]
+        missing = first.sequence - first.unseen_at_start
+        if not self.starts_at_zero or missing <= 0:
+            return None
+        return SequenceBreak(
+            kind=Break.MISSING_HEAD,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.runs[0].producer_epoch,
+            offset=first.offset,
+            expected=0,
+            found=first.sequence,
+            records=missing,
+        )
+
+    def counts_of(self, producer: Producer) -> Counts:
+        """All that was counted of a producer, over all its epochs, the head of its first included."""
+        return producer.counts + Counts(missing_heads=int(self.missing_head(producer) is not None))
+
+    @property
+    def counts(self) -> Counts:
+        """All that was counted, over all producers. Exact, whatever is listed."""
+        return sum((self.counts_of(producer) for producer in self._producers.values()), Counts())
+
+    def evidence_of(self, producer_id: int, producer_epoch: int) -> dict[str, Any] | None:
+        """What the numbering says about one producer epoch, as JSON-able data; None when neither was seen.
+
+        `epoch` is None where the epoch is too far in the middle of many to be listed. Evidence, never a verdict.
+        """
+        producer = self._producers.get(producer_id)
+        if producer is None:
+            return None
+        runs = [run for run in producer.listed if run.producer_epoch == producer_epoch]
+        return {
+            "producer_id": producer_id,
+            "producer_epoch": producer_epoch,
+            "epoch": runs[-1].summary() if runs else None,
+            "epochs": producer.epochs,
+            "epoch_bumps": producer.bumps,
+            **self.counts_of(producer).to_json(),
+        }
+
+    def kept(self, limit: int) -> "SequenceAudit":
+        """A copy with the `limit` producers that wrote last, for carrying on where there are ever new ones.
+
+        One that was left out may come back anywhere in its numbering, so nothing is asked of a head from then on.
+        """
+        is_whole = len(self._producers) <= limit
+        kept = SequenceAudit(starts_at_zero=self.starts_at_zero and is_whole)
+        kept.unseen = self.unseen
+        chosen = {one.producer_id for one in nlargest(limit, self.producers, key=lambda one: one.last.end_offset)}
+        kept._producers = {one: found.shifted(0) for one, found in self._producers.items() if one in chosen}
+        return kept
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON-able data."""
+        return {
+            "version": _VERSION,
+            "starts_at_zero": self.starts_at_zero,
+            "unseen": self.unseen,
+            "producers": [producer.to_json() for producer in self._producers.values()],
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The inverse of `to_json`.
+
+        Raises:
+            ValueError: the document is of another version.
+        """
+        if document["version"] != _VERSION:
+            raise ValueError(f"sequences of version {document['version']} are not understood, only {_VERSION}")
+        audit = cls(starts_at_zero=document["starts_at_zero"])
+        audit.unseen = document["unseen"]
+        producers = [Producer.from_json(one) for one in document["producers"]]
+        audit._producers = {one.producer_id: one for one in producers}
+        return audit
+
+
+def merge(earlier: SequenceAudit, later: SequenceAudit) -> SequenceAudit:
+    """The audit of two neighbouring pieces of a log, as if they were one. Associative; changes neither."""
+    merged = SequenceAudit(starts_at_zero=earlier.starts_at_zero)
+    merged.unseen = earlier.unseen + later.unseen
+    merged._producers = {one.producer_id: one.shifted(0) for one in earlier.producers}
+    for producer in later.producers:
+        known = merged._producers.get(producer.producer_id)
+        here = producer.shifted(earlier.unseen)
+        merged._producers[producer.producer_id] = here if known is None else known.joined(here)
+    return merged

@@ -1,17 +1,23 @@
 """Sequence arithmetic and the audit of producers."""
 
+import json
+from functools import reduce
+from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from makewhole.kafka.epoch_runs import LISTED_STRETCHES
 from makewhole.kafka.sequences import (
     SEQUENCES,
     Break,
+    Counts,
     ProducerState,
     SequenceAudit,
     SequenceBreak,
+    merge,
     sequence_after,
     sequence_distance,
 )
@@ -27,12 +33,28 @@ class Sent(NamedTuple):
     base_sequence: int
     producer_id: int = 1
     producer_epoch: int = 0
+    base_timestamp: int = 1000
+    max_timestamp: int = 2000
+
+    @property
+    def record_count(self) -> int:
+        return self.end_offset - self.base_offset
 
 
-def audited(*batches: Sent, starts_at_zero: bool = False) -> SequenceAudit:
+class Skipped(NamedTuple):
+    offsets: int
+
+
+Step = Sent | Skipped
+
+
+def audited(*steps: Step, starts_at_zero: bool = False) -> SequenceAudit:
     audit = SequenceAudit(starts_at_zero=starts_at_zero)
-    for batch in batches:
-        audit.observe(batch)
+    for step in steps:
+        if isinstance(step, Skipped):
+            audit.skip(step.offsets)
+        else:
+            audit.observe(step)
     return audit
 
 
@@ -89,8 +111,139 @@ def test_batches_without_a_producer_id_say_nothing() -> None:
     assert audited(Sent(0, 3, -1, producer_id=-1), Sent(3, 6, -1, producer_id=-1)).states == ()
 
 
-def test_the_states_of_one_range_carry_into_the_next() -> None:
-    first = audited(Sent(0, 3, 0))
-    second = SequenceAudit(first.states)
-    second.observe(Sent(3, 4, 4))
-    assert [found.records for found in second.breaks] == [1]
+def test_a_gap_is_as_large_as_what_unseen_offsets_cannot_hold() -> None:
+    audit = audited(Sent(0, 3, 0), Skipped(2), Sent(5, 6, 10))
+    assert [found.records for found in audit.breaks] == [5]
+
+
+def test_a_whole_pipeline_of_batches_that_is_sent_again_is_one_repeat_of_all_its_records_and_no_gap() -> None:
+    audit = audited(Sent(0, 5, 0), Sent(5, 10, 5), Sent(10, 15, 0), Sent(15, 20, 5), Sent(20, 25, 10))
+    assert audit.counts == Counts(batches=5, records=25, repeats=1, repeated=10)
+    assert [(found.kind, found.offset, found.records) for found in audit.breaks] == [(Break.REPEAT, 10, 10)]
+
+
+def test_a_newer_epoch_that_does_not_begin_at_zero_lacks_its_head() -> None:
+    audit = audited(Sent(0, 3, 0), Sent(3, 4, 7, producer_epoch=1))
+    assert [(found.kind, found.producer_epoch, found.records) for found in audit.breaks] == [(Break.MISSING_HEAD, 1, 7)]
+
+
+def test_wraps_are_counted_whether_inside_a_batch_or_between_two() -> None:
+    assert audited(Sent(0, 8, _LAST - 7), Sent(8, 9, 0)).counts.wraps == 1
+    assert audited(Sent(0, 8, _LAST - 3), Sent(8, 9, 4)).counts.wraps == 1
+    assert audited(Sent(0, 8, 0), Sent(8, 9, 8)).counts.wraps == 0
+
+
+def test_counts_stay_exact_where_places_are_no_longer_listed() -> None:
+    batches = [Sent(index, index + 1, 3 * index) for index in range(500)]
+    audit = audited(*batches)
+    assert (audit.counts.gaps, audit.counts.missing) == (499, 998)
+    assert len(audit.breaks) == LISTED_STRETCHES - 1
+    merged = merge(merge(audited(*batches[:70]), audited(*batches[70:71])), audited(*batches[71:]))
+    assert merged.counts == audit.counts
+    assert merged.breaks == audit.breaks
+
+
+def test_a_producer_of_thousands_of_epochs_keeps_its_first_and_its_newest() -> None:
+    batches = [Sent(index, index + 1, 0, producer_epoch=index) for index in range(3000)]
+    audit = audited(*batches)
+    merged = merge(audited(*batches[:1000]), audited(*batches[1000:]))
+    assert merged.to_json() == audit.to_json()
+    (producer,) = audit.producers
+    assert (producer.epochs, producer.bumps, producer.counts.records) == (3000, 2999, 3000)
+    assert len(json.dumps(audit.to_json())) < 20_000
+
+
+def test_the_state_that_is_carried_on_may_be_limited_to_those_who_wrote_last() -> None:
+    audit = audited(Sent(0, 1, 0), Sent(1, 2, 0, producer_id=2), Sent(2, 3, 1), starts_at_zero=True)
+    kept = audit.kept(1)
+    assert [producer.producer_id for producer in kept.producers] == [1]
+    assert not kept.starts_at_zero
+    assert audit.kept(2).to_json() == audit.to_json()
+
+
+def test_evidence_names_the_epoch_and_what_was_counted_of_the_producer() -> None:
+    audit = audited(Sent(0, 3, 0), Sent(3, 4, 5), Sent(4, 5, 0, producer_epoch=1))
+    evidence = audit.evidence_of(1, 0)
+    assert evidence is not None
+    assert (evidence["gaps"], evidence["epoch_bumps"], evidence["epochs"]) == (1, 1, 2)
+    assert evidence["epoch"]["last_sequence"] == 5
+    assert audit.evidence_of(2, 0) is None
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[Step]:
+    """A log of three producers who skip, repeat, bump and wrap, with offsets that cannot be seen."""
+    steps: list[Step] = []
+    offset, stands = 0, {}
+    for _ in range(draw(st.integers(0, 25))):
+        if draw(st.integers(0, 5)) == 0:
+            steps.append(Skipped(draw(st.integers(1, 6))))
+            offset += steps[-1][0]
+            continue
+        producer_id = draw(st.integers(1, 3))
+        epoch, following = stands.get(producer_id, (0, draw(st.sampled_from([0, 0, 3, _LAST - 4]))))
+        if draw(st.integers(0, 7)) == 0:
+            epoch, following = epoch + draw(st.sampled_from([1, 1, 2, -1])), draw(st.sampled_from([0, 0, 4]))
+        length = draw(st.integers(1, 4))
+        sequence = sequence_after(following, draw(st.sampled_from([0, 0, 0, 0, 2, 5, -1, -3, -9])))
+        steps.append(Sent(offset, offset + length, sequence, producer_id, epoch))
+        offset += length
+        stands[producer_id] = epoch, sequence_after(sequence, length)
+    return steps
+
+
+@given(logs(), st.lists(st.integers(0, 25), max_size=4), st.booleans())
+def test_the_audit_of_the_whole_is_the_merge_of_its_pieces_however_cut(
+    log: list[Step], cuts: list[int], starts_at_zero: bool
+) -> None:
+    bounds = [0, *sorted(min(cut, len(log)) for cut in cuts), len(log)]
+    pieces = [audited(*log[lo:hi]) for lo, hi in pairwise(bounds)]
+    pieces[0].starts_at_zero = starts_at_zero
+    whole = audited(*log, starts_at_zero=starts_at_zero).to_json()
+    assert reduce(merge, pieces).to_json() == whole
+    assert reduce(lambda later, earlier: merge(earlier, later), reversed(pieces)).to_json() == whole
+    assert SequenceAudit.from_json(json.loads(json.dumps(whole))).to_json() == whole
+
+
+@given(logs())
+def test_merging_changes_neither_piece(log: list[Step]) -> None:
+    earlier, later = audited(*log), audited(*log)
+    before = earlier.to_json(), later.to_json()
+    merged = merge(earlier, later)
+    merged.observe(Sent(10_000, 10_001, 17))
+    assert (earlier.to_json(), later.to_json()) == before
+
+
+def brute_force(log: list[Step]) -> dict[int, tuple[int, int, int]]:
+    """Per producer: gaps, records missing, records repeated; told apart record by record."""
+    stands: dict[int, tuple[int, int, int, int]] = {}  # epoch, highest, previous, unseen
+    found: dict[int, tuple[int, int, int]] = {}
+    unseen = 0
+    for step in log:
+        if isinstance(step, Skipped):
+            unseen += step.offsets
+            continue
+        gaps, missing, repeated = found.get(step.producer_id, (0, 0, 0))
+        epoch, highest, previous, seen = stands.get(step.producer_id, (None, 0, 0, 0))
+        if epoch != step.producer_epoch:
+            highest = previous = step.base_sequence - 1
+        for index in range(step.record_count):
+            sequence = step.base_sequence + index
+            ahead = sequence_distance(sequence_after(highest), sequence % SEQUENCES)
+            if ahead < 0:
+                repeated += 1
+            elif index == 0 and ahead > unseen - seen and sequence_distance(sequence_after(previous), sequence):
+                gaps, missing = gaps + 1, missing + ahead - (unseen - seen)
+            highest = sequence if ahead >= 0 else highest
+            previous = sequence
+        stands[step.producer_id] = step.producer_epoch, highest, previous, unseen
+        found[step.producer_id] = gaps, missing, repeated
+    return found
+
+
+@given(logs())
+def test_gaps_and_repeats_are_those_that_going_record_by_record_finds(log: list[Step]) -> None:
+    audit = audited(*log)
+    counted = {one.producer_id: one.counts for one in audit.producers}
+    found = {one: (counts.gaps, counts.missing, counts.repeated) for one, counts in counted.items()}
+    assert found == brute_force(log)
