@@ -1,0 +1,261 @@
+"""A TCP proxy on loopback that understands Kafka's framing: it loses, holds and cuts requests by their API key.
+
+Brokers advertise the proxy's ports on a listener of their own, so nothing in an answer has to be rewritten. Each rule
+counts the requests that it is about, and acts on the n-th of them: the same run gives the same fault. All traffic that
+no rule is about passes unchanged.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from functools import partial
+from random import Random
+from typing import Any
+
+from makewhole.stack.ports import LOOPBACK
+
+_LENGTH_BYTES = 4
+_TIMEOUT_SECONDS = 90.0
+_LAST_ANSWERS_SECONDS = 5.0
+
+
+class Api(IntEnum):
+    """The API keys of the requests that scenarios are about."""
+
+    PRODUCE = 0
+    FETCH = 1
+    METADATA = 3
+    FIND_COORDINATOR = 10
+    INIT_PRODUCER_ID = 22
+    ADD_PARTITIONS_TO_TXN = 24
+    END_TXN = 26
+
+
+class Fault(StrEnum):
+    """What happens to a request. After a lost answer the connection is cut too, so that the client retries at once."""
+
+    LOSE_ANSWER = "lose_answer"
+    HOLD = "hold"
+    CUT = "cut"
+
+
+@dataclass(kw_only=True, eq=False)
+class Rule:
+    """Acts on matching requests from the `first` on, `times` of them (None: all), each with probability `chance`."""
+
+    api: Api
+    fault: Fault
+    first: int = 1
+    times: int | None = 1
+    containing: bytes = b""
+    chance: float = 1.0
+    random: Random = field(default_factory=lambda: Random(0))
+    seen: int = 0
+    hits: int = 0
+    done: int = 0
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+    _released: asyncio.Event = field(default_factory=asyncio.Event)
+    _loop: asyncio.AbstractEventLoop | None = None
+
+    def takes(self, frame: bytes) -> bool:
+        """Whether it acts on this request; counts it."""
+        if int.from_bytes(frame[:2], "big") != self.api or self.containing not in frame:
+            return False
+        with self._changed:
+            self.seen += 1
+            is_due = self.seen >= self.first and (self.times is None or self.hits < self.times)
+            if is_due and self.random.random() < self.chance:
+                self.hits += 1
+                self._changed.notify_all()
+                return True
+        return False
+
+    def wait_until_hit(self, times: int = 1) -> None:
+        """Until so many requests were acted on (for an answer that is lost: until they were on their way)."""
+        self._wait(lambda: self.hits >= times, f"{self.api.name} to be met by {self.fault}")
+
+    def wait_until_done(self, times: int = 1) -> None:
+        """Until so many answers were lost, requests cut, or held requests delivered and answered by the broker."""
+        self._wait(lambda: self.done >= times, f"{self.fault} of {self.api.name} to be over")
+
+    def release(self) -> None:
+        """Let go what is held, and hold nothing more."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._released.set)
+
+    async def held(self) -> None:
+        await self._released.wait()
+
+    def finish(self) -> None:
+        with self._changed:
+            self.done += 1
+            self._changed.notify_all()
+
+    def belongs_to(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def _wait(self, condition: Callable[[], bool], what: str) -> None:
+        with self._changed:
+            assert self._changed.wait_for(condition, _TIMEOUT_SECONDS), f"waited {_TIMEOUT_SECONDS:.0f} s for {what}"
+
+
+class Proxy:
+    """Listens on the ports that are the mapping's keys, each of which leads to the port that is its value."""
+
+    def __init__(self, ports: Mapping[int, int]) -> None:
+        self.ports = dict(ports)
+        self._rules: list[Rule] = []
+        self._servers: list[asyncio.Server] = []
+        self._links: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.new_event_loop()
+        self._is_open: asyncio.Event = asyncio.Event()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        self._run(self._listen())
+
+    def stop(self) -> None:
+        """Close everything. Safe to call twice, or without a start."""
+        if not self._thread.is_alive():
+            return
+        self._run(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def add(self, rule: Rule) -> Rule:
+        """Begin to act by a rule."""
+        rule.belongs_to(self._loop)
+        self._rules.append(rule)
+        return rule
+
+    def remove(self, rule: Rule) -> None:
+        """No longer act by a rule; what it holds is let go."""
+        self._rules.remove(rule)
+        rule.release()
+
+    def black_hole(self) -> None:
+        """From now on nothing passes, in no direction; connections stay open."""
+        self._loop.call_soon_threadsafe(self._is_open.clear)
+
+    def reopen(self) -> None:
+        """End a black hole; what waited goes on."""
+        self._loop.call_soon_threadsafe(self._is_open.set)
+
+    def cut_all(self) -> None:
+        """Close every connection."""
+        self._run(self._cut_all())
+
+    def reset(self) -> None:
+        """No rules, no black hole, no connections."""
+        for rule in list(self._rules):
+            self.remove(rule)
+        self.reopen()
+        self.cut_all()
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(_TIMEOUT_SECONDS)
+
+    async def _listen(self) -> None:
+        self._is_open.set()
+        for port, target in self.ports.items():
+            accept = partial(self._accept, target)
+            self._servers.append(await asyncio.start_server(accept, LOOPBACK, port))
+
+    async def _close(self) -> None:
+        for server in self._servers:
+            server.close()
+        await self._cut_all()
+
+    async def _cut_all(self) -> None:
+        links = list(self._links)
+        for link in links:
+            link.cancel()
+        await asyncio.gather(*links, return_exceptions=True)
+
+    async def _accept(self, target: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        link = asyncio.current_task()
+        assert link is not None
+        self._links.add(link)
+        try:
+            with suppress(OSError, asyncio.CancelledError, asyncio.IncompleteReadError):
+                to_reader, to_writer = await asyncio.open_connection(LOOPBACK, target)
+                await _Link(self._rules, self._is_open, (reader, writer), (to_reader, to_writer)).carry()
+        finally:
+            self._links.discard(link)
+            writer.close()
+
+
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class _Link:
+    """One connection of a client, and ours to the broker behind it."""
+
+    def __init__(self, rules: list[Rule], is_open: asyncio.Event, client: Stream, broker: Stream) -> None:
+        self._rules = rules
+        self._is_open = is_open
+        self._client, self._broker = client, broker
+        self._awaited: dict[int, Rule | None] = {}
+        self._answered = asyncio.Event()
+
+    async def carry(self) -> None:
+        """Until one side closes; the answers to what the client sent last are waited for, or the broker drops them."""
+        requests, answers = asyncio.create_task(self._requests()), asyncio.create_task(self._answers())
+        try:
+            await asyncio.wait((requests, answers), return_when=asyncio.FIRST_COMPLETED)
+            if not answers.done():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._until_answered(), _LAST_ANSWERS_SECONDS)
+        finally:
+            for task in (requests, answers):
+                task.cancel()
+            await asyncio.gather(requests, answers, return_exceptions=True)
+            self._broker[1].close()
+
+    async def _until_answered(self) -> None:
+        while self._awaited:
+            self._answered.clear()
+            await self._answered.wait()
+
+    async def _requests(self) -> None:
+        while True:
+            frame = await _read(self._client[0])
+            await self._is_open.wait()
+            rule = next((rule for rule in list(self._rules) if rule.takes(frame)), None)
+            if rule is not None and rule.fault is Fault.CUT:
+                rule.finish()
+                return
+            if rule is not None and rule.fault is Fault.HOLD:
+                await rule.held()
+            self._awaited[int.from_bytes(frame[4:8], "big")] = rule
+            await _write(self._broker[1], frame)
+
+    async def _answers(self) -> None:
+        while True:
+            frame = await _read(self._broker[0])
+            await self._is_open.wait()
+            rule = self._awaited.pop(int.from_bytes(frame[:4], "big"), None)
+            self._answered.set()
+            if rule is not None:
+                rule.finish()
+                if rule.fault is Fault.LOSE_ANSWER:
+                    self._client[1].close()
+                    return
+            if not self._client[1].is_closing():
+                with suppress(OSError):
+                    await _write(self._client[1], frame)
+
+
+async def _read(reader: asyncio.StreamReader) -> bytes:
+    length = int.from_bytes(await reader.readexactly(_LENGTH_BYTES), "big")
+    return await reader.readexactly(length)
+
+
+async def _write(writer: asyncio.StreamWriter, frame: bytes) -> None:
+    writer.write(len(frame).to_bytes(_LENGTH_BYTES, "big") + frame)
+    await writer.drain()
