@@ -1,0 +1,71 @@
+"""What makewhole said of a window, in a form that can be compared as a whole and written down."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from makewhole.config.context import WindowContext
+from makewhole.journal import evidence, incidents
+from makewhole.journal.database import connect
+from makewhole.model.incident import Incident
+from makewhole.orchestration.certify import Closed
+from tests.integration.spark.world import Found
+
+Happened = tuple[str, int | None, int | None, int | None]
+"""An incident: kind, partition, and the offsets `[lo, hi)` where it has them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """What makewhole says of one window; the same is written down for what it should say.
+
+    `found` and `matched` are by hop; hops without a finding are left out of `found`, and kinds of offsets that did not
+    occur out of `accounting`. A `reason` that is expected is the beginning of the one that is given (`""`: any).
+    """
+
+    state: str
+    accounting: Mapping[str, int]
+    matched: Mapping[str, int]
+    found: Mapping[str, Found] = field(default_factory=dict)
+    incidents: tuple[Happened, ...] = ()
+    reason: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Findings by number only: their keys are of no interest to a reader."""
+        return {
+            "state": self.state,
+            "reason": self.reason,
+            "accounting": dict(self.accounting),
+            "matched": dict(self.matched),
+            "found": {
+                hop: [[verdict, cause, count] for (verdict, cause), count in sorted(Counter(found.values()).items())]
+                for hop, found in self.found.items()
+            },
+            "incidents": [list(item) for item in self.incidents],
+        }
+
+
+def judged(journal_dsn: str, context: WindowContext, closed: Closed) -> Judged:
+    """What was committed of this revision of the window."""
+    with connect(journal_dsn) as journal:
+        results = evidence.results(journal, context.window)
+        manifest = evidence.snapshots(journal, context.window).get("orders", {})
+        happened = incidents.of(journal, context.window)
+        findings = [item.finding for item in evidence.findings(journal, context.window)]
+    found: dict[str, Found] = {}
+    for finding in findings:
+        found.setdefault(finding.hop, {})[finding.key] = (finding.verdict.value, finding.cause.value)
+    return Judged(
+        state=closed.state.value,
+        reason=closed.reason,
+        accounting={name: count for name, count in (manifest.get("accounting") or {}).items() if count},
+        matched={hop: result.counts.matched for hop, result in results.items()},
+        found=found,
+        incidents=tuple(sorted((happening(item) for item in happened), key=str)),
+    )
+
+
+def happening(incident: Incident) -> Happened:
+    """The incident without its details."""
+    return (incident.kind.value, incident.partition, incident.lo, incident.hi)

@@ -1,0 +1,128 @@
+"""What a run of the lab said, as docs/faults.json, and the page that is made of it, docs/faults.md.
+
+python -m tests.lab.report        writes the page anew from the results that are there
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.lab.scenario import Outcome, Scenario, load
+
+RESULTS = Path(__file__).parents[2] / "docs" / "faults.json"
+PAGE = RESULTS.with_suffix(".md")
+
+_HEAD = """\
+<!-- Made by `make lab` from docs/faults.json and tests/lab/scenarios. Do not edit: change those and run it again. -->
+
+# Faults, what a check built by hand says, and what makewhole says
+
+Every row below happened: `make lab` makes it on a real cluster of three brokers and a controller, asks the checks that
+people build by hand, walks makewhole's real steps over it, and compares both with what is known to be true. The figures
+are those of seed 1; `make lab LAB_ARGS="--lab-seeds 10"` runs every fault in ten variations.
+
+| # | fault | a check built by hand | makewhole |
+|---|---|---|---|
+"""
+
+
+def record(results: Path, scenario: Scenario, outcome: Outcome) -> None:
+    """Put what was said into the results file, in place of what was said before."""
+    everything = json.loads(results.read_text(encoding="utf-8")) if results.exists() else {}
+    everything[scenario.id] = {
+        "truth": outcome.truth,
+        "naive": [
+            {"check": naive.said.check, "text": naive.said.text, "conclusion": naive.said.conclusion}
+            for naive in outcome.naive
+        ],
+        "windows": [{"label": window.label, **window.judged.to_json()} for window in outcome.windows],
+    }
+    text = json.dumps(dict(sorted(everything.items())), indent=1, ensure_ascii=False)
+    results.write_text(text + "\n", encoding="utf-8")
+
+
+def page(scenarios: Mapping[str, Scenario], results: Mapping[str, Any]) -> str:
+    """The whole page; scenarios that have no result yet are left out."""
+    told = [(scenario, results[scenario.id]) for scenario in scenarios.values() if scenario.id in results]
+    rows = "".join(_row(scenario, said) for scenario, said in told)
+    return _HEAD + rows + "".join(_section(scenario, said) for scenario, said in told)
+
+
+def _row(scenario: Scenario, said: Mapping[str, Any]) -> str:
+    naive = "; ".join(dict.fromkeys(item["conclusion"] for item in said["naive"]))
+    link = f"[{scenario.name}](#{_anchor(scenario)})"
+    return f"| {scenario.row} | {link} | {naive or '–'} | {'; '.join(_short(window) for window in said['windows'])} |\n"
+
+
+def _anchor(scenario: Scenario) -> str:
+    kept = "".join(sign for sign in _title(scenario).lower() if sign.isalnum() or sign in " -_")
+    return kept.replace(" ", "-")
+
+
+def _title(scenario: Scenario) -> str:
+    return f"{scenario.row} {scenario.name}"
+
+
+def _short(window: Mapping[str, Any]) -> str:
+    parts = [_state(window)]
+    parts += list(dict.fromkeys(f"{count} {_verdict(verdict, cause)}" for _, verdict, cause, count in _found(window)))
+    parts += list(dict.fromkeys(f"incident `{kind}`" for kind, *_ in window["incidents"]))
+    return ", ".join(parts)
+
+
+def _state(window: Mapping[str, Any]) -> str:
+    state = f"**{window['state'].replace('_', ' ')}**"
+    return f"{window['label']}: {state}" if window["label"] else state
+
+
+def _verdict(verdict: str, cause: str) -> str:
+    return f"{verdict} (`{cause}`)"
+
+
+def _found(window: Mapping[str, Any]) -> Iterator[tuple[str, str, str, int]]:
+    for hop, found in window["found"].items():
+        for verdict, cause, count in found:
+            yield hop, verdict, cause, count
+
+
+def _section(scenario: Scenario, said: Mapping[str, Any]) -> str:
+    lines = [f"\n## {_title(scenario)}\n", f"{scenario.happens} {said['truth']}\n", f"*In the lab:* {scenario.made}\n"]
+    if said["naive"]:
+        lines.append("*A check built by hand:*\n")
+        lines += [f"- {item['check']}: {item['text']}: **{item['conclusion']}**" for item in said["naive"]]
+        lines.append("")
+    lines.append("*makewhole:*\n")
+    lines += [f"- {_whole(window)}" for window in said["windows"]]
+    lines += ["", scenario.why]
+    if scenario.covered_by:
+        lines += ["", f"More of the same: {', '.join(f'`{name}`' for name in scenario.covered_by)}."]
+    return "\n".join(lines) + "\n"
+
+
+def _whole(window: Mapping[str, Any]) -> str:
+    accounting = {name: count for name, count in window["accounting"].items() if name != "span"}
+    parts = [_state(window) + (f" ({window['reason']})" if window["reason"] else "")]
+    if window["accounting"]:
+        offsets = " + ".join(f"{count} {name}" for name, count in accounting.items())
+        parts.append(f"{window['accounting']['span']} offsets = {offsets}")
+    parts += [f"{hop}: {count} matched" for hop, count in window["matched"].items()]
+    parts += [f"{hop}: {count} {_verdict(verdict, cause)}" for hop, verdict, cause, count in _found(window)]
+    parts += [_incident(*item) for item in window["incidents"]]
+    return "; ".join(parts)
+
+
+def _incident(kind: str, partition: int | None, lo: int | None, hi: int | None) -> str:
+    where = "" if partition is None else f" in partition {partition}"
+    if lo is None:
+        return f"incident `{kind}`{where}"
+    return f"incident `{kind}`{where} at offset {lo}" if hi is None else f"incident `{kind}`{where}, [{lo}, {hi})"
+
+
+def main() -> None:
+    """Write the page from the results that are there."""
+    PAGE.write_text(page(load(), json.loads(RESULTS.read_text(encoding="utf-8"))), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

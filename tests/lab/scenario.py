@@ -1,0 +1,131 @@
+"""What a scenario of the fault lab is: one fault, made on a real cluster, whose truth is known beforehand.
+
+    @scenario(row=1, name="…", happens="…", made="…", why="…")
+    def markers(lab: Lab) -> Outcome: …
+
+A scenario varies by its seed (`lab.random`), never by chance. It makes the fault, asks the checks that people build by
+hand (`tests/lab/naive.py`), walks makewhole's real steps, and returns what all of them said beside what is right.
+"""
+
+import importlib
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.java_clients import JavaClients
+from tests.lab.cluster import LabCluster
+from tests.lab.judged import Judged
+from tests.lab.naive import Said
+from tests.lab.shop import Shop
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """A judged window, with what is right. `label` tells the reader which one it is."""
+
+    judged: Judged
+    expected: Judged
+    label: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Naive:
+    """What a check that people build by hand said, and the (false or true) conclusion that it is known to draw."""
+
+    said: Said
+    expected: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a run of a scenario gave. `truth` in words, with its figures."""
+
+    truth: str
+    naive: tuple[Naive, ...]
+    windows: tuple[Window, ...]
+
+
+@dataclass(kw_only=True)
+class Lab:
+    """What a scenario works with. What it starts is handed to `ends`, and ended whatever happens."""
+
+    seed: int
+    cluster: LabCluster
+    shop: Shop
+    java: Callable[[], JavaClients]
+    ends: ExitStack
+    random: Random
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """A fault of the table, and how it is told in docs/faults.md.
+
+    `covered_by`: other tests of the service that prove more of the same. `is_short`: belongs to the selection that
+    every change runs.
+    """
+
+    row: int
+    name: str
+    happens: str
+    made: str
+    why: str
+    run: Callable[[Lab], Outcome]
+    covered_by: tuple[str, ...] = ()
+    is_short: bool = False
+
+    @property
+    def id(self) -> str:
+        return f"{self.row:02d}-{self.run.__name__}"
+
+
+SCENARIOS: dict[str, Scenario] = {}
+"""All scenarios by id, once `load` has run."""
+
+
+def scenario(**about: Any) -> Callable[[Callable[[Lab], Outcome]], Callable[[Lab], Outcome]]:
+    """Register a scenario; the arguments are those of `Scenario`."""
+
+    def register(run: Callable[[Lab], Outcome]) -> Callable[[Lab], Outcome]:
+        made = Scenario(run=run, **about)
+        assert made.id not in SCENARIOS, f"{made.id} is there twice"
+        SCENARIOS[made.id] = made
+        return run
+
+    return register
+
+
+def load() -> dict[str, Scenario]:
+    """All scenarios of the modules in tests/lab/scenarios, in the order of the table."""
+    for module in sorted((Path(__file__).parent / "scenarios").glob("*.py")):
+        importlib.import_module(f"tests.lab.scenarios.{module.stem}")
+    return dict(sorted(SCENARIOS.items()))
+
+
+def selected(rows: str) -> list[Scenario]:
+    """The scenarios of `1,2,9`, of `short`, or all; in the order of the table."""
+    everything = list(load().values())
+    if rows == "short":
+        return [scenario for scenario in everything if scenario.is_short]
+    wanted = {int(row) for row in rows.split(",") if row}
+    unknown = wanted - {scenario.row for scenario in everything}
+    assert not unknown, f"the lab has no rows {sorted(unknown)}"
+    return [scenario for scenario in everything if not wanted or scenario.row in wanted]
+
+
+def check(outcome: Outcome) -> None:
+    """Every window is judged as it should be, and every naive check says what it is known to say."""
+    for window in outcome.windows:
+        assert _comparable(window.judged, window.expected) == window.expected, window.label or "the window"
+    for naive in outcome.naive:
+        assert naive.said.conclusion == naive.expected, f"{naive.said.check}: {naive.said.text}"
+
+
+def _comparable(judged: Judged, expected: Judged) -> Judged:
+    """A reason goes on with figures and advice: its beginning has to be right."""
+    if judged.reason is not None and expected.reason is not None and judged.reason.startswith(expected.reason):
+        return replace(judged, reason=expected.reason)
+    return judged

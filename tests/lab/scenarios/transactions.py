@@ -1,0 +1,213 @@
+"""Transactions: markers, aborted and open batches, epochs that grow with every transaction (rows 1, 2, 3, 15)."""
+
+from makewhole.model.window import WindowState
+from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, orders
+from tests.lab import naive
+from tests.lab.judged import Judged
+from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
+from tests.lab.writer import Writer
+
+CERTIFIED = WindowState.CERTIFIED.value
+
+
+@scenario(
+    row=1,
+    name="Transaction markers occupy offsets",
+    happens="Every commit writes a marker into each partition of the transaction, and the marker takes an offset.",
+    made="As many committed transactions of one record each, by one librdkafka producer.",
+    why="The gap in the offsets is explained one by one: each is a control record. No key lacks its copy.",
+    is_short=True,
+)
+def transaction_markers(lab: Lab) -> Outcome:
+    shop = lab.shop.open_shop()
+    made = orders(range(lab.random.randint(30, 100)))
+    count = len(made)
+    shop.write("outbox", made)
+    shop.transactions([[order] for order in made], is_committed=lambda _: True)
+    shop.load()
+    return Outcome(
+        truth=f"Here {count} orders were sent, one transaction each, and all of them reached the store.",
+        naive=(
+            Naive(said=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")), expected=f"{count} lost"),
+            Naive(said=naive.records(shop.bootstrap, shop.topic, count), expected=naive.WELL),
+        ),
+        windows=(
+            Window(
+                judged=shop.day(),
+                expected=Judged(
+                    state=CERTIFIED,
+                    accounting={"span": 2 * count, "data": count, "control": count},
+                    matched={LEDGER_HOP: count, STORE_HOP: count},
+                ),
+            ),
+        ),
+    )
+
+
+@scenario(
+    row=2,
+    name="Aborted batches",
+    happens="The records of an aborted transaction stay in the log, among the committed ones, and keep their offsets.",
+    made="Every third transaction is aborted; the next one sends its orders again.",
+    why=(
+        "An aborted copy is no copy: it is counted, named by the marker that aborted it, and left out. So an order "
+        "that was sent again is there once, not twice."
+    ),
+    covered_by=("tests/integration/spark/test_windows.py",),
+)
+def aborted_batches(lab: Lab) -> Outcome:
+    shop = lab.shop.open_shop()
+    size = lab.random.randint(2, 6)
+    made = orders(range(size * 2 * lab.random.randint(4, 12)))
+    wanted = [made[at : at + size] for at in range(0, len(made), size)]
+    # Pairs of batches go out in three transactions: the first; the second, aborted; the second again.
+    attempts = [batch for pair in zip(wanted[::2], wanted[1::2], strict=True) for batch in (pair[0], pair[1], pair[1])]
+    shop.write("outbox", made)
+    shop.transactions(attempts, is_committed=lambda number: number % 3 != 1)
+    shop.load()
+    count, aborted = len(made), len(made) // 2
+    return Outcome(
+        truth=f"Here {count} orders were sent, {aborted} of them twice, once in vain; the store has each of them once.",
+        naive=(
+            Naive(
+                said=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")),
+                expected=f"{aborted + len(attempts)} lost",
+            ),
+            Naive(
+                said=naive.records(shop.bootstrap, shop.topic, count, "read_uncommitted"),
+                expected=f"{aborted} repeated",
+            ),
+        ),
+        windows=(
+            Window(
+                judged=shop.day(),
+                expected=Judged(
+                    state=CERTIFIED,
+                    accounting={
+                        "span": count + aborted + len(attempts),
+                        "data": count,
+                        "control": len(attempts),
+                        "aborted": aborted,
+                    },
+                    matched={LEDGER_HOP: count, STORE_HOP: count},
+                ),
+            ),
+        ),
+    )
+
+
+@scenario(
+    row=15,
+    name="A producer epoch per transaction (KIP-890)",
+    happens="Java's producers of Kafka 4 raise their epoch with every transaction and number its records from 0 again.",
+    made="Fifty transactions of a Java producer, a few records each.",
+    why=(
+        "A sequence number means something within its producer epoch and partition only. By that key nothing repeats, "
+        "and by the business key neither."
+    ),
+)
+def epoch_per_transaction(lab: Lab) -> Outcome:
+    shop = lab.shop.open_shop()
+    sizes = [lab.random.randint(1, 5) for _ in range(50)]
+    made = orders(range(sum(sizes)))
+    shop.write("outbox", made)
+    waiting = iter(made)
+    with lab.java().producer(shop.bootstrap, transactional_id=f"tx-{shop.topic}", retry_backoff_ms=5) as producer:
+        producer.init_transactions()
+        for size in sizes:
+            with producer.transaction():
+                for order in (next(waiting) for _ in range(size)):
+                    producer.send(shop.topic, **shop.record(order))
+    shop.load()
+    count = len(made)
+    return Outcome(
+        truth=f"Here {count} orders were sent in {len(sizes)} transactions, each once, and all reached the store.",
+        naive=(
+            Naive(said=naive.sequences(shop.bootstrap, shop.topic), expected=f"{count - max(sizes)} repeated"),
+            Naive(
+                said=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")), expected=f"{len(sizes)} lost"
+            ),
+        ),
+        windows=(
+            Window(
+                judged=shop.day(),
+                expected=Judged(
+                    state=CERTIFIED,
+                    accounting={"span": count + len(sizes), "data": count, "control": len(sizes)},
+                    matched={LEDGER_HOP: count, STORE_HOP: count},
+                ),
+            ),
+        ),
+    )
+
+
+@scenario(
+    row=3,
+    name="An open transaction holds the stable offset",
+    happens=(
+        "While a transaction is open, no read_committed consumer is given anything behind its first record, not even "
+        "records of other producers."
+    ),
+    made="A producer is paused (SIGSTOP) in the middle of its transaction; another one sends plain records behind it.",
+    why=(
+        "What lies behind the open transaction is in flight, neither lost nor there: the window ends before it and the "
+        "keys are handed over by name to the next window, which judges them when the transaction has ended."
+    ),
+    covered_by=("tests/integration/spark/test_windows.py",),
+)
+def open_transaction(lab: Lab) -> Outcome:
+    shop = lab.shop.open_shop()
+    before, inside, behind = (lab.random.randint(5, 40) for _ in range(3))
+    made = orders(range(before + inside + behind))
+    shop.write("outbox", made)
+    shop.send(made[:before])
+    writer = lab.ends.enter_context(Writer(shop.bootstrap, f"tx-{shop.topic}", timeout_ms=900_000))
+    writer.begin()
+    writer.send(shop.topic, [shop.record(order) for order in made[before : before + inside]])
+    writer.pause()
+    shop.send(made[before + inside :])
+    shop.load()
+    said = (
+        Naive(
+            said=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")), expected=f"{inside + behind} lost"
+        ),
+        Naive(said=naive.records(shop.bootstrap, shop.topic, len(made)), expected=f"{inside + behind} lost"),
+        Naive(said=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=f"{inside + behind} not consumed"),
+    )
+    first = Window(
+        label="while it is open",
+        judged=shop.day(),
+        expected=Judged(
+            state=CERTIFIED,
+            accounting={"span": before, "data": before},
+            matched={LEDGER_HOP: before, STORE_HOP: before},
+            found={LEDGER_HOP: {order["id"]: ("pending", "in_flight") for order in made[before:]}},
+            incidents=(("open_transaction", 0, before, len(made)),),
+        ),
+    )
+    is_committed = lab.random.random() < 0.5
+    writer.resume()
+    writer.commit() if is_committed else writer.abort()
+    lost = [] if is_committed else made[before : before + inside]
+    shop.load()
+    aborted = {"aborted": inside} if lost else {}
+    arrived = inside + behind - len(lost)
+    second = Window(
+        label="when it has been committed" if is_committed else "when it has been aborted",
+        judged=shop.day(1),
+        expected=Judged(
+            state=(WindowState.GAPS if lost else WindowState.CERTIFIED).value,
+            accounting={"span": inside + behind + 1, "data": arrived, "control": 1, **aborted},
+            matched={LEDGER_HOP: arrived, STORE_HOP: arrived},
+            found={LEDGER_HOP: {order["id"]: ("missing", "aborted_transaction") for order in lost}} if lost else {},
+            reason="" if lost else None,
+        ),
+    )
+    return Outcome(
+        truth=(
+            f"Here {inside} orders are in the open transaction and {behind} behind it; then the producer goes on and "
+            f"{'commits' if is_committed else 'aborts'}."
+        ),
+        naive=said,
+        windows=(first, second),
+    )

@@ -1,0 +1,140 @@
+"""The lab's pipeline: the tests' small shop on a cluster of three brokers, with a loader that does its work well."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
+
+from makewhole.config.context import WindowContext
+from tests.integration.spark.world import Order, World
+from tests.lab.cluster import LabCluster
+from tests.lab.judged import Judged, judged
+from tests.lab.plain import consumer, partitions_of, read_to_end
+
+_LOAD = "insert into warehouse select * from json_populate_recordset(null::warehouse, %s::json)"
+_LOAD_LATEST = """\
+insert into warehouse
+select distinct on (id) * from json_populate_recordset(null::warehouse, %s::json) order by id, version desc
+on conflict (id) do update set number = excluded.number, region = excluded.region, amount = excluded.amount,
+    at = excluded.at, version = excluded.version where warehouse.version <= excluded.version"""
+
+
+@dataclass(kw_only=True)
+class Shop(World):
+    """A `World` whose store is filled by a consumer, and whose windows answer in one piece."""
+
+    cluster: LabCluster
+    is_upsert: bool = False
+
+    @property
+    def group(self) -> str:
+        return f"loader-{self.topic}"
+
+    # Setting up
+
+    def open_shop(self, *, partitions: int = 1, topic: Mapping[str, Any] | None = None, **pipeline: Any) -> "Shop":
+        """Topic (settings as Kafka names them, with `_` for `.`), tables and pipeline file (`World.describe`)."""
+        self.partitions, self.is_upsert = partitions, bool(pipeline.get("is_upsert"))
+        self.make_tables(", version int" if self.is_upsert else "")
+        if self.is_upsert:
+            self.sql("alter table warehouse add primary key (id)")
+        self.make_topic(topic)
+        self.describe(**pipeline)
+        return self
+
+    def make_topic(self, settings: Mapping[str, Any] | None = None) -> None:
+        """The topic, in three copies; settings as Kafka names them, with `_` for `.`."""
+        named = {name.replace("_", "."): value for name, value in (settings or {}).items()}
+        self.cluster.create_topic(self.topic, partitions=self.partitions, min_isr=2, settings=named)
+
+    def change_topic(self, **settings: Any) -> None:
+        """Settings as Kafka names them, with `_` for `.`."""
+        entries = [
+            ConfigEntry(name.replace("_", "."), str(value), incremental_operation=AlterConfigOpType.SET)
+            for name, value in settings.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, self.topic, incremental_configs=entries)
+        admin = self.cluster.admin()
+        admin.incremental_alter_configs([resource])[resource].result(30)
+
+    def delete_records(self, before: Mapping[int, int]) -> None:
+        """Kafka forgets what lies before these offsets (by partition)."""
+        wanted = [TopicPartition(self.topic, partition, offset) for partition, offset in before.items()]
+        admin = self.cluster.admin()
+        for future in admin.delete_records(wanted).values():
+            future.result(30)
+
+    # The system at work
+
+    def record(self, order: Order) -> dict[str, Any]:
+        """The order as `produce` would send it, for clients other than librdkafka's."""
+        return {
+            "key": order["id"].encode(),
+            "value": json.dumps(order).encode(),
+            "partition": order["number"] % self.partitions,
+            "timestamp_ms": milliseconds(order["at"]),
+        }
+
+    def producer(self, **settings: Any) -> Producer:
+        """A plain producer; settings as librdkafka names them, with `_` for `.`."""
+        named = {name.replace("_", "."): value for name, value in settings.items()}
+        return Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5, "log_level": 0, **named})
+
+    def send_in_batches(self, batches: Iterable[Iterable[Order]], client: Producer | None = None) -> None:
+        """Each batch on the brokers before the next is sent."""
+        sender = client or self.producer()
+        for batch in batches:
+            for order in batch:
+                self.produce(sender, order)
+            assert sender.flush(30) == 0
+
+    def transactions(self, batches: Iterable[Iterable[Order]], is_committed: Callable[[int], bool]) -> None:
+        """One transaction per batch, by one producer; `is_committed` says which (counted from 0) are not aborted."""
+        client = self.producer(transactional_id=f"tx-{self.topic}", retry_backoff_ms=5)
+        client.init_transactions(30)
+        for number, batch in enumerate(batches):
+            client.begin_transaction()
+            for order in batch:
+                self.produce(client, order)
+            assert client.flush(30) == 0
+            client.commit_transaction(30) if is_committed(number) else client.abort_transaction(30)
+
+    def load(self) -> int:
+        """The loader reads committed records from where it stopped, writes them, then commits; how many they were."""
+        with consumer(self.bootstrap, self.group) as client:
+            asked = [TopicPartition(self.topic, at) for at in partitions_of(client, self.topic)]
+            start = {at.partition: at.offset for at in client.committed(asked, timeout=30) if at.offset >= 0}
+            rows = [json.loads(message.value() or b"null") for message in read_to_end(client, self.topic, start)]
+            self.sql(_LOAD_LATEST if self.is_upsert else _LOAD, json.dumps(rows))
+            reached = [at for at in client.position(asked) if at.offset >= 0]
+            if reached:
+                client.commit(offsets=reached, asynchronous=False)
+        return len(rows)
+
+    def count(self, table: str) -> int:
+        return int(self.sql(f"select count(*) from {table}")[0][0])
+
+    # What makewhole says
+
+    def close(self, context: WindowContext) -> Judged:
+        """Judge an opened window to its end."""
+        self.judge(context)
+        self.validate(context)
+        return self.said(context)
+
+    def said(self, context: WindowContext) -> Judged:
+        """Certify, and what became of the window."""
+        return judged(self.journal, context, self.certify(context))
+
+    def day(self, day: int = 0) -> Judged:
+        """A window from its opening to its end."""
+        return self.close(self.open(day))
+
+
+def milliseconds(moment: str) -> int:
+    """A time of an order as Kafka has it."""
+    return int(datetime.fromisoformat(moment).timestamp() * 1000)
