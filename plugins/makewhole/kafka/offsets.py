@@ -1,24 +1,24 @@
-"""Offsets and topic identity, asked of the brokers; synchronous, one short-lived connection per call.
+"""Offsets, leader epochs and topic identity, asked of the brokers; synchronous.
 
-Every function raises ConfigurationError when the topic does not exist, TransientError when the brokers do not answer,
-and PermanentError when they refuse us.
+`TopicLog` asks everything about a topic over one set of connections; the functions open one for a single question. All
+raise ConfigurationError when the topic does not exist, TransientError when the brokers do not answer, and
+PermanentError when they refuse us.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from types import TracebackType
+from typing import Any, NamedTuple, Self
 
 from aiokafka.protocol.commit import OffsetFetchRequest
 from aiokafka.protocol.coordination import FindCoordinatorRequest
-from aiokafka.protocol.offset import OffsetRequest
 
+from makewhole.kafka.log_ends import COMMITTED, EARLIEST_MS, LATEST_MS, UNCOMMITTED, LogEndsRequest
 from makewhole.kafka.protocol import LeaderEpochEndRequest
 from makewhole.kafka.wire import Cluster
 from makewhole.model.connection import KafkaConnection
 
-_EARLIEST, _LATEST = -2, -1
-_UNCOMMITTED, _COMMITTED = 0, 1
 _NONE = -1
 _GROUP = 0
 
@@ -33,76 +33,146 @@ class TopicState:
     partitions: tuple[int, ...]
 
 
+class LogEnd(NamedTuple):
+    """An offset, and the epoch of the leader that told it: no record below has a later one."""
+
+    offset: int
+    leader_epoch: int
+
+
+class EpochEnd(NamedTuple):
+    """Where a leader epoch ended: the asked one, or the last one before it that the leader knows."""
+
+    epoch: int
+    end_offset: int
+
+
+class TopicLog:
+    """Questions about one topic. A context manager; `close` ends its connections."""
+
+    def __init__(self, connection: KafkaConnection, topic: str) -> None:
+        self.connection = connection
+        self.topic = topic
+        self._cluster = Cluster(connection)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all connections. Safe to call twice."""
+        self._cluster.close()
+
+    def describe(self) -> TopicState:
+        """The topic's id and partitions, as they are now."""
+        found = self._cluster.run(self._cluster.topic(self.topic, is_fresh=True))
+        return TopicState(topic_id=found.topic_id, partitions=tuple(found.leaders))
+
+    def starts(self) -> dict[int, LogEnd]:
+        """Per partition the first offset that still exists."""
+        return self._ends(EARLIEST_MS, UNCOMMITTED)
+
+    def stable_ends(self) -> dict[int, LogEnd]:
+        """Per partition the offset below which every transaction has ended (LSO)."""
+        return self._ends(LATEST_MS, COMMITTED)
+
+    def high_watermarks(self) -> dict[int, LogEnd]:
+        """Per partition the offset behind the last replicated record."""
+        return self._ends(LATEST_MS, UNCOMMITTED)
+
+    def offsets_at(self, when: datetime) -> dict[int, int | None]:
+        """Per partition the first offset whose timestamp is `when` (with a time zone) or later; None: there is none.
+
+        Timestamps need not ascend in a log: this labels a place, it does not separate earlier records from later ones.
+        """
+        found = self._ends(int(when.timestamp() * 1000), UNCOMMITTED)
+        return {partition: None if end.offset == _NONE else end.offset for partition, end in found.items()}
+
+    def end_of_leader_epoch(self, partition: int, epoch: int) -> EpochEnd | None:
+        """Where `epoch`, or the last one before it that the leader knows, ended; None when it knows none so early."""
+
+        async def attempt() -> EpochEnd | None:
+            request = LeaderEpochEndRequest(self.topic, partition, epoch)
+            response = await self._cluster.ask_leader(self.topic, partition, request)
+            code, _, found_epoch, end_offset = response.topics[0][1][0]
+            self._cluster.refuse(code, f"{self.topic} partition {partition}")
+            return None if end_offset == _NONE else EpochEnd(found_epoch, end_offset)
+
+        what = f"end of leader epoch {epoch} of {self.topic} partition {partition}"
+        return self._cluster.run(self._cluster.patiently(what, attempt))
+
+    def committed(self, group: str) -> dict[int, int | None]:
+        """Per partition the offset that the consumer group will read next; None where it has committed nothing."""
+        return self._cluster.run(_committed(self._cluster, group, self.topic))
+
+    def _ends(self, timestamp_ms: int, isolation: int) -> dict[int, LogEnd]:
+        attempt = _asking(self._cluster, self.topic, timestamp_ms, isolation)
+        return self._cluster.run(self._cluster.patiently(f"offsets of topic {self.topic}", attempt))
+
+
 def describe_topic(connection: KafkaConnection, topic: str) -> TopicState:
     """The topic's id and partitions."""
-    with Cluster(connection) as cluster:
-        found = cluster.run(cluster.topic(topic))
-    return TopicState(topic_id=found.topic_id, partitions=tuple(found.leaders))
+    with TopicLog(connection, topic) as log:
+        return log.describe()
 
 
 def log_starts(connection: KafkaConnection, topic: str) -> Offsets:
     """The first offset of each partition that still exists."""
-    return _offsets(connection, topic, _EARLIEST, _UNCOMMITTED)
+    with TopicLog(connection, topic) as log:
+        return _offsets(log.starts())
 
 
 def stable_offsets(connection: KafkaConnection, topic: str) -> Offsets:
     """Per partition the offset below which every transaction has ended (LSO)."""
-    return _offsets(connection, topic, _LATEST, _COMMITTED)
+    with TopicLog(connection, topic) as log:
+        return _offsets(log.stable_ends())
 
 
 def high_watermarks(connection: KafkaConnection, topic: str) -> Offsets:
     """Per partition the offset behind the last replicated record."""
-    return _offsets(connection, topic, _LATEST, _UNCOMMITTED)
+    with TopicLog(connection, topic) as log:
+        return _offsets(log.high_watermarks())
 
 
 def offsets_at(connection: KafkaConnection, topic: str, when: datetime) -> dict[int, int | None]:
-    """Per partition the first offset whose timestamp is `when` (with a time zone) or later; None when there is none.
-
-    Timestamps need not ascend in a log: this labels a place, it does not separate earlier records from later ones.
-    """
-    found = _offsets(connection, topic, int(when.timestamp() * 1000), _UNCOMMITTED)
-    return {partition: None if offset == _NONE else offset for partition, offset in found.items()}
+    """As `TopicLog.offsets_at`."""
+    with TopicLog(connection, topic) as log:
+        return log.offsets_at(when)
 
 
 def committed(connection: KafkaConnection, group: str, topic: str) -> dict[int, int | None]:
-    """Per partition the offset that the consumer group will read next; None where it has committed nothing."""
-    with Cluster(connection) as cluster:
-        return cluster.run(_committed(cluster, group, topic))
+    """As `TopicLog.committed`."""
+    with TopicLog(connection, topic) as log:
+        return log.committed(group)
 
 
 def end_of_leader_epoch(connection: KafkaConnection, topic: str, partition: int, epoch: int) -> int | None:
-    """Where `epoch`, or the last one before it that the leader knows, ended; None when it knows none so early.
-
-    Less than an offset once seen in that epoch means truncation: `[answer, seen)` is gone (KIP-101, KIP-320).
-    """
-    with Cluster(connection) as cluster:
-
-        async def attempt() -> int | None:
-            response = await cluster.ask_leader(topic, partition, LeaderEpochEndRequest(topic, partition, epoch))
-            code, _, _, end_offset = response.topics[0][1][0]
-            cluster.refuse(code, f"{topic} partition {partition}")
-            return None if end_offset == _NONE else int(end_offset)
-
-        return cluster.run(cluster.patiently(f"end of leader epoch {epoch} of {topic} partition {partition}", attempt))
+    """The offset of `TopicLog.end_of_leader_epoch`."""
+    with TopicLog(connection, topic) as log:
+        found = log.end_of_leader_epoch(partition, epoch)
+    return None if found is None else found.end_offset
 
 
-def _offsets(connection: KafkaConnection, topic: str, timestamp_ms: int, isolation: int) -> Offsets:
-    with Cluster(connection) as cluster:
-        attempt = _asking(cluster, topic, timestamp_ms, isolation)
-        return cluster.run(cluster.patiently(f"offsets of topic {topic}", attempt))
+def _offsets(ends: Mapping[int, LogEnd]) -> Offsets:
+    return {partition: end.offset for partition, end in ends.items()}
 
 
-def _asking(cluster: Cluster, topic: str, timestamp_ms: int, isolation: int) -> Callable[[], Awaitable[Offsets]]:
+def _asking(
+    cluster: Cluster, topic: str, timestamp_ms: int, isolation: int
+) -> Callable[[], Awaitable[dict[int, LogEnd]]]:
     """One request per broker, for all the partitions that it leads."""
 
-    async def attempt() -> Offsets:
-        found: Offsets = {}
+    async def attempt() -> dict[int, LogEnd]:
+        found: dict[int, LogEnd] = {}
         for leader, partitions in _by_leader((await cluster.topic(topic)).leaders).items():
-            wanted = [(partition, timestamp_ms) for partition in partitions]
-            response = await cluster.ask(leader, OffsetRequest(-1, isolation, [(topic, wanted)]))
-            for partition, code, _, offset in response.topics[0][1]:
+            response = await cluster.ask(leader, LogEndsRequest(topic, partitions, timestamp_ms, isolation))
+            for partition, code, _, offset, epoch in response.topics[0][1]:
                 cluster.refuse(code, f"{topic} partition {partition}")
-                found[partition] = offset
+                found[partition] = LogEnd(offset, epoch)
         return dict(sorted(found.items()))
 
     return attempt

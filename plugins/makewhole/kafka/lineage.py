@@ -1,0 +1,63 @@
+"""Whether a log still is the one that was seen: told by leader epochs, never by offsets, which are used again.
+
+Two logs of a partition that have a record of the same leader epoch at the same offset agree on everything below it
+(KIP-101, KIP-279). So it is enough to remember where each epoch ended and to ask the leader where it ends now: less
+than what was seen means that the difference was truncated, whatever is at those offsets today (KIP-320).
+"""
+
+from collections.abc import Callable, Iterable
+
+from makewhole.kafka.offsets import EpochEnd
+from makewhole.model.window import PartitionRange
+
+Epochs = tuple[tuple[int, int], ...]
+"""(leader epoch, end offset) of consecutive pieces of a log, both ascending; the last may hold no record."""
+
+Ask = Callable[[int], EpochEnd | None]
+"""Where an epoch ends, or the last one before it that the leader knows; None when it knows none so early."""
+
+
+def epochs_of(ask: Ask, newest: int, lo: int, hi: int) -> Epochs:
+    """The leader epochs of offsets `[lo, hi)`; `newest` is the epoch of the leader that told `hi`.
+
+    `lo` must not be below the log's start, where epochs are forgotten.
+    """
+    found, epoch = [(newest, hi)], newest
+    while epoch > 0:
+        before = ask(epoch - 1)
+        if before is None or before.end_offset <= lo:
+            break
+        found.append((before.epoch, min(before.end_offset, hi)))
+        epoch = before.epoch
+    return tuple(reversed(found))
+
+
+def seen_epochs(ranges: Iterable[PartitionRange]) -> Epochs:
+    """The epochs of the ranges of one partition, oldest first, as the log was when the last of them was frozen."""
+    seen: Epochs = ()
+    for part in ranges:
+        if part.leader_epochs:
+            first = part.leader_epochs[0][0]
+            below = tuple((epoch, min(end, part.lo)) for epoch, end in seen if epoch < first)
+            seen = below + part.leader_epochs
+    return seen
+
+
+def divergence(ask: Ask, seen: Epochs, start: int) -> int:
+    """The offset up to which the log still is the one that was seen: its end, when nothing was truncated.
+
+    `start` is where `seen` begins; it is the answer when nothing at all is left of it.
+    """
+    agreed = seen[-1][1]
+    left = list(seen)
+    while left:
+        epoch, end = left.pop()
+        agreed = min(agreed, end)
+        there = ask(epoch)
+        if there is None:
+            break
+        agreed = min(agreed, there.end_offset)
+        if there.epoch == epoch:
+            return max(start, agreed)
+        left = [entry for entry in left if entry[0] <= there.epoch]
+    return start
