@@ -1,43 +1,47 @@
 """The topic archive: fetched batches verbatim, in segment files that Kafka's own tools read, and their reader.
 
 `<directory>/partition=<p>/<base offset, 20 digits>.log` holds whole batches; `<base offset>.aborted.json` beside it
-says which offsets the file answers for, which of them were expired, and which transactions were aborted. A segment
-exists when its `.aborted.json` does. Neighbouring ranges may be written side by side: a batch that touches two of
-them is kept once, by the one that holds its first offset (of the window).
+says which offsets the file answers for, which of them were expired, which transactions were aborted, and the file's
+SHA-256, which is verified before a batch of it is used. A segment exists when its `.aborted.json` does. Neighbouring
+ranges may be written side by side: a batch that touches two of them is kept once, by the one that holds its first
+offset (of the window).
 """
 
-import json
+import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import IO, Any
+from dataclasses import dataclass, field
+from typing import IO
 from uuid import uuid4
 
 from fsspec.core import url_to_fs
 
+from makewhole.kafka.account import Span
 from makewhole.kafka.batches import split
+from makewhole.kafka.damaged import Undecodable
 from makewhole.kafka.page import Isolation, Page
+from makewhole.kafka.segment import SIDECAR, Segment
 from makewhole.kafka.transactions import AbortedTransaction
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.window import PartitionRange
 
 _SEGMENT_BYTES = 1 << 30  # Kafka's tools address a segment with 32 bits
 _PAGE_BYTES = 8 << 20
-_SIDECAR = ".aborted.json"
+_LEFT_OUT = "its batch was left to the archive of the range before, which was read too late for it"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Segment:
-    """One file of the archive and what it answers for: offsets `[lo, hi)` of one partition of one topic incarnation."""
+@dataclass(kw_only=True)
+class _Written:
+    """A file that is being written."""
 
     base_offset: int
-    topic: str
-    topic_id: str
-    partition: int
-    lo: int
-    hi: int
-    size_bytes: int
-    expired: tuple[tuple[int, int], ...]
-    aborted: tuple[AbortedTransaction, ...]
+    file: IO[bytes]
+    size_bytes: int = 0
+    digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
+
+    def append(self, data: bytes) -> None:
+        self.file.write(data)
+        self.digest.update(data)
+        self.size_bytes += len(data)
 
 
 class SegmentWriter:
@@ -61,35 +65,43 @@ class SegmentWriter:
         self._owns_head = window_lo is None or window_lo == wanted.lo
         self._segment_bytes = segment_bytes
         self._attempt = uuid4().hex
-        self._open: IO[bytes] | None = None
-        self._written: list[tuple[int, int]] = []
+        self._written: list[_Written] = []
+        self._left_out: Span | None = None
         self._filesystem.makedirs(self._folder, exist_ok=True)
 
     def write(self, base_offset: int, data: bytes) -> None:
         """Append whole batches, the first of which starts at `base_offset`."""
         if base_offset < self._range.lo and not self._owns_head:
             batches = list(split(data))
+            self._left_out = (self._range.lo, min(batches[0].end_offset, self._range.hi))
             data = data[batches[0].end :]
             if len(batches) == 1:
                 return
             base_offset = batches[1].base_offset
-        if self._open is None or self._written[-1][1] + len(data) > self._segment_bytes:
+        if not self._written or self._written[-1].size_bytes + len(data) > self._segment_bytes:
             self._next_file(base_offset)
-        assert self._open is not None
-        self._open.write(data)
-        self._written[-1] = (self._written[-1][0], self._written[-1][1] + len(data))
+        self._written[-1].append(data)
 
-    def finish(self, expired: Sequence[tuple[int, int]], aborted: Sequence[AbortedTransaction]) -> tuple[str, ...]:
+    def finish(
+        self,
+        expired: Sequence[Span],
+        aborted: Sequence[AbortedTransaction],
+        *,
+        truncated: Sequence[Span] = (),
+        unexplained: Sequence[Undecodable] = (),
+    ) -> tuple[str, ...]:
         """Make the files visible, once the range was read to its end; returns their paths.
 
-        `expired` and `aborted` are the reader's. A range without a batch leaves only its `.aborted.json`.
+        All arguments are the reader's. A range without a batch leaves only its `.aborted.json`.
         """
         self._close()
-        written = self._written or [(self._range.lo, 0)]
-        edges = [self._range.lo, *(base for base, _ in written[1:]), self._range.hi]
+        bases = [one.base_offset for one in self._written] or [self._range.lo]
+        edges = [self._range.lo, *bases[1:], self._range.hi]
         paths: list[str] = []
-        for index, (base, size) in enumerate(written):
-            if size:
+        for index, base in enumerate(bases):
+            size, digest = 0, hashlib.sha256()
+            if self._written:
+                size, digest = self._written[index].size_bytes, self._written[index].digest
                 paths.append(f"{self._folder}/{base:020d}.log")
                 self._filesystem.mv(self._temporary(base), paths[-1])
             segment = Segment(
@@ -100,37 +112,40 @@ class SegmentWriter:
                 lo=edges[index],
                 hi=edges[index + 1],
                 size_bytes=size,
+                sha256=digest.hexdigest(),
                 expired=tuple(expired),
+                truncated=tuple(truncated),
+                unexplained=tuple(unexplained),
+                left_out=self._left_out,
                 aborted=tuple(aborted),
             )
-            paths.append(f"{self._folder}/{base:020d}{_SIDECAR}")
+            paths.append(f"{self._folder}/{base:020d}{SIDECAR}")
             self._write_sidecar(paths[-1], segment)
         return tuple(paths)
 
     def discard(self) -> None:
         """Remove what an unfinished attempt wrote."""
         self._close()
-        for base, _ in self._written:
-            if self._filesystem.exists(self._temporary(base)):
-                self._filesystem.rm_file(self._temporary(base))
+        for one in self._written:
+            if self._filesystem.exists(self._temporary(one.base_offset)):
+                self._filesystem.rm_file(self._temporary(one.base_offset))
 
     def _temporary(self, base_offset: int) -> str:
         return f"{self._folder}/.{base_offset:020d}.{self._attempt}.tmp"
 
     def _next_file(self, base_offset: int) -> None:
         self._close()
-        self._open = self._filesystem.open(self._temporary(base_offset), "wb")
-        self._written.append((base_offset, 0))
+        file = self._filesystem.open(self._temporary(base_offset), "wb")
+        self._written.append(_Written(base_offset=base_offset, file=file))
 
     def _close(self) -> None:
-        if self._open is not None:
-            self._open.close()
-            self._open = None
+        for one in self._written:
+            one.file.close()
 
     def _write_sidecar(self, path: str, segment: Segment) -> None:
         temporary = f"{path}.{self._attempt}.tmp"
         with self._filesystem.open(temporary, "wb") as file:
-            file.write(json.dumps(_to_json(segment), sort_keys=True).encode())
+            file.write(segment.to_json())
         self._filesystem.mv(temporary, path)
 
 
@@ -142,6 +157,7 @@ class ArchiveLog:
         self._page_bytes = page_bytes
         self._segments: dict[int, list[Segment]] = {}
         self._cursor: tuple[int, int, int, int] | None = None
+        self._verified: set[tuple[int, int]] = set()
 
     def check(self, wanted: PartitionRange) -> None:
         """Refuse another incarnation of the topic, a damaged segment, and a range that the archive does not cover."""
@@ -164,13 +180,13 @@ class ArchiveLog:
         """The segments of a partition by base offset."""
         if partition not in self._segments:
             folder = f"{self._root}/partition={partition}"
-            paths = self._filesystem.glob(f"{folder}/*{_SIDECAR}")
+            paths = self._filesystem.glob(f"{folder}/*{SIDECAR}")
             self._segments[partition] = [self._load(path) for path in sorted(paths)]
         return self._segments[partition]
 
     def _load(self, path: str) -> Segment:
         try:
-            segment = _from_json(json.loads(self._filesystem.cat_file(path)))
+            segment = Segment.from_json(self._filesystem.cat_file(path))
             size = self._filesystem.size(self._log(segment)) if segment.size_bytes else 0
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CorruptionError(
@@ -182,13 +198,30 @@ class ArchiveLog:
             )
         return segment
 
+    def _verify(self, segment: Segment) -> None:
+        """Compare a segment with its digest, once."""
+        if (segment.partition, segment.base_offset) in self._verified:
+            return
+        digest = hashlib.sha256()
+        with self._filesystem.open(self._log(segment), "rb") as file:
+            while data := file.read(self._page_bytes):
+                digest.update(data)
+        if digest.hexdigest() != segment.sha256:
+            raise CorruptionError(
+                f"{self._log(segment)} is not what was written: its SHA-256 differs. Take the snapshot again"
+            )
+        self._verified.add((segment.partition, segment.base_offset))
+
     def _log(self, segment: Segment) -> str:
         return f"{self._root}/partition={segment.partition}/{segment.base_offset:020d}.log"
 
     def fetch(self, wanted: PartitionRange, offset: int, isolation: Isolation) -> Page:
         """The next batches at `offset`, as the broker gave them."""
         segments = self.segments(wanted.partition)
-        for start, end in {interval for segment in segments for interval in segment.expired}:
+        for start, end in {span for segment in segments for span in segment.truncated}:
+            if start <= offset < end:
+                return Page(truncated_end=end)
+        for start, end in {span for segment in segments for span in segment.expired}:
             if start <= offset < end:
                 return Page(log_start=end)
         for index, segment in enumerate(segments):
@@ -199,10 +232,22 @@ class ArchiveLog:
                     return self._with_aborted(page, segments, offset, isolation)
         return Page(hole_end=wanted.hi)
 
+    def intact_end(self, wanted: PartitionRange, frozen_epoch: int) -> int:  # noqa: ARG002
+        """An archive stands as it was written; what was truncated before that is in it as such."""
+        return wanted.hi
+
+    def hole_reason(self, wanted: PartitionRange, start: int, end: int) -> str | None:
+        """What the read that wrote the archive found: compaction explained a hole then, or it did not."""
+        segments = self.segments(wanted.partition)
+        doubts = [(one.offset, one.end_offset, one.reason) for segment in segments for one in segment.unexplained]
+        doubts += [(*segment.left_out, _LEFT_OUT) for segment in segments if segment.left_out is not None]
+        return next((reason for low, high, reason in doubts if low < end and start < high), None)
+
     def _page(self, segment: Segment, offset: int) -> Page | None:
         """Whole batches from the first one that ends behind `offset`; None when the segment has none."""
         if not segment.size_bytes:
             return None
+        self._verify(segment)
         place, size = self._resume(segment, offset), self._page_bytes
         while place < segment.size_bytes:
             data: bytes = self._filesystem.cat_file(
@@ -242,34 +287,3 @@ class ArchiveLog:
 
 def _order(one: AbortedTransaction) -> tuple[int, int]:
     return one.first_offset, one.producer_id
-
-
-def _to_json(segment: Segment) -> dict[str, Any]:
-    return {
-        "base_offset": segment.base_offset,
-        "topic": segment.topic,
-        "topic_id": segment.topic_id,
-        "partition": segment.partition,
-        "lo": segment.lo,
-        "hi": segment.hi,
-        "size_bytes": segment.size_bytes,
-        "expired": [list(interval) for interval in segment.expired],
-        "aborted": [[one.producer_id, one.first_offset, one.marker_offset] for one in segment.aborted],
-    }
-
-
-def _from_json(value: dict[str, Any]) -> Segment:
-    return Segment(
-        base_offset=value["base_offset"],
-        topic=value["topic"],
-        topic_id=value["topic_id"],
-        partition=value["partition"],
-        lo=value["lo"],
-        hi=value["hi"],
-        size_bytes=value["size_bytes"],
-        expired=tuple((start, end) for start, end in value["expired"]),
-        aborted=tuple(
-            AbortedTransaction(producer_id=producer, first_offset=first, marker_offset=marker)
-            for producer, first, marker in value["aborted"]
-        ),
-    )

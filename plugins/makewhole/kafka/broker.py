@@ -1,16 +1,27 @@
-"""The log as the brokers hold it, page by page, the next page on its way while this one is read."""
+"""The log as the brokers hold it, page by page, the next page on its way while this one is read.
+
+Every fetch names the leader epoch that we take for the present one, and that of the batch before: a deposed leader
+refuses, and a new leader whose log left the one that was read says where (KIP-320, KIP-595).
+"""
 
 import time
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from aiokafka.errors import TopicAuthorizationFailedError
 from aiokafka.protocol.admin import DescribeConfigsRequest
 from aiokafka.protocol.offset import OffsetRequest
 
 from makewhole.kafka.batches import Batch, split
 from makewhole.kafka.page import Isolation, Page
-from makewhole.kafka.protocol import PartitionFetchRequest
+from makewhole.kafka.protocol import (
+    NO_EPOCH,
+    EpochEnd,
+    LeaderEpochEndRequest,
+    PartitionFetchRequest,
+    diverging_epoch,
+)
 from makewhole.kafka.transactions import AbortedTransaction
 from makewhole.kafka.wire import PATIENCE_SECONDS, Cluster, NotNowError
 from makewhole.model.connection import KafkaConnection
@@ -36,6 +47,16 @@ class _Answer(NamedTuple):
     aborted: tuple[AbortedTransaction, ...]
     data: bytes
     is_throttled: bool
+    diverging: EpochEnd | None
+
+
+class _Place(NamedTuple):
+    """What is asked for: records of a range at an offset, behind a batch of leader epoch `last_epoch`."""
+
+    wanted: PartitionRange
+    offset: int
+    isolation: Isolation
+    last_epoch: int = NO_EPOCH
 
 
 class BrokerLog:
@@ -50,7 +71,9 @@ class BrokerLog:
         self._cluster = Cluster(connection, patience_seconds=patience_seconds)
         self._patience_seconds = patience_seconds
         self._page_bytes = page_bytes
-        self._ahead: tuple[tuple[PartitionRange, int, Isolation], Future[_Answer]] | None = None
+        self._ahead: tuple[_Place, Future[_Answer]] | None = None
+        self._behind: _Place | None = None
+        self._policies: dict[str, str | None] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -79,41 +102,67 @@ class BrokerLog:
     def fetch(self, wanted: PartitionRange, offset: int, isolation: Isolation) -> Page:
         """The page at `offset`; waits for it as long as patience lasts."""
         deadline, empty_answers = time.monotonic() + self._patience_seconds, 0
+        place = _Place(wanted, offset, isolation, self._epoch_before(wanted, offset))
         while True:
-            answer = self._answer(wanted, offset, isolation)
+            answer = self._answer(place)
+            if answer.diverging is not None:
+                raise TransientError(_truncated(place, answer.diverging))
             if answer.is_out_of_range:
                 start = self._cluster.run(self._log_start(wanted))
                 if start > offset:
                     return Page(log_start=start)
             elif batches := list(split(answer.data)):
-                self._look_ahead(wanted, batches, isolation)
+                self._look_ahead(place, batches)
                 return Page(data=answer.data, batches=batches, aborted=answer.aborted)
             limit = answer.stable_offset if isolation == "committed" else answer.high_watermark
             if offset < limit and not answer.is_throttled and not answer.data:
                 empty_answers += 1
-                if empty_answers >= _EMPTY_ANSWERS_FOR_A_HOLE and self._cluster.run(self._is_compacted(wanted.topic)):
+                if empty_answers >= _EMPTY_ANSWERS_FOR_A_HOLE and self.hole_reason(wanted, offset, limit) is None:
                     return Page(hole_end=limit)
             if time.monotonic() > deadline:
-                raise TransientError(_why(wanted, offset, answer, isolation))
+                raise TransientError(_why(place, answer))
             time.sleep(0.05)
 
-    def _answer(self, wanted: PartitionRange, offset: int, isolation: Isolation) -> _Answer:
+    def intact_end(self, wanted: PartitionRange, frozen_epoch: int) -> int:
+        """Up to where the range still stands: a leader of a later epoch knows where that epoch ended in its log."""
+        return self._cluster.run(self._intact_end(wanted, frozen_epoch))
+
+    def hole_reason(self, wanted: PartitionRange, start: int, end: int) -> str | None:  # noqa: ARG002
+        """Compaction explains a hole where `cleanup.policy` has it now."""
+        if wanted.topic not in self._policies:
+            self._policies[wanted.topic] = self._cluster.run(self._cleanup_policy(wanted.topic))
+        policy = self._policies[wanted.topic]
+        if policy is None:
+            return "no batch holds these offsets, and cleanup.policy may not be read (DescribeConfigs)"
+        return None if "compact" in policy else f"no batch holds these offsets, and cleanup.policy is {policy}"
+
+    def _epoch_before(self, wanted: PartitionRange, offset: int) -> int:
+        """The leader epoch of the last batch read before `offset`, when it was read in this range."""
+        behind = self._behind
+        return behind.last_epoch if behind is not None and behind.wanted == wanted and behind.offset <= offset else -1
+
+    def _answer(self, place: _Place) -> _Answer:
         ahead, self._ahead = self._ahead, None
-        if ahead is not None and ahead[0] == (wanted, offset, isolation):
+        if ahead is not None and ahead[0] == place:
             return ahead[1].result()
-        return self._cluster.run(self._fetch(wanted, offset, isolation))
+        return self._cluster.run(self._fetch(place))
 
-    def _look_ahead(self, wanted: PartitionRange, batches: list[Batch], isolation: Isolation) -> None:
+    def _look_ahead(self, place: _Place, batches: list[Batch]) -> None:
+        """Ask for the page behind this one. A damaged epoch (no checksum covers it) must not be taken for the last."""
         following = batches[-1].end_offset
-        if batches[-1].base_offset < following < wanted.hi:
-            work = self._cluster.start(self._fetch(wanted, following, isolation))
-            self._ahead = ((wanted, following, isolation), work)
+        present = self._cluster.known_epoch(place.wanted.topic, place.wanted.partition)
+        epochs = [place.last_epoch, *(batch.leader_epoch for batch in batches)]
+        last_epoch = max(epoch for epoch in epochs if epoch <= max(present, place.last_epoch))
+        self._behind = place._replace(offset=following, last_epoch=last_epoch)
+        if batches[-1].base_offset < following < place.wanted.hi:
+            self._ahead = (self._behind, self._cluster.start(self._fetch(self._behind)))
 
-    async def _fetch(self, wanted: PartitionRange, offset: int, isolation: Isolation) -> _Answer:
-        what = f"records of {wanted.topic} partition {wanted.partition} at offset {offset}"
-        return await self._cluster.patiently(what, lambda: self._fetch_once(wanted, offset, isolation))
+    async def _fetch(self, place: _Place) -> _Answer:
+        what = f"records of {place.wanted.topic} partition {place.wanted.partition} at offset {place.offset}"
+        return await self._cluster.patiently(what, lambda: self._fetch_once(place))
 
-    async def _fetch_once(self, wanted: PartitionRange, offset: int, isolation: Isolation) -> _Answer:
+    async def _fetch_once(self, place: _Place) -> _Answer:
+        wanted = place.wanted
         topic = await self._cluster.topic(wanted.topic)
         if topic.topic_id != wanted.topic_id:
             await self._check(wanted)
@@ -121,8 +170,10 @@ class BrokerLog:
         request = PartitionFetchRequest(
             topic_id=topic.raw_id,
             partition=wanted.partition,
-            offset=offset,
-            isolation=1 if isolation == "committed" else 0,
+            offset=place.offset,
+            leader_epoch=topic.leader_epochs.get(wanted.partition, NO_EPOCH),
+            last_epoch=place.last_epoch,
+            isolation=1 if place.isolation == "committed" else 0,
             max_bytes=self._page_bytes,
             max_wait_ms=_MAX_WAIT_MS,
         )
@@ -134,7 +185,7 @@ class BrokerLog:
         self._cluster.refuse(response.error_code, thing)
         if not response.topics or not response.topics[0][1]:
             raise NotNowError(f"an empty answer for {thing}")
-        _, code, high_watermark, stable_offset, _, aborted, _, data, _ = response.topics[0][1][0]
+        _, code, high_watermark, stable_offset, _, aborted, _, data, tags = response.topics[0][1][0]
         if code in _STALE_TOPIC_ID:
             await self._check(wanted)
         if code != _OFFSET_OUT_OF_RANGE:
@@ -146,6 +197,7 @@ class BrokerLog:
             aborted=tuple(AbortedTransaction(producer_id=one[0], first_offset=one[1]) for one in aborted or ()),
             data=data or b"",
             is_throttled=response.throttle_time_ms > 0,
+            diverging=diverging_epoch(tags),
         )
 
     async def _log_start(self, wanted: PartitionRange) -> int:
@@ -159,20 +211,53 @@ class BrokerLog:
 
         return await self._cluster.patiently(f"log start of {wanted.topic} partition {wanted.partition}", attempt)
 
-    async def _is_compacted(self, topic: str) -> bool:
+    async def _intact_end(self, wanted: PartitionRange, frozen_epoch: int) -> int:
+        thing = f"{wanted.topic} partition {wanted.partition}"
+
+        async def attempt() -> int:
+            topic = await self._cluster.topic(wanted.topic, is_fresh=True)
+            present = topic.leader_epochs.get(wanted.partition, NO_EPOCH)
+            if present == frozen_epoch:
+                return wanted.hi
+            if present < frozen_epoch:
+                raise NotNowError(f"leader epoch {present} of {thing} is older than {frozen_epoch}")
+            request = LeaderEpochEndRequest(wanted.topic, wanted.partition, frozen_epoch, leader_epoch=present)
+            response = await self._cluster.ask_leader(wanted.topic, wanted.partition, request)
+            code, _, _, end_offset = response.topics[0][1][0]
+            self._cluster.refuse(code, thing)
+            if end_offset < 0:
+                raise NotNowError(f"the leader of {thing} does not know leader epoch {frozen_epoch}")
+            return min(int(end_offset), wanted.hi)
+
+        return await self._cluster.patiently(f"end of leader epoch {frozen_epoch} of {thing}", attempt)
+
+    async def _cleanup_policy(self, topic: str) -> str | None:
+        """The topic's `cleanup.policy`; None where we may not read it."""
         request = DescribeConfigsRequest([(_TOPIC_RESOURCE, topic, [_CLEANUP_POLICY])])
 
-        async def attempt() -> bool:
+        async def attempt() -> str | None:
             response = await self._cluster.ask_any(request)
             code, _, _, _, entries = response.resources[0]
+            if code == TopicAuthorizationFailedError.errno:
+                return None
             self._cluster.refuse(code, f"settings of topic {topic}")
-            return any(entry[0] == _CLEANUP_POLICY and "compact" in str(entry[1]) for entry in entries)
+            return next(str(entry[1]) for entry in entries if entry[0] == _CLEANUP_POLICY)
 
         return await self._cluster.patiently(f"settings of topic {topic}", attempt)
 
 
-def _why(wanted: PartitionRange, offset: int, answer: _Answer, isolation: Isolation) -> str:
+def _truncated(place: _Place, diverging: EpochEnd) -> str:
+    wanted = place.wanted
+    return (
+        f"{wanted.topic} partition {wanted.partition}: a change of leader cut the log back to offset "
+        f"{diverging.end_offset} while [{wanted.lo}, {wanted.hi}) was read; the read stood at offset {place.offset}, "
+        f"behind a batch of leader epoch {place.last_epoch}. Read the range again from its start"
+    )
+
+
+def _why(place: _Place, answer: _Answer) -> str:
     """Why nothing comes at an offset that should exist."""
+    wanted, offset = place.wanted, place.offset
     thing = f"{wanted.topic} partition {wanted.partition}: offset {offset} of [{wanted.lo}, {wanted.hi}) cannot be read"
     if answer.data:
         return f"{thing}, its batch is cut off at {len(answer.data)} bytes. Read with larger pages"
@@ -180,6 +265,6 @@ def _why(wanted: PartitionRange, offset: int, answer: _Answer, isolation: Isolat
         return (
             f"{thing}, the log ends before it: truncated, or its replicas lag. Check the leader epochs, then try again"
         )
-    if isolation == "committed" and answer.stable_offset <= offset:
+    if place.isolation == "committed" and answer.stable_offset <= offset:
         return f"{thing}, an open transaction holds the log at {answer.stable_offset}. Try again when it has ended"
     return f"{thing}, the broker answers with nothing. Try again"

@@ -17,7 +17,8 @@ class Page:
 
     `log_start` above the asked offset: what lies before it is expired. `hole_end`: it is proven that no batch exists
     from the asked offset up to there. `broken_end`: the bytes that should hold it, up to there, do not hold together.
-    `aborted` belongs to this page only.
+    `truncated_end`: what lies before it was cut off the log before it could be read. `aborted` belongs to this page
+    only.
     """
 
     data: bytes = b""
@@ -25,6 +26,7 @@ class Page:
     log_start: int = 0
     hole_end: int | None = None
     broken_end: int | None = None
+    truncated_end: int | None = None
     aborted: Sequence[AbortedTransaction] = ()
 
 
@@ -42,5 +44,17 @@ class LogSource(Protocol):
         """The page at `offset`: batches, an expired start, or a proven hole; never nothing.
 
         Raises:
-            TransientError: the source does not get that far now.
+            TransientError: the source does not get that far now, or was cut back while it was read.
         """
+
+    def intact_end(self, wanted: PartitionRange, frozen_epoch: int) -> int:
+        """Up to where the range still stands, if its end was frozen under that leader epoch; `wanted.hi` or less.
+
+        Whatever is found from there on is another record's: the log was truncated, and its offsets given away again.
+
+        Raises:
+            TransientError: the source cannot tell now.
+        """
+
+    def hole_reason(self, wanted: PartitionRange, start: int, end: int) -> str | None:
+        """Why a hole between batches, `[start, end)`, is not compaction's work; None where compaction explains it."""

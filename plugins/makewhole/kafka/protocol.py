@@ -7,7 +7,10 @@ aiokafka's protocol classes are semi-internal and untyped: its version is pinned
 
 # mypy: disable-error-code="misc"
 
+import struct
+from collections.abc import Mapping
 from io import BytesIO
+from typing import NamedTuple
 
 from aiokafka.protocol.abstract import AbstractType
 from aiokafka.protocol.api import Request, RequestStruct, Response
@@ -27,6 +30,9 @@ from aiokafka.protocol.types import (
 )
 
 NO_TOPIC_ID = bytes(16)
+NO_EPOCH = -1
+_DIVERGING_EPOCH_TAG = 0
+_EPOCH_END = struct.Struct(">iq")
 
 
 class Uuid(AbstractType[bytes]):
@@ -187,15 +193,41 @@ class FetchRequestV13(RequestStruct):
     )
 
 
+class EpochEnd(NamedTuple):
+    """The last leader epoch that two logs share, and the offset behind it."""
+
+    epoch: int
+    end_offset: int
+
+
+def diverging_epoch(tags: Mapping[int, bytes]) -> EpochEnd | None:
+    """Where the leader's log left the one that was read: from the tags of a fetched partition (KIP-595)."""
+    found = tags.get(_DIVERGING_EPOCH_TAG)
+    return None if found is None else EpochEnd._make(_EPOCH_END.unpack_from(found))
+
+
 class PartitionFetchRequest(Request[FetchRequestV13]):
-    """One partition of one topic incarnation, from `offset` on. `isolation` 0 = uncommitted, 1 = committed."""
+    """One partition of one topic incarnation, from `offset` on. `isolation` 0 = uncommitted, 1 = committed.
+
+    `leader_epoch` lets a broker refuse that leads under another one, and `last_epoch`, that of the record before
+    `offset`, lets it say that the log was truncated behind it (KIP-320); -1 asks for neither.
+    """
 
     API_KEY = 1
 
     def __init__(
-        self, *, topic_id: bytes, partition: int, offset: int, isolation: int, max_bytes: int, max_wait_ms: int
+        self,
+        *,
+        topic_id: bytes,
+        partition: int,
+        offset: int,
+        leader_epoch: int = NO_EPOCH,
+        last_epoch: int = NO_EPOCH,
+        isolation: int,
+        max_bytes: int,
+        max_wait_ms: int,
     ) -> None:
-        self._partition: tuple[object, ...] = (partition, -1, offset, -1, -1, max_bytes, {})
+        self._partition: tuple[object, ...] = (partition, leader_epoch, offset, last_epoch, -1, max_bytes, {})
         self._topic_id = topic_id
         self._isolation = isolation
         self._max_bytes = max_bytes
@@ -246,12 +278,12 @@ class OffsetForLeaderEpochRequestV3(RequestStruct):
 
 
 class LeaderEpochEndRequest(Request[OffsetForLeaderEpochRequestV3]):
-    """Where a leader epoch of a partition ended (KIP-101, KIP-320)."""
+    """Where a leader epoch of a partition ended (KIP-101, KIP-320). A leader of another `leader_epoch` refuses."""
 
     API_KEY = 23
 
-    def __init__(self, topic: str, partition: int, epoch: int) -> None:
-        self._topics = [(topic, [(partition, -1, epoch)])]
+    def __init__(self, topic: str, partition: int, epoch: int, *, leader_epoch: int = NO_EPOCH) -> None:
+        self._topics = [(topic, [(partition, leader_epoch, epoch)])]
 
     def build(self, request_struct_class: type[OffsetForLeaderEpochRequestV3]) -> OffsetForLeaderEpochRequestV3:
         return request_struct_class(-1, self._topics)

@@ -52,6 +52,7 @@ class Topic:
     name: str
     topic_id: str
     leaders: Mapping[int, int]
+    leader_epochs: Mapping[int, int]
 
     @property
     def raw_id(self) -> bytes:
@@ -72,6 +73,7 @@ class Cluster:
         self._connections: dict[int, AIOKafkaConnection] = {}
         self._brokers: dict[int, tuple[str, int]] = {}
         self._topics: dict[str, Topic] = {}
+        self._epochs: dict[tuple[str, str], dict[int, int]] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="makewhole-kafka", daemon=True)
         self._thread.start()
@@ -127,8 +129,15 @@ class Cluster:
             code, _, topic_id, _, partitions, *_ = answer.topics[0]
             if code != errors.UnknownTopicOrPartitionError.errno:
                 self.refuse(code, f"topic {name}")
-                leaders = {partition[1]: partition[2] for partition in partitions}
-                return Topic(name=name, topic_id=_id_text(topic_id), leaders=dict(sorted(leaders.items())))
+                partitions = sorted(partitions, key=lambda partition: partition[1])
+                return self._newest(
+                    Topic(
+                        name=name,
+                        topic_id=_id_text(topic_id),
+                        leaders={partition[1]: partition[2] for partition in partitions},
+                        leader_epochs={partition[1]: partition[3] for partition in partitions},
+                    )
+                )
             await asyncio.sleep(0.2 * (attempt + 1))
         raise ConfigurationError(
             [
@@ -140,6 +149,20 @@ class Cluster:
                 )
             ]
         )
+
+    def _newest(self, found: Topic) -> Topic:
+        """Refuse the word of a broker that has not heard of the latest elections: its leader may be deposed."""
+        known = self._epochs.setdefault((found.name, found.topic_id), {})
+        for partition, epoch in found.leader_epochs.items():
+            if epoch < known.get(partition, epoch):
+                raise NotNowError(f"a broker names the leader of {found.name} partition {partition} before the present")
+            known[partition] = epoch
+        return found
+
+    def known_epoch(self, topic: str, partition: int) -> int:
+        """The partition's leader epoch as last described; -1 when it was not."""
+        known = self._topics.get(topic)
+        return -1 if known is None else known.leader_epochs.get(partition, -1)
 
     async def ask_leader(self, topic: str, partition: int, request: Any) -> Any:
         """Send to the partition's leader. The caller looks at error codes and raises `NotNowError` (`refuse` does)."""

@@ -92,9 +92,17 @@ class MemoryLog:
     aborted: list[AbortedTransaction] = field(default_factory=list)
     log_start: int = 0
     page_batches: int = 2
+    epoch_ends: dict[int, int] = field(default_factory=dict)
+    doubt: str | None = None
 
     def check(self, wanted: PartitionRange) -> None:
         """Any topic id will do."""
+
+    def intact_end(self, wanted: PartitionRange, frozen_epoch: int) -> int:
+        return min(self.epoch_ends.get(frozen_epoch, wanted.hi), wanted.hi)
+
+    def hole_reason(self, wanted: PartitionRange, start: int, end: int) -> str | None:
+        return self.doubt
 
     def fetch(self, wanted: PartitionRange, offset: int, isolation: Isolation) -> Page:
         if offset < self.log_start:

@@ -1,0 +1,70 @@
+"""What the file beside a segment of the archive says: what the segment answers for, and how it is proven whole.
+
+`<base offset, 20 digits>.aborted.json`, one JSON object. Kafka's own tools do not look at it.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from makewhole.kafka.account import Span
+from makewhole.kafka.damaged import Undecodable
+from makewhole.kafka.transactions import AbortedTransaction
+
+SIDECAR = ".aborted.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment:
+    """One file of the archive and what it answers for: offsets `[lo, hi)` of one partition of one topic incarnation.
+
+    `sha256` is the file's, in hex. `expired`, `truncated`, `unexplained` and `aborted` are those of the read that
+    wrote it. `left_out`: offsets whose batch the range before was to keep, since it begins there.
+    """
+
+    base_offset: int
+    topic: str
+    topic_id: str
+    partition: int
+    lo: int
+    hi: int
+    size_bytes: int
+    sha256: str
+    expired: tuple[Span, ...] = ()
+    truncated: tuple[Span, ...] = ()
+    unexplained: tuple[Undecodable, ...] = ()
+    left_out: Span | None = None
+    aborted: tuple[AbortedTransaction, ...] = ()
+
+    def to_json(self) -> bytes:
+        """The sidecar's content."""
+        value = {name: getattr(self, name) for name in _PLAIN}
+        value["expired"] = [list(span) for span in self.expired]
+        value["truncated"] = [list(span) for span in self.truncated]
+        value["unexplained"] = [[one.offset, one.end_offset, one.reason] for one in self.unexplained]
+        value["left_out"] = None if self.left_out is None else list(self.left_out)
+        value["aborted"] = [[one.producer_id, one.first_offset, one.marker_offset] for one in self.aborted]
+        return json.dumps(value, sort_keys=True).encode()
+
+    @classmethod
+    def from_json(cls, text: bytes) -> "Segment":
+        """The inverse of `to_json`.
+
+        Raises:
+            ValueError, KeyError, TypeError: it is none.
+        """
+        value: dict[str, Any] = json.loads(text)
+        return cls(
+            **{name: value[name] for name in _PLAIN},
+            expired=tuple((start, end) for start, end in value["expired"]),
+            truncated=tuple((start, end) for start, end in value["truncated"]),
+            unexplained=tuple(Undecodable(value["partition"], *one) for one in value["unexplained"]),
+            left_out=None if value["left_out"] is None else (value["left_out"][0], value["left_out"][1]),
+            aborted=tuple(
+                AbortedTransaction(producer_id=producer, first_offset=first, marker_offset=marker)
+                for producer, first, marker in value["aborted"]
+            ),
+        )
+
+
+_PLAIN = ("base_offset", "topic", "topic_id", "partition", "lo", "hi", "size_bytes", "sha256")
