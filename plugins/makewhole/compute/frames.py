@@ -42,13 +42,43 @@ ELSEWHERE: Schema = {
     "place": pl.String,
     "is_replay": pl.Boolean,
     "row_hash": pl.UInt64,
+    "version": pl.Int64,
+    "is_tombstone": pl.Boolean,
+    "is_later": pl.Boolean,
+    "producer_id": pl.Int64,
+    "producer_epoch": pl.Int16,
+    "sequence": pl.Int32,
 }
-"""Copies outside the window's own slice: index of earlier windows, what came later, look-ups by key."""
+"""Copies outside the window's own slice: index of earlier windows, what came later, look-ups by key.
+
+`is_later`: after the window's own. Of what is not known a copy has null: a run of an older makewhole knows less."""
 
 REPLAYS: Schema = {"plan": pl.String, "key_hi": pl.UInt64, "key_lo": pl.UInt64}
 """What compensation really replayed, from the journal: a lineage header alone proves nothing."""
 
 HASHES: Schema = {"key_hi": pl.UInt64, "key_lo": pl.UInt64}
+
+JUDGED: Schema = {
+    "key": pl.String,
+    **HASHES,
+    "key_hash": pl.String,
+    "verdict": pl.String,
+    "hint": pl.String,
+    "in_source": pl.Boolean,
+    "source_copies": pl.Int64,
+    "source_elsewhere_copies": pl.Int64,
+    "target_copies": pl.Int64,
+    "elsewhere_copies": pl.Int64,
+    "source_places": pl.List(pl.String),
+    "target_places": pl.List(pl.String),
+    "elsewhere_places": pl.List(pl.String),
+    "latest_place": pl.String,
+    "has_later": pl.Boolean,
+    "row_hash": pl.UInt64,
+    "time": pl.Datetime("us", "UTC"),
+}
+"""What the kernels say of each key. `hint` is a cause that only they could see. Of versions: `latest_place` is where
+the source's latest stands, `has_later` that the source has one after the window's own."""
 
 VERDICTS: Schema = {"hop": pl.String, "key_hash": pl.String, "verdict": pl.String, "cause": pl.String}
 """The keyed frame that the gate reads: one row per key and hop."""

@@ -1,15 +1,17 @@
-"""The kernel: one bucket of one hop → a verdict for every key, with its evidence.
+"""The kernel of event hops: one bucket of one hop → a verdict for every key, with its evidence.
 
 Counting copies is all there is to it. A key that the source has (in this window) and the target does not is missing,
 more than one copy at the target is a duplicate, one copy is compared. A key that only the target has in this window is
 looked for in the rest of the source first. Copies that compensation made count as the one copy they stand for.
+
+Where the copies of a key are versions, `makewhole.compute.versions` judges instead.
 """
 
 from dataclasses import dataclass, field
 
 import polars as pl
 
-from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, REPLAYS, empty
+from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, JUDGED, REPLAYS, empty
 from makewhole.compute.keys import hash_hex
 from makewhole.model.errors import CorruptionError
 from makewhole.model.verdict import Verdict
@@ -37,16 +39,15 @@ class BucketInput:
 def judge(bucket: BucketInput) -> pl.DataFrame:
     """Every key of the bucket with its verdict.
 
-    Returns columns `key, key_hi, key_lo, key_hash, verdict`, `in_source`, `source_copies`, `target_copies` (all that
-    count), `elsewhere_copies` (of them outside the slice), `source_places`, `target_places`, `elsewhere_places` (lists
-    in the order of the copies), `row_hash` (of the source's first copy), `time`. Sorted by key hash.
+    Returns `JUDGED`, sorted by key hash: `source_copies` in the slice, `target_copies` all that count, and of them
+    `elsewhere_copies` outside the slice; places in the order of the copies; `row_hash` of the source's first copy.
 
     Raises:
         CorruptionError: two different keys share a 128-bit hash.
     """
     source = _by_key(_source_copies(bucket), "source")
     target = _by_key(_target_copies(bucket.target, bucket.replays), "target")
-    _require_same_key(source, target)
+    require_same_key(source, target)
     joined = (
         source.join(target, on=HASH, how="full", coalesce=True)
         .join(_elsewhere(bucket.target_elsewhere, "target_elsewhere"), on=HASH, how="left")
@@ -67,9 +68,7 @@ def judge(bucket: BucketInput) -> pl.DataFrame:
 
 def _source_copies(bucket: BucketInput) -> pl.DataFrame:
     """Committed copies that the hop's filter lets through, and the keys that were handed over by name."""
-    copies = bucket.source.filter(~pl.col("excluded_by").list.contains(bucket.hop))
-    if "is_aborted" in copies.columns:
-        copies = copies.filter(~pl.col("is_aborted"))
+    copies = committed(bucket.source.filter(~pl.col("excluded_by").list.contains(bucket.hop)))
     handed = bucket.handed_over.join(copies.select(HASH), on=HASH, how="anti")
     rows = _columns(copies).unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
     return pl.concat([rows, handed], how="diagonal_relaxed")
@@ -78,9 +77,14 @@ def _source_copies(bucket: BucketInput) -> pl.DataFrame:
 def _target_copies(target: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
     """Committed copies, each told apart: original, or the replay of a plan that the journal vouches for."""
     if "is_aborted" in target.columns:
-        return _columns(mark_replays(target.filter(~pl.col("is_aborted")), replays), "is_replay")
+        return _columns(mark_replays(committed(target), replays), "is_replay")
     rows = _columns(target).unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
     return rows.with_columns(pl.lit(False).alias("is_replay"))
+
+
+def committed(copies: pl.DataFrame) -> pl.DataFrame:
+    """Without the copies of aborted transactions; rows of a table are all committed."""
+    return copies.filter(~pl.col("is_aborted")) if "is_aborted" in copies.columns else copies
 
 
 def mark_replays(copies: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
@@ -132,7 +136,12 @@ def _elsewhere(frame: pl.DataFrame, prefix: str) -> pl.DataFrame:
     )
 
 
-def _require_same_key(source: pl.DataFrame, target: pl.DataFrame) -> None:
+def require_same_key(source: pl.DataFrame, target: pl.DataFrame) -> None:
+    """Both sides by key, with `key` or `key_target` and the number of distinct texts.
+
+    Raises:
+        CorruptionError: two different keys share a 128-bit hash.
+    """
     met = source.join(target, on=HASH, how="inner").filter(pl.col("key") != pl.col("key_target"))
     if len(met) or (source["source_keys"] > 1).any() or (target["target_keys"] > 1).any():
         raise CorruptionError(
@@ -175,19 +184,25 @@ def _verdict() -> pl.Expr:
 
 
 def _shape(frame: pl.DataFrame) -> pl.DataFrame:
+    return judged_frame(
+        frame.with_columns(
+            (pl.col("target_elsewhere_originals") + pl.col("target_elsewhere_replays")).alias("elsewhere_copies"),
+            pl.col("target_elsewhere_places").alias("elsewhere_places"),
+            pl.col("source_row_hashes").list.first().alias("row_hash"),
+            pl.coalesce("source_time", "target_time").alias("time"),
+            pl.lit(None, dtype=pl.String).alias("hint"),
+            pl.lit(None, dtype=pl.String).alias("latest_place"),
+            pl.lit(False).alias("has_later"),
+        )
+    )
+
+
+def judged_frame(frame: pl.DataFrame) -> pl.DataFrame:
+    """The columns of `JUDGED`, lists never null, sorted by key hash."""
     no_places = pl.lit([], dtype=pl.List(pl.String))
-    return frame.select(
-        "key",
-        *HASH,
-        hash_hex(),
-        "verdict",
-        "in_source",
-        "source_copies",
-        "target_copies",
-        (pl.col("target_elsewhere_originals") + pl.col("target_elsewhere_replays")).alias("elsewhere_copies"),
-        pl.col("source_places").fill_null(no_places),
-        pl.col("target_places").fill_null(no_places),
-        pl.col("target_elsewhere_places").fill_null(no_places).alias("elsewhere_places"),
-        pl.col("source_row_hashes").list.first().alias("row_hash"),
-        pl.coalesce("source_time", "target_time").alias("time"),
-    ).sort(*HASH)
+    lists = [name for name, kind in JUDGED.items() if kind == pl.List(pl.String)]
+    return (
+        frame.with_columns(hash_hex(), *(pl.col(name).fill_null(no_places) for name in lists))
+        .select(*(pl.col(name).cast(kind) for name, kind in JUDGED.items()))
+        .sort(*HASH)
+    )

@@ -43,7 +43,16 @@ class Cause(StrEnum):
     READ_UNCOMMITTED = "read_uncommitted"  # the row's record was aborted
     NOT_IN_SOURCE = "not_in_source"
     VALUE_DIFFERS = "value_differs"
+    STALE_VERSION = "stale_version"  # the target holds an older version, or what the latest version deletes
+    DELETED = "deleted"  # the latest version in the target topic is a tombstone, the source has a value
     IN_FLIGHT = "in_flight"  # inside the settle time, or in an open transaction
+    TRUNCATED = "truncated"  # an earlier window saw it in the log, then a new leader cut that part off
+    TOPIC_RECREATED = "topic_recreated"  # the topic was deleted and made again; what it held last is not known
+    LEADER_CHANGED = (
+        "leader_changed"  # not in the log, and the leader changed: acknowledged records may have gone with it
+    )
+    EXPIRED = "expired"  # offsets of the window were deleted before they could be read: it may have been there
+    ORDER_UNKNOWN = "order_unknown"  # versions in several partitions without a number: nothing says which is the latest
     UNREADABLE_SOURCE = "unreadable_source"
 
 

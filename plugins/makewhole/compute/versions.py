@@ -1,0 +1,259 @@
+"""The kernel of upsert hops: the copies of a key are versions, and the target is to hold the latest.
+
+The latest is the one of the highest version number; without numbers, and among equal ones, the last position. A record
+without a value (a tombstone) deletes its key: as the latest version it asks for nothing at the target, and is fulfilled
+by nothing. In a topic older versions do no harm; two rows of one key in a table are duplicates whatever they say.
+
+Nothing orders two records in different partitions of a topic. Where both could be the latest, and they differ, what the
+target should hold is not known.
+"""
+
+import polars as pl
+
+from makewhole.compute.frames import HASH
+from makewhole.compute.judge import BucketInput, committed, judged_frame, mark_replays, require_same_key
+from makewhole.model.verdict import Cause, Verdict
+
+_ABSENT = 0  # the state of a key that has no copy, or whose latest copy is a tombstone
+_BEFORE_ALL = -(2**63)
+_NO_STATES = pl.lit([], dtype=pl.List(pl.UInt64))
+_SLICE, _LATER = 1, 2  # earlier copies rank 0
+
+
+def judge_versions(bucket: BucketInput) -> pl.DataFrame:
+    """Every key of the bucket with its verdict (`JUDGED`), sorted by key hash.
+
+    `source_copies` are the versions in the slice, `row_hash` is of the latest of them.
+
+    Raises:
+        CorruptionError: two different keys share a 128-bit hash.
+    """
+    source = _source(bucket)
+    target = _target(bucket)
+    everywhere = _with_elsewhere(target, bucket.target_elsewhere)
+    of_target = _slice_of(target, "target")
+    of_source = _slice_of(source, "source")
+    require_same_key(of_source, of_target)
+    joined = (
+        of_source.join(of_target, on=HASH, how="full", coalesce=True)
+        .join(_latest(source, "source"), on=HASH, how="left")
+        .join(_latest(everywhere, "target"), on=HASH, how="left")
+        .join(_latest(everywhere.filter(pl.col("rank") != _LATER), "soon"), on=HASH, how="left")
+        .join(_counted(bucket.target_elsewhere, "elsewhere"), on=HASH, how="left")
+        .join(_counted(bucket.source_elsewhere, "source_elsewhere"), on=HASH, how="left")
+        .join(bucket.unsettled.unique().with_columns(pl.lit(True).alias("is_unsettled")), on=HASH, how="left")
+        .join(_others(source, bucket.source_elsewhere), on=HASH, how="left")
+        .with_columns(pl.coalesce("key", "key_target").alias("key"))
+    )
+    is_table = "offset" not in bucket.target.columns
+    return judged_frame(_judged(_filled(joined), is_table=is_table))
+
+
+# Copies as versions
+
+
+def _source(bucket: BucketInput) -> pl.DataFrame:
+    """Committed versions that the hop's filter lets through, and the keys that were handed over by name."""
+    copies = committed(bucket.source.filter(~pl.col("excluded_by").list.contains(bucket.hop)))
+    handed = bucket.handed_over.join(copies.select(HASH), on=HASH, how="anti").select("key", *HASH)
+    return pl.concat([_versions(copies), handed], how="diagonal_relaxed")
+
+
+def _target(bucket: BucketInput) -> pl.DataFrame:
+    copies = committed(bucket.target)
+    if "offset" in copies.columns:
+        return _versions(mark_replays(copies, bucket.replays))
+    return _versions(copies.with_columns(pl.lit(False).alias("is_replay")))
+
+
+def _versions(copies: pl.DataFrame) -> pl.DataFrame:
+    """One row per copy: its version, its place in the order of its partition, and its state. A table has no partitions
+    and is in the order of its rows' times."""
+    if "offset" not in copies.columns:
+        copies = copies.with_columns(
+            pl.lit(0, dtype=pl.Int32).alias("partition"),
+            pl.col("time").dt.epoch("us").fill_null(_BEFORE_ALL).alias("offset"),
+        )
+    wanted = ("key", *HASH, "place", "time", "version", "partition", "offset", "row_hash", "state", "rank")
+    return (
+        copies.unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
+        .with_columns(_state(copies), pl.lit(_SLICE).alias("rank"))
+        .select(*wanted, *(name for name in ("is_replay",) if name in copies.columns))
+        .sort(*HASH, "partition", "offset", "place")
+    )
+
+
+def _state(copies: pl.DataFrame) -> pl.Expr:
+    """What a copy leaves of its key: a number that stands for its compared values; null when they are not known."""
+    value = pl.when(pl.col("row_hash") == _ABSENT).then(pl.lit(1, dtype=pl.UInt64)).otherwise("row_hash")
+    if "is_tombstone" not in copies.columns:
+        return value.alias("state")
+    is_tombstone = pl.col("is_tombstone").fill_null(False)
+    return pl.when(is_tombstone).then(pl.lit(_ABSENT, dtype=pl.UInt64)).otherwise(value).alias("state")
+
+
+def _with_elsewhere(target: pl.DataFrame, elsewhere: pl.DataFrame) -> pl.DataFrame:
+    """A position of a topic as text is `partition:offset`."""
+    numbers = pl.col("place").str.split_exact(":", 1)
+    others = elsewhere.with_columns(
+        numbers.struct[0].cast(pl.Int32, strict=False).alias("partition"),
+        numbers.struct[1].cast(pl.Int64, strict=False).alias("offset"),
+        pl.when(pl.col("is_later").fill_null(False)).then(_LATER).otherwise(0).alias("rank"),
+        _state(elsewhere),
+    )
+    return pl.concat([target, others], how="diagonal_relaxed")
+
+
+def _latest(copies: pl.DataFrame, side: str) -> pl.DataFrame:
+    """Per key the states that could be the latest: one, or one per partition."""
+    numbered = copies.filter(pl.col("place").is_not_null()).with_columns(
+        pl.col("version").fill_null(_BEFORE_ALL).alias("number")
+    )
+    newest = numbered.filter(pl.col("number") == pl.col("number").max().over(HASH))
+    newest = newest.filter(pl.col("rank") == pl.col("rank").max().over(HASH))
+    last = newest.sort(*HASH, "partition", "offset", "place").unique(
+        subset=[*HASH, "partition"], keep="last", maintain_order=True
+    )
+    return last.group_by(HASH, maintain_order=True).agg(
+        pl.col("state").unique(maintain_order=True).alias(f"{side}_states"),
+        pl.col("version").last().alias(f"{side}_version"),
+        pl.col("row_hash").last().alias(f"{side}_row_hash"),
+        pl.col("place").last().alias(f"{side}_latest_place"),
+    )
+
+
+def _slice_of(copies: pl.DataFrame, side: str) -> pl.DataFrame:
+    """The copies of each key in the slice."""
+    aggregates = [
+        pl.col("key").first().alias("key" if side == "source" else "key_target"),
+        pl.col("key").n_unique().alias(f"{side}_keys"),
+        pl.col("place").drop_nulls().alias(f"{side}_places"),
+        pl.col("time").max().alias(f"{side}_time"),
+        (pl.len() if side == "source" else pl.col("place").count()).cast(pl.Int64).alias(f"{side}_slice_copies"),
+    ]
+    if side == "target":
+        aggregates.append((~pl.col("is_replay")).sum().alias("target_originals"))
+    return copies.sort(HASH, maintain_order=True).group_by(HASH, maintain_order=True).agg(aggregates)
+
+
+def _counted(elsewhere: pl.DataFrame, name: str) -> pl.DataFrame:
+    places = elsewhere.select(*HASH, "place").unique().sort(*HASH, "place")
+    return places.group_by(HASH, maintain_order=True).agg(
+        pl.col("place").alias(f"{name}_places"), pl.len().cast(pl.Int64).alias(f"{name}_copies")
+    )
+
+
+def _others(source: pl.DataFrame, elsewhere: pl.DataFrame) -> pl.DataFrame:
+    """Per key the states of the source's other versions: those after the latest of the slice, and those before it."""
+    known = _with_elsewhere(source, elsewhere).filter(pl.col("place").is_not_null())
+    newest = _latest(source, "of").select(*HASH, "of_version", "of_latest_place")
+    versions = known.join(newest, on=HASH, how="left")
+    by_number = pl.col("version") > pl.col("of_version")
+    is_after = (pl.col("rank") != _SLICE) & by_number.fill_null(pl.col("rank") == _LATER)
+    is_latest = pl.col("place") == pl.col("of_latest_place")
+    return versions.group_by(HASH, maintain_order=True).agg(
+        pl.col("state").filter(is_after).alias("later_states"),
+        pl.col("state").filter(~is_after & ~is_latest.fill_null(False)).alias("older_states"),
+    )
+
+
+# The verdict
+
+
+def _filled(joined: pl.DataFrame) -> pl.DataFrame:
+    counts = ("source_slice_copies", "target_slice_copies", "target_originals", "elsewhere_copies")
+    lists = ("source_states", "later_states", "older_states")
+    return joined.with_columns(
+        pl.col("source_slice_copies").is_not_null().alias("in_source"),
+        *(pl.col(name).fill_null(0).cast(pl.Int64) for name in (*counts, "source_elsewhere_copies")),
+        *(pl.col(name).fill_null(_NO_STATES) for name in lists),
+        *(
+            pl.col(name).fill_null(pl.lit([_ABSENT], dtype=pl.List(pl.UInt64)))
+            for name in ("target_states", "soon_states")
+        ),
+        pl.col("is_unsettled").fill_null(False),
+    ).with_columns(
+        pl.col("source_slice_copies").alias("source_copies"),
+        (pl.col("target_slice_copies") + pl.col("elsewhere_copies")).alias("target_copies"),
+        (pl.col("later_states").list.len() > 0).alias("has_later"),
+        pl.col("source_latest_place").alias("latest_place"),
+        pl.col("source_row_hash").alias("row_hash"),
+        pl.coalesce("source_time", "target_time").alias("time"),
+    )
+
+
+def _judged(frame: pl.DataFrame, *, is_table: bool) -> pl.DataFrame:
+    absent = _is_absent("target")
+    known = pl.col("in_source") | (pl.col("source_elsewhere_copies") > 0)
+    repeated = pl.lit(is_table) & (pl.col("target_slice_copies") > 1)
+    unknown = ~known & (pl.col("target_originals") > 0) & ~absent
+    return (
+        frame.filter(pl.col("in_source") | unknown | (known & repeated))
+        .with_columns(
+            pl.when(~known)
+            .then(pl.lit(Verdict.UNEXPECTED.value))
+            .when(repeated)
+            .then(pl.lit(Verdict.DUPLICATE.value))
+            .otherwise(_of_versions())
+            .alias("verdict")
+        )
+        .with_columns(_hint().alias("hint"))
+    )
+
+
+def _is_absent(side: str) -> pl.Expr:
+    states = pl.col(f"{side}_states")
+    return (states.list.len() == 1) & (states.list.first() == _ABSENT)
+
+
+def _is_older(side: str) -> pl.Expr:
+    """By the numbers of both."""
+    is_older = pl.col(f"{side}_version") < pl.col("source_version")
+    return (~_is_absent(side) & is_older).fill_null(False)
+
+
+def _of_versions() -> pl.Expr:
+    """The verdict of a key that the source has in the slice. Where the target came to have the latest before anything
+    later came, it is fine, whatever came later: that belongs to another window."""
+    fine, maybe = (pl.any_horizontal(_holds("soon")[at], _holds("target")[at]) for at in (0, 1))
+    return (
+        pl.when(fine)
+        .then(pl.lit(Verdict.MATCHED.value))
+        .when("is_unsettled")
+        .then(pl.lit(Verdict.PENDING.value))
+        .when(maybe)
+        .then(pl.lit(Verdict.UNDECIDABLE.value))
+        .when(_is_absent("target"))
+        .then(pl.lit(Verdict.MISSING.value))
+        .otherwise(pl.lit(Verdict.MISMATCHED.value))
+    )
+
+
+def _holds(side: str) -> tuple[pl.Expr, pl.Expr]:
+    """Whether the target holds the source's latest version or a later one: for sure, and perhaps."""
+    states, of_source = pl.col(f"{side}_states"), pl.col("source_states")
+    is_single = states.list.len() == 1
+    has_latest = (of_source.list.set_intersection(states).list.len() > 0) & ~(is_single & _is_older(side))
+    has_later = pl.col("later_states").list.set_intersection(states).list.len() > 0
+    is_unreadable = states.list.contains(pl.lit(None, dtype=pl.UInt64), nulls_equal=True) | (
+        (of_source.list.len() == 0) & ~_is_absent(side)
+    )
+    surely = is_unreadable | (has_latest & is_single & (of_source.list.len() == 1)) | (has_later & is_single)
+    return surely, has_latest | has_later
+
+
+def _hint() -> pl.Expr:
+    """The cause, where only the versions tell it."""
+    of_source, states = pl.col("source_states"), pl.col("target_states")
+    is_deletion = of_source.list.contains(pl.lit(_ABSENT, dtype=pl.UInt64))
+    is_known = pl.col("older_states").list.set_intersection(states).list.len() > 0
+    is_stale = (pl.col("verdict") == Verdict.MISMATCHED.value) & (is_deletion | _is_older("target") | is_known)
+    is_deleted = (pl.col("verdict") == Verdict.MISSING.value) & (pl.col("target_copies") > 0)
+    return (
+        pl.when(is_stale)
+        .then(pl.lit(Cause.STALE_VERSION.value))
+        .when(is_deleted)
+        .then(pl.lit(Cause.DELETED.value))
+        .when(pl.col("verdict") == Verdict.UNDECIDABLE.value)
+        .then(pl.lit(Cause.ORDER_UNKNOWN.value))
+    )
