@@ -138,7 +138,8 @@ def read_topic_piece(piece: TopicPiece) -> PieceRead:
         except BaseException:
             segment.discard()
             raise
-    segment.finish(reader.expired, reader.aborted)
+    account = reader.account
+    segment.finish(account.expired, reader.aborted, truncated=account.truncated, unexplained=account.unexplained)
     without_key = sum(len(frame) for frame in writer.bad)
     writer.bad.append(_unreadable(piece.range.partition, reader.undecodable))
     return writer.finish(

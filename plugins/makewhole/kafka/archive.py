@@ -232,7 +232,7 @@ class ArchiveLog:
                     return self._with_aborted(page, segments, offset, isolation)
         return Page(hole_end=wanted.hi)
 
-    def intact_end(self, wanted: PartitionRange, frozen_epoch: int) -> int:  # noqa: ARG002
+    def intact_end(self, wanted: PartitionRange) -> int:
         """An archive stands as it was written; what was truncated before that is in it as such."""
         return wanted.hi
 

@@ -14,13 +14,14 @@ from aiokafka.protocol.admin import DescribeConfigsRequest
 from aiokafka.protocol.offset import OffsetRequest
 
 from makewhole.kafka.batches import Batch, split
+from makewhole.kafka.lineage import divergence
+from makewhole.kafka.offsets import EpochEnd
 from makewhole.kafka.page import Isolation, Page
 from makewhole.kafka.protocol import (
     NO_EPOCH,
-    EpochEnd,
     LeaderEpochEndRequest,
     PartitionFetchRequest,
-    diverging_epoch,
+    diverging_offset,
 )
 from makewhole.kafka.transactions import AbortedTransaction
 from makewhole.kafka.wire import PATIENCE_SECONDS, Cluster, NotNowError
@@ -47,7 +48,7 @@ class _Answer(NamedTuple):
     aborted: tuple[AbortedTransaction, ...]
     data: bytes
     is_throttled: bool
-    diverging: EpochEnd | None
+    diverging: int | None
 
 
 class _Place(NamedTuple):
@@ -123,9 +124,15 @@ class BrokerLog:
                 raise TransientError(_why(place, answer))
             time.sleep(0.05)
 
-    def intact_end(self, wanted: PartitionRange, frozen_epoch: int) -> int:
-        """Up to where the range still stands: a leader of a later epoch knows where that epoch ended in its log."""
-        return self._cluster.run(self._intact_end(wanted, frozen_epoch))
+    def intact_end(self, wanted: PartitionRange) -> int:
+        """Up to where the range still is the one that was frozen: leaders know where earlier epochs ended."""
+        if not wanted.leader_epochs:
+            return wanted.hi
+        frozen_under, present = wanted.leader_epochs[-1][0], self._cluster.run(self._present_epoch(wanted))
+        if present == frozen_under:
+            return wanted.hi
+        end = divergence(lambda epoch: self._cluster.run(self._epoch_end(wanted, epoch)), wanted.leader_epochs, 0)
+        return min(end, wanted.hi)
 
     def hole_reason(self, wanted: PartitionRange, start: int, end: int) -> str | None:  # noqa: ARG002
         """Compaction explains a hole where `cleanup.policy` has it now."""
@@ -197,7 +204,7 @@ class BrokerLog:
             aborted=tuple(AbortedTransaction(producer_id=one[0], first_offset=one[1]) for one in aborted or ()),
             data=data or b"",
             is_throttled=response.throttle_time_ms > 0,
-            diverging=diverging_epoch(tags),
+            diverging=diverging_offset(tags),
         )
 
     async def _log_start(self, wanted: PartitionRange) -> int:
@@ -211,25 +218,32 @@ class BrokerLog:
 
         return await self._cluster.patiently(f"log start of {wanted.topic} partition {wanted.partition}", attempt)
 
-    async def _intact_end(self, wanted: PartitionRange, frozen_epoch: int) -> int:
+    async def _present_epoch(self, wanted: PartitionRange) -> int:
+        """The partition's leader epoch of now, at least that of the leader which froze the range."""
         thing = f"{wanted.topic} partition {wanted.partition}"
 
         async def attempt() -> int:
             topic = await self._cluster.topic(wanted.topic, is_fresh=True)
             present = topic.leader_epochs.get(wanted.partition, NO_EPOCH)
-            if present == frozen_epoch:
-                return wanted.hi
-            if present < frozen_epoch:
-                raise NotNowError(f"leader epoch {present} of {thing} is older than {frozen_epoch}")
-            request = LeaderEpochEndRequest(wanted.topic, wanted.partition, frozen_epoch, leader_epoch=present)
-            response = await self._cluster.ask_leader(wanted.topic, wanted.partition, request)
-            code, _, _, end_offset = response.topics[0][1][0]
-            self._cluster.refuse(code, thing)
-            if end_offset < 0:
-                raise NotNowError(f"the leader of {thing} does not know leader epoch {frozen_epoch}")
-            return min(int(end_offset), wanted.hi)
+            if present < wanted.leader_epochs[-1][0]:
+                raise NotNowError(f"a broker names leader epoch {present} of {thing}, which is past")
+            return present
 
-        return await self._cluster.patiently(f"end of leader epoch {frozen_epoch} of {thing}", attempt)
+        return await self._cluster.patiently(f"leader epoch of {thing}", attempt)
+
+    async def _epoch_end(self, wanted: PartitionRange, epoch: int) -> EpochEnd | None:
+        thing = f"{wanted.topic} partition {wanted.partition}"
+
+        async def attempt() -> EpochEnd | None:
+            topic = await self._cluster.topic(wanted.topic)
+            present = topic.leader_epochs.get(wanted.partition, NO_EPOCH)
+            request = LeaderEpochEndRequest(wanted.topic, wanted.partition, epoch, leader_epoch=present)
+            response = await self._cluster.ask_leader(wanted.topic, wanted.partition, request)
+            code, _, found_epoch, end_offset = response.topics[0][1][0]
+            self._cluster.refuse(code, thing)
+            return None if end_offset < 0 else EpochEnd(found_epoch, end_offset)
+
+        return await self._cluster.patiently(f"end of leader epoch {epoch} of {thing}", attempt)
 
     async def _cleanup_policy(self, topic: str) -> str | None:
         """The topic's `cleanup.policy`; None where we may not read it."""
@@ -246,11 +260,11 @@ class BrokerLog:
         return await self._cluster.patiently(f"settings of topic {topic}", attempt)
 
 
-def _truncated(place: _Place, diverging: EpochEnd) -> str:
+def _truncated(place: _Place, diverging: int) -> str:
     wanted = place.wanted
     return (
         f"{wanted.topic} partition {wanted.partition}: a change of leader cut the log back to offset "
-        f"{diverging.end_offset} while [{wanted.lo}, {wanted.hi}) was read; the read stood at offset {place.offset}, "
+        f"{diverging} while [{wanted.lo}, {wanted.hi}) was read; the read stood at offset {place.offset}, "
         f"behind a batch of leader epoch {place.last_epoch}. Read the range again from its start"
     )
 

@@ -51,7 +51,6 @@ class _Options:
     include_aborted: bool
     include_replayed: bool
     isolation: Isolation
-    frozen_epoch: int | None
     is_crc_checked: bool
     columns: Sequence[str] | None
     on_fetched: FetchedCallback | None
@@ -157,9 +156,7 @@ class RangeReader:
 
     def _intact_end(self) -> int:
         """Where the part of the range ends that still stands as it was frozen."""
-        if self._options.frozen_epoch is None:
-            return self.range.hi
-        return max(self.range.lo, self._source.intact_end(self.range, self._options.frozen_epoch))
+        return max(self.range.lo, self._source.intact_end(self.range))
 
     def _finish(self) -> None:
         if self._intact_end() != self._end:
@@ -360,7 +357,6 @@ def read_range(
     include_aborted: bool = False,
     include_replayed: bool = True,
     isolation: Isolation = "committed",
-    frozen_epoch: int | None = None,
     is_crc_checked: bool = True,
     columns: Sequence[str] | None = None,
     on_fetched: FetchedCallback | None = None,
@@ -369,8 +365,8 @@ def read_range(
 
     Rows of aborted transactions are left out unless `include_aborted` (then marked); rows of replays come too unless
     `include_replayed` is off: they count as data either way. `isolation="uncommitted"` reads up to the high watermark
-    and marks nothing as aborted. `frozen_epoch` is the leader epoch under which `wanted.hi` was asked for: with it,
-    what a truncation has taken since counts as expired; without it, the log's end before `wanted.hi` is an error that
+    and marks nothing as aborted. With the leader epochs of `wanted`, what a truncation
+    has taken since it was frozen counts as expired; without them, a log that ends before `wanted.hi` is an error that
     a retry may mend. `columns` are those of `SCHEMA` that are wanted, in that order. `on_fetched` gets (base offset,
     bytes) of every whole batch that touches the range, verbatim, each once, several at a time, in order.
     """
@@ -379,7 +375,6 @@ def read_range(
         include_aborted=include_aborted,
         include_replayed=include_replayed,
         isolation=isolation,
-        frozen_epoch=frozen_epoch,
         is_crc_checked=is_crc_checked,
         columns=columns,
         on_fetched=on_fetched,

@@ -47,10 +47,10 @@ class LogSource(Protocol):
             TransientError: the source does not get that far now, or was cut back while it was read.
         """
 
-    def intact_end(self, wanted: PartitionRange, frozen_epoch: int) -> int:
-        """Up to where the range still stands, if its end was frozen under that leader epoch; `wanted.hi` or less.
+    def intact_end(self, wanted: PartitionRange) -> int:
+        """Up to where the range still is the one that was frozen, by its leader epochs; `wanted.hi` or less.
 
-        Whatever is found from there on is another record's: the log was truncated, and its offsets given away again.
+        Whatever is found from there on is another record: the log was truncated, and its offsets given away again.
 
         Raises:
             TransientError: the source cannot tell now.

@@ -10,7 +10,6 @@ aiokafka's protocol classes are semi-internal and untyped: its version is pinned
 import struct
 from collections.abc import Mapping
 from io import BytesIO
-from typing import NamedTuple
 
 from aiokafka.protocol.abstract import AbstractType
 from aiokafka.protocol.api import Request, RequestStruct, Response
@@ -193,17 +192,10 @@ class FetchRequestV13(RequestStruct):
     )
 
 
-class EpochEnd(NamedTuple):
-    """The last leader epoch that two logs share, and the offset behind it."""
-
-    epoch: int
-    end_offset: int
-
-
-def diverging_epoch(tags: Mapping[int, bytes]) -> EpochEnd | None:
-    """Where the leader's log left the one that was read: from the tags of a fetched partition (KIP-595)."""
+def diverging_offset(tags: Mapping[int, bytes]) -> int | None:
+    """From which offset on the leader's log is not the one that was read: from a fetched partition's tags (KIP-595)."""
     found = tags.get(_DIVERGING_EPOCH_TAG)
-    return None if found is None else EpochEnd._make(_EPOCH_END.unpack_from(found))
+    return None if found is None else int(_EPOCH_END.unpack_from(found)[1])
 
 
 class PartitionFetchRequest(Request[FetchRequestV13]):

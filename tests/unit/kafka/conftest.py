@@ -92,14 +92,14 @@ class MemoryLog:
     aborted: list[AbortedTransaction] = field(default_factory=list)
     log_start: int = 0
     page_batches: int = 2
-    epoch_ends: dict[int, int] = field(default_factory=dict)
+    intact: int | None = None
     doubt: str | None = None
 
     def check(self, wanted: PartitionRange) -> None:
         """Any topic id will do."""
 
-    def intact_end(self, wanted: PartitionRange, frozen_epoch: int) -> int:
-        return min(self.epoch_ends.get(frozen_epoch, wanted.hi), wanted.hi)
+    def intact_end(self, wanted: PartitionRange) -> int:
+        return wanted.hi if self.intact is None else min(self.intact, wanted.hi)
 
     def hole_reason(self, wanted: PartitionRange, start: int, end: int) -> str | None:
         return self.doubt
