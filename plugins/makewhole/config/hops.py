@@ -37,7 +37,7 @@ def read_hops(
             continue
         section.only(*_KEYS)
         ends.append(_read_ends(element, section, drafts))
-        hop_kinds = _join(ends[-1], drafts)
+        hop_kinds = _join(ends[-1], drafts, _read_semantics(section))
         if hop_kinds is not None:
             kinds.append(hop_kinds)
         hops.append(_read_hop(section, ends[-1], hop_kinds, of_pipeline))
@@ -46,6 +46,7 @@ def read_hops(
     _note_doubled(ends)
     _note_circle(ends)
     _note_unjoined(ends, drafts)
+    _note_mixed([hop for hop in hops if hop is not None], drafts)
     if len(kinds) == len(elements):
         note_useless(of_pipeline, tuple(kinds))
     return tuple(hop for hop in hops if hop is not None)
@@ -63,7 +64,7 @@ def _read_ends(element: Place, section: Section, drafts: Mapping[str, PointDraft
     return _Ends(place=element, source=names[0], target=names[1])
 
 
-def _join(ends: _Ends, drafts: Mapping[str, PointDraft]) -> HopKinds | None:
+def _join(ends: _Ends, drafts: Mapping[str, PointDraft], semantics: Semantics) -> HopKinds | None:
     """The kinds a hop joins, None when they are not known or cannot be joined, which is then noted."""
     if ends.source is None or ends.target is None or ends.source == ends.target:
         return None
@@ -84,7 +85,10 @@ def _join(ends: _Ends, drafts: Mapping[str, PointDraft]) -> HopKinds | None:
         return None
     if source.kind is None or target.kind is None or not can_join(source.kind, target.kind):
         return None
-    return HopKinds(name=name, source=source.kind, target=target.kind)
+    written = source if source.kind is PointKind.TOPIC else target
+    return HopKinds(
+        name=name, source=source.kind, target=target.kind, semantics=semantics, has_version=written.has_version
+    )
 
 
 def _read_hop(
@@ -94,7 +98,6 @@ def _read_hop(
     condition = section.get("where")
     consumer_group = group.text(values.consumer_group) if group else None
     narrowed = condition.text(where) if condition else None
-    semantics = _read_semantics(section)
     own = section.get("compensation")
     own_section = own.section() if own else None
     if own_section is not None:
@@ -108,7 +111,7 @@ def _read_hop(
         source=ends.source,
         target=ends.target,
         remedies=choose(kinds, of_pipeline, of_hop),
-        semantics=semantics,
+        semantics=kinds.semantics,
         consumer_group=consumer_group,
         where=narrowed,
     )
@@ -117,9 +120,19 @@ def _read_hop(
 def _read_semantics(section: Section) -> Semantics:
     place = section.get("semantics")
     semantics = place.text(values.choice(Semantics, "a semantics")) if place else None
-    if place is not None and semantics is Semantics.UPSERT:
-        place.complain("'upsert' cannot be judged yet", "Write 'event', or take the line out")
     return semantics or Semantics.EVENT
+
+
+def _note_mixed(hops: list[Hop], drafts: Mapping[str, PointDraft]) -> None:
+    """Note a topic whose copies of a key are versions on one hop and repetitions on another."""
+    for name, draft in drafts.items():
+        touching = [hop for hop in hops if name in (hop.source, hop.target)]
+        if draft.kind is PointKind.TOPIC and len({hop.semantics for hop in touching}) > 1:
+            told = ", ".join(f"{hop.name} {hop.semantics}" for hop in touching)
+            draft.place.complain(
+                f"has hops of both semantics ({told})",
+                "Several records of one key are either its versions or repetitions: give all its hops the same one",
+            )
 
 
 def _note_doubled(ends: list[_Ends]) -> None:

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from makewhole.config import values
 from makewhole.config.tree import Place, Section
-from makewhole.model.pipeline import PointKind, Remedies, Remedy
+from makewhole.model.pipeline import PointKind, Remedies, Remedy, Semantics
 
 VERDICTS = ("missing", "duplicate", "mismatched", "unexpected")
 _LEDGER, _TOPIC, _STORE = PointKind.LEDGER, PointKind.TOPIC, PointKind.STORE
 _REDELIVER, _UPSERT, _PRODUCE = Remedy.REDELIVER, Remedy.UPSERT, Remedy.PRODUCE
 _QUARANTINE, _REPORT = Remedy.QUARANTINE, Remedy.REPORT
+_INTO_LOGS = (_REDELIVER, _PRODUCE)
 
 # The first of each tuple is the default. `redeliver` writes to the topic the hop starts from, `produce` to the topic
 # it ends in, from the ledger; `upsert` and `quarantine` touch rows, so they need a store.
@@ -44,15 +45,31 @@ _POSSIBLE: Mapping[tuple[PointKind, PointKind], Mapping[str, tuple[Remedy, ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class HopKinds:
-    """What a hop joins; `name` is for messages."""
+    """What a hop joins; `name` is for messages. `has_version`: the topic that its remedies write to names a version."""
 
     name: str
     source: PointKind
     target: PointKind
+    semantics: Semantics = Semantics.EVENT
+    has_version: bool = False
 
     def possible(self, verdict: str) -> tuple[Remedy, ...]:
-        """The remedies for a verdict on this hop, the default first. Hops that no reader makes have none."""
-        return _POSSIBLE[self.source, self.target][verdict]
+        """The remedies for a verdict on this hop, the default first. Hops that no reader makes have none.
+
+        A log takes for the latest what was written last: under `upsert`, only a version keeps a repeated record from
+        overtaking one that came meanwhile. A table can be guarded, so writing there is the default.
+        """
+        choices = _POSSIBLE[self.source, self.target][verdict]
+        if self.semantics is Semantics.EVENT:
+            return choices
+        if not self.has_version:
+            choices = tuple(choice for choice in choices if choice not in _INTO_LOGS)
+        return tuple(sorted(choices, key=lambda choice: (choice is not _UPSERT) if verdict == "missing" else 0))
+
+    @property
+    def is_unordered(self) -> bool:
+        """Whether nothing orders the versions of a key but their positions."""
+        return self.semantics is Semantics.UPSERT and not self.has_version
 
 
 def can_join(source: PointKind, target: PointKind) -> bool:
@@ -85,9 +102,12 @@ def choose(
         if verdict in of_hop:
             place, chosen[verdict] = of_hop[verdict]
             if chosen[verdict] not in possible:
+                under = (
+                    " under upsert without a version" if chosen[verdict] in _INTO_LOGS and kinds.is_unordered else ""
+                )
                 place.complain(
                     f"{chosen[verdict].value!r} is not possible for {verdict} keys from a {kinds.source} to a "
-                    f"{kinds.target}",
+                    f"{kinds.target}{under}",
                     f"Allowed: {', '.join(sorted(possible))}",
                 )
     return Remedies(**chosen)

@@ -148,7 +148,11 @@ compensation:
             "Allowed: redeliver, report, upsert"
         ]),
         ("{from: flights, to: warehouse}", "{from: flights, to: warehouse, semantics: upsert}", [
-            "hops[1].semantics (line 9): 'upsert' cannot be judged yet. Write 'event', or take the line out"
+            "points.flights (line 5): has hops of both semantics (outbox→flights event, flights→warehouse upsert). "
+            "Several records of one key are either its versions or repetitions: give all its hops the same one"
+        ]),
+        ("{from: outbox, to: flights}", "{from: outbox, to: flights, semantics: upserts}", [
+            "hops[0].semantics (line 8): 'upserts' is not a semantics. Allowed: event, upsert. Did you mean 'upsert'?"
         ]),
         ("version: 1", "version: 1\ncompensation: {duplicate: produce}", [
             "compensation.duplicate (line 2): 'produce' is possible for duplicate keys on no hop of this pipeline. "
