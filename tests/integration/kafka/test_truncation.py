@@ -1,0 +1,118 @@
+"""A log that is cut back: before its range was read, and while it is read.
+
+The broker is killed and the end of its segment removed, as a machine does that loses power: it comes back as leader of
+a later epoch with a shorter log. Nothing is mocked; no second replica is needed.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from makewhole.kafka.batches import split
+from makewhole.kafka.lineage import epochs_of
+from makewhole.kafka.log import ArchiveLog, BrokerLog, SegmentWriter, read_range
+from makewhole.kafka.offsets import TopicLog
+from makewhole.model.connection import KafkaConnection
+from makewhole.model.errors import TransientError
+from makewhole.model.window import Accounting, PartitionRange
+from makewhole.stack.kafka_server import KafkaServer
+
+pytestmark = pytest.mark.integration
+
+
+class Losing:
+    """A broker of one node that can lose the end of its log, and a topic on it with a batch every ten offsets."""
+
+    def __init__(self, server: KafkaServer, tools: ModuleType, topic: str) -> None:
+        self.server, self.tools, self.topic = server, tools, topic
+        self.connection = KafkaConnection(id="losing", properties={"bootstrap.servers": server.bootstrap})
+        admin = AdminClient({"bootstrap.servers": server.bootstrap})
+        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
+
+    def produce(self, count: int) -> None:
+        for start in range(0, count, 10):
+            self.tools.produce(self.server.bootstrap, self.topic, 10, start=start, linger_ms=100)
+
+    def frozen(self) -> PartitionRange:
+        """All that is stable now, with its leader epochs, as a window keeps it."""
+        with TopicLog(self.connection, self.topic) as log:
+            end = log.stable_ends()[0]
+            epochs = epochs_of(lambda epoch: log.end_of_leader_epoch(0, epoch), end.leader_epoch, 0, end.offset)
+            return PartitionRange(
+                topic=self.topic,
+                topic_id=log.describe().topic_id,
+                partition=0,
+                lo=0,
+                hi=end.offset,
+                leader_epochs=epochs,
+            )
+
+    def lose_from(self, offset: int) -> None:
+        self.server.kill_node(1)
+        [segment] = Path(self.server.directory).glob(f"node-1/data/{self.topic}-0/*.log")
+        kept = [batch.end for batch in split(segment.read_bytes()) if batch.base_offset < offset]
+        with segment.open("r+b") as file:
+            file.truncate(kept[-1])
+        self.server.start()
+
+
+@pytest.fixture(scope="module")
+def server(server_folder: Path) -> Iterator[KafkaServer]:
+    with KafkaServer(server_folder / "kafka-losing") as server:
+        yield server
+
+
+@pytest.fixture
+def losing(server: KafkaServer, kafka_tools: ModuleType, request: pytest.FixtureRequest) -> Losing:
+    return Losing(server, kafka_tools, request.node.name)
+
+
+def offsets(reader) -> list[int]:  # type: ignore[no-untyped-def]
+    return [offset for batch in reader for offset in batch.column("offset").to_pylist()]
+
+
+def test_offsets_truncated_after_the_freezing_are_expired_and_named(losing: Losing, tmp_path: Path) -> None:
+    losing.produce(100)
+    frozen = losing.frozen()
+    assert len(frozen.leader_epochs) == 1
+    losing.lose_from(60)
+    unknown = PartitionRange(topic=frozen.topic, topic_id=frozen.topic_id, partition=0, lo=0, hi=100)
+    with BrokerLog(losing.connection, patience_seconds=2) as log:
+        writer = SegmentWriter(str(tmp_path), frozen)
+        reader = read_range(log, frozen, on_fetched=writer.write)
+        assert offsets(reader) == list(range(60))
+        assert reader.accounting == Accounting(span=100, data=60, expired=40)
+        assert reader.truncated == ((60, 100),)
+        writer.finish(reader.expired, reader.aborted, truncated=reader.truncated)
+        # Without the epochs nothing says whether these offsets ever were: that stays open, and is never read short.
+        with pytest.raises(TransientError, match=r"offset 60 of \[0, 100\) cannot be read, the log ends before it"):
+            offsets(read_range(log, unknown))
+        losing.produce(100)  # the offsets 60 to 99 are given away again
+        reader = read_range(log, frozen)
+        assert offsets(reader) == list(range(60))
+        assert reader.truncated == ((60, 100),)
+        assert len(offsets(read_range(log, losing.frozen()))) == 160
+    again = read_range(ArchiveLog(str(tmp_path)), frozen)
+    assert offsets(again) == list(range(60))
+    assert (again.accounting, again.truncated) == (Accounting(span=100, data=60, expired=40), ((60, 100),))
+
+
+def test_a_truncation_in_mid_scan_is_noticed_and_names_its_place(losing: Losing) -> None:
+    losing.produce(300)
+    known = losing.frozen()
+    unknown = PartitionRange(topic=known.topic, topic_id=known.topic_id, partition=0, lo=0, hi=300)
+    with BrokerLog(losing.connection, page_bytes=1) as log:
+        rows = read_range(log, unknown, max_records=10).batches()
+        seen = [next(rows).column("offset")[0].as_py() for _ in range(20)]
+        assert seen == list(range(0, 200, 10))
+        losing.lose_from(150)
+        losing.produce(200)
+        place = r"partition 0: a change of leader cut the log back to offset 150 while \[0, 300\) was read; the read "
+        with pytest.raises(TransientError, match=place + r"stood at offset 2[123]0, behind a batch of leader epoch "):
+            list(rows)
+        reader = read_range(log, known)
+        assert offsets(reader) == list(range(150))
+        assert reader.truncated == ((150, 300),)
