@@ -1,47 +1,51 @@
 """Where a moment falls in a log, by the timestamps of its data records.
 
 The broker's own answer is only a place to start from: it counts transaction markers as records, and their time is the
-broker's clock when the transaction ended, whatever times the records carry.
+broker's clock when the transaction ended, whatever times the records carry. Timestamps may be anything: what is found
+divides a log between two windows, and any place divides it soundly.
 """
 
+import math
+from collections.abc import Iterable
 from datetime import datetime
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from makewhole.kafka.broker import BrokerLog
 from makewhole.kafka.log import read_range
-from makewhole.kafka.offsets import describe_topic, log_starts, offsets_at, stable_offsets
-from makewhole.model.connection import KafkaConnection
+from makewhole.kafka.offsets import TopicLog
 from makewhole.model.window import PartitionRange
 
 
-def first_records_at(connection: KafkaConnection, topic: str, when: datetime) -> dict[int, int | None]:
-    """Per partition the first committed data record at `when` or later; None: there is none below the stable offset.
+def first_records(
+    log: TopicLog, within: Iterable[PartitionRange], *, since: datetime, now: datetime
+) -> dict[int, int | None]:
+    """The first committed data record of each range whose time is in `[since, now]`; None where there is none.
+
+    A time after `now` is a lie, of a record that exists already. It would end every window at that record until the
+    time comes.
 
     Raises:
         TransientError: the cluster does not answer.
     """
-    candidates = offsets_at(connection, topic, when)
-    stable, starts = stable_offsets(connection, topic), log_starts(connection, topic)
-    topic_id = describe_topic(connection, topic).topic_id
+    candidates = log.offsets_at(since)
     found: dict[int, int | None] = {}
-    with BrokerLog(connection) as broker:
-        for partition, candidate in candidates.items():
-            lo = max(candidate if candidate is not None else stable[partition], starts[partition])
-            whole = PartitionRange(
-                topic=topic, topic_id=topic_id, partition=partition, lo=lo, hi=max(lo, stable[partition])
-            )
-            found[partition] = _first(broker, whole, when)
+    with BrokerLog(log.connection) as broker:
+        for part in within:
+            candidate = candidates.get(part.partition)
+            lo = part.hi if candidate is None else max(candidate, part.lo)
+            found[part.partition] = _first(broker, part, lo, since, now) if lo < part.hi else None
     return found
 
 
-def _first(broker: BrokerLog, whole: PartitionRange, when: datetime) -> int | None:
-    if not whole.span:
-        return None
-    moment = pa.scalar(when, pa.timestamp("us", "UTC"))
+def _first(broker: BrokerLog, part: PartitionRange, lo: int, since: datetime, now: datetime) -> int | None:
+    whole = PartitionRange(topic=part.topic, topic_id=part.topic_id, partition=part.partition, lo=lo, hi=part.hi)
+    earliest, latest = math.ceil(since.timestamp() * 1000), int(now.timestamp() * 1000)
     for batch in read_range(broker, whole).batches():
-        late = batch.filter(pc.greater_equal(batch.column("timestamp"), moment))
-        if late.num_rows:
-            return int(late.column("offset")[0].as_py())
+        # In milliseconds: a lying time need not be a moment of the calendar.
+        times = batch.column("timestamp").cast(pa.int64()).to_numpy(zero_copy_only=False)
+        inside = np.flatnonzero((times >= earliest) & (times <= latest))
+        if len(inside):
+            return int(batch.column("offset")[int(inside[0])].as_py())
     return None

@@ -16,11 +16,10 @@ from makewhole.config.context import WindowContext
 from makewhole.gate import HopSummary, check_summaries
 from makewhole.journal import evidence, plans, windows
 from makewhole.journal.database import Journal, connect, journal_dsn
-from makewhole.journal.windows import Observation
-from makewhole.kafka.offsets import describe_topic, stable_offsets
 from makewhole.model.gate import GateReport
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.plan import PlanState, Receipt
+from makewhole.orchestration.observe import look, observe, topic_logs
 
 logger = logging.getLogger(__name__)
 _LEAST_PATIENCE_SECONDS = 30.0
@@ -55,15 +54,8 @@ def plan_window(context: WindowContext) -> Frozen:
 
 def _observe_topics(journal: Journal, context: WindowContext) -> None:
     """Where the logs stand before anything is written to them: verify reads from there."""
-    for point in context.pipeline.points.values():
-        if isinstance(point, TopicPoint):
-            connection = context.kafka(point)
-            topic_id = describe_topic(connection, point.topic).topic_id
-            stable = stable_offsets(connection, point.topic)
-            seen = Observation(
-                point=point.name, observed_at=datetime.now(UTC), topic_id=topic_id, stable_offsets=stable
-            )
-            windows.observe(journal, context.pipeline.name, seen)
+    with topic_logs(context.pipeline, context.connections) as logs:
+        observe(journal, context.pipeline, context.connections, {name: look(log) for name, log in logs.items()})
 
 
 def compensate_window(context: WindowContext, progress: Callable[[Progress], None]) -> list[Receipt]:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from makewhole.journal.windows import Bounds
 from makewhole.model.errors import RefusedError
-from makewhole.orchestration.open_window import Request, find_place
+from makewhole.orchestration.place import Request, find_place
 
 pytestmark = pytest.mark.unit
 
