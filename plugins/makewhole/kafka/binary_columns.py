@@ -12,13 +12,73 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+PADDING_BYTES = 64
+"""How far a text goes on behind its last record: numbers are read on without asking where the record ends."""
 _INLINE = 12
 _LONGEST_VARINT = 10
 _KEEP = (np.arange(_INLINE) < np.arange(_INLINE + 1)[:, None]).astype(np.uint8) * np.uint8(0xFF)
+
+
+def _numbers() -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int8]]:
+    """By two bytes (little-endian): the zigzag number that they begin with and its length in bytes, 0 for over two."""
+    both = np.arange(1 << 16)
+    first, second = both & 0xFF, both >> 8
+    lengths = np.where(first < 0x80, 1, np.where(second < 0x80, 2, 0))
+    raw = np.where(first < 0x80, first, first & 0x7F | second << 7)
+    values = np.where(lengths == 0, 0, raw >> 1 ^ -(raw & 1))
+    return values.astype(np.int16), lengths.astype(np.int8)
+
+
+_VALUES, _LENGTHS = _numbers()
+
+
+class Text:
+    """Bytes to read numbers and strings from, by position; `PADDING_BYTES` longer than what is in them."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        self.buffer = pa.py_buffer(content)
+        self._bytes = np.frombuffer(content, dtype=np.uint8)
+        self._pairs = _at_any(content, np.dtype("<u2"))
+
+    def varints(self, cursor: Longs) -> tuple[Longs, Longs, Longs]:
+        """Zigzag numbers at the cursors: (values, cursors behind them, which are no numbers). Those are 0."""
+        pairs = self._pairs[cursor]
+        values, lengths = _VALUES.take(pairs).astype(np.int64), _LENGTHS.take(pairs)
+        behind = cursor + lengths
+        longer = np.flatnonzero(lengths == 0)
+        if not len(longer):
+            return values, behind, longer
+        values[longer], behind[longer], is_number = self._long_varints(cursor[longer])
+        return values, behind, longer[~is_number]
+
+    def _long_varints(self, cursor: Longs) -> tuple[Longs, Longs, Bools]:
+        value, cursor, more = np.zeros(len(cursor), dtype=np.uint64), cursor.copy(), np.arange(len(cursor))
+        for index in range(_LONGEST_VARINT):
+            byte = self._bytes[cursor[more]]
+            value[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(7 * index)
+            cursor[more] += 1
+            more = more[byte >= 0x80]
+        is_number = np.ones(len(cursor), dtype=np.bool_)
+        is_number[more] = False
+        value[more] = 0
+        return (value >> np.uint64(1)).view(np.int64) ^ -(value & np.uint64(1)).view(np.int64), cursor, is_number
+
+    def blobs(self, cursor: Longs, ends: Longs, good: Bools) -> "tuple[Blobs, Longs]":
+        """Length-prefixed byte strings at the cursors: (strings, cursors behind them).
+
+        One that leaves its record is null, and marked in `good`.
+        """
+        lengths, starts, broken = self.varints(cursor)
+        good[broken] = False
+        too_long = np.flatnonzero(lengths > ends - starts)
+        good[too_long] = False
+        lengths[too_long] = 0
+        np.maximum(lengths, -1, out=lengths)
+        return Blobs(starts=starts, lengths=lengths), starts + np.maximum(lengths, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,21 +98,22 @@ class Blobs:
     def take(self, order: npt.NDArray[np.intp]) -> "Blobs":
         return Blobs(starts=self.starts[order], lengths=self.lengths[order])
 
-    def column(self, text: pa.Buffer) -> "pa.Array[Any]":
-        """As an Arrow binary column. `text` must run on for at least 12 bytes behind the last string."""
+    def column(self, text: Text) -> "pa.Array[Any]":
+        """As an Arrow binary column."""
         size = len(self.starts)
-        lengths = np.maximum(self.lengths, 0)
+        nulls = self.lengths < 0
+        has_nulls = bool(nulls.any())
+        lengths = np.maximum(self.lengths, 0) if has_nulls else self.lengths
+        # The first four bytes of a long string belong into its view, too: left out, as the copying does not look there.
         views = np.zeros((size, 4), dtype=np.int32)
         views[:, 0] = lengths
-        views[:, 1] = _at(text, self.starts, np.dtype("<i4"))
         views[:, 3] = self.starts
         short = np.flatnonzero(lengths <= _INLINE)
         if len(short):
-            heads = _at(text, self.starts[short], np.dtype(f"V{_INLINE}")).view(np.uint8).reshape(-1, _INLINE)
-            views[short, 1:] = (heads & _KEEP[lengths[short]]).view(np.int32)
-        nulls = self.lengths < 0
-        validity = pa.array(~nulls).buffers()[1] if nulls.any() else None
-        return pa.Array.from_buffers(pa.binary_view(), size, [validity, pa.py_buffer(views.data), text]).cast(
+            heads = _at_any(text.content, np.dtype(f"V{_INLINE}"))[self.starts[short]]
+            views[short, 1:] = (heads.view(np.uint8).reshape(-1, _INLINE) & _KEEP[lengths[short]]).view(np.int32)
+        validity = pa.array(~nulls).buffers()[1] if has_nulls else None
+        return pa.Array.from_buffers(pa.binary_view(), size, [validity, pa.py_buffer(views.data), text.buffer]).cast(
             pa.binary()
         )
 
@@ -82,39 +143,6 @@ def _is_utf8(name: bytes) -> bool:
     return True
 
 
-def _at(text: pa.Buffer, starts: Longs, kind: "np.dtype[np.generic]") -> npt.NDArray[np.generic]:
-    """The value of a fixed-size type at each (unaligned) byte position."""
-    windows: npt.NDArray[np.generic] = np.ndarray(
-        shape=(text.size - kind.itemsize + 1,), dtype=kind, buffer=memoryview(text), strides=(1,)
-    )
-    return windows[starts]
-
-
-def varints_at(text: Bytes, cursor: Longs, ends: Longs, good: Bools) -> tuple[Longs, Longs, Bools]:
-    """Zigzag numbers at the cursors: (values, cursors behind them, still good). Bad ones are 0 and do not move on."""
-    good = good & (cursor < ends)
-    cursor = np.where(good, cursor, 0)
-    byte = text[cursor]
-    value = (byte & 0x7F).astype(np.uint64)
-    cursor = cursor + good
-    more = np.flatnonzero((byte >= 0x80) & good)
-    for length in range(1, _LONGEST_VARINT):
-        if not len(more):
-            break
-        byte = text[cursor[more]]
-        value[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(7 * length)
-        cursor[more] += 1
-        more = more[byte >= 0x80]
-    good[more] = False
-    good &= cursor <= ends
-    value[~good] = 0
-    return (value >> np.uint64(1)).view(np.int64) ^ -(value & np.uint64(1)).view(np.int64), cursor, good
-
-
-def blobs_at(text: Bytes, cursor: Longs, ends: Longs, good: Bools) -> tuple[Blobs, Longs, Bools]:
-    """Length-prefixed byte strings at the cursors: (strings, cursors behind them, still good)."""
-    lengths, starts, good = varints_at(text, cursor, ends, good)
-    good = good & (lengths <= ends - starts)
-    lengths = np.where(good, np.maximum(lengths, -1), -1)
-    starts = np.where(good, starts, 0)
-    return Blobs(starts=starts, lengths=lengths), starts + np.maximum(lengths, 0), good
+def _at_any(content: bytes, kind: "np.dtype[Any]") -> npt.NDArray[Any]:
+    """The value of a fixed-size type at every byte position, aligned or not."""
+    return np.ndarray((len(content) - kind.itemsize + 1,), dtype=kind, buffer=content, strides=(1,))
