@@ -13,20 +13,22 @@ _STREAMED: dict[int, _Streamed] = {_GZIP: "gzip", _LZ4: "lz4", _ZSTD: "zstd"}
 _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16
 BATCH_LIMIT_BYTES = 512 << 20
+_SMALLEST_ROOM_BYTES, _LIKELY_RATIO = 64 << 10, 8
+Bytes = bytes | memoryview
 
 
 class CodecError(Exception):
     """The compressed part of a batch cannot be read; the text says why, without any of its bytes."""
 
 
-def decompress(codec: int, data: memoryview, *, limit_bytes: int = BATCH_LIMIT_BYTES) -> bytes:
+def decompress(codec: int, data: memoryview, *, limit_bytes: int = BATCH_LIMIT_BYTES) -> Bytes:
     """The records of a batch, uncompressed.
 
     Raises:
         CodecError: unknown codec, damaged data, or more than `limit_bytes` of it.
     """
     if codec == _NONE:
-        return bytes(data)
+        return data
     try:
         if codec in _STREAMED:
             return _stream(_STREAMED[codec], data, limit_bytes)
@@ -37,10 +39,19 @@ def decompress(codec: int, data: memoryview, *, limit_bytes: int = BATCH_LIMIT_B
     raise CodecError(f"unknown compression codec {codec}")
 
 
-def _stream(name: _Streamed, data: memoryview, limit_bytes: int) -> bytes:
+def _stream(name: _Streamed, data: memoryview, limit_bytes: int) -> Bytes:
+    """Room is made for what is likely, then for twice as much: room for the limit would be cleared each time."""
+    parts: list[memoryview] = []
+    total, room = 0, max(_SMALLEST_ROOM_BYTES, _LIKELY_RATIO * len(data))
     with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(data)), name) as stream:
-        text: bytes = stream.read(limit_bytes + 1)
-    return _within(text, limit_bytes)
+        while total <= limit_bytes:
+            room = min(room, limit_bytes + 1 - total)
+            parts.append(memoryview(stream.read_buffer(room)))
+            total += len(parts[-1])
+            if len(parts[-1]) < room:
+                break
+            room = 2 * total
+    return _within(parts[0] if len(parts) == 1 else b"".join(parts), limit_bytes)
 
 
 def _snappy(data: memoryview, limit_bytes: int) -> bytes:
@@ -72,7 +83,7 @@ def _snappy_block(data: memoryview, limit_bytes: int) -> bytes:
     return text
 
 
-def _within(text: bytes, limit_bytes: int) -> bytes:
+def _within(text: Bytes, limit_bytes: int) -> Bytes:
     if len(text) > limit_bytes:
         raise CodecError(f"more than {limit_bytes} bytes when decompressed")
     return text

@@ -9,7 +9,7 @@ leaves them behind (a lost or removed segment does): they count as `undecodable`
 as the reason. If the policy was changed since, a person can tell; the log cannot.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -54,6 +54,11 @@ class _Options:
     is_crc_checked: bool
     columns: Sequence[str] | None
     on_fetched: FetchedCallback | None
+
+    @property
+    def decoded_columns(self) -> Collection[str]:
+        """The wanted ones, and the flags by which rows are left out."""
+        return SCHEMA.names if self.columns is None else {*self.columns, "is_aborted", "is_replayed"}
 
 
 @dataclass(kw_only=True)
@@ -302,7 +307,7 @@ class RangeReader:
 
     def _decoded(self, group: _Group) -> Iterator[pa.RecordBatch]:
         options = self._options
-        for part in decode(self.range.partition, group.items):
+        for part in decode(self.range.partition, group.items, options.decoded_columns):
             self._settle(part)
             columns = part.columns
             if not options.include_aborted:
@@ -341,7 +346,7 @@ class _PageWalk:
 
 
 def _without(columns: pa.RecordBatch, flag: str) -> pa.RecordBatch:
-    flags = columns.column(SCHEMA.get_field_index(flag))
+    flags = columns.column(flag)
     return columns.filter(pc.invert(flags)) if pc.any(flags).as_py() else columns
 
 

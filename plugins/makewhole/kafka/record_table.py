@@ -47,7 +47,7 @@ class Item(NamedTuple):
     """A data batch to decode: header, uncompressed records, and the offsets `[lo, hi)` that are wanted of it."""
 
     batch: Batch
-    data: bytes
+    data: bytes | memoryview
     lo: int
     hi: int
     is_aborted: bool

@@ -48,7 +48,7 @@ def _decoded(table: RecordTable, partition: int, names: Collection[str]) -> Deco
 
 def _salvaged(partition: int, item: Item, names: Collection[str]) -> Decoded:
     """What can be read of a damaged batch, by the slow way."""
-    found: Salvage = salvage(item.batch, item.data, partition)
+    found: Salvage = salvage(item.batch, bytes(item.data), partition)
     records = [record for record in found.records if item.lo <= record.offset < item.hi]
     bad = [
         Undecodable(partition, max(one.offset, item.lo), min(one.end_offset, item.hi), one.reason)
