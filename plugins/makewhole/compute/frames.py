@@ -53,6 +53,9 @@ ELSEWHERE: Schema = {
 
 `is_later`: after the window's own. Of what is not known a copy has null: a run of an older makewhole knows less."""
 
+TAIL: Schema = ELSEWHERE | {"is_open": pl.Boolean}
+"""Copies in the log after a window. `is_open`: beyond the stable offset, so nobody can read it as committed yet."""
+
 REPLAYS: Schema = {"plan": pl.String, "key_hi": pl.UInt64, "key_lo": pl.UInt64}
 """What compensation really replayed, from the journal: a lineage header alone proves nothing."""
 
