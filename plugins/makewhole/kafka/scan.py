@@ -1,0 +1,258 @@
+"""A partition by its batch headers alone: what every offset was, who wrote it, when, in what batches.
+
+No record is opened, so a scan is as fast as the bytes come. The rules are those of the log reader
+(`makewhole.kafka.log`); what only opened records could tell (a single damaged record in a sound batch) it cannot see.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from makewhole.kafka.account import OffsetAccount
+from makewhole.kafka.batch_statistics import CODECS, BatchStatistics
+from makewhole.kafka.batches import ABORT_MARKER, COMMIT_MARKER, Batch, clip, defect, marker_type
+from makewhole.kafka.page import Isolation, LogSource, Page
+from makewhole.kafka.sequences import SequenceAudit
+from makewhole.kafka.transaction_history import TransactionHistory
+from makewhole.kafka.transactions import AbortFilter
+from makewhole.model.errors import TransientError
+from makewhole.model.window import PartitionRange
+
+_COMMITTED: Final[Isolation] = "committed"
+_UNCOMMITTED: Final[Isolation] = "uncommitted"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """A partition's offsets at one moment: its first, its last stable one, and its end; ends are exclusive."""
+
+    log_start: int
+    stable: int
+    end: int
+
+
+@dataclass(kw_only=True)
+class Tail:
+    """Behind the stable offset, `[start, end)`: there, but held back from committed readers by an open transaction."""
+
+    start: int
+    end: int
+    records: int = 0
+    control: int = 0
+    empty: int = 0
+    undecodable: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unopened:
+    """Part of a compacted batch, whose header counts the records of the whole batch only."""
+
+    start: int
+    end: int
+
+
+class PartitionScan:
+    """Reads one partition from a source, page by page: first up to the stable offset, then the tail behind it.
+
+    All that it learned can be asked at any time; `accounting` is complete when `is_done`. `failure` says why it never
+    will be.
+    """
+
+    def __init__(
+        self, source: LogSource, wanted: PartitionRange, bounds: Bounds, *, is_crc_checked: bool = True
+    ) -> None:
+        self.range = wanted
+        self.bounds = bounds
+        self.account = OffsetAccount(range=wanted)
+        self.sequences = SequenceAudit(starts_at_zero=wanted.lo == 0)
+        self.transactions = TransactionHistory()
+        self.statistics = BatchStatistics()
+        self.tail = Tail(start=wanted.hi, end=max(wanted.hi, bounds.end))
+        self.unopened: list[Unopened] = []
+        self.position = wanted.lo
+        self.size_bytes = 0
+        self.failure: str | None = None
+        self._source = source
+        self._behind_tail = replace(wanted, lo=self.tail.start, hi=self.tail.end)
+        self._is_crc_checked = is_crc_checked
+        self._aborted = AbortFilter(())
+        self._seen_to = 0
+
+    def step(self) -> None:
+        """Read the next page.
+
+        Raises:
+            TransientError: the source does not get further now, or the log was cut back in the middle of the scan.
+        """
+        before = self.position
+        wanted, isolation = (self._behind_tail, _UNCOMMITTED) if self.is_in_tail else (self.range, _COMMITTED)
+        page = self._source.fetch(wanted, self.position, isolation)
+        if page.log_start > self.position:
+            self._expire(page.log_start)
+        if page.truncated_end is not None:
+            raise TransientError(f"{self}: the log was truncated before offset {page.truncated_end}. Scan it again")
+        if page.hole_end is not None:
+            self._hole(page.hole_end)
+        if page.broken_end is not None:
+            self._unreadable(min(page.broken_end, self._end), "batch length leaves the segment")
+        self._aborted = AbortFilter(page.aborted)
+        self._walk(page)
+        if self.position <= before:
+            raise TransientError(f"{self}: nothing was read at offset {before}. Scan it again")
+
+    def open_rest(self) -> None:
+        """Open the batches of which the range has a part only and whose headers do not tell how many records it holds.
+
+        Raises:
+            TransientError: they cannot be read now.
+        """
+        from makewhole.kafka.log import read_range  # what opens records is heavy, and seldom needed
+
+        for part in self.unopened:
+            reader = read_range(
+                self._source,
+                replace(self.range, lo=part.start, hi=part.end),
+                include_aborted=True,
+                is_crc_checked=self._is_crc_checked,
+            )
+            for _ in reader.batches():
+                pass
+            found = reader.accounting
+            self.account.data += found.data
+            self.account.aborted += found.aborted
+            self.account.compacted += found.compacted
+            for place in reader.undecodable:
+                self.account.unreadable(place.offset, place.end_offset, place.reason)
+        self.unopened.clear()
+
+    @property
+    def is_in_tail(self) -> bool:
+        return self.position >= self.range.hi
+
+    @property
+    def _end(self) -> int:
+        return self.tail.end if self.is_in_tail else self.range.hi
+
+    @property
+    def is_done(self) -> bool:
+        return self.position >= self.tail.end
+
+    def _expire(self, log_start: int) -> None:
+        """The log begins at `log_start` now: what came before is gone."""
+        start = min(log_start, self._end)
+        if self.is_in_tail:
+            self.tail.empty += start - self.position
+        else:
+            self.account.expire(self.position, start)
+        self._pass_over(start)
+
+    def _hole(self, end: int) -> None:
+        """No batch stands between here and `end`."""
+        end = min(end, self._end)
+        if end <= self.position:
+            return
+        if self.is_in_tail:
+            self.tail.empty += end - self.position
+        else:
+            reason = self._source.hole_reason(self.range, self.position, end)
+            self.account.hole(self.position, end, reason)
+        self._pass_over(end)
+
+    def _pass_over(self, end: int) -> None:
+        self.sequences.skip(end - self.position)
+        self.position = end
+
+    def _walk(self, page: Page) -> None:
+        """Take the page's batches: whole ones in order, from the one that holds the position on."""
+        batches, data, end, is_checked = page.batches, page.data, self._end, self._is_crc_checked
+        last = len(batches) - 1
+        for index, batch in enumerate(batches):
+            if self.position >= end:
+                return
+            reason = defect(batch, data, is_crc_checked=is_checked)
+            if reason is None:
+                self._sound(batch, data, end)
+            elif index == last and index > 0:
+                return  # where it ends is only known from the batch behind it: fetched again, both come
+            else:
+                following = batches[index + 1].base_offset if index < last else batch.end_offset
+                self._unreadable(min(max(following, self.position + 1), end), reason)
+
+    def _unreadable(self, end: int, reason: str) -> None:
+        if self.is_in_tail:
+            self.tail.undecodable += end - self.position
+        else:
+            self.account.unreadable(self.position, end, reason)
+        self._pass_over(end)
+
+    def _sound(self, batch: Batch, data: bytes, limit: int) -> None:
+        marker = marker_type(batch, data) if batch.is_control else None
+        if marker == ABORT_MARKER:
+            self._aborted.abort_marker(batch.base_offset, batch.producer_id)
+        if batch.end_offset <= self.position:
+            return
+        start, end = clip(batch, self.position, limit)
+        if start > self.position:
+            self._hole(start)
+        if end <= start:
+            return
+        is_in_tail = self.is_in_tail
+        if not is_in_tail:
+            self.account.written_under(batch.leader_epoch, start, end)
+        if batch.is_control:
+            self._control(batch, end - start, marker, is_in_tail=is_in_tail)
+        else:
+            self._data(batch, start, end, is_in_tail=is_in_tail)
+        self.position = end
+
+    def _control(self, batch: Batch, offsets: int, marker: int | None, *, is_in_tail: bool) -> None:
+        records = min(offsets, batch.record_count)
+        if is_in_tail:
+            self.tail.control += records
+            self.tail.empty += offsets - records
+        else:
+            self.account.control += records
+            self.account.compacted += offsets - records
+            self.account.commit_markers += marker == COMMIT_MARKER
+            self.account.abort_markers += marker == ABORT_MARKER
+        if marker is not None:
+            self.transactions.marker(batch, is_commit=marker == COMMIT_MARKER)
+
+    def _data(self, batch: Batch, start: int, end: int, *, is_in_tail: bool) -> None:
+        if batch.base_offset >= self._seen_to:  # else its first part was read before
+            self._seen_to = batch.end_offset
+            self.size_bytes += batch.end - batch.start
+            self.statistics.add(batch)
+            self.sequences.observe(batch)
+            if batch.is_transactional and batch.record_count:
+                self.transactions.data(batch)
+        if is_in_tail:
+            self._in_tail(batch, end - start)
+        else:
+            self._in_range(batch, start, end)
+
+    def _in_tail(self, batch: Batch, offsets: int) -> None:
+        records = min(offsets, batch.record_count)
+        self.tail.records += records
+        self.tail.empty += offsets - records
+
+    def _in_range(self, batch: Batch, start: int, end: int) -> None:
+        offsets, account = end - start, self.account
+        is_aborted = self._aborted.is_aborted(batch.end_offset - 1, batch.producer_id, batch.is_transactional)
+        if batch.is_dense or offsets == batch.last_offset_delta + 1:
+            records = offsets if batch.is_dense else batch.record_count
+        elif batch.record_count:
+            self.unopened.append(Unopened(start=start, end=end))
+            return
+        else:
+            records = 0
+        account.compacted += offsets - records
+        if batch.codec >= len(CODECS) and records and not is_aborted:
+            account.unreadable(start, start + records, f"unknown compression codec {batch.codec}")
+        elif is_aborted:
+            account.aborted += records
+        else:
+            account.data += records
+
+    def __str__(self) -> str:
+        wanted = self.range
+        return f"{wanted.topic} partition {wanted.partition} [{wanted.lo}, {wanted.hi})"

@@ -1,0 +1,110 @@
+"""The transactions of one partition as its log tells them: data batches, then the marker that ends them.
+
+Markers are matched by producer id alone: a marker's epoch may be one above that of its data (KIP-890). What began
+before the range, and what compaction or retention has taken, shows as a marker without data.
+"""
+
+from dataclasses import dataclass, field
+from heapq import heappush, heappushpop
+
+from makewhole.kafka.batch_statistics import Spread
+from makewhole.kafka.batches import Batch
+
+LISTED = 100
+
+
+@dataclass(kw_only=True, slots=True)
+class Transaction:
+    """Offsets `[first_offset, end_offset)`, its marker included; `is_commit` None while it is open.
+
+    Times in ms of the epoch: the first batch's is its producer's, the marker's its coordinator's.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    end_offset: int
+    records: int
+    batches: int
+    first_timestamp_ms: int
+    last_timestamp_ms: int
+    is_commit: bool | None = None
+
+    @property
+    def duration_ms(self) -> int:
+        return self.last_timestamp_ms - self.first_timestamp_ms
+
+
+@dataclass(kw_only=True)
+class Ended:
+    """Transactions that ended one way. `listed` are the first of them."""
+
+    count: int = 0
+    records: int = 0
+    without_data: int = 0
+    records_each: Spread = field(default_factory=Spread)
+    longest_ms: int = 0
+    listed: list[Transaction] = field(default_factory=list)
+
+    def add(self, transaction: Transaction | None) -> None:
+        """Count one by its marker, with what was seen of it."""
+        self.count += 1
+        if transaction is None:
+            self.without_data += 1
+            return
+        self.records += transaction.records
+        self.records_each.add(transaction.records)
+        self.longest_ms = max(self.longest_ms, transaction.duration_ms)
+        if len(self.listed) < LISTED:
+            self.listed.append(transaction)
+
+
+class TransactionHistory:
+    """Grows batch by batch, in offset order. `open` is by producer id."""
+
+    def __init__(self) -> None:
+        self.open: dict[int, Transaction] = {}
+        self.committed = Ended()
+        self.aborted = Ended()
+        self._longest: list[tuple[int, int, Transaction]] = []
+
+    @property
+    def longest(self) -> list[Transaction]:
+        """Those that lasted longest from their first batch to their marker, longest first."""
+        return [transaction for _, _, transaction in sorted(self._longest, key=lambda one: (-one[0], one[1]))]
+
+    def data(self, batch: Batch) -> None:
+        """A transactional data batch."""
+        found = self.open.get(batch.producer_id)
+        if found is None:
+            self.open[batch.producer_id] = Transaction(
+                producer_id=batch.producer_id,
+                producer_epoch=batch.producer_epoch,
+                first_offset=batch.base_offset,
+                end_offset=batch.end_offset,
+                records=batch.record_count,
+                batches=1,
+                first_timestamp_ms=batch.base_timestamp,
+                last_timestamp_ms=batch.max_timestamp,
+            )
+            return
+        found.producer_epoch = batch.producer_epoch
+        found.end_offset, found.last_timestamp_ms = batch.end_offset, batch.max_timestamp
+        found.records += batch.record_count
+        found.batches += 1
+
+    def marker(self, batch: Batch, *, is_commit: bool) -> None:
+        """A marker ends the producer's open transaction, if it was seen."""
+        found = self.open.pop(batch.producer_id, None)
+        if found is not None:
+            found.is_commit = is_commit
+            found.end_offset, found.last_timestamp_ms = batch.end_offset, batch.max_timestamp
+            self._note_longest(found)
+        (self.committed if is_commit else self.aborted).add(found)
+
+    def _note_longest(self, found: Transaction) -> None:
+        entry = (found.duration_ms, found.first_offset, found)
+        if len(self._longest) < LISTED // 10:
+            heappush(self._longest, entry)
+        elif entry[:2] > self._longest[0][:2]:
+            heappushpop(self._longest, entry)
