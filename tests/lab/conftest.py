@@ -82,6 +82,14 @@ def lab(
         spark=spark, bootstrap=cluster.bootstrap, dsn=database, journal=journal, folder=tmp_path, cluster=cluster
     )
     with ExitStack() as ends:
-        yield Lab(seed=seed, cluster=cluster, shop=shop, java=java, ends=ends, random=Random(f"{scenario.id} {seed}"))
+        yield Lab(
+            seed=seed,
+            cluster=cluster,
+            shop=shop,
+            java=java,
+            ends=ends,
+            random=Random(f"{scenario.id} {seed}"),
+            patch=monkeypatch,
+        )
     cluster.heal()
     cluster.delete_topic(shop.topic)

@@ -36,7 +36,7 @@ def compared(should: int, there: int) -> str:
 
 
 def _watermarks(bootstrap: str, topic: str) -> dict[int, tuple[int, int]]:
-    with consumer(bootstrap) as client:
+    with consumer(bootstrap, isolation="read_uncommitted") as client:
         return {
             at: client.get_watermark_offsets(TopicPartition(topic, at), timeout=30, cached=False)
             for at in partitions_of(client, topic)
@@ -95,10 +95,8 @@ def sequences(bootstrap: str, topic: str) -> Said:
         for at, lo in log_starts(connection, topic).items():
             whole = PartitionRange(topic=topic, topic_id=topic_id, partition=at, lo=lo, hi=ends[at])
             for batch in read_range(broker, whole, isolation="uncommitted", include_aborted=True).batches():
-                for producer, number in zip(
-                    batch["producer_id"].to_pylist(), batch["sequence"].to_pylist(), strict=True
-                ):
-                    seen.setdefault((producer, at), []).append(number)
+                for row in batch.select(["producer_id", "sequence"]).to_pylist():
+                    seen.setdefault((row["producer_id"], at), []).append(row["sequence"])
     numbered = [numbers for (producer, _), numbers in seen.items() if producer >= 0]
     repeated = sum(len(numbers) - len(set(numbers)) for numbers in numbered)
     skipped = sum(max(numbers) - min(numbers) + 1 - len(set(numbers)) for numbers in numbered)

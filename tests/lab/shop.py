@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
-from makewhole.config.context import WindowContext
+from makewhole.config.context import WindowContext, window_context
 from tests.integration.spark.world import Order, World
 from tests.lab.cluster import LabCluster
 from tests.lab.judged import Judged, judged
@@ -86,11 +86,25 @@ class Shop(World):
 
     def send_in_batches(self, batches: Iterable[Iterable[Order]], client: Producer | None = None) -> None:
         """Each batch on the brokers before the next is sent."""
-        sender = client or self.producer()
+        sender = client or self.producer(linger_ms=60_000)  # until they are flushed
         for batch in batches:
             for order in batch:
                 self.produce(sender, order)
             assert sender.flush(30) == 0
+
+    def send_stamped(self, stamped: Iterable[tuple[Order, int]]) -> None:
+        """Orders with a timestamp (milliseconds) that need not be theirs."""
+        client = self.producer()
+        for order, timestamp_ms in stamped:
+            record = self.record(order)
+            client.produce(
+                self.topic,
+                key=record["key"],
+                value=record["value"],
+                partition=record["partition"],
+                timestamp=timestamp_ms,
+            )
+        assert client.flush(30) == 0
 
     def transactions(self, batches: Iterable[Iterable[Order]], is_committed: Callable[[int], bool]) -> None:
         """One transaction per batch, by one producer; `is_committed` says which (counted from 0) are not aborted."""
@@ -103,11 +117,13 @@ class Shop(World):
             assert client.flush(30) == 0
             client.commit_transaction(30) if is_committed(number) else client.abort_transaction(30)
 
-    def load(self) -> int:
-        """The loader reads committed records from where it stopped, writes them, then commits; how many they were."""
+    def load(self, *, is_anew: bool = False) -> int:
+        """The loader reads committed records from where it stopped (`is_anew`: from the beginning), writes them, then
+        commits; how many they were."""
         with consumer(self.bootstrap, self.group) as client:
             asked = [TopicPartition(self.topic, at) for at in partitions_of(client, self.topic)]
-            start = {at.partition: at.offset for at in client.committed(asked, timeout=30) if at.offset >= 0}
+            reached = [] if is_anew else client.committed(asked, timeout=30)
+            start = {at.partition: at.offset for at in reached if at.offset >= 0}
             rows = [json.loads(message.value() or b"null") for message in read_to_end(client, self.topic, start)]
             self.sql(_LOAD_LATEST if self.is_upsert else _LOAD, json.dumps(rows))
             reached = [at for at in client.position(asked) if at.offset >= 0]
@@ -119,6 +135,10 @@ class Shop(World):
         return int(self.sql(f"select count(*) from {table}")[0][0])
 
     # What makewhole says
+
+    def open_until(self, end: datetime) -> WindowContext:
+        """A window that ends at any moment."""
+        return window_context(self.ask(end=end).window)
 
     def close(self, context: WindowContext) -> Judged:
         """Judge an opened window to its end."""

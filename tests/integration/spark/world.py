@@ -181,9 +181,11 @@ class World:
 
     # The way of a window
 
-    def ask(self, day: int = 0, request: str | None = None, journal: str | None = None) -> Opened:
-        """Open the window that ends with a day, or a revision of it."""
-        wanted = Request(id=request or uuid.uuid4().hex, end=BORN + (day + 1) * DAY)
+    def ask(
+        self, day: int = 0, request: str | None = None, journal: str | None = None, end: datetime | None = None
+    ) -> Opened:
+        """Open the window that ends with a day (or at any moment), or a revision of it."""
+        wanted = Request(id=request or uuid.uuid4().hex, end=end or BORN + (day + 1) * DAY)
         with connect(journal or self.journal) as connection:
             return open_window(connection, self.pipeline, connections_of(self.pipeline), wanted)
 

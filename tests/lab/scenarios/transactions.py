@@ -189,15 +189,18 @@ def open_transaction(lab: Lab) -> Outcome:
     writer.resume()
     writer.commit() if is_committed else writer.abort()
     lost = [] if is_committed else made[before : before + inside]
+    following = orders(range(1000, 1000 + lab.random.randint(5, 40)), 1)
+    shop.write("outbox", following)
+    shop.send(following)
     shop.load()
     aborted = {"aborted": inside} if lost else {}
-    arrived = inside + behind - len(lost)
+    arrived = inside + behind - len(lost) + len(following)
     second = Window(
         label="when it has been committed" if is_committed else "when it has been aborted",
         judged=shop.day(1),
         expected=Judged(
             state=(WindowState.GAPS if lost else WindowState.CERTIFIED).value,
-            accounting={"span": inside + behind + 1, "data": arrived, "control": 1, **aborted},
+            accounting={"span": arrived + len(lost) + 1, "data": arrived, "control": 1, **aborted},
             matched={LEDGER_HOP: arrived, STORE_HOP: arrived},
             found={LEDGER_HOP: {order["id"]: ("missing", "aborted_transaction") for order in lost}} if lost else {},
             reason="" if lost else None,
