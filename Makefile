@@ -3,7 +3,7 @@
 BIN := .venv/bin
 PYTEST = $(BIN)/python -m pytest $(PYTEST_ARGS)
 
-.PHONY: help install demo test test-unit test-integration test-e2e check lock
+.PHONY: help install demo test test-unit test-integration test-e2e test-lab lab check lock
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -14,7 +14,7 @@ install: ## set-up alone: virtual environment, locked packages, Java, Kafka's ja
 demo: install ## days of real flights with planted faults: found, repaired, proven (DEMO_ARGS="--days 3")
 	@$(BIN)/makewhole demo $(DEMO_ARGS)
 
-test: test-unit test-integration test-e2e ## all tests
+test: test-unit test-integration test-e2e test-lab ## all tests
 
 test-unit: install ## no I/O, under a minute
 	$(PYTEST) -m unit tests/unit
@@ -24,6 +24,13 @@ test-integration: install ## a real Kafka, PostgreSQL and Spark
 
 test-e2e: install ## DAGs in a real Airflow
 	$(PYTEST) -m e2e tests/e2e
+
+test-lab: install ## the faults of the lab that every change runs
+	$(PYTEST) -m lab tests/lab --lab-rows short
+
+lab: install ## all faults on a real cluster, docs/faults.md made of them (LAB_ARGS="--lab-rows 6,9 --lab-seeds 10")
+	$(PYTEST) -m lab tests/lab --lab-results docs/faults.json $(LAB_ARGS)
+	$(BIN)/python -m tests.lab.report
 
 check: install ## format, lint, types, layers, the compose file, the lock
 	$(BIN)/ruff format --check

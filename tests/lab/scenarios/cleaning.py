@@ -183,7 +183,7 @@ def expired_before(lab: Lab) -> Outcome:
     name="Records expire in the middle of a read",
     happens="The log's start overtakes a reader: a consumer is set back to the new start, and skips what lies between.",
     made="The second page of a snapshot's read is held on its way until records behind the first page are deleted.",
-    why="The reader accounts for every offset: what it should read and cannot any more is expired. The window is partial.",
+    why="Every offset is accounted for: what should have been read and cannot be is expired. The window is partial.",
 )
 def expired_meanwhile(lab: Lab) -> Outcome:
     shop = lab.shop.open_shop()
