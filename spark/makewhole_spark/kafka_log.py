@@ -2,50 +2,53 @@
 
     register(spark)
     spark.read.format("kafka_log").option("bootstrap.servers", "…").option("topic", "flights").load()
+    spark.read.format("kafka_log").load("file:///…/archive")
 
-Options: `bootstrap.servers` and any other librdkafka property, plain or with the prefix `kafka.`; `topic`;
-`startingOffsets` (`earliest`, or JSON `{"0": 23}`); `endingOffsets` (`latest` = the stable offset, or JSON);
-`recordsPerPartition` (how many offsets one Spark task reads). Committed records only; every offset of the ranges is
-accounted for, or the query fails.
+From a cluster: `bootstrap.servers` and any other librdkafka property, plain or with the prefix `kafka.`, and `topic`.
+From an archive of makewhole: `archive`, or the path of `load`.
+
+| option | meaning |
+|---|---|
+| `columns` | the wanted ones, separated by commas; a schema given to the reader does the same |
+| `startingOffsets` | `earliest`, or JSON `{"0": 23}`: partition to offset |
+| `endingOffsets` | `latest` (the stable offset), or JSON |
+| `recordsPerPartition` | how many offsets one Spark task reads: 5,000,000 when not given |
+| `pageBytes` | how much a task asks for at a time: 8 MiB when not given |
+| `checkCrcs` | `false` leaves the batches' checksums unchecked |
+| `failOnDataLoss` | `false` lets a query go on (and warn) where offsets are gone or cannot be read |
+
+Committed records only. Ask for few columns: Spark has no way to tell a Python source which ones a query uses.
 """
 
-import json
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
 
-from makewhole.kafka.log import BrokerLog, read_range
-from makewhole.kafka.offsets import describe_topic, log_starts, stable_offsets
-from makewhole.model.connection import KafkaConnection
-from makewhole.model.errors import ConfigurationError, Problem
+from makewhole.kafka.log import ArchiveLog, BrokerLog, RangeReader, read_range
+from makewhole.model.errors import PermanentError
 from makewhole.model.window import PartitionRange
+from makewhole_spark.kafka_log_options import COLUMNS, LogOptions
+from makewhole_spark.kafka_log_plan import planned
 
-_SCHEMA = """
-    partition int, offset bigint, leader_epoch int, timestamp timestamp, timestamp_type tinyint, key binary,
-    value binary, headers array<struct<key: string, value: binary>>, producer_id bigint, producer_epoch smallint,
-    sequence int, is_transactional boolean, is_replayed boolean
-"""
-_DROPPED = ("is_aborted",)
-_RECORDS_PER_PARTITION = 5_000_000
+logger = logging.getLogger(__name__)
+
 _MAX_RECORDS = 65_536
 _MICROSECONDS = pa.timestamp("us", tz="UTC")
 _LATEST_MS = (2**63 - 1) // 1000
-# Spark hands option names over in lower case.
-_OWN_OPTIONS = {"topic", "startingoffsets", "endingoffsets", "recordsperpartition", "path"}
+_PLACES_NAMED = 5
 
 
 @dataclass
 class LogPartition(InputPartition):
     """The offsets that one Spark task reads."""
 
-    topic: str
-    topic_id: str
-    partition: int
-    lo: int
-    hi: int
+    range: PartitionRange
 
 
 class KafkaLogSource(DataSource):
@@ -56,56 +59,38 @@ class KafkaLogSource(DataSource):
         return "kafka_log"
 
     def schema(self) -> str:
-        """The columns of `makewhole.kafka.log.SCHEMA` but `is_aborted`."""
-        return _SCHEMA
+        """The wanted columns of `makewhole.kafka.log.SCHEMA`, without `is_aborted`."""
+        return ", ".join(f"{name} {COLUMNS[name]}" for name in LogOptions.of(self.options).columns)
 
-    def reader(self, schema: object) -> "KafkaLogReader":  # noqa: ARG002 (the schema is fixed)
-        return KafkaLogReader(dict(self.options))
+    def reader(self, schema: StructType) -> "KafkaLogReader":
+        return KafkaLogReader(LogOptions.of(self.options, schema))
 
 
 class KafkaLogReader(DataSourceReader):
     """Freezes the offset ranges when the query is planned, and reads them in tasks."""
 
-    def __init__(self, options: Mapping[str, str]) -> None:
-        given = {name.lower(): value for name, value in options.items()}
-        self._topic = _required(given, "topic")
-        self._starting = given.get("startingoffsets", "earliest")
-        self._ending = given.get("endingoffsets", "latest")
-        self._records_per_partition = int(given.get("recordsperpartition", _RECORDS_PER_PARTITION))
-        properties = {name.removeprefix("kafka."): value for name, value in given.items() if name not in _OWN_OPTIONS}
-        _required(properties, "bootstrap.servers")
-        self._properties = properties
+    def __init__(self, options: LogOptions) -> None:
+        self._options = options
 
     def partitions(self) -> list[InputPartition]:
         """Ranges of at most `recordsPerPartition` offsets."""
-        connection = self._connection()
-        state = describe_topic(connection, self._topic)
-        starts = _offsets("startingOffsets", self._starting, "earliest") or log_starts(connection, self._topic)
-        ends = _offsets("endingOffsets", self._ending, "latest") or stable_offsets(connection, self._topic)
-        planned: list[InputPartition] = []
-        for partition in state.partitions:
-            lo, hi = starts.get(partition, 0), ends.get(partition, 0)
-            for start in range(lo, hi, self._records_per_partition):
-                end = min(start + self._records_per_partition, hi)
-                planned.append(LogPartition(self._topic, state.topic_id, partition, start, end))
-        return planned
+        return [LogPartition(one) for one in planned(self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one range, as Arrow record batches."""
         assert isinstance(partition, LogPartition)
-        wanted = PartitionRange(
-            topic=partition.topic,
-            topic_id=partition.topic_id,
-            partition=partition.partition,
-            lo=partition.lo,
-            hi=partition.hi,
-        )
-        with BrokerLog(self._connection()) as log:
-            for batch in read_range(log, wanted, max_records=_MAX_RECORDS):
+        options = self._options
+        with closing(_source(options)) as source:
+            reader = read_range(
+                source,
+                partition.range,
+                max_records=_MAX_RECORDS,
+                is_crc_checked=options.is_crc_checked,
+                columns=options.columns,
+            )
+            for batch in reader:
                 yield _for_spark(batch)
-
-    def _connection(self) -> KafkaConnection:
-        return KafkaConnection(id="kafka_log", properties=self._properties)
+        _own_up(reader, fails=options.fails_on_data_loss)
 
 
 def register(spark: SparkSession) -> None:
@@ -113,27 +98,35 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(KafkaLogSource)
 
 
+def _source(options: LogOptions) -> ArchiveLog | BrokerLog:
+    if options.archive is not None:
+        return ArchiveLog(options.archive, page_bytes=options.page_bytes)
+    return BrokerLog(options.connection, page_bytes=options.page_bytes)
+
+
+def _own_up(reader: RangeReader, *, fails: bool) -> None:
+    """A query's result has no room for what is not in it.
+
+    Raises:
+        PermanentError: offsets are gone or cannot be read, and the query is to fail for that.
+    """
+    spans = [(start, end, "truncated" if (start, end) in reader.truncated else "gone") for start, end in reader.expired]
+    spans += [(bad.offset, bad.end_offset, bad.reason) for bad in reader.undecodable]
+    if not spans:
+        return
+    named = "; ".join(f"[{start}, {end}) {why}" for start, end, why in spans[:_PLACES_NAMED])
+    more = f"; and {len(spans) - _PLACES_NAMED} more" if len(spans) > _PLACES_NAMED else ""
+    thing = f"{reader.range.topic} partition {reader.range.partition}: offsets {named}{more}"
+    if fails:
+        raise PermanentError(f"{thing}. Move startingOffsets past them, or set failOnDataLoss to false")
+    logger.warning("%s: left out of the query's result", thing)
+
+
 def _for_spark(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Spark's timestamps are microseconds; those beyond their range become its ends."""
     index = batch.schema.get_field_index("timestamp")
+    if index < 0:
+        return batch
     milliseconds = batch.column(index).view(pa.int64()).to_numpy(zero_copy_only=False)
     microseconds = milliseconds.clip(-_LATEST_MS, _LATEST_MS) * 1000
-    return batch.set_column(index, "timestamp", pa.array(microseconds).view(_MICROSECONDS)).drop_columns(list(_DROPPED))
-
-
-def _offsets(option: str, text: str, default: str) -> dict[int, int] | None:
-    if text.lower() == default:
-        return None
-    try:
-        return {int(partition): int(offset) for partition, offset in json.loads(text).items()}
-    except (ValueError, AttributeError, TypeError) as error:
-        remedy = f'Write `{default}`, or JSON like {{"0": 23}}: partition to offset'
-        problem = Problem(file="kafka_log", path=option, found="cannot be read", remedy=remedy)
-        raise ConfigurationError([problem]) from error
-
-
-def _required(options: Mapping[str, str], name: str) -> str:
-    if not options.get(name):
-        problem = Problem(file="kafka_log", path=name, found="is not set", remedy=f'Add .option("{name}", …)')
-        raise ConfigurationError([problem])
-    return options[name]
+    return batch.set_column(index, "timestamp", pa.array(microseconds).view(_MICROSECONDS))

@@ -176,6 +176,30 @@ class ArchiveLog:
                 f"[{wanted.lo}, {wanted.hi}): take the snapshot of this window again"
             )
 
+    def close(self) -> None:
+        """Nothing stays open."""
+
+    def ranges(self) -> list[PartitionRange]:
+        """What the archive answers for, by partition; whether it does so without a gap shows when it is read.
+
+        Raises:
+            CorruptionError: there is no archive, or it cannot be read.
+        """
+        folders = sorted(self._filesystem.glob(f"{self._root}/partition=*"))
+        found = [self.segments(int(str(folder).rsplit("=", 1)[1])) for folder in folders]
+        if not any(found):
+            raise CorruptionError(f"{self._root} holds no segment of an archive: check the path")
+        return [
+            PartitionRange(
+                topic=segments[0].topic,
+                topic_id=segments[0].topic_id,
+                partition=segments[0].partition,
+                lo=min(segment.lo for segment in segments),
+                hi=max(segment.hi for segment in segments),
+            )
+            for segments in sorted(filter(None, found), key=lambda segments: segments[0].partition)
+        ]
+
     def segments(self, partition: int) -> list[Segment]:
         """The segments of a partition by base offset."""
         if partition not in self._segments:
@@ -224,12 +248,12 @@ class ArchiveLog:
         for start, end in {span for segment in segments for span in segment.expired}:
             if start <= offset < end:
                 return Page(log_start=end)
-        for index, segment in enumerate(segments):
-            following = segments[index + 1].base_offset if index + 1 < len(segments) else wanted.hi
-            if following > offset or index + 1 == len(segments):
-                page = self._page(segment, offset)
-                if page is not None:
-                    return self._with_aborted(page, segments, offset, isolation)
+        # A batch that reaches over into the next range stands in the last segment that begins before it.
+        begun = [at for at, one in enumerate(segments) if one.size_bytes and one.base_offset <= offset]
+        for segment in segments[begun[-1] if begun else 0 :]:
+            page = self._page(segment, offset)
+            if page is not None:
+                return self._with_aborted(page, segments, offset, isolation)
         return Page(hole_end=wanted.hi)
 
     def intact_end(self, wanted: PartitionRange) -> int:
