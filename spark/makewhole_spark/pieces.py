@@ -11,10 +11,12 @@ from makewhole.compute.frames import UNDECODABLE
 from makewhole.compute.keys import bucket_of
 from makewhole.compute.normalise import table_frame, topic_frame
 from makewhole.config.context import WindowContext
+from makewhole.kafka.account import Span
 from makewhole.kafka.archive import SegmentWriter
 from makewhole.kafka.broker import BrokerLog
 from makewhole.kafka.damaged import Undecodable
 from makewhole.kafka.log import read_range
+from makewhole.kafka.sequences import SequenceAudit
 from makewhole.model.pipeline import Point, TablePoint, TopicPoint
 from makewhole.model.window import Accounting, PartitionRange
 from makewhole.postgres.export import ExportPart, ExportPlan, TableReader
@@ -48,7 +50,11 @@ class TablePiece:
 
 @dataclass(frozen=True, kw_only=True)
 class PieceRead:
-    """What one task wrote: `files` as (bucket, path), and the numbers of the read."""
+    """What one task wrote: `files` as (bucket, path), and the numbers of the read.
+
+    Of a topic: `expired` are all spans that were gone before they could be read, `truncated` those of them that a
+    truncation took; `sequences` audits the producers of this piece alone.
+    """
 
     files: tuple[tuple[str, str], ...]
     rows: int
@@ -58,6 +64,9 @@ class PieceRead:
     accounting: Accounting | None = None
     partition: int | None = None
     leader_epochs: tuple[tuple[int, int, int], ...] = ()
+    expired: tuple[Span, ...] = ()
+    truncated: tuple[Span, ...] = ()
+    sequences: SequenceAudit | None = None
     replay_plans: tuple[str, ...] = ()
 
 
@@ -146,6 +155,9 @@ def read_topic_piece(piece: TopicPiece) -> PieceRead:
         accounting=reader.accounting + Accounting(span=0, data=-without_key, undecodable=without_key),
         partition=piece.range.partition,
         leader_epochs=tuple(tuple(entry) for entry in reader.leader_epochs),
+        expired=tuple(account.expired),
+        truncated=tuple(account.truncated),
+        sequences=reader.sequences,
     )
 
 

@@ -5,24 +5,27 @@ manifest is committed to the journal: files of attempts that died are never name
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from makewhole.config.context import WindowContext
-from makewhole.journal import evidence, windows
+from makewhole.journal import evidence, incidents, windows
 from makewhole.journal.database import Journal
-from makewhole.model.errors import CorruptionError
+from makewhole.kafka.offsets import describe_topic
+from makewhole.model.errors import RefusedError, TransientError
+from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Point, PointKind, TablePoint, TopicPoint
-from makewhole.model.window import Accounting, PartitionRange, Window
+from makewhole.model.window import PartitionRange, Window
 from makewhole.postgres.export import ExportPart, ExportPlan, exported
 from makewhole.postgres.expressions import TimeBounds
+from makewhole_spark.accounts import PartitionAccount, log_incidents, log_manifest, partition_accounts
 from makewhole_spark.carrier import carry
-from makewhole_spark.pieces import PieceRead, TablePiece, TopicPiece, point_folder, read_piece
+from makewhole_spark.pieces import PieceRead, TablePiece, TopicPiece, read_piece
 
 logger = logging.getLogger(__name__)
 
@@ -41,27 +44,37 @@ def take_snapshots(spark: SparkSession, journal: Journal, context: WindowContext
     manifests = dict(there)
     for points in (early, late):
         made = _snapshot(spark, journal, context, points, manifests, parallelism)
-        for name, manifest in made.items():
-            evidence.commit_snapshot(journal, context.window, name, manifest)
+        for name, taken in made.items():
+            if evidence.commit_snapshot(journal, context.window, name, taken.manifest):
+                incidents.put(journal, context.window, taken.incidents)
             journal.commit()
-        manifests |= made
+            manifests[name] = taken.manifest
     return [point.name for point in wanted]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """A snapshot that is not committed yet, and what happened to the log that it was taken of."""
+
+    manifest: dict[str, Any]
+    incidents: list[Incident] = field(default_factory=list)
 
 
 def _snapshot(
     spark: SparkSession,
     journal: Journal,
     context: WindowContext,
-    points: Iterable[Point],
+    points: Sequence[Point],
     manifests: Mapping[str, Mapping[str, Any]],
     parallelism: int,
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Taken]:
+    ids = {point.name: _topic_id(context, point) for point in points if isinstance(point, TopicPoint)}
     with ExitStack() as stack:
         pieces: list[TopicPiece | TablePiece] = []
         plans: dict[str, ExportPlan] = {}
         for point in points:
             if isinstance(point, TopicPoint):
-                pieces += _topic_pieces(context, point)
+                pieces += _topic_pieces(context, point, ids[point.name])
                 continue
             bounds = time_bounds(journal, context, point)
             plan = stack.enter_context(
@@ -70,35 +83,72 @@ def _snapshot(
             plans[point.name] = plan
             pieces += _table_pieces(context, point, plan, bounds, manifests, parallelism)
         taken_at = datetime.now(UTC)
-        answers = carry(spark, pieces, read_piece)
-    return {
-        point.name: _manifest(
-            context,
-            point,
-            taken_at,
-            [answer for piece, answer in zip(pieces, answers, strict=True) if piece.point.name == point.name],
-            plans.get(point.name),
+        answers = _read(spark, context, pieces, ids)
+    taken: dict[str, Taken] = {}
+    for point in points:
+        reads = [answer for piece, answer in zip(pieces, answers, strict=True) if piece.point.name == point.name]
+        manifest = _manifest(point, taken_at, reads, plans.get(point.name))
+        taken[point.name] = (
+            _of_topic(journal, context, point, partition_accounts(context, point, reads, ids[point.name]), manifest)
+            if isinstance(point, TopicPoint)
+            else Taken(manifest=manifest)
         )
-        for point in points
-    }
+    return taken
 
 
-def _topic_pieces(context: WindowContext, point: TopicPoint) -> Iterator[TopicPiece]:
+def _read(
+    spark: SparkSession, context: WindowContext, pieces: list[TopicPiece | TablePiece], ids: Mapping[str, str]
+) -> list[PieceRead]:
+    try:
+        return carry(spark, pieces, read_piece)
+    except RefusedError as error:
+        for piece in pieces:
+            point = piece.point
+            if isinstance(point, TopicPoint) and _topic_id(context, point) != ids[point.name]:
+                raise TransientError(
+                    f"topic {point.topic} was deleted and made again while it was read; try again"
+                ) from error
+        raise
+
+
+def _topic_id(context: WindowContext, point: TopicPoint) -> str:
+    return describe_topic(context.kafka(point), point.topic).topic_id
+
+
+def _topic_pieces(context: WindowContext, point: TopicPoint, now_id: str) -> Iterator[TopicPiece]:
+    """Nothing of a topic that was made again since the window was opened: those records are of other windows."""
     for whole in context.window.ranges[point.name]:
-        for piece in split_range(whole, _RECORDS_PER_TASK):
-            yield TopicPiece(context=context, point=point, range=piece, window_lo=whole.lo)
+        if whole.topic_id == now_id:
+            for piece in split_range(whole, _RECORDS_PER_TASK):
+                yield TopicPiece(context=context, point=point, range=piece, window_lo=whole.lo)
+
+
+def _of_topic(
+    journal: Journal,
+    context: WindowContext,
+    point: TopicPoint,
+    accounts: Sequence[PartitionAccount],
+    manifest: Mapping[str, Any],
+) -> Taken:
+    earlier = previous_window(journal, context)
+    before = {} if earlier is None else evidence.snapshots(journal, earlier).get(point.name, {})
+    return Taken(
+        manifest={**manifest, **log_manifest(context, point, accounts, before)},
+        incidents=log_incidents(point, accounts, _epochs_before(journal, context, point)),
+    )
+
+
+def _epochs_before(journal: Journal, context: WindowContext, point: TopicPoint) -> dict[int, int]:
+    """The last leader epoch of each partition when the window before was frozen, of the same incarnation."""
+    ids = {part.topic_id for part in context.window.ranges[point.name]}
+    before = windows.ranges(journal, context.pipeline.name, context.window.number - 1).get(point.name, ())
+    return {part.partition: part.leader_epochs[-1][0] for part in before if part.topic_id in ids and part.leader_epochs}
 
 
 def split_range(whole: PartitionRange, most: int) -> Iterator[PartitionRange]:
     """Cut a range into pieces of at most `most` offsets; nothing for an empty one."""
     for lo in range(whole.lo, whole.hi, most):
-        yield PartitionRange(
-            topic=whole.topic,
-            topic_id=whole.topic_id,
-            partition=whole.partition,
-            lo=lo,
-            hi=min(lo + most, whole.hi),
-        )
+        yield replace(whole, lo=lo, hi=min(lo + most, whole.hi))
 
 
 def time_bounds(journal: Journal, context: WindowContext, point: TablePoint) -> TimeBounds | None:
@@ -149,9 +199,7 @@ def _table_pieces(
                 )
 
 
-def _manifest(
-    context: WindowContext, point: Point, taken_at: datetime, reads: list[PieceRead], plan: ExportPlan | None
-) -> dict[str, Any]:
+def _manifest(point: Point, taken_at: datetime, reads: list[PieceRead], plan: ExportPlan | None) -> dict[str, Any]:
     files: dict[str, list[str]] = {}
     for read in reads:
         for bucket, path in read.files:
@@ -168,35 +216,4 @@ def _manifest(
     if plan is not None:
         manifest["pg_snapshot"] = plan.pg_snapshot
         manifest["rows_counted"] = sum(read.rows_counted or 0 for read in reads)
-    if isinstance(point, TopicPoint):
-        manifest |= _log_manifest(context, point, reads)
     return manifest
-
-
-def _log_manifest(context: WindowContext, point: TopicPoint, reads: list[PieceRead]) -> dict[str, Any]:
-    ranges = context.window.ranges[point.name]
-    total = Accounting(span=0)
-    for read in reads:
-        assert read.accounting is not None
-        total = total + read.accounting
-    span = sum(part.span for part in ranges)
-    if not total.is_complete or total.span != span:
-        raise CorruptionError(
-            f"{context.window.label}: topic {point.topic} has {span} offsets in its ranges and {total.accounted} are "
-            "accounted for; nothing was kept. Run the window again"
-        )
-    return {
-        "ranges": [asdict(part) for part in ranges],
-        "accounting": asdict(total),
-        "archive": f"{point_folder(context, point)}/archive",
-        "leader_epochs": _leader_epochs(reads),
-        "replay_plans": sorted({plan for read in reads for plan in read.replay_plans}),
-    }
-
-
-def _leader_epochs(reads: list[PieceRead]) -> dict[str, list[list[int]]]:
-    """Per partition, `[epoch, first offset, end offset]` as read, in offset order."""
-    found: dict[str, list[list[int]]] = {}
-    for read in reads:
-        found.setdefault(str(read.partition), []).extend(list(entry) for entry in read.leader_epochs)
-    return {partition: sorted(entries, key=lambda entry: entry[1]) for partition, entries in sorted(found.items())}

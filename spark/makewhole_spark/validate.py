@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 from makewhole.config.context import WindowContext
 from makewhole.gate import HopSummary, check_summaries, check_verdicts, unable
-from makewhole.journal import evidence
+from makewhole.journal import evidence, incidents
 from makewhole.journal.database import Journal
 from makewhole.model.gate import GateReport
+from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -15,7 +16,11 @@ if TYPE_CHECKING:
 
 
 def validate(
-    session: "SparkSession", pipeline: Pipeline, summaries: Sequence[HopSummary], files: Sequence[str]
+    session: "SparkSession",
+    pipeline: Pipeline,
+    summaries: Sequence[HopSummary],
+    files: Sequence[str],
+    happened: Sequence[Incident] = (),
 ) -> GateReport:
     """`files` are the Parquet files of the verdicts of all hops: columns hop, key_hash, verdict, cause.
 
@@ -27,12 +32,12 @@ def validate(
         verdicts = session.read.parquet(*files)
     except Exception as error:
         return unable(f"The verdicts could not be read ({type(error).__name__}). Run the comparison again.")
-    return check_verdicts(pipeline, summaries, verdicts)
+    return check_verdicts(pipeline, summaries, verdicts, happened)
 
 
 def validate_window(session: "SparkSession", journal: Journal, context: WindowContext) -> GateReport:
     """Ask the gate about the committed results of a window and keep its answer in the journal."""
-    results = evidence.results(journal, context.window)
+    results, happened = evidence.results(journal, context.window), incidents.of(journal, context.window)
     try:
         summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in results.values()]
         files = [context.storage.uri(path) for result in results.values() for path in result.files["verdicts"]]
@@ -42,9 +47,9 @@ def validate_window(session: "SparkSession", journal: Journal, context: WindowCo
         is_silent = bool(summaries) and not files and all(summary.expected_rows == 0 for summary in summaries)
         # No key anywhere, so no verdict: the numbers alone say whether the pipeline permits such a day.
         report = (
-            check_summaries(context.pipeline, summaries)
+            check_summaries(context.pipeline, summaries, happened)
             if is_silent
-            else validate(session, context.pipeline, summaries, files)
+            else validate(session, context.pipeline, summaries, files, happened)
         )
     evidence.put_gate_report(journal, context.window, evidence.RECONCILED, report)
     return report

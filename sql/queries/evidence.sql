@@ -4,7 +4,8 @@
 -- The commit of a snapshot: from here on it exists.
 insert into makewhole.snapshot (pipeline, number, revision, point, manifest)
 values (%(pipeline)s, %(number)s, %(revision)s, %(point)s, %(manifest)s)
-on conflict (pipeline, number, revision, point) do nothing;
+on conflict (pipeline, number, revision, point) do nothing
+returning true;
 
 -- snapshots --
 -- The manifests of one revision, by point.

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from makewhole.config.context import find_pipeline
-from makewhole.journal import evidence, plans, windows
+from makewhole.journal import evidence, incidents, plans, windows
 from makewhole.journal.database import Journal
 from makewhole.journal.evidence import JudgedFinding
 from makewhole.model.errors import ConfigurationError, Problem
-from makewhole.model.window import Window
+from makewhole.model.incident import Incident
+from makewhole.model.incident_text import settled_by, told
+from makewhole.model.window import PartitionRange, Window
 
 
 def hop_ends(hop: str) -> dict[str, str]:
@@ -42,9 +44,44 @@ def window_document(journal: Journal, window: Window) -> dict[str, Any]:
         "gate": None if last is None else last.answer.value,
         "gate_found": gates[evidence.RECONCILED].answer.value if evidence.RECONCILED in gates else None,
         "failures": [] if last is None else list(last.failures),
+        "incidents": [incident_document(one) for one in incidents.of(journal, window)],
+        "accounting": _accounting(journal, window),
         "plan": _plan(journal, window),
         "certificate": _certificate(journal, window),
     }
+
+
+def incident_document(incident: Incident) -> dict[str, Any]:
+    """What happened to a log, as stored and in words."""
+    return {
+        "kind": incident.kind.value,
+        "point": incident.point,
+        "topic": incident.topic,
+        "topic_id": incident.topic_id,
+        "partition": incident.partition,
+        "lo": incident.lo,
+        "hi": incident.hi,
+        "detail": dict(incident.detail),
+        "told": told(incident),
+        "settled_by": settled_by(incident),
+    }
+
+
+def _accounting(journal: Journal, window: Window) -> dict[str, list[dict[str, Any]]]:
+    """What every offset was, by topic point: a range with its sums each."""
+    manifests = evidence.snapshots(journal, window)
+    return {
+        point: [
+            {**_place(part), **sums}
+            for part in parts
+            if (sums := manifests.get(point, {}).get("accounting_by_partition", {}).get(str(part.partition)))
+        ]
+        for point, parts in sorted(window.ranges.items())
+    }
+
+
+def _place(part: PartitionRange) -> dict[str, Any]:
+    return {"topic": part.topic, "partition": part.partition, "lineage": part.lineage, "lo": part.lo, "hi": part.hi}
 
 
 def _plan(journal: Journal, window: Window) -> dict[str, Any] | None:

@@ -46,6 +46,8 @@ def windows(pipeline: PipelineName, window: WindowNumber = None, json: AsJson = 
         _console.print(f"{pipeline} has no window yet; `makewhole run {pipeline}` opens the first")
         return
     show_windows(_console, documents)
+    if window is not None:
+        show_accounts(_console, documents)
 
 
 def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
@@ -68,8 +70,34 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
         )
     out.print(table)
     for document in documents:
+        for incident in document["incidents"]:
+            out.print(Text(printable(f"window {document['window']}: {incident['told']}")))
         if document["reason"]:
-            out.print(f"window {document['window']}: {printable(document['reason'])}")
+            out.print(Text(printable(f"window {document['window']}: {document['reason']}")))
+
+
+_ACCOUNT = ("data", "control", "aborted", "compacted", "expired", "undecodable")
+
+
+def show_accounts(out: Console, documents: list[dict[str, Any]]) -> None:
+    """What every offset was: the parts of a line add up to its span, or the snapshot would not exist."""
+    accounts = [
+        (point, one) for document in documents for point, parts in document["accounting"].items() for one in parts
+    ]
+    if not accounts:
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("topic", "offsets", "span", *_ACCOUNT):
+        table.add_column(heading, overflow="fold", justify="left" if heading in ("topic", "offsets") else "right")
+    for point, one in accounts:
+        lineage = f" lineage {one['lineage']}" if one["lineage"] else ""
+        table.add_row(
+            Text(printable(f"{point} {one['topic']}/{one['partition']}{lineage}")),
+            Text(f"[{one['lo']}, {one['hi']})"),
+            f"{one['span']:,}",
+            *(Text(f"{one[name]:,}", style="red" if name == "expired" and one[name] else "") for name in _ACCOUNT),
+        )
+    out.print(table)
 
 
 def _short(moment: str | None) -> str:

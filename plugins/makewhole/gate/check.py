@@ -11,24 +11,31 @@ from typing import Any
 
 from makewhole.gate.expectations import Outcome, Run, first_line, library_version, run_on_row, run_on_spark
 from makewhole.gate.frame import Frame, FrameCounts, count_verdicts, stored_verdicts
+from makewhole.gate.incidents import incident_suite
 from makewhole.gate.planned import IS_KNOWN, Number, Planned, Role
 from makewhole.gate.suite import HopSuite, frame_suite, hop_suite
 from makewhole.gate.summary import HopSummary
 from makewhole.model.gate import GateAnswer, GateReport
+from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Pipeline
 
 logger = logging.getLogger(__name__)
 
 
-def check_summaries(pipeline: Pipeline, summaries: Sequence[HopSummary]) -> GateReport:
-    """Layer B alone: one row of numbers per hop, without Spark. Never raises; what breaks becomes ERROR."""
-    return _guarded(lambda: _check_summaries(pipeline, summaries))
+def check_summaries(
+    pipeline: Pipeline, summaries: Sequence[HopSummary], incidents: Sequence[Incident] = ()
+) -> GateReport:
+    """Layer B alone: one row of numbers per hop, and one of what happened to the logs, without Spark. Never raises;
+    what breaks becomes ERROR."""
+    return _guarded(lambda: _check_summaries(pipeline, summaries, incidents))
 
 
-def check_verdicts(pipeline: Pipeline, summaries: Sequence[HopSummary], dataframe: Frame) -> GateReport:
+def check_verdicts(
+    pipeline: Pipeline, summaries: Sequence[HopSummary], dataframe: Frame, incidents: Sequence[Incident] = ()
+) -> GateReport:
     """Layers A and B. `dataframe` is a Spark DataFrame that reads the verdicts' Parquet files: columns hop, key_hash,
     verdict, cause; one row per hop and key. Never raises; what breaks becomes ERROR."""
-    return _guarded(lambda: _check_verdicts(pipeline, summaries, dataframe))
+    return _guarded(lambda: _check_verdicts(pipeline, summaries, dataframe, incidents))
 
 
 def unable(sentence: str) -> GateReport:
@@ -44,14 +51,16 @@ def _guarded(check: Callable[[], GateReport]) -> GateReport:
         return unable(f"The gate itself broke ({type(error).__name__}): {first_line(str(error))}")
 
 
-def _check_summaries(pipeline: Pipeline, summaries: Sequence[HopSummary]) -> GateReport:
+def _check_summaries(pipeline: Pipeline, summaries: Sequence[HopSummary], incidents: Sequence[Incident]) -> GateReport:
     strangers = _strangers(pipeline, summaries)
     if strangers:
         return unable(strangers)
-    return _report(*_run_hops(pipeline, summaries, None))
+    return _report(*_run_suites(_suites(pipeline, summaries, incidents, None)))
 
 
-def _check_verdicts(pipeline: Pipeline, summaries: Sequence[HopSummary], dataframe: Frame) -> GateReport:
+def _check_verdicts(
+    pipeline: Pipeline, summaries: Sequence[HopSummary], dataframe: Frame, incidents: Sequence[Incident]
+) -> GateReport:
     strangers = _strangers(pipeline, summaries)
     if strangers:
         return unable(strangers)
@@ -59,7 +68,7 @@ def _check_verdicts(pipeline: Pipeline, summaries: Sequence[HopSummary], datafra
     planned = frame_suite(summaries)
     run = run_on_spark("verdicts", frame, planned)
     counts = count_verdicts(frame, [summary.hop for summary in summaries])
-    suites, runs = _run_hops(pipeline, summaries, counts)
+    suites, runs = _run_suites(_suites(pipeline, summaries, incidents, counts))
     return _report(suites, (run, *runs), planned)
 
 
@@ -73,10 +82,15 @@ def _strangers(pipeline: Pipeline, summaries: Sequence[HopSummary]) -> str | Non
     return f"Pipeline {pipeline.name} has the hops {', '.join(h for h, _, _ in expected)}; summed up were: {names}."
 
 
-def _run_hops(
-    pipeline: Pipeline, summaries: Sequence[HopSummary], counts: FrameCounts | None
-) -> tuple[tuple[HopSuite, ...], tuple[Run, ...]]:
-    suites = tuple(hop_suite(pipeline, summary, counts) for summary in summaries)
+def _suites(
+    pipeline: Pipeline, summaries: Sequence[HopSummary], incidents: Sequence[Incident], counts: FrameCounts | None
+) -> tuple[HopSuite, ...]:
+    hops = tuple(hop_suite(pipeline, summary, counts) for summary in summaries)
+    # Without any number of a hop nothing is left to stand on: what happened to the logs does not replace it.
+    return (*hops, incident_suite(pipeline, incidents)) if any(suite.numbers for suite in hops) else hops
+
+
+def _run_suites(suites: tuple[HopSuite, ...]) -> tuple[tuple[HopSuite, ...], tuple[Run, ...]]:
     return suites, tuple(run_on_row(suite.hop, suite.row, suite.planned) for suite in suites)
 
 

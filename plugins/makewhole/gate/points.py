@@ -65,18 +65,17 @@ def _topic(side: str, evidence: PointEvidence) -> list[Number]:
     point, accounting = evidence.point, evidence.accounting
     if accounting is None:
         return [_unaccounted(side, point, None)]
-    limits = dict.fromkeys(_PARTS, max(accounting.span, 0)) | {"expired": 0}
+    span, data = accounting.span, accounting.data
+    most = max(span, 0)
     parts = [
         Number(
             name=f"{side}_offsets_{part}",
             value=getattr(accounting, part),
-            at_most=limits[part],
-            sentence=f"{text(getattr(accounting, part))} offsets of {point} are counted as {part}, "
-            f"{limits[part]:,} allowed",
+            at_most=most,
+            sentence=f"{text(getattr(accounting, part))} offsets of {point} are counted as {part}, {most:,} allowed",
         )
         for part in _PARTS
     ]
-    span, data = accounting.span, accounting.data
     return [
         Number(
             name=f"{side}_offsets",
@@ -85,6 +84,14 @@ def _topic(side: str, evidence: PointEvidence) -> list[Number]:
             sentence=f"the window holds {text(span)} offsets of {point}",
         ),
         *parts,
+        Number(
+            name=f"{side}_offsets_never_read",
+            value=accounting.expired,
+            at_most=0,
+            sentence=f"{text(accounting.expired)} offsets of {point} were deleted before they could be read, so the "
+            "window is partial: what they held is not known",
+            role=Role.FINDING,
+        ),
         _unaccounted(side, point, span - accounting.accounted),
         Number(
             name=f"{side}_rows_of_offsets",

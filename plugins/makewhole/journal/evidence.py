@@ -58,9 +58,9 @@ class Certificate:
     issued_at: datetime | None = None
 
 
-def commit_snapshot(journal: Journal, window: Window, point: str, manifest: Mapping[str, Any]) -> None:
-    """From here on the snapshot exists. The first manifest stays."""
-    _run(journal, "insert_snapshot", **_scope(window), point=point, manifest=Json(manifest))
+def commit_snapshot(journal: Journal, window: Window, point: str, manifest: Mapping[str, Any]) -> bool:
+    """From here on the snapshot exists. The first manifest stays; whether this is it."""
+    return bool(_run(journal, "insert_snapshot", **_scope(window), point=point, manifest=Json(manifest)))
 
 
 def snapshots(journal: Journal, window: Window) -> dict[str, dict[str, Any]]:

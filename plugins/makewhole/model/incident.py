@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from makewhole.model.pipeline import Pipeline
+
 
 class IncidentKind(StrEnum):
     """What happened. Each says for itself whether the window can still be proven."""
@@ -25,7 +27,8 @@ class Incident:
     Place and detail by kind; epochs are (leader epoch, end offset), ascending:
 
     truncated             what is gone; `lineage` it belonged to, `seen_epochs`
-    topic_recreated       the topic, or the frozen offsets that are gone with it; `old_id`, `old_ends` by partition
+    topic_recreated       the topic; `old_id`, `old_ends` by partition. Or frozen offsets that are gone with the old
+                            one, which is `topic_id` then; `new_id`
     expired               what was deleted
     leader_changed        from the first offset under another epoch on; `epochs`, `before` (the last window's last)
     partitions_added      the range of the new partition
@@ -44,3 +47,23 @@ class Incident:
     lo: int | None = None
     hi: int | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def span(self) -> int:
+        """How many offsets it concerns; 0 where it has no place."""
+        return 0 if self.lo is None or self.hi is None else self.hi - self.lo
+
+    @property
+    def is_partial(self) -> bool:
+        """Offsets that were frozen could never be read: what they held is not known."""
+        return bool(self.detail.get("before_it_was_read"))
+
+    def blocks(self, pipeline: Pipeline) -> bool:
+        """Whether a window with it cannot be certified.
+
+        What windows had read and is gone can be judged anew where a point upstream says what must be in the topic.
+        """
+        if self.is_partial or self.kind is IncidentKind.HANGING_TRANSACTION:
+            return True
+        is_fed = any(hop.target == self.point for hop in pipeline.hops)
+        return self.kind in (IncidentKind.TRUNCATED, IncidentKind.TOPIC_RECREATED) and not is_fed

@@ -6,19 +6,23 @@ certified by mistake.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from makewhole.journal import evidence, plans, windows
+from makewhole.journal import evidence, incidents, plans, windows
 from makewhole.journal.database import Journal
 from makewhole.journal.evidence import Certificate, HopResult, JudgedFinding
 from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateAnswer, GateReport
+from makewhole.model.incident import Incident
+from makewhole.model.incident_text import settled_by, told
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import GAPS
 from makewhole.model.window import PartitionRange, Window, WindowState
+
+_TOLD_AT_MOST = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +63,9 @@ def decide(journal: Journal, pipeline: Pipeline, window: Window) -> tuple[Window
     last = gates.get(evidence.VERIFIED, first)
     if last.answer is GateAnswer.ERROR:
         return WindowState.ERROR, f"the gate could not answer after compensation: {'; '.join(last.failures)}"
+    blocking = [one for one in incidents.of(journal, window) if one.blocks(pipeline)]
+    if blocking:
+        return WindowState.NOT_KNOWN, _in_doubt(blocking, results)
     if last.answer is not GateAnswer.PASS:
         return _not_certified(journal, window, results, last)
     pending = sum(result.counts.pending for result in results.values())
@@ -68,6 +75,27 @@ def decide(journal: Journal, pipeline: Pipeline, window: Window) -> tuple[Window
             "compared already; run this window again when they had time to arrive"
         )
     return WindowState.CERTIFIED, None
+
+
+def _in_doubt(blocking: Sequence[Incident], results: Mapping[str, HopResult]) -> str:
+    """What happened to the logs, what would settle it, and what was found for certain all the same."""
+    kind = "partial" if any(one.is_partial for one in blocking) else "not proven"
+    sentences = [told(one) for one in blocking]
+    more = [f"{len(sentences) - _TOLD_AT_MOST} more such places"] if len(sentences) > _TOLD_AT_MOST else []
+    what_to_do = dict.fromkeys(settled_by(one) for one in blocking)
+    gaps = [
+        f"{hop}: {count} {verdict.value}"
+        for hop, result in sorted(results.items())
+        for verdict in GAPS
+        if (count := getattr(result.counts, verdict.value))
+    ]
+    return ". ".join(
+        [
+            f"{kind}: {'; '.join([*sentences[:_TOLD_AT_MOST], *more])}",
+            *(f"{sentence[0].upper()}{sentence[1:]}" for sentence in what_to_do),
+            *([f"Certain all the same: {', '.join(gaps)}"] if gaps else []),
+        ]
+    )
 
 
 def _not_certified(
@@ -172,6 +200,12 @@ def _how(journal: Journal, window: Window) -> dict[str, Any]:
     manifests = evidence.snapshots(journal, window)
     return {
         "accounting": {name: manifest.get("accounting") for name, manifest in sorted(manifests.items())},
+        "accounting_by_partition": {
+            name: manifest["accounting_by_partition"]
+            for name, manifest in sorted(manifests.items())
+            if "accounting_by_partition" in manifest
+        },
+        "incidents": [asdict(one) for one in incidents.of(journal, window)],
         "counts": {
             stage: {hop: vars(result.counts) for hop, result in evidence.results(journal, window, stage).items()}
             for stage in (evidence.RECONCILED, evidence.VERIFIED)

@@ -14,7 +14,7 @@ from makewhole.compensation.targets import targets_of
 from makewhole.compensation.verify import Since, verify
 from makewhole.config.context import WindowContext
 from makewhole.gate import HopSummary, check_summaries
-from makewhole.journal import evidence, plans, windows
+from makewhole.journal import evidence, incidents, plans, windows
 from makewhole.journal.database import Journal, connect, journal_dsn
 from makewhole.model.gate import GateReport
 from makewhole.model.pipeline import TopicPoint
@@ -86,7 +86,7 @@ def verify_window(context: WindowContext, progress: Callable[[int, int], None]) 
         evidence.set_outcomes(journal, context.window, [item for item in judged if item.finding.verdict.is_gap])
         results = [results_after(result, judged) for result in evidence.results(journal, context.window).values()]
         summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in results]
-        report = check_summaries(context.pipeline, summaries)
+        report = check_summaries(context.pipeline, summaries, incidents.of(journal, context.window))
         evidence.commit_results(journal, context.window, evidence.VERIFIED, results)
         evidence.put_gate_report(journal, context.window, evidence.VERIFIED, report)
     gaps = [item for item in judged if item.finding.verdict.is_gap]

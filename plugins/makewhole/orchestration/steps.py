@@ -18,6 +18,7 @@ from makewhole.journal.database import connect, journal_dsn
 from makewhole.lake.storage import Storage
 from makewhole.model.errors import PermanentError
 from makewhole.model.gate import GateAnswer
+from makewhole.model.incident_text import told
 from makewhole.model.pipeline import Approval
 from makewhole.model.plan import PlanState
 from makewhole.model.window import WindowState
@@ -94,6 +95,8 @@ def open_window(pipeline_name: str, context: Mapping[str, Any]) -> dict[str, Any
         found.settled_at,
         "" if found.is_new else "; it was judged before, this is a new revision",
     )
+    for incident in found.incidents:
+        logger.warning("%s: %s", window.label, told(incident))
     return {
         "pipeline": pipeline.name,
         "window": window.number,

@@ -192,11 +192,14 @@ def test_parts_that_cancel_do_not_balance_the_accounts(pipeline: Pipeline, summa
     }
 
 
-def test_expired_offsets_leave_the_window_unjudged(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
+def test_offsets_that_could_never_be_read_are_a_finding_and_no_broken_evidence(
+    pipeline: Pipeline, summaries: list[HopSummary]
+) -> None:
     expired = replace(summaries[1].source.accounting, span=9, expired=4)
     summary = replace(summaries[1], source=replace(summaries[1].source, accounting=expired))
     assert breached(pipeline, summary) == {
-        "flights→warehouse: 4 offsets of flights are counted as expired, 0 allowed": "evidence"
+        "flights→warehouse: 4 offsets of flights were deleted before they could be read, so the window is partial: "
+        "what they held is not known": "finding"
     }
 
 

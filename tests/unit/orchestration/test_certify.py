@@ -10,10 +10,11 @@ from typing import Any, cast
 
 import pytest
 
-from makewhole.journal import evidence, plans, windows
+from makewhole.journal import evidence, incidents, plans, windows
 from makewhole.journal.database import Journal
 from makewhole.journal.evidence import RECONCILED, VERIFIED, Certificate, HopResult
 from makewhole.model.gate import GateAnswer, GateReport
+from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window, WindowState
@@ -41,6 +42,7 @@ class Said:
     gates: dict[str, GateReport] = field(default_factory=dict)
     plan: Any = None
     is_plan_only: bool = False
+    incidents: list[Incident] = field(default_factory=list)
 
 
 def gate(answer: GateAnswer, *failures: str) -> GateReport:
@@ -57,6 +59,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Said:
 
     monkeypatch.setattr(evidence, "results", results)
     monkeypatch.setattr(evidence, "gate_reports", lambda *_: state.gates)
+    monkeypatch.setattr(incidents, "of", lambda *_: state.incidents)
     monkeypatch.setattr(plans, "plan_of_window", lambda *_: state.plan)
     monkeypatch.setattr(windows, "is_plan_only", lambda *_: state.is_plan_only)
     return state
@@ -154,6 +157,80 @@ def test_gaps_say_what_became_of_the_plan(said: Said, state: str) -> None:
         WindowState.GAPS,
         f"1 missing. The plan was {state}: too many. Only a plan was asked for",
     )
+
+
+# What happened to the logs
+
+EXPIRED = Incident(
+    kind=IncidentKind.EXPIRED,
+    point="b",
+    topic="orders",
+    topic_id="id1",
+    partition=0,
+    lo=0,
+    hi=4,
+    detail={"before_it_was_read": True},
+)
+
+
+def test_a_partial_window_is_never_certified_and_says_what_is_missing_and_what_would_settle_it(said: Said) -> None:
+    said.incidents = [EXPIRED]
+
+    assert decided() == (
+        WindowState.NOT_KNOWN,
+        "partial: 4 offsets of orders/0 ([0, 4)) were deleted before they could be read. What they held is not known: "
+        "a mirror or a backup of the topic can tell, and the keys in doubt are in `makewhole findings`. A longer "
+        "retention, or windows that run sooner after their end, prevent it",
+    )
+
+
+def test_gaps_of_a_partial_window_are_told_with_it(said: Said) -> None:
+    said.incidents = [EXPIRED, replace(EXPIRED, partition=1)]
+    said.results[RECONCILED]["a→b"] = GAPPY
+    said.gates = {RECONCILED: gate(GateAnswer.FAIL, "1 missing on a→b")}
+
+    state, reason = decided()
+
+    assert state is WindowState.NOT_KNOWN
+    assert reason is not None
+    assert "4 offsets of orders/0 ([0, 4)) were" in reason and "; 4 offsets of orders/1 ([0, 4)) were" in reason
+    assert reason.count("A longer retention") == 1
+    assert reason.endswith(". Certain all the same: a→b: 1 missing")
+
+
+@pytest.mark.parametrize("kind", [IncidentKind.TRUNCATED, IncidentKind.TOPIC_RECREATED])
+def test_what_had_been_read_and_is_gone_is_proven_only_where_something_upstream_says_what_must_be_there(
+    said: Said, kind: IncidentKind
+) -> None:
+    gone = replace(EXPIRED, kind=kind, detail={"before_it_was_read": False})
+    said.incidents = [gone]
+    assert decided() == (WindowState.CERTIFIED, None)
+
+    said.incidents = [replace(gone, point="a")]
+    state, reason = decided()
+    assert state is WindowState.NOT_KNOWN
+    assert reason is not None and reason.startswith("not proven: ")
+    assert "No point of this pipeline feeds the topic, so nothing says what must be in it" in reason
+
+
+def test_a_hanging_transaction_is_not_known_and_its_remedy_is_the_command(said: Said) -> None:
+    said.incidents = [replace(EXPIRED, kind=IncidentKind.HANGING_TRANSACTION, detail={"producer_id": 7})]
+
+    assert decided() == (
+        WindowState.NOT_KNOWN,
+        "not proven: a transaction of producer 7 is open in orders/0 since offset 0, where the window has to end, and "
+        "it hangs: no coordinator will ever end it. End it with `kafka-transactions.sh abort --topic orders "
+        "--partition 0 --start-offset 0`, then run this window again",
+    )
+
+
+@pytest.mark.parametrize(
+    "kind", [IncidentKind.OPEN_TRANSACTION, IncidentKind.LEADER_CHANGED, IncidentKind.PARTITIONS_ADDED]
+)
+def test_what_the_window_is_judged_with_all_the_same_stops_nothing(said: Said, kind: IncidentKind) -> None:
+    said.incidents = [replace(EXPIRED, kind=kind, detail={})]
+
+    assert decided() == (WindowState.CERTIFIED, None)
 
 
 # The chain

@@ -1,0 +1,102 @@
+"""What a tired person is told of an incident: what happened to which log, and what to do."""
+
+from collections.abc import Callable, Mapping
+
+from makewhole.model.incident import Incident, IncidentKind
+
+_UPSTREAM = (
+    "no point of this pipeline feeds the topic, so nothing says what must be in it: add the producer's ledger as a "
+    "point, or compare the archives of the windows before with the stores by hand"
+)
+_SAFER = "unclean.leader.election.enable=false, acks=all and min.insync.replicas of 2 or more prevent it"
+
+
+def told(incident: Incident) -> str:
+    """One sentence without its full stop."""
+    return _TOLD[incident.kind](incident)
+
+
+def settled_by(incident: Incident) -> str:
+    """What would settle a window that cannot be certified because of it, or what to look at otherwise."""
+    if incident.kind is IncidentKind.HANGING_TRANSACTION:
+        return (
+            f"end it with `kafka-transactions.sh abort --topic {incident.topic} --partition {incident.partition} "
+            f"--start-offset {incident.lo}`, then run this window again"
+        )
+    if incident.is_partial:
+        return (
+            "what they held is not known: a mirror or a backup of the topic can tell, and the keys in doubt are in "
+            f"`makewhole findings`. {_PREVENTED.get(incident.kind, _SAFER)}"
+        )
+    return {
+        IncidentKind.TRUNCATED: f"{_UPSTREAM}; {_SAFER}",
+        IncidentKind.TOPIC_RECREATED: _UPSTREAM,
+        IncidentKind.OPEN_TRANSACTION: "its records are judged in a later window, when it has ended",
+        IncidentKind.LEADER_CHANGED: f"what only the old leader had acknowledged may be gone; {_SAFER}",
+    }.get(incident.kind, "nothing has to be done")
+
+
+_PREVENTED = {
+    IncidentKind.EXPIRED: "A longer retention, or windows that run sooner after their end, prevent it",
+    IncidentKind.TOPIC_RECREATED: "Windows that have run before a topic is deleted prevent it",
+}
+
+
+def _place(incident: Incident) -> str:
+    return f"{incident.topic}/{incident.partition}"
+
+
+def _offsets(incident: Incident) -> str:
+    count = f"{incident.span:,} offset{'' if incident.span == 1 else 's'}"
+    return f"{count} of {_place(incident)} ([{incident.lo}, {incident.hi}))"
+
+
+def _truncated(incident: Incident) -> str:
+    if incident.is_partial:
+        return (
+            f"{_offsets(incident)} were deleted before they could be read: a new leader did not have them, and cut "
+            "them off after the window was opened"
+        )
+    return (
+        f"{_offsets(incident)} that windows had read are gone: a new leader did not have them, and gave them away anew"
+    )
+
+
+def _made_again(incident: Incident) -> str:
+    if incident.is_partial:
+        return f"{_offsets(incident)} were deleted before they could be read: the topic was deleted and made again"
+    return (
+        f"topic {incident.topic} was deleted and made again (its id is {incident.topic_id}, it was "
+        f"{incident.detail.get('old_id')}); what the old one held behind the last window is not known"
+    )
+
+
+def _leaders(incident: Incident) -> str:
+    epochs = [str(epoch) for epoch, _ in incident.detail.get("epochs", [])]
+    before = incident.detail.get("before")
+    if before is not None and str(before) not in epochs:
+        epochs.insert(0, str(before))
+    return f"the leader of {_place(incident)} changed: leader epochs {', '.join(epochs)}"
+
+
+def _transaction(incident: Incident) -> str:
+    name = incident.detail.get("transactional_id")
+    of = f"`{name}`" if name else f"producer {incident.detail.get('producer_id')}"
+    return (
+        f"a transaction of {of} is open in {_place(incident)} since offset {incident.lo}, where the window has to end"
+    )
+
+
+def _hanging(incident: Incident) -> str:
+    return f"{_transaction(incident)}, and it hangs: no coordinator will ever end it"
+
+
+_TOLD: Mapping[IncidentKind, Callable[[Incident], str]] = {
+    IncidentKind.TRUNCATED: _truncated,
+    IncidentKind.TOPIC_RECREATED: _made_again,
+    IncidentKind.EXPIRED: lambda one: f"{_offsets(one)} were deleted before they could be read",
+    IncidentKind.LEADER_CHANGED: _leaders,
+    IncidentKind.PARTITIONS_ADDED: lambda one: f"partition {one.partition} of {one.topic} is new",
+    IncidentKind.OPEN_TRANSACTION: _transaction,
+    IncidentKind.HANGING_TRANSACTION: _hanging,
+}
