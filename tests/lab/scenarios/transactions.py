@@ -1,10 +1,12 @@
-"""Transactions: markers, aborted and open batches, epochs that grow with every transaction (rows 1, 2, 3, 15)."""
+"""Transactions: markers, aborted and open batches, epochs that grow with every transaction (rows 1 to 4, 15)."""
 
+from makewhole.kafka.producers import open_transactions
 from makewhole.model.window import WindowState
-from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, orders
-from tests.lab import naive
+from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, Order, orders
+from tests.lab import naive, raw
 from tests.lab.judged import Judged
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
+from tests.lab.shop import milliseconds
 from tests.lab.writer import Writer
 
 CERTIFIED = WindowState.CERTIFIED.value
@@ -214,3 +216,102 @@ def open_transaction(lab: Lab) -> Outcome:
         naive=said,
         windows=(first, second),
     )
+
+
+@scenario(
+    row=4,
+    name="A hanging transaction (KIP-664)",
+    happens=(
+        "Records of a transaction are in the log and no coordinator knows of it: a late write from a producer that was "
+        "fenced, on a cluster that does not verify partitions. Nobody will ever end it, and it holds the stable offset."
+    ),
+    made=(
+        "With `transaction.partition.verification.enable=false`, a hand-made transactional batch is produced that was "
+        "never announced to the coordinator. Then an operator aborts it, and the application sends its orders again."
+    ),
+    why=(
+        "No coordinator speaks for the transaction, so it will not end by itself: the window is not certified while it "
+        "hangs, and nothing behind it is called lost. Once it was aborted, its keys are judged like all others."
+    ),
+    covered_by=("tests/integration/audit/test_open_transactions.py",),
+)
+def hanging_transaction(lab: Lab) -> Outcome:
+    shop = lab.shop.open_shop()
+    before, inside, behind = (lab.random.randint(5, 40) for _ in range(3))
+    made = orders(range(before + inside + behind))
+    hanging = made[before : before + inside]
+    shop.write("outbox", made)
+    shop.send(made[:before])
+    _leave_hanging(lab, hanging)
+    shop.send(made[before + inside :])
+    shop.load()
+    beyond = inside + behind
+    said = (
+        Naive(said=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=f"{beyond} not consumed"),
+        Naive(said=naive.records(shop.bootstrap, shop.topic, len(made)), expected=f"{beyond} lost"),
+    )
+    first = Window(
+        label="while it hangs",
+        judged=shop.day(),
+        expected=Judged(
+            state=WindowState.NOT_KNOWN.value,
+            accounting={"span": before, "data": before},
+            matched={LEDGER_HOP: before, STORE_HOP: before},
+            found={LEDGER_HOP: {order["id"]: ("pending", "in_flight") for order in made[before:]}},
+            incidents=(("hanging_transaction", 0, before, len(made)),),
+            reason="",
+        ),
+    )
+    _abort(lab)
+    following = orders(range(1000, 1000 + lab.random.randint(5, 40)), 1)
+    shop.write("outbox", following)
+    shop.send([*hanging, *following])
+    shop.load()
+    arrived = inside + behind + len(following)
+    second = Window(
+        label="when it was aborted, and its orders sent again",
+        judged=shop.day(1),
+        expected=Judged(
+            state=CERTIFIED,
+            accounting={"span": inside + 1 + arrived, "data": arrived, "control": 1, "aborted": inside},
+            matched={LEDGER_HOP: arrived, STORE_HOP: arrived},
+        ),
+    )
+    truth = f"Here {inside} orders are in the hanging transaction and {behind} behind it."
+    return Outcome(truth=truth, naive=said, windows=(first, second))
+
+
+def _leave_hanging(lab: Lab, made: list[Order]) -> None:
+    """A transactional batch of a producer whose coordinator knows of no transaction."""
+    lab.cluster.change_settings(transaction_partition_verification_enable="false")
+    name = f"hanging-{lab.shop.topic}"
+    leader = lab.cluster.port(lab.cluster.leader(lab.shop.topic))
+    producer = raw.init_producer_id(lab.cluster.port(raw.coordinator(leader, name)), name)
+    content = raw.batch(
+        [(record["key"], record["value"]) for record in map(lab.shop.record, made)],
+        producer=producer,
+        base_sequence=0,
+        is_transactional=True,
+        timestamp_ms=milliseconds(made[0]["at"]),
+    )
+    raw.produce(leader, lab.shop.topic, 0, content, transactional_id=name)
+
+
+def _abort(lab: Lab) -> None:
+    """What `kafka-transactions.sh abort` does: an abort marker into the partition, past any coordinator."""
+    (hanging,) = open_transactions(lab.cluster.connection, lab.shop.topic)
+    jvm = lab.java().jvm
+    properties = jvm.java.util.Properties()
+    properties.setProperty("bootstrap.servers", lab.cluster.bootstrap)
+    admin = jvm.org.apache.kafka.clients.admin.Admin.create(properties)
+    try:
+        admin.abortTransaction(
+            jvm.org.apache.kafka.clients.admin.AbortTransactionSpec(
+                jvm.org.apache.kafka.common.TopicPartition(lab.shop.topic, hanging.partition),
+                hanging.producer_id,
+                hanging.producer_epoch,
+                hanging.coordinator_epoch,
+            )
+        ).all().get()
+    finally:
+        admin.close()
