@@ -1,149 +1,99 @@
 """One bucket of one hop, judged on an executor: gather what is known of its keys, ask the kernel, write the answer."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from makewhole.compute import rollup
 from makewhole.compute.causes import HopContext, explain
-from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, KEYS, REPLAYS, TOPIC_KEYS, VERDICTS, Schema, empty
-from makewhole.compute.judge import BucketInput, judge
-from makewhole.compute.normalise import table_frame
-from makewhole.config.context import WindowContext
-from makewhole.model.pipeline import Hop, PointKind, TablePoint
-from makewhole.model.verdict import GAPS, HopCounts, Verdict
-from makewhole.postgres.export import read_keys
-from makewhole.postgres.visibility import not_visible
+from makewhole.compute.doubt import Doubt, doubt_of, with_doubt
+from makewhole.compute.frames import HASH, HASHES, VERDICTS, Schema, empty
+from makewhole.compute.judge import BucketInput, committed, judge
+from makewhole.compute.versions import judge_versions
+from makewhole.model.pipeline import TablePoint
+from makewhole.model.verdict import GAPS, Verdict
+from makewhole_spark.buckets import BucketAnswer, BucketTask, CutFiles, IndexFiles
+from makewhole_spark.elsewhere import at_source, at_target, cut_off, open_copies
+from makewhole_spark.look_ups import confirm, look_up, slice_frame
+from makewhole_spark.sequence_evidence import StoredSequences
+
+__all__ = ["BucketAnswer", "BucketTask", "CutFiles", "IndexFiles", "judge_bucket"]
+
+_NAMES: Schema = {"key": pl.String, **HASHES}
 
 
 @dataclass(frozen=True, kw_only=True)
-class IndexFiles:
-    """The runs of the key index for a bucket: of the windows before this one, and of those after."""
+class _Gathered:
+    """What is known, and which of the handed-over keys came in because a truncation took their copies."""
 
-    earlier: tuple[str, ...] = ()
-    later: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class BucketTask:
-    """What an executor is told of a bucket: files below the storage root, and what the driver asked once for all."""
-
-    context: WindowContext
-    hop: Hop
-    bucket: str
-    source_files: tuple[str, ...]
-    target_files: tuple[str, ...]
-    source_index: IndexFiles
-    target_index: IndexFiles
-    handed_over: tuple[tuple[str, int, int], ...]
-    handed_over_files: tuple[str, ...]
-    settled_offsets: Mapping[int, int] | None
-    settled_snapshot: str | None
-    group_committed: Mapping[int, int] | None
-    replays: pl.DataFrame = field(default_factory=lambda: empty(REPLAYS))
-    tails: Mapping[str, list[str]] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class BucketAnswer:
-    """Counts, digest and files of a judged bucket. `wanted`: files with hashes that a topic's tail must be asked for.
-
-    `expected`: how many verdicts there must be, counted from the snapshot's own rows, not from the verdicts.
-    """
-
-    hop: str
-    bucket: str
-    counts: HopCounts
-    digest: int
-    expected: int
-    without_source: int
-    verdicts: str
-    findings: str | None
-    wanted: Mapping[str, str]
+    known: BucketInput
+    judged_anew: pl.DataFrame
 
 
 def judge_bucket(task: BucketTask) -> BucketAnswer:
     """Judge, confirm every absence and every stranger, judge again, explain, write."""
-    known = _gather(task)
-    judged = judge(known)
-    known = _confirm(task, known, judged)
-    judged = judge(known)
+    gathered = _gather(task)
+    kernel = judge_versions if task.is_upsert else judge
+    known, rows = confirm(task, gathered.known, kernel(gathered.known))
+    judged = kernel(known)
     wanted = {} if task.tails is not None else _write_wanted(task, judged)
-    return _write(task, known, judged, wanted)
+    answer = _write(task, replace(gathered, known=known), with_doubt(judged, _doubt(task)), wanted)
+    if task.is_upsert and wanted and rows is not None:
+        folder = f"{task.context.window.prefix}/{task.hop.slug}/looked_up"
+        return replace(answer, looked_up=task.context.storage.write_parquet(folder, rows))
+    return answer
 
 
 # What is known
 
 
-def _gather(task: BucketTask) -> BucketInput:
-    source = _frame(task, task.hop.source, task.source_files)
-    target = _frame(task, task.hop.target, task.target_files)
-    names: Schema = {"key": pl.String, **HASHES}
-    handed = pl.DataFrame(list(task.handed_over), schema=names, orient="row")
+def _gather(task: BucketTask) -> _Gathered:
+    source = slice_frame(task, task.hop.source, task.source_files)
+    target = slice_frame(task, task.hop.target, task.target_files)
+    handed = pl.DataFrame(list(task.handed_over), schema=_NAMES, orient="row")
     if len(handed):
-        earlier = _frame(task, task.hop.source, task.handed_over_files).join(handed, on=HASH, how="semi")
+        earlier = slice_frame(task, task.hop.source, task.handed_over_files).join(handed, on=HASH, how="semi")
         source = pl.concat([source, earlier], how="diagonal_relaxed")
+    elsewhere = at_source(task)
+    names, rows = _judged_anew(task, elsewhere)
+    source = pl.concat([source, rows.join(source, on=[*HASH, "place"], how="anti")], how="diagonal_relaxed")
+    anew = names.join(handed, on=HASH, how="anti")
     known = BucketInput(
         hop=task.hop.name,
         source=source,
         target=target,
-        source_elsewhere=pl.concat(_elsewhere(task, task.hop.source, task.source_index)),
-        target_elsewhere=_first_found(target, *_elsewhere(task, task.hop.target, task.target_index)),
-        handed_over=handed,
+        source_elsewhere=elsewhere,
+        target_elsewhere=at_target(task, target),
+        handed_over=pl.concat([handed, anew]),
         replays=task.replays,
     )
-    return replace(known, unsettled=_unsettled_offsets(task, source))
+    return _Gathered(known=replace(known, unsettled=_unsettled_offsets(task, source)), judged_anew=anew)
 
 
-def _frame(task: BucketTask, point: str, files: tuple[str, ...]) -> pl.DataFrame:
-    frame = task.context.storage.read_parquet(files)
-    if frame is not None:
-        return frame
-    is_topic = task.context.pipeline.points[point].kind is PointKind.TOPIC
-    compared: Schema = {f"c:{name}": pl.String for name in task.context.pipeline.compare}
-    return empty((TOPIC_KEYS if is_topic else KEYS) | compared)
-
-
-def _elsewhere(task: BucketTask, point: str, index: IndexFiles) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Copies in earlier windows, and in later ones or in what was read of the log's tail."""
-    frames = []
-    for files in (index.earlier, index.later):
-        runs = task.context.storage.read_parquet(files)
-        frames.append(empty(ELSEWHERE) if runs is None else runs.select(*ELSEWHERE))
-    tail = _tail(task, point)
-    if tail is not None:
-        frames[1] = pl.concat([frames[1], tail.filter(~pl.col("is_open")).select(*ELSEWHERE)])
-    return frames[0], frames[1].unique(maintain_order=True)
-
-
-def _first_found(target: pl.DataFrame, earlier: pl.DataFrame, later: pl.DataFrame) -> pl.DataFrame:
-    """A later copy counts only where there is none before it: a repeat is judged in the window that it falls into."""
-    if later.is_empty():
-        return earlier
-    here = target.filter(~pl.col("is_aborted")) if "is_aborted" in target.columns else target
-    found = pl.concat([here.select(HASH), earlier.select(HASH)]).unique()
-    first_places = later.join(found, on=HASH, how="anti").sort(*HASH, "is_replay", "place")
-    return pl.concat([earlier, first_places.unique(subset=HASH, keep="first", maintain_order=True)])
-
-
-def _tail(task: BucketTask, point: str) -> pl.DataFrame | None:
-    if task.tails is None or not task.tails.get(point):
-        return None
-    tail = task.context.storage.read_parquet(task.tails[point])
-    return None if tail is None else tail.filter(pl.col("key_hi") % task.context.pipeline.buckets == int(task.bucket))
+def _judged_anew(task: BucketTask, at_source: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Keys whose copies at the target a truncation took, if the source has or had them, with the source's copies."""
+    names = cut_off(task)
+    files = tuple(path for cut in task.cut_files if cut.limits_now for path in cut.source_files)
+    rows = slice_frame(task, task.hop.source, files).join(names, on=HASH, how="semi")
+    rows = rows.unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
+    others = names.join(rows, on=HASH, how="anti")
+    point = task.context.pipeline.points[task.hop.source]
+    if isinstance(point, TablePoint) and len(others):
+        rows = pl.concat([rows, look_up(task, point, others.sort(HASH))], how="diagonal_relaxed")
+    passing = committed(rows.filter(~pl.col("excluded_by").list.contains(task.hop.name)))
+    by_name = others.join(at_source, on=HASH, how="semi")
+    known = pl.concat([passing.select(HASH), by_name.select(HASH)]).unique()
+    return names.join(known, on=HASH, how="semi").select(*_NAMES).sort(HASH), passing
 
 
 def _unsettled_offsets(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:
     """Keys whose record is too young, or that the consumer group has not reached."""
-    frames = [empty(HASHES)]
+    frames = [open_copies(task, task.hop.target).select(HASH)]
     if "offset" in source.columns:
         for limits in (task.settled_offsets, task.group_committed):
             if limits is not None:
                 frames.append(_beyond(source, limits))
-    tail = _tail(task, task.hop.target)
-    if tail is not None:
-        frames.append(tail.filter(pl.col("is_open")).select(HASH))
     return pl.concat(frames).unique()
 
 
@@ -153,58 +103,23 @@ def _beyond(source: pl.DataFrame, limits: Mapping[int, int]) -> pl.DataFrame:
     return joined.filter(pl.col("offset") >= pl.col("limit").fill_null(0)).select(HASH)
 
 
-# Look-ups that confirm
-
-
-def _confirm(task: BucketTask, known: BucketInput, judged: pl.DataFrame) -> BucketInput:
-    """Ask tables anew: for keys that seem missing, for strangers, and for the age of what the ledger alone has.
-
-    Of a key that the source has in another window, the slice may hold only the newest of several rows.
-    """
-    source, target = (task.context.pipeline.points[name] for name in (task.hop.source, task.hop.target))
-    strangers = judged.filter(~pl.col("in_source"))
-    missing = judged.filter(pl.col("verdict") == Verdict.MISSING.value)
-    if isinstance(target, TablePoint):
-        beside = known.target.join(judged.filter("in_source"), on=HASH, how="anti").select("key", *HASH).unique()
-        asked = pl.concat([missing.select("key", *HASH), beside]).sort(HASH)
-        rows = _lookup(task, target, asked)
-        # What was asked anew is known anew: a row that was updated since has another place, and is still one row.
-        others = known.target.join(asked, on=HASH, how="anti")
-        known = replace(known, target=pl.concat([others, rows], how="diagonal_relaxed"))
-    if isinstance(source, TablePoint):
-        found = _lookup(task, source, strangers).filter(~pl.col("excluded_by").list.contains(task.hop.name))
-        elsewhere = found.select(*HASH, "place", pl.lit(False).alias("is_replay"), "row_hash")
-        known = replace(known, source_elsewhere=pl.concat([known.source_elsewhere, elsewhere]))
-        known = replace(known, unsettled=pl.concat([known.unsettled, _young(task, source, missing)]).unique())
-    return known
-
-
-def _lookup(task: BucketTask, point: TablePoint, judged: pl.DataFrame) -> pl.DataFrame:
-    shape, connection = task.context.table_shape(point), task.context.postgres(point)
-    frames = [
-        table_frame(frame, dict(task.context.pipeline.compare))[0]
-        for frame in read_keys(connection, shape, judged["key"].to_list())
-    ]
-    return pl.concat(frames) if frames else _frame(task, point.name, ())
-
-
-def _young(task: BucketTask, point: TablePoint, missing: pl.DataFrame) -> pl.DataFrame:
-    """Missing keys whose ledger row was not yet visible a settle time ago."""
-    if missing.is_empty() or task.settled_snapshot is None:
-        return empty(HASHES)
-    shape, connection = task.context.table_shape(point), task.context.postgres(point)
-    young = not_visible(connection, shape, missing["key"].to_list(), task.settled_snapshot)
-    return missing.filter(pl.col("key").is_in(young)).select(HASH)
+def _doubt(task: BucketTask) -> Doubt:
+    source, target = (
+        replace(log, is_partial=log.is_partial or point in task.partial_tails)
+        for log, point in ((task.source_log, task.hop.source), (task.target_log, task.hop.target))
+    )
+    return doubt_of(source, target, task.context.pipeline.settle, is_upsert=task.is_upsert)
 
 
 def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> dict[str, str]:
     """The hashes that the rest of a topic's log must be asked for, by point."""
-    wanted = {}
-    points = task.context.pipeline.points
-    if points[task.hop.target].kind is PointKind.TOPIC:
-        wanted[task.hop.target] = judged.filter(pl.col("verdict") == Verdict.MISSING.value)
-    if points[task.hop.source].kind is PointKind.TOPIC:
-        wanted[task.hop.source] = judged.filter(pl.col("verdict") == Verdict.UNEXPECTED.value)
+    both = (Verdict.MISSING, Verdict.MISMATCHED, Verdict.UNEXPECTED)
+    of_target, of_source = (both, both) if task.is_upsert else ((Verdict.MISSING,), (Verdict.UNEXPECTED,))
+    wanted = {
+        point: judged.filter(pl.col("verdict").is_in([verdict.value for verdict in verdicts]))
+        for point, verdicts in ((task.hop.target, of_target), (task.hop.source, of_source))
+        if task.is_topic(point)
+    }
     folder = f"{task.context.window.prefix}/{task.hop.slug}/wanted"
     return {
         point: task.context.storage.write_parquet(folder, frame.select(HASH))
@@ -216,20 +131,9 @@ def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> dict[str, str]:
 # The answer
 
 
-def _write(task: BucketTask, known: BucketInput, judged: pl.DataFrame, wanted: Mapping[str, str]) -> BucketAnswer:
-    points = task.context.pipeline.points
-    findings = explain(
-        judged,
-        HopContext(
-            hop=task.hop.name,
-            source_kind=points[task.hop.source].kind,
-            target_kind=points[task.hop.target].kind,
-            source=known.source,
-            target=known.target.unique(subset="place", keep="first", maintain_order=True),
-            committed=task.group_committed,
-            unconsumed=_unconsumed(task, known.source),
-        ),
-    )
+def _write(task: BucketTask, gathered: _Gathered, judged: pl.DataFrame, wanted: Mapping[str, str]) -> BucketAnswer:
+    known = gathered.known
+    findings = explain(judged, _hop_context(task, gathered))
     folder, storage = f"{task.context.window.prefix}/{task.hop.slug}", task.context.storage
     causes = findings.select("key_hash", "cause")
     verdicts = (
@@ -238,21 +142,45 @@ def _write(task: BucketTask, known: BucketInput, judged: pl.DataFrame, wanted: M
         .select(*VERDICTS)
     )
     beside = judged.filter(~pl.col("in_source"))
+    of_beside: dict[str, int] = dict(beside["verdict"].value_counts().rows())
+    needing_a_word = (*GAPS, Verdict.UNDECIDABLE)
     return BucketAnswer(
         hop=task.hop.name,
         bucket=task.bucket,
         counts=rollup.counts(
             judged,
-            source_rows=_committed_rows(known.source),
-            target_rows=_committed_rows(known.target.unique(subset="place")),  # a store is read twice: by time, by keys
+            source_rows=len(committed(known.source)),
+            target_rows=len(committed(known.target.unique(subset="place"))),  # a store is read twice: by time, by keys
         ),
         digest=rollup.digest(judged),
         expected=_distinct_source_keys(task, known)
-        + len(beside.filter(pl.col("verdict").is_in([str(v) for v in GAPS]))),
-        without_source=len(beside.filter(pl.col("verdict") == Verdict.DUPLICATE.value)),
+        + sum(of_beside.get(verdict.value, 0) for verdict in needing_a_word),
+        without_source=of_beside.get(Verdict.DUPLICATE.value, 0),
+        undecidable_without_source=of_beside.get(Verdict.UNDECIDABLE.value, 0),
+        judged_anew=len(gathered.judged_anew),
         verdicts=storage.write_parquet(f"{folder}/verdicts", verdicts),
         findings=storage.write_parquet(f"{folder}/findings", findings) if len(findings) else None,
         wanted=wanted,
+    )
+
+
+def _hop_context(task: BucketTask, gathered: _Gathered) -> HopContext:
+    points, known = task.context.pipeline.points, gathered.known
+    return HopContext(
+        hop=task.hop.name,
+        source_kind=points[task.hop.source].kind,
+        target_kind=points[task.hop.target].kind,
+        source=known.source,
+        target=known.target.unique(subset="place", keep="first", maintain_order=True),
+        committed=task.group_committed,
+        unconsumed=_unconsumed(task, known.source),
+        target_elsewhere=known.target_elsewhere,
+        truncated=cut_off(task).select(HASH),
+        open_copies=open_copies(task, task.hop.target),
+        source_log=task.source_log,
+        target_log=task.target_log,
+        source_sequences=StoredSequences(task.context.storage, task.source_sequences),
+        target_sequences=StoredSequences(task.context.storage, task.target_sequences),
     )
 
 
@@ -262,13 +190,7 @@ def _unconsumed(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:
     return _beyond(source, task.group_committed)
 
 
-def _committed_rows(frame: pl.DataFrame) -> int:
-    return len(frame) if "is_aborted" not in frame.columns else int((~frame["is_aborted"]).sum())
-
-
 def _distinct_source_keys(task: BucketTask, known: BucketInput) -> int:
     """Counted from the rows of the snapshot and the names handed over, by key text: apart from the kernel's join."""
-    rows = known.source.filter(~pl.col("excluded_by").list.contains(task.hop.name))
-    if "is_aborted" in rows.columns:
-        rows = rows.filter(~pl.col("is_aborted"))
+    rows = committed(known.source.filter(~pl.col("excluded_by").list.contains(task.hop.name)))
     return int(pl.concat([rows["key"], known.handed_over["key"]]).n_unique())

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from makewhole.compute.frames import ELSEWHERE, HASH
-from makewhole.compute.judge import mark_replays
+from makewhole.compute.judge import committed, mark_replays
+from makewhole.compute.key_runs import COPIES, run_of
 from makewhole.config.context import WindowContext
+from makewhole.model.pipeline import Pipeline, Semantics
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,15 +23,15 @@ class IndexTask:
 
 def write_run(task: IndexTask) -> tuple[str, int]:
     """Write the distinct committed keys of the bucket in key order, each with its first copy; returns path and keys."""
-    frame = task.context.storage.read_parquet(
-        task.files, [*HASH, "place", "row_hash", "partition", "offset", "is_aborted", "replay_plan"]
-    )
+    frame = task.context.storage.read_parquet(task.files, [*COPIES, "replay_plan"])
     assert frame is not None
-    run = (
-        mark_replays(frame.filter(~pl.col("is_aborted")), task.replays)
-        .sort(*HASH, "is_replay", "partition", "offset")
-        .unique(subset=HASH, keep="first", maintain_order=True)
-        .select(*ELSEWHERE)
+    run = run_of(
+        mark_replays(committed(frame), task.replays), has_versions=has_versions(task.context.pipeline, task.point)
     )
     folder = f"{task.context.pipeline.name}/index/{task.point}/window={task.context.window.number}/bucket={task.bucket}"
     return task.context.storage.write_parquet(folder, run), len(run)
+
+
+def has_versions(pipeline: Pipeline, point: str) -> bool:
+    """Whether the copies of a key at this point are its versions."""
+    return any(hop.semantics is Semantics.UPSERT for hop in pipeline.hops if point in (hop.source, hop.target))

@@ -16,3 +16,10 @@ select kind, point, topic, topic_id, partition, lo, hi, detail
 from makewhole.incident
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 order by point, partition nulls first, lo nulls first, kind;
+
+-- incidents_of_pipeline --
+-- Of every revision of every window, oldest first.
+select number, revision, kind, point, topic, topic_id, partition, lo, hi, detail
+from makewhole.incident
+where pipeline = %(pipeline)s
+order by number, revision, point, partition nulls first, lo nulls first, kind;

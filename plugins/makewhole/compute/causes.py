@@ -155,7 +155,7 @@ def _transaction(incident: Incident) -> dict[str, Any]:
 
 def _of_the_log(context: HopContext) -> dict[str, Any]:
     """What happened to the logs at both ends, for a key whose absence has to do with it."""
-    evidence = {}
+    evidence: dict[str, Any] = {}
     if context.target_kind is PointKind.TOPIC and context.target_log.leader_changes:
         evidence["leader_changes"] = [_placed(incident) for incident in context.target_log.leader_changes]
         suspects = context.target_sequences.suspects()

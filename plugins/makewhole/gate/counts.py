@@ -56,7 +56,8 @@ def identity_numbers(summary: HopSummary) -> list[Number]:
     """Conservation: every key that the snapshots hold has one verdict, no more and no less."""
     counts = summary.counts
     with_source = counts.duplicate - summary.duplicates_without_source
-    accounted = counts.matched + counts.missing + counts.mismatched + with_source + counts.pending + counts.undecidable
+    undecidable = counts.undecidable - summary.undecidable_without_source
+    accounted = counts.matched + counts.missing + counts.mismatched + with_source + counts.pending + undecidable
     in_counts = counts.judged + counts.pending + counts.undecidable
     return [
         Number(
@@ -77,6 +78,13 @@ def identity_numbers(summary: HopSummary) -> list[Number]:
             value=summary.duplicates_without_source,
             at_most=max(counts.duplicate, 0),
             sentence=f"{text(summary.duplicates_without_source)} of {keys(counts.duplicate)} duplicate lack a source",
+        ),
+        Number(
+            name="undecidable_without_source",
+            value=summary.undecidable_without_source,
+            at_most=max(counts.undecidable, 0),
+            sentence=f"{text(summary.undecidable_without_source)} of {keys(counts.undecidable)} undecidable lack a "
+            "source",
         ),
         Number(
             name="handed_over",

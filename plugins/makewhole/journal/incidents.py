@@ -1,6 +1,6 @@
 """What happened to the logs that a window reads, kept with the revision that found it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from psycopg2.extras import Json
@@ -30,9 +30,28 @@ def put(journal: Journal, window: Window, incidents: Iterable[Incident]) -> None
 
 def of(journal: Journal, window: Window) -> list[Incident]:
     """The incidents of this revision, by point, partition and offset."""
-    names = ("kind", "point", "topic", "topic_id", "partition", "lo", "hi", "detail")
-    found = [dict(zip(names, row, strict=True)) for row in _run(journal, "incidents", window)]
-    return [Incident(**{**values, "kind": IncidentKind(values["kind"])}) for values in found]
+    return [_incident(row) for row in _run(journal, "incidents", window)]
+
+
+def of_pipeline(journal: Journal, pipeline: str) -> list[tuple[tuple[int, int], Incident]]:
+    """The incidents of every revision of every window, each with (number, revision), oldest first."""
+    with journal.cursor() as cursor:
+        cursor.execute(load_queries("incident")["incidents_of_pipeline"], {"pipeline": pipeline})
+        return [((row[0], row[1]), _incident(row[2:])) for row in cursor.fetchall()]
+
+
+def _incident(row: Sequence[Any]) -> Incident:
+    kind, point, topic, topic_id, partition, lo, hi, detail = row
+    return Incident(
+        kind=IncidentKind(kind),
+        point=point,
+        topic=topic,
+        topic_id=topic_id,
+        partition=partition,
+        lo=lo,
+        hi=hi,
+        detail=detail,
+    )
 
 
 def _run(journal: Journal, statement: str, window: Window, **values: Any) -> list[tuple[Any, ...]]:

@@ -132,15 +132,16 @@ def test_a_repeat_is_named_by_how_the_producer_repeated_it(world: World) -> None
     made = orders(range(4))
     world.write("outbox", made)
     world.write("warehouse", made)
-    world.send(made, settings={"enable.idempotence": True})
-    world.send(made[1:2])
+    world.send(made[:3], settings={"enable.idempotence": True})
+    world.send([made[1], made[3], made[3]])
     world.send(made[2:3], settings={"enable.idempotence": True})
 
     context, _ = world.whole_way()
 
     assert world.found(context, LEDGER_HOP) == {
-        "O1": RESENT,
+        "O1": ("duplicate", "application_resend"),
         "O2": ("duplicate", "application_resend"),
+        "O3": RESENT,
     }
 
 

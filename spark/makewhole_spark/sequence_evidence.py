@@ -1,0 +1,46 @@
+"""What a snapshot's audit says of the producers of a topic, read from storage when a finding first asks."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from makewhole.kafka.sequences import SequenceAudit
+from makewhole.lake.storage import Storage
+
+_SUSPECTS = 10
+
+
+class StoredSequences:
+    """The file `sequences.json` of a snapshot; None: there is none, and nothing is known."""
+
+    def __init__(self, storage: Storage, path: str | None) -> None:
+        self._storage, self._path = storage, path
+
+    @cached_property
+    def _audits(self) -> Mapping[int, SequenceAudit]:
+        if self._path is None:
+            return {}
+        document = json.loads(self._storage.read_bytes(self._path))
+        partitions = document["partitions"].items()
+        return {int(partition): SequenceAudit.from_json(known["audit"]) for partition, known in partitions}
+
+    def of(self, partition: int, producer_id: int, epoch: int) -> Mapping[str, Any] | None:
+        """Of one producer epoch in a partition; None when it is not known."""
+        audit = self._audits.get(partition)
+        return None if audit is None else audit.evidence_of(producer_id, epoch)
+
+    def suspects(self) -> Sequence[Mapping[str, Any]]:
+        """The ten producers that most probably lost records: missing heads first, then gaps, then bumped epochs."""
+        found = sorted(self._suspected(), key=lambda one: one[0])
+        return [said for _, said in found[:_SUSPECTS]]
+
+    def _suspected(self) -> Iterator[tuple[tuple[int, ...], Mapping[str, Any]]]:
+        for partition, audit in sorted(self._audits.items()):
+            for producer in audit.producers:
+                counts = audit.counts_of(producer)
+                if not (counts.missing_heads or counts.gaps or producer.bumps):
+                    continue
+                order = (-counts.missing_heads, -counts.gaps, -producer.bumps, partition, producer.producer_id)
+                said = audit.evidence_of(producer.producer_id, producer.last.producer_epoch)
+                yield order, {"partition": partition, **(said or {})}

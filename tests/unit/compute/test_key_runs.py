@@ -1,0 +1,60 @@
+"""Runs of the key index: small, sorted, and readable by those who know more."""
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from makewhole.compute.frames import ELSEWHERE, HASH, TOPIC_KEYS
+from makewhole.compute.key_runs import first_copies, run_of, versions
+from makewhole.compute.keys import with_hash
+
+pytestmark = pytest.mark.unit
+
+
+def copies(*rows: dict[str, Any]) -> pl.DataFrame:
+    filled = [{"place": f"0:{row['offset']}", "partition": 0, "is_replay": False} | row for row in rows]
+    schema = {name: kind for name, kind in TOPIC_KEYS.items() if name not in HASH} | {"is_replay": pl.Boolean}
+    return with_hash(pl.DataFrame(filled, schema=schema))
+
+
+LOG = copies(
+    {"key": "a", "offset": 3, "row_hash": 7, "is_replay": True, "producer_id": -1},
+    {"key": "a", "offset": 5, "row_hash": 8, "producer_id": 9, "producer_epoch": 1, "sequence": 2},
+    {"key": "a", "offset": 9, "row_hash": 9, "is_tombstone": True},
+    {"key": "b", "offset": 4, "row_hash": 1, "version": 2},
+    {"key": "b", "offset": 6, "row_hash": 2, "version": 1},
+)
+
+
+def test_a_run_of_events_has_the_first_original_copy_of_each_key_and_its_producer() -> None:
+    run = run_of(LOG, has_versions=False)
+
+    assert run.select(HASH).equals(run.select(HASH).sort(HASH))
+    found = first_copies(run, is_later=True).sort("place")
+    assert dict(found.schema) == ELSEWHERE
+    told = ("place", "is_replay", "is_later", "producer_id", "producer_epoch", "sequence")
+    assert found.select(told).rows() == [("0:4", False, True, None, None, None), ("0:5", False, True, 9, 1, 2)]
+
+
+def test_a_run_of_versions_has_the_latest_too() -> None:
+    run = run_of(LOG, has_versions=True)
+
+    found = versions(run, is_later=False).sort("place").select("place", "row_hash", "version", "is_tombstone")
+    assert len(run) == 2
+    assert found.rows() == [("0:4", 1, 2, None), ("0:5", 8, None, None), ("0:9", 9, None, True)]
+    assert len(first_copies(run, is_later=False)) == 2
+
+
+def test_a_run_that_was_written_before_is_read_and_knows_less() -> None:
+    old = run_of(LOG, has_versions=False).select(*HASH, "place", "is_replay", "row_hash")
+
+    for found in (first_copies(old, is_later=False), versions(old, is_later=False)):
+        assert dict(found.schema) == ELSEWHERE
+        assert found["producer_id"].null_count() == found["version"].null_count() == 2
+
+
+def test_runs_of_both_kinds_are_read_together() -> None:
+    mixed = pl.concat([run_of(LOG, has_versions=False), run_of(LOG, has_versions=True)], how="diagonal")
+
+    assert sorted(set(versions(mixed, is_later=False)["place"])) == ["0:4", "0:5", "0:9"]
