@@ -95,6 +95,16 @@ on conflict do nothing;
 select observed_at, topic_id, stable_offsets, pg_snapshot from makewhole.observation
 where pipeline = %(pipeline)s and point = %(point)s order by observed_at;
 
+-- lanes --
+-- Every lane of a point, where its first window started in it, and when that was opened.
+select lane.topic_id, lane.partition, lane.lineage, min(covered.lo), min(opened.opened_at)
+from makewhole.lane
+join makewhole.window_range covered on covered.lane = lane.id
+join makewhole.window opened on opened.pipeline = covered.pipeline and opened.number = covered.number
+where lane.pipeline = %(pipeline)s and lane.point = %(point)s and opened.revision = 1
+group by lane.id
+order by min(covered.number), lane.partition;
+
 -- pipelines --
 -- Every pipeline that ever opened a window.
 select distinct pipeline from makewhole.window order by pipeline;

@@ -3,8 +3,6 @@
 from pathlib import Path
 
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from makewhole.config.context import WindowContext, window_context
 from makewhole.gate import check
@@ -12,16 +10,14 @@ from makewhole.gate.suite import HopSuite
 from makewhole.model.errors import (
     ConfigurationError,
     CorruptionError,
-    MakewholeError,
     PermanentError,
-    RefusedError,
     TransientError,
 )
 from makewhole.model.gate import GateAnswer
 from makewhole.model.window import WindowState
 from makewhole.stack.environment import connection_kafka
 from makewhole.stack.ports import free_ports
-from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, World, make_topic, orders
+from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, World, orders
 
 pytestmark = pytest.mark.integration
 
@@ -174,59 +170,6 @@ def test_an_empty_suite_certifies_nothing(world: World, monkeypatch: pytest.Monk
 
 
 # Systems that are not there
-
-
-def delete_records(world: World, before: int) -> None:
-    """Kafka forgets the oldest records, as its retention does."""
-    admin = AdminClient({"bootstrap.servers": world.bootstrap})
-    (future,) = admin.delete_records([TopicPartition(world.topic, 0, before)]).values()
-    future.result(30)
-
-
-def test_records_that_expire_before_they_are_read_are_no_proof_of_anything(world: World) -> None:
-    world.trade(orders(range(10)))
-    context = world.open()
-    delete_records(world, 4)
-    world.judge(context)
-
-    report = world.validate(context)
-
-    assert world.manifests(context)["orders"]["accounting"]["expired"] == 4
-    assert report.answer is GateAnswer.ERROR
-    assert any("4 offsets of orders are counted as expired, 0 allowed" in failure for failure in report.failures)
-    closed = world.certify(context)
-    assert (closed.state, closed.certificate) == (WindowState.ERROR, None)
-
-
-def test_a_topic_that_was_made_again_is_refused_and_no_snapshot_of_it_is_kept(world: World) -> None:
-    world.trade(orders(range(10)))
-    assert world.whole_way()[1].state is WindowState.CERTIFIED
-    context = world.open()
-    admin = AdminClient({"bootstrap.servers": world.bootstrap})
-    admin.delete_topics([world.topic])[world.topic].result(30)
-    make_again(admin, world.topic)
-    world.send(orders(range(10)))
-
-    with pytest.raises(MakewholeError, match=world.topic):
-        world.snapshot(context)
-
-    assert "orders" not in world.manifests(context)
-    assert world.certify(context).state is WindowState.ERROR
-    with pytest.raises(RefusedError, match=r"was deleted and made again.*give the pipeline a new name to start anew"):
-        world.ask(1)
-
-
-def make_again(admin: AdminClient, topic: str) -> None:
-    """The brokers forget a deleted topic a moment after they said so."""
-    for _ in range(50):
-        try:
-            make_topic(admin, topic)
-        except Exception as error:
-            if "already exists" not in str(error):
-                raise
-        else:
-            return
-    raise AssertionError(f"{topic} does not go away")
 
 
 def test_a_topic_that_does_not_exist_opens_no_window_and_the_next_try_does(world: World) -> None:
