@@ -5,14 +5,15 @@ value of the batch is unusual, record by record through Python's. The quick way 
 that every value is one object on its own, so that one bad record cannot shift its neighbours.
 """
 
-import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,6 +37,7 @@ _QUICK_TYPES: dict[str, pa.DataType] = {
 
 _SCALE_WITHOUT_EXPONENT = 6  # Arrow writes smaller fractions as 1E-7
 _DEEPEST = 200
+_FEW = 128
 _MOST_INT_DIGITS = 4_000
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _BRACKET = re.compile(r"[\[\]{}]")
@@ -71,10 +73,23 @@ def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
     """
     if batch.num_rows == 0:
         return _assemble([], [], {name: [] for name in shape.compare}, [], [])
-    try:
-        return _decode_quickly(batch, shape)
-    except (NotQuick, pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
+    if not _is_quick(shape):
         return _decode_one_by_one(batch, shape)
+    parts = list(_decoded_parts(batch, shape))
+    return parts[0] if len(parts) == 1 else pl.concat(parts)
+
+
+def _decoded_parts(batch: pa.RecordBatch, shape: ValueShape) -> Iterator[pl.DataFrame]:
+    """Halved until the unusual values are by themselves: they do not make their neighbours slow."""
+    try:
+        yield _decode_quickly(batch, shape)
+    except (NotQuick, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        if batch.num_rows <= _FEW:
+            yield _decode_one_by_one(batch, shape)
+            return
+        half = batch.num_rows // 2
+        yield from _decoded_parts(batch.slice(0, half), shape)
+        yield from _decoded_parts(batch.slice(half), shape)
 
 
 def _assemble(
@@ -93,15 +108,17 @@ def _assemble(
 # The quick way
 
 
+def _is_quick(shape: ValueShape) -> bool:
+    """Whether values of this shape can be read all at once, if they are as usual."""
+    has_plain_key = len(shape.key) == 1 and bool(shape.key_paths) and shape.key_paths[0] not in shape.compare
+    return has_plain_key and "double" not in shape.compare.values() and not any(shape.filters.values())
+
+
 def _decode_quickly(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
-    if len(shape.key) != 1 or not shape.key_paths or "double" in shape.compare.values() or any(shape.filters.values()):
-        raise NotQuick
     values = batch.column("value")
     body = _joined(values)
     key_path = shape.key_paths[0]
     wanted: dict[str, pa.DataType] = {key_path: _key_type(values[0].as_py(), key_path)}
-    if key_path in shape.compare:
-        raise NotQuick
     for name, declared in shape.compare.items():
         scale = decimal_scale(declared)
         wanted.setdefault(name, pa.decimal128(38, scale) if scale is not None else _QUICK_TYPES[declared])
@@ -112,12 +129,18 @@ def _decode_quickly(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
     keys = _column(table, key_path).cast(pa.string())
     if keys.null_count or _on.any(_on.or_(_on.equal(keys, ""), _on.match_substring(keys, "\x00"))).as_py():
         raise NotQuick
-    frame = [pl.Series("key", pl.from_arrow(keys)), pl.Series("problem", [None] * len(keys), dtype=pl.String)]
+    frame = [pl.Series("key", pl.from_arrow(keys))]
     for name, declared in shape.compare.items():
         frame.append(_canonical_column(_column(table, name), declared).alias(f"c:{name}"))
-    versions = None if version is None else pl.Series(pl.from_arrow(_column(table, version)))
-    frame.append(pl.Series("version", [None] * len(keys) if versions is None else versions, dtype=pl.Int64))
-    return pl.DataFrame(frame).with_columns(pl.lit([], dtype=pl.List(pl.String)).alias("excluded_by"))
+    if version is not None:
+        frame.append(pl.Series("version", pl.from_arrow(_column(table, version)), dtype=pl.Int64))
+    return pl.DataFrame(frame).select(
+        "key",
+        pl.lit(None, dtype=pl.String).alias("problem"),
+        *(f"c:{name}" for name in shape.compare),
+        pl.col("version") if version is not None else pl.lit(None, dtype=pl.Int64).alias("version"),
+        pl.lit([], dtype=pl.List(pl.String)).alias("excluded_by"),
+    )
 
 
 def _version_path(shape: ValueShape, wanted: dict[str, pa.DataType]) -> str | None:
@@ -130,24 +153,45 @@ def _version_path(shape: ValueShape, wanted: dict[str, pa.DataType]) -> str | No
     return path
 
 
-def _joined(values: Any) -> bytes:
+def _joined(values: Any) -> pa.Buffer:
     """The values, one a line; refused unless each is non-empty, on one line, shallow and looks like one object.
 
-    A NUL would end the reading: the rows after it would be missing, and two objects in one value make up for them.
+    A line break in a value would let a string run on into the next one, and a NUL would end the reading: the rows after
+    it would be missing, and two objects in one value make up for them.
     """
-    if (
-        values.null_count
-        or not _on.all(_on.starts_with(values, b"{")).as_py()
-        or not _on.all(_on.ends_with(values, b"}")).as_py()
-    ):
+    if values.null_count or not len(values):
         raise NotQuick
-    if any(_on.any(_on.match_substring(values, stop)).as_py() for stop in (b"\n", b"\x00")):
+    starts, body = _content(values)
+    if np.diff(starts).min() == 0 or (body[starts[:-1]] != ord("{")).any() or (body[starts[1:] - 1] != ord("}")).any():
         raise NotQuick
-    if _on.max(_on.add(_on.count_substring(values, b"{"), _on.count_substring(values, b"["))).as_py() > _DEEPEST:
+    is_control = body < ord(" ")
+    if is_control.any() and np.isin(body[is_control], (ord("\n"), 0)).any():
         raise NotQuick
-    body = b"\n".join(values.to_pylist())
-    body.decode()
-    return body
+    if np.diff(starts).max() > _DEEPEST and _most_brackets(starts, body) > _DEEPEST:
+        raise NotQuick
+    values.cast(pa.string())  # raises unless each is UTF-8
+    lines = _on.binary_join_element_wise(values, b"", b"\n")
+    start, end = _starts(lines)[[0, -1]].tolist()
+    joined: pa.Buffer = lines.buffers()[2].slice(start, end - start)
+    return joined
+
+
+def _starts(values: Any) -> npt.NDArray[np.int32]:
+    """Where each value of a binary column begins in its bytes, and where the last ends."""
+    return np.frombuffer(values.buffers()[1], dtype=np.int32)[values.offset : values.offset + len(values) + 1]
+
+
+def _content(values: Any) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    """The bytes of all values together, and where each begins in them."""
+    starts = _starts(values)
+    body = np.frombuffer(values.buffers()[2] or b"", dtype=np.uint8)[starts[0] : starts[-1]]
+    return starts - starts[0], body
+
+
+def _most_brackets(starts: npt.NDArray[np.int32], body: npt.NDArray[np.uint8]) -> int:
+    """How many brackets open in the value that has most of them."""
+    opening = np.flatnonzero((body == ord("{")) | (body == ord("[")))
+    return int(np.bincount(np.searchsorted(starts, opening, side="right")).max())
 
 
 def _key_type(first: bytes, path: str) -> pa.DataType:
@@ -177,10 +221,10 @@ def _struct(tree: Mapping[str, Any]) -> pa.StructType:
     return pa.struct([(name, _struct(kind) if isinstance(kind, dict) else kind) for name, kind in tree.items()])
 
 
-def _read_json(body: bytes, schema: pa.Schema) -> pa.Table:
+def _read_json(body: pa.Buffer, schema: pa.Schema) -> pa.Table:
     return pj.read_json(
-        io.BytesIO(body),
-        read_options=pj.ReadOptions(use_threads=False, block_size=len(body) + 1),
+        pa.BufferReader(body),  # type: ignore[arg-type]
+        read_options=pj.ReadOptions(use_threads=False, block_size=body.size + 1),
         parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
     )
 

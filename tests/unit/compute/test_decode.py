@@ -1,6 +1,7 @@
 import json
 from decimal import Decimal
 from typing import Any
+from unittest import mock
 
 import polars as pl
 import pyarrow as pa
@@ -159,14 +160,18 @@ VALUES = st.lists(
 
 
 @settings(max_examples=300, deadline=None)
-@given(VALUES)
-@example([b'{"id":"x"}{"id":"y"}', b'{"id":"z"}\x00}', b'{"id":"w"}'])
-@example([b'{"id":"a"}', b'{"id":"b"}{"id":"c"}', b'{"id":"d"}\n'])
-def test_a_record_is_decoded_the_same_alone_and_beside_any_others(values: list[bytes | None]) -> None:
-    """No neighbour shifts, spoils or colours another, whichever way a batch takes."""
+@given(VALUES, st.sampled_from([1, 2, 128]))
+@example([b'{"id":"x"}{"id":"y"}', b'{"id":"z"}\x00}', b'{"id":"w"}'], 1)
+@example([b'{"id":"x"}{"id":"y"}', b'{"id":"z"}\x00}', b'{"id":"w"}'], 128)
+@example([b'{"id":"a"}', b'{"id":"b"}{"id":"c"}', b'{"id":"d"}\n'], 128)
+@example([b'{"id":"}', b'{","b":1}', b"{}{}"], 128)
+@example([b"{}" + b" " * 300 + b"}", b'{"id":"a"}', b'{"id":"' + b"[" * 300 + b'"}'], 1)
+def test_a_record_is_decoded_the_same_alone_and_beside_any_others(values: list[bytes | None], few: int) -> None:
+    """No neighbour shifts, spoils or colours another, whichever way a batch takes, however it is halved."""
     alone = [decode._decode_one_by_one(batch([value]), SHAPE) for value in values]
 
-    together = decode_values(batch(values), SHAPE)
+    with mock.patch.object(decode, "_FEW", few):
+        together = decode_values(batch(values), SHAPE)
 
     assert together.rows() == [frame.row(0) for frame in alone]
 
@@ -180,6 +185,17 @@ def test_the_quick_way_agrees_with_the_slow_one_on_all_that_it_accepts(values: l
         return
 
     assert quick.equals(decode._decode_one_by_one(batch(list(values)), SHAPE))
+
+
+def test_an_unusual_record_takes_few_neighbours_along_the_slow_way() -> None:
+    values: list[bytes | None] = [b'{"id":"k%d"}' % number for number in range(1_000)]
+    values[700] = b"{}{}"
+
+    with mock.patch.object(decode, "_decode_one_by_one", wraps=decode._decode_one_by_one) as slowly:
+        decoded = decode_values(batch(values), SHAPE)
+
+    assert decoded["key"].to_list() == [None if number == 700 else f"k{number}" for number in range(1_000)]
+    assert [call.args[0].num_rows for call in slowly.call_args_list] == [125]
 
 
 def test_typical_records_go_the_quick_way() -> None:
