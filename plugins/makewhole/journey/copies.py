@@ -25,6 +25,7 @@ _IDENTITY = (
     "is_transactional",
     "is_aborted",
     "replay_plan",
+    "is_tombstone",
 )
 _COMPARED = "c:"
 

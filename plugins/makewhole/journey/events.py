@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from makewhole.journal.key_history import Deed, Judgement
+from makewhole.journey.causes import told
 from makewhole.journey.copies import Copy
 from makewhole.journey.trace import Journey, Stop
 from makewhole.model.pipeline import PointKind, Remedy
@@ -52,25 +53,26 @@ def _of_stop(stop: Stop, replays: set[str]) -> Iterator[Event]:
 
 def record_text(copy: Copy, replays: set[str]) -> str:
     """Position, producer, and what is special about a record, in words."""
-    told = copy.identity
-    parts = [f"partition {told['partition']} offset {told['offset']}, leader epoch {told['leader_epoch']}"]
-    if (told["producer_id"] if told["producer_id"] is not None else -1) < 0:
+    said = copy.identity
+    parts = [f"partition {said['partition']} offset {said['offset']}, leader epoch {said['leader_epoch']}"]
+    if (said["producer_id"] if said["producer_id"] is not None else -1) < 0:
         parts.append("no producer id")
     else:
-        parts.append(f"producer {told['producer_id']} epoch {told['producer_epoch']} sequence {told['sequence']}")
-    if told["is_aborted"]:
+        parts.append(f"producer {said['producer_id']} epoch {said['producer_epoch']} sequence {said['sequence']}")
+    if said["is_aborted"]:
         parts.append("aborted")
-    elif told["is_transactional"]:
+    elif said["is_transactional"]:
         parts.append("committed")
-    plan = told["replay_plan"]
+    if said.get("is_tombstone"):
+        parts.append("a tombstone")
+    plan = said["replay_plan"]
     if plan is not None:
         parts.append(f"replayed by plan {plan}" if plan in replays else f"names plan {plan}, which did not replay it")
     return ", ".join(parts)
 
 
 def _of_judgement(item: Judgement) -> Iterator[Event]:
-    text = item.verdict + (f": {item.cause}" if item.cause else "")
-    yield _about(item, item.judged_at, "judged", text)
+    yield _about(item, item.judged_at, "judged", told(item.verdict, item.cause))
     if item.outcome is not None:
         outcome = item.outcome + (f": {item.reason}" if item.reason else "")
         yield _about(item, item.verified_at or item.judged_at, "outcome", outcome)

@@ -271,7 +271,11 @@ def test_a_repaired_key_shows_finding_plan_answer_receipt_and_outcome_in_order(s
     assert sorted(told[2:]) == [
         ("decided", "flights", "approval approved by ann"),
         ("done", "flights", f"redeliver, chunk 1, receipt replay-{PLAN}@2"),
-        ("judged", "flights→warehouse", "missing: committed_before_written"),
+        (
+            "judged",
+            "flights→warehouse",
+            "missing: committed_before_written, the consumer group committed past its record, and the store lacks it",
+        ),
         ("outcome", "flights→warehouse", "repaired"),
         ("planned", "flights", f"redeliver, action 2 of plan {PLAN}; the plan is done"),
     ]

@@ -74,7 +74,13 @@ def test_a_repair_is_told_from_the_record_to_the_outcome() -> None:
     told = [(event.kind, event.where, event.window, event.revision, event.text) for event in events(journey(record()))]
     assert told == [
         ("record", "flights", 1, 2, "partition 1 offset 20, leader epoch 3, producer 1000 epoch 0 sequence 5"),
-        ("judged", "flights→warehouse", 1, 2, "missing: lost_after_topic"),
+        (
+            "judged",
+            "flights→warehouse",
+            1,
+            2,
+            "missing: lost_after_topic, its record is in the topic, and the store lacks it",
+        ),
         ("planned", "flights", 1, 2, f"redeliver, action 7 of plan {PLAN}; the plan is done"),
         ("decided", "flights", 1, 2, "approval approved by ann"),
         ("done", "flights", 1, 2, "redeliver, chunk 0, receipt here"),
@@ -109,6 +115,7 @@ def test_what_has_no_time_comes_last() -> None:
     [
         ({"producer_id": -1}, "leader epoch 3, no producer id"),
         ({"is_transactional": True}, "sequence 5, committed"),
+        ({"is_tombstone": True}, "sequence 5, a tombstone"),
         ({"is_transactional": True, "is_aborted": True}, "sequence 5, aborted"),
         ({"replay_plan": PLAN}, f"sequence 5, replayed by plan {PLAN}"),
         ({"replay_plan": "forged-1-0123456789ab"}, "names plan forged-1-0123456789ab, which did not replay it"),

@@ -1,0 +1,39 @@
+"""What each cause means, in a sentence for the person who asks about one key."""
+
+from collections.abc import Mapping
+
+from makewhole.model.verdict import Cause
+
+SENTENCES: Mapping[Cause, str] = {
+    Cause.NEVER_PRODUCED: "the ledger has it, and no batch of the log does",
+    Cause.ABORTED: "its only records belong to transactions that were aborted",
+    Cause.RETRY_WITHOUT_IDEMPOTENCE: "a producer without idempotence sent it again, as a retry does",
+    Cause.APPLICATION_RESEND: "it was sent again by another producer session, or by the same one anew",
+    Cause.SEQUENCE_REPEATED: "the broker took the same producer id, epoch and sequence twice",
+    Cause.COMMITTED_BEFORE_WRITTEN: "the consumer group committed past its record, and the store lacks it",
+    Cause.NOT_YET_CONSUMED: "the consumer group has not reached its record yet",
+    Cause.LOST_AFTER_TOPIC: "its record is in the topic, and the store lacks it",
+    Cause.NEVER_WRITTEN: "the ledger has it, and the store that is fed from it does not",
+    Cause.WRITTEN_BEFORE_COMMITTED: "one record was written several times, as when a consumer dies before it commits",
+    Cause.UPSTREAM_DUPLICATE: "it is there several times upstream already",
+    Cause.READ_UNCOMMITTED: "its record was aborted, and the consumer read it all the same",
+    Cause.NOT_IN_SOURCE: "nothing upstream has it",
+    Cause.VALUE_DIFFERS: "both have it, and a compared column differs",
+    Cause.STALE_VERSION: "the target holds an older version, or what the latest version deletes",
+    Cause.DELETED: "the source has a value, and the latest record in the topic deletes it",
+    Cause.IN_FLIGHT: "it was under way when the window was cut, or sits behind an open transaction",
+    Cause.TRUNCATED: "it was in the log, and was cut off when a new leader took over",
+    Cause.TOPIC_RECREATED: "the topic was deleted and made again, and what it held last is not known",
+    Cause.LEADER_CHANGED: "it is not in the log, and the leader changed: what the old one acknowledged may be gone",
+    Cause.EXPIRED: "offsets of the window were deleted before they could be read; it may have been there",
+    Cause.ORDER_UNKNOWN: "its versions lie in several partitions without a number, so none is the latest for sure",
+    Cause.UNREADABLE_SOURCE: "the source could not be read",
+}
+
+
+def told(verdict: str, cause: str | None) -> str:
+    """A verdict with its cause, and what that means; a cause of another makewhole has no sentence here."""
+    if not cause:
+        return verdict
+    known = {one.value: sentence for one, sentence in SENTENCES.items()}
+    return f"{verdict}: {cause}" + (f", {known[cause]}" if cause in known else "")
