@@ -34,8 +34,11 @@ _DEADLINE_SECONDS = 90.0
 _POLL_SECONDS = 0.05
 _ASK_SECONDS = 5.0
 _HEAP_MB = 256
+_GROUPS = ("healed-0", "healed-1", "healed-2")  # one per partition of the offsets' topic
 # Failover is due after this; a freeze that shall go unnoticed must be shorter.
 SESSION_SECONDS = 4.0
+# 24 days: a producer whose records are older than that is forgotten at once.
+LONGEST_MEMORY_MS = 2**31 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +213,7 @@ class LabCluster:
         self.wait(f"{topic} partition {partition} to have no leader", unled)
 
     def wait_until_healed(self) -> None:
-        """Until all brokers run, and agree that all replicas of all topics are in sync."""
+        """Until all brokers run, agree that all replicas of all topics are in sync, and coordinate their groups."""
 
         def healed() -> bool:
             known = self.known()
@@ -221,6 +224,10 @@ class LabCluster:
             )
 
         self.wait("all replicas in sync", healed)
+        ports = {node: self.port(node) for node in BROKERS}
+        for group in _GROUPS:
+            raw.wait_for_group_coordinator(ports, group)
+        self.wait("all replicas in sync", healed)  # the first group made the topic of all groups
 
     # What is done to it
 
@@ -316,6 +323,8 @@ def _settings(node: int, own: Sequence[int], listeners: Sequence[int], advertise
         "replica.lag.time.max.ms": int(SESSION_SECONDS * 1000),
         "replica.fetch.wait.max.ms": 100,
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000,
+        # Brokers forget producers by the age of their records' timestamps; scenarios lower it where it matters.
+        "producer.id.expiration.ms": LONGEST_MEMORY_MS,
         "producer.id.expiration.check.interval.ms": 500,
         "group.min.session.timeout.ms": 1000,
         "log.segment.delete.delay.ms": 1000,

@@ -29,6 +29,7 @@ class Api(IntEnum):
     FETCH = 1
     METADATA = 3
     FIND_COORDINATOR = 10
+    API_VERSIONS = 18
     INIT_PRODUCER_ID = 22
     ADD_PARTITIONS_TO_TXN = 24
     END_TXN = 26
@@ -37,6 +38,7 @@ class Api(IntEnum):
 class Fault(StrEnum):
     """What happens to a request. After a lost answer the connection is cut too, so that the client retries at once."""
 
+    NOTE = "note"
     LOSE_ANSWER = "lose_answer"
     HOLD = "hold"
     CUT = "cut"
@@ -74,11 +76,11 @@ class Rule:
         return False
 
     def wait_until_hit(self, times: int = 1) -> None:
-        """Until so many requests were acted on (for an answer that is lost: until they were on their way)."""
+        """Until so many requests were acted on."""
         self._wait(lambda: self.hits >= times, f"{self.api.name} to be met by {self.fault}")
 
     def wait_until_done(self, times: int = 1) -> None:
-        """Until so many answers were lost, requests cut, or held requests delivered and answered by the broker."""
+        """Until the broker's answers to so many of these requests came, or until so many of them were cut."""
         self._wait(lambda: self.done >= times, f"{self.fault} of {self.api.name} to be over")
 
     def release(self) -> None:
@@ -226,7 +228,7 @@ class _Link:
         while True:
             frame = await _read(self._client[0])
             await self._is_open.wait()
-            rule = next((rule for rule in list(self._rules) if rule.takes(frame)), None)
+            rule = next(iter([rule for rule in self._rules if rule.takes(frame)]), None)  # each of them counts
             if rule is not None and rule.fault is Fault.CUT:
                 rule.finish()
                 return

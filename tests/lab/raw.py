@@ -5,13 +5,14 @@ Built on aiokafka's protocol classes, like makewhole's own reader; one short con
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from aiokafka.conn import create_conn
 from aiokafka.errors import for_code
 from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.commit import OffsetFetchRequest
 from aiokafka.protocol.coordination import FindCoordinatorRequest
 from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
@@ -19,11 +20,12 @@ from aiokafka.protocol.types import Array, Int8, Int16, Int32, Schema, String
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from makewhole.kafka.protocol import NO_TOPIC_ID, MetadataRequestV12
+from makewhole.kafka.transaction_protocol import DescribeProducersRequest
 from makewhole.stack.ports import LOOPBACK
 
 _TIMEOUT_SECONDS = 10.0
 _PATIENCE_SECONDS = 60.0
-_TRANSACTIONS = 1
+_GROUPS, _TRANSACTIONS = 0, 1
 _UNCLEAN = 1
 _NOT_YET = (6, 7, 14, 15, 16, 51, 84)
 """Answers that a moment mends: no leader here, timed out, coordinator loading, absent or moved, transaction ending,
@@ -174,6 +176,12 @@ def coordinator(port: int, transactional_id: str) -> int:
     return int(_patiently(port, request, lambda one: int(one.error_code)).coordinator_id)
 
 
+def wait_for_group_coordinator(ports: Mapping[int, int], group: str) -> None:
+    """Until the broker that coordinates the group has taken up its work; `ports` by broker."""
+    answer = _patiently(next(iter(ports.values())), FindCoordinatorRequest(group, _GROUPS), lambda one: one.error_code)
+    _patiently(ports[answer.coordinator_id], OffsetFetchRequest(group, None), lambda one: one.error_code)
+
+
 def add_partitions(
     port: int, transactional_id: str, producer: ProducerId, topic: str, partitions: Sequence[int]
 ) -> None:
@@ -186,6 +194,15 @@ def end_transaction(port: int, transactional_id: str, producer: ProducerId, *, i
     """Tell the coordinator at this port to commit or abort."""
     request = EndTxnRequest(transactional_id, producer.id, producer.epoch, is_commit)
     _patiently(port, request, lambda one: int(one.error_code))
+
+
+def producers(port: int, topic: str, partition: int) -> list[ProducerId]:
+    """The producers that the partition's leader remembers."""
+    answer = send(port, DescribeProducersRequest(topic, [partition]))
+    _, code, _, found, *_ = answer.topics[0][1][0]
+    if code:
+        raise for_code(code)(f"producers of {topic} partition {partition}")
+    return [ProducerId(id=one[0], epoch=one[1]) for one in found]
 
 
 def _patiently(port: int, request: Any, code_of: Any) -> Any:
