@@ -109,9 +109,11 @@ class JavaClients:
         )
         assert self._process.stdout is not None
         port, token = (self._process.stdout.readline().decode().strip() for _ in range(2))
-        self._gateway = JavaGateway(
-            gateway_parameters=GatewayParameters(port=int(port), auth_token=token, auto_convert=True)
+        # Java's objects stay until the JVM ends: Python's garbage collector may come too late to tell it of them.
+        parameters = GatewayParameters(
+            port=int(port), auth_token=token, auto_convert=True, enable_memory_management=False
         )
+        self._gateway = JavaGateway(gateway_parameters=parameters)
 
     def __enter__(self) -> Self:
         return self
