@@ -2,10 +2,26 @@
 
 import typer
 
-from makewhole.cli import check, demo, explain, plan, report, run, stack
+from makewhole.cli.lazily import lazy_group
+
+_COMMANDS = {
+    "up": "stack:up",
+    "status": "stack:status",
+    "down": "stack:down",
+    "demo": "demo:demo",
+    "audit": "audit:audit",
+    "check": "check:check",
+    "run": "run:run",
+    "windows": "report:windows",
+    "findings": "report:findings",
+    "explain": "explain:explain",
+    "plan": "plan:plan_app",
+    "certificate": "report:certificate_app",
+}
 
 app = typer.Typer(
     name="makewhole",
+    cls=lazy_group({name: f"makewhole.cli.{place}" for name, place in _COMMANDS.items()}),
     help=(
         "Finds what a Kafka pipeline lost, repeated or changed on the way to its stores, "
         "and makes the stores whole again.\n\n"
@@ -16,17 +32,8 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     rich_markup_mode="rich",
 )
-for command in (
-    stack.up,
-    stack.status,
-    stack.down,
-    demo.demo,
-    check.check,
-    run.run,
-    report.windows,
-    report.findings,
-    explain.explain,
-):
-    app.command()(command)
-app.add_typer(plan.plan_app, name="plan")
-app.add_typer(report.certificate_app, name="certificate")
+
+
+@app.callback()
+def _makewhole() -> None:
+    pass

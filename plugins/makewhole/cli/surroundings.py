@@ -68,9 +68,16 @@ def service() -> Iterator[None]:
 
     Our errors become one clear message and an exit code.
     """
-    try:
+    with errors_told():
         if "MAKEWHOLE_JOURNAL_DSN" not in os.environ:
             os.environ.update(_local_stack(home_folder()))
+        yield
+
+
+@contextmanager
+def errors_told() -> Iterator[None]:
+    """Our errors become one clear message and an exit code."""
+    try:
         yield
     except (ConfigurationError, RefusedError) as error:
         _fail(error, Exit.WRONG_USAGE)

@@ -105,7 +105,9 @@ class PartitionScan:
         Raises:
             TransientError: they cannot be read now.
         """
-        from makewhole.kafka.log import read_range  # what opens records is heavy, and seldom needed
+        if not self.unopened:
+            return
+        from makewhole.kafka.log import read_range  # what opens records takes long to import, and is seldom needed
 
         for part in self.unopened:
             reader = read_range(

@@ -1,0 +1,160 @@
+"""What a scan found, in plain words: what it means, and what it does not prove.
+
+Findings that should not be there come first, then what could not be read, then what is good to know.
+"""
+
+from collections.abc import Callable, Iterator
+
+from makewhole.audit.notes import NOTES
+from makewhole.audit.report import AuditReport, Finding, Level
+from makewhole.audit.text import counted, duration, listed, number
+
+_ORDER = (Level.FOUND, Level.NOT_KNOWN, Level.WEAK, Level.NOTE)
+
+
+def findings(report: AuditReport) -> tuple[Finding, ...]:
+    """Everything worth a sentence, the worst first."""
+    found = [one for look in _LOOKS for one in look(report)]
+    return tuple(sorted(found, key=lambda one: _ORDER.index(one.level)))
+
+
+def _gaps(report: AuditReport) -> Iterator[Finding]:
+    sequences = report.sequences
+    if not sequences.gaps:
+        return
+    yield Finding(
+        code="sequence_gap",
+        level=Level.FOUND,
+        what=f"{counted(sequences.gaps, 'gap')} in producers' numbering: at least "
+        f"{counted(sequences.missing, 'record is', 'records are')} missing",
+        means="A broker takes only the next number of a producer epoch. What these numbers belonged to was accepted "
+        "and is gone, or a broker took numbers that it should have refused.",
+        unproven="It does not say which business records they were.",
+        todo="Compare with what the producer says it sent around the places listed.",
+    )
+
+
+def _repeats(report: AuditReport) -> Iterator[Finding]:
+    sequences = report.sequences
+    if not sequences.repeats:
+        return
+    expiry = report.settings.get("producer.id.expiration.ms", {}).get("value")
+    remembered = f" ({duration(int(expiry))} here)" if expiry else ""
+    yield Finding(
+        code="sequence_repeat",
+        level=Level.FOUND,
+        what=f"{counted(sequences.repeated, 'record is', 'records are')} in the log a second time, "
+        f"in {counted(sequences.repeats, 'place')}",
+        means="The same numbers of the same producer epoch stand at two offsets. A retry was taken again, mostly "
+        f"because the broker had forgotten the producer: after producer.id.expiration.ms{remembered} without a write.",
+        unproven="What an application sends again by itself has new numbers: only the business key finds that.",
+        todo="Let consumers discard by business key; keep retries shorter than producer.id.expiration.ms.",
+    )
+
+
+def _heads(report: AuditReport) -> Iterator[Finding]:
+    count = report.sequences.missing_heads
+    if not count:
+        return
+    yield Finding(
+        code="missing_head",
+        level=Level.FOUND,
+        what=f"{counted(count, 'producer epoch begins', 'producer epochs begin')} above 0",
+        means="A new epoch begins at 0 in every partition, and nothing of this log's beginning is missing. "
+        "What the first numbers belonged to was accepted once: a truncated leader forgets records and producer alike.",
+        unproven="A producer that the broker had forgotten may begin anywhere without any loss.",
+        todo="Look at the leader epochs around the offsets listed, and compare with what the producer sent.",
+    )
+
+
+def _regressions(report: AuditReport) -> Iterator[Finding]:
+    count = report.sequences.epoch_regressions
+    if count:
+        yield Finding(
+            code="epoch_regression",
+            level=Level.FOUND,
+            what=f"An older producer epoch wrote again after a newer one, {counted(count, 'time')}",
+            means="A fenced producer got through: brokers refuse this as long as they remember the newer epoch.",
+            todo="Look for two processes with the same transactional.id, and for a truncation before these offsets.",
+        )
+
+
+def _hanging(report: AuditReport) -> Iterator[Finding]:
+    for one in report.transactions.open:
+        if not one.is_hanging:
+            continue
+        held = next(part for part in report.partitions if part.partition == one.partition)
+        word = "no coordinator knows it" if one.state is None else f"its coordinator says {one.state}"
+        yield Finding(
+            code="hanging_transaction",
+            level=Level.FOUND,
+            what=f"A transaction hangs in partition {one.partition} from offset {number(one.first_offset)} on: {word}",
+            means=f"Nobody will end it. Committed readers stop at offset {number(held.stable)}, "
+            f"{counted(held.end - held.stable, 'offset')} before the end. Nothing behind it is lost, it waits.",
+            unproven="A user who may not describe transactional ids is not told of them: ask again as one who may."
+            if one.state is None
+            else None,
+            todo=f"kafka-transactions.sh --bootstrap-server {report.bootstrap} abort --topic {report.topic} "
+            f"--partition {one.partition} --start-offset {one.first_offset}, once you know that the producer is dead.",
+        )
+
+
+def _unread(report: AuditReport) -> Iterator[Finding]:
+    for one in report.partitions:
+        if one.failure is not None:
+            yield Finding(
+                code="partition_not_read",
+                level=Level.NOT_KNOWN,
+                what=f"Partition {one.partition} could not be read to its end",
+                means=one.failure,
+                todo="Run the audit again; nothing here speaks for the rest of this partition.",
+            )
+
+
+def _undecodable(report: AuditReport) -> Iterator[Finding]:
+    count = report.offsets.undecodable
+    if not count:
+        return
+    reasons = sorted({place.reason for one in report.partitions for place in one.undecodable})
+    yield Finding(
+        code="undecodable",
+        level=Level.NOT_KNOWN,
+        what=f"{counted(count, 'offset')} cannot be accounted for",
+        means="; ".join(reasons) + ".",
+        unproven="Whether records were there, and what they said.",
+        todo="kafka-dump-log.sh --deep-iteration on the broker's segments shows them; another replica may be sound.",
+    )
+
+
+def _replicas(report: AuditReport) -> Iterator[Finding]:
+    leaderless = [one.partition for one in report.partitions if one.leader < 0]
+    short = [one.partition for one in report.partitions if len(one.in_sync) < len(one.replicas)]
+    if leaderless:
+        yield Finding(
+            code="no_leader",
+            level=Level.FOUND,
+            what=f"No leader for {counted(len(leaderless), 'partition')}: {listed(leaderless)}",
+            means="Nothing can be written or read there.",
+            todo="Bring back a replica that is in sync; an unclean election would lose what only it has.",
+        )
+    if short:
+        yield Finding(
+            code="under_replicated",
+            level=Level.WEAK,
+            what=f"Replicas are not in sync in {counted(len(short), 'partition')}: {listed(short)}",
+            means="Fewer copies than the replication factor promises, now.",
+            todo="Look at the brokers that lag or are down.",
+        )
+
+
+_LOOKS: tuple[Callable[[AuditReport], Iterator[Finding]], ...] = (
+    _gaps,
+    _repeats,
+    _heads,
+    _regressions,
+    _hanging,
+    _replicas,
+    _unread,
+    _undecodable,
+    *NOTES,
+)

@@ -1,0 +1,180 @@
+"""What a scan found that is good to know: nothing wrong by itself, and often taken for loss or for proof."""
+
+from collections.abc import Callable, Iterator
+
+from makewhole.audit.report import AuditReport, Finding, Level
+from makewhole.audit.text import counted, duration, listed, moment, share
+
+_AHEAD_MS = 300_000
+_BEFORE_KAFKA_MS = 1_293_840_000_000  # 2011
+_FEW_RECORDS = 10
+_MANY_BATCHES = 10_000
+
+
+def _open(report: AuditReport) -> Iterator[Finding]:
+    transactions = report.transactions
+    running = [one for one in transactions.open if not one.is_hanging]
+    if running:
+        oldest = min(one.started_at_ms or one.last_timestamp_ms for one in running)
+        held = sum(one.tail.records for one in report.partitions)
+        yield Finding(
+            code="open_transaction",
+            level=Level.NOTE,
+            what=f"{counted(len(running), 'transaction is', 'transactions are')} open, the oldest for "
+            f"{duration(max(report.audited_at_ms - oldest, 0))}; "
+            f"{counted(held, 'record waits', 'records wait')} behind",
+            means="Committed readers stop at the first one's first offset, for other producers' records, too.",
+            unproven="Whether they will be committed.",
+        )
+    if transactions.open_refusal is not None:
+        yield Finding(
+            code="coordinators_not_asked",
+            level=Level.NOT_KNOWN,
+            what="Which open transactions hang is not known",
+            means=transactions.open_refusal,
+            todo="Describe on the topic, on __transaction_state and on the transactional ids is needed.",
+        )
+
+
+def _aborted(report: AuditReport) -> Iterator[Finding]:
+    count, records = report.transactions.aborted.count, report.offsets.aborted
+    if count:
+        whole = report.offsets.data + records
+        yield Finding(
+            code="aborted",
+            level=Level.NOTE,
+            what=f"{counted(count, 'transaction was', 'transactions were')} aborted, with "
+            f"{counted(records, 'record')} still in the log ({share(records, whole)} of all)",
+            means="Only readers with isolation.level=read_committed pass them over. librdkafka does so by default, "
+            "Java's consumer does not.",
+        )
+
+
+def _expired(report: AuditReport) -> Iterator[Finding]:
+    expired = report.offsets.expired
+    if expired:
+        yield Finding(
+            code="expired",
+            level=Level.NOTE,
+            what=f"{counted(expired, 'offset is', 'offsets are')} gone from the beginning of the log",
+            means="Deleted by retention or by DeleteRecords.",
+            unproven="Whether every consumer had read them.",
+        )
+
+
+def _compacted(report: AuditReport) -> Iterator[Finding]:
+    count = report.offsets.compacted
+    if count:
+        yield Finding(
+            code="compacted",
+            level=Level.NOTE,
+            what=f"{counted(count, 'offset holds', 'offsets hold')} nothing any more: compaction took their records",
+            means="Older versions of keys, tombstones, and aborted records. A gap in numbering that they could "
+            "explain is not counted.",
+        )
+
+
+def _elections(report: AuditReport) -> Iterator[Finding]:
+    changed = [one for one in report.partitions if len(one.leader_epochs) > 1]
+    if changed:
+        count = sum(len(one.leader_epochs) - 1 for one in changed)
+        yield Finding(
+            code="leader_changes",
+            level=Level.NOTE,
+            what=f"Leaders changed {counted(count, 'time')} between records, in "
+            f"{counted(len(changed), 'partition')}: {listed([one.partition for one in changed])}",
+            means="At each change a new leader's log became the truth.",
+            unproven="Whether records were cut off: with acks=0 or 1, and in unclean elections, acknowledged ones may "
+            "be, their offsets given away again without any gap.",
+        )
+
+
+def _bumps(report: AuditReport) -> Iterator[Finding]:
+    bumps = report.sequences.epoch_bumps
+    if bumps:
+        yield Finding(
+            code="epoch_bumps",
+            level=Level.NOTE,
+            what=f"Producers began a new epoch {counted(bumps, 'time')}",
+            means="Each transaction of a Java client of Kafka 4 is an epoch, and so is a restart with the same "
+            "transactional.id. Without transactions, a producer gave up on a batch: it was lost, or sent again.",
+        )
+
+
+def _plain(report: AuditReport) -> Iterator[Finding]:
+    plain = report.batches.kinds.get("plain")
+    if plain is not None and plain.records:
+        yield Finding(
+            code="no_numbering",
+            level=Level.NOTE,
+            what=f"{counted(plain.records, 'record')} ({share(plain.records, report.batches.total.records)}) "
+            "came from producers without idempotence",
+            means="They carry no numbers: of their losses and repeats a log can say nothing.",
+            todo="enable.idempotence=true (the default of Java's producer since 3.0; librdkafka's is false).",
+        )
+
+
+def _clocks(report: AuditReport) -> Iterator[Finding]:
+    times = report.times
+    if times.newest_ms is not None and times.newest_ms > report.audited_at_ms + _AHEAD_MS:
+        yield _lying("future_timestamps", f"Timestamps reach into the future, up to {moment(times.newest_ms)} UTC")
+    if times.oldest_ms is not None and times.oldest_ms < _BEFORE_KAFKA_MS:
+        yield _lying("ancient_timestamps", f"Timestamps go back to {moment(times.oldest_ms)} UTC")
+    if times.late.batches:
+        yield Finding(
+            code="late_timestamps",
+            level=Level.NOTE,
+            what=f"{counted(times.late.batches, 'batch', 'batches')} "
+            f"({share(times.late.batches, report.batches.total.batches)}) "
+            f"older than one before, by up to {duration(times.latest_ms)}",
+            means="A search by time finds the first offset that is late enough, not all records of an hour. "
+            "Cut windows by offset.",
+        )
+
+
+def _lying(code: str, what: str) -> Finding:
+    return Finding(
+        code=code,
+        level=Level.NOTE,
+        what=what,
+        means="Retention by time, searches by time and the plot of rates go by these stamps.",
+    )
+
+
+def _small_batches(report: AuditReport) -> Iterator[Finding]:
+    spread = report.batches.records_per_batch
+    if spread.count >= _MANY_BATCHES and spread.total < _FEW_RECORDS * spread.count:
+        yield Finding(
+            code="small_batches",
+            level=Level.NOTE,
+            what=f"Batches hold {spread.total / spread.count:.1f} records on average",
+            means="Small batches cost brokers and readers many times the work, and compress badly.",
+            todo="linger.ms=20 or more at the producers.",
+        )
+
+
+def _no_proof(report: AuditReport) -> Iterator[Finding]:
+    sequences = report.sequences
+    if sequences.producers and not (sequences.gaps or sequences.missing_heads):
+        yield Finding(
+            code="no_gap",
+            level=Level.NOTE,
+            what=f"No gap in the numbering of {counted(sequences.producers, 'producer')}",
+            means="Between the first and the last number of each epoch that is still in the log, nothing is missing.",
+            unproven="That nothing was lost: what never reached the log has no number, what was cut off the end leaves "
+            "no gap, and a new epoch starts again at 0. Only the producer's own record of what it sent can tell.",
+        )
+
+
+NOTES: tuple[Callable[[AuditReport], Iterator[Finding]], ...] = (
+    _open,
+    _no_proof,
+    _plain,
+    _bumps,
+    _elections,
+    _aborted,
+    _expired,
+    _compacted,
+    _clocks,
+    _small_batches,
+)

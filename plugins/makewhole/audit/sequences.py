@@ -1,0 +1,119 @@
+"""The producers of all partitions in a report, the worst first."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from heapq import nsmallest
+from operator import attrgetter
+
+from makewhole.audit.report import BreakReport, EpochReport, ProducerReport, SequencesReport
+from makewhole.kafka.scan import PartitionScan
+from makewhole.kafka.sequences import Counts, EpochRun, Producer, SequenceAudit
+
+_LISTED_PRODUCERS = 1000
+_LISTED_BREAKS = 1000
+_Known = tuple[int, SequenceAudit, Producer]
+
+
+def sequences_report(scans: Sequence[PartitionScan]) -> SequencesReport:
+    """What the numbering of all producers says."""
+    by_id: dict[int, list[_Known]] = defaultdict(list)
+    for scan in scans:
+        for producer in scan.sequences.producers:
+            by_id[producer.producer_id].append((scan.range.partition, scan.sequences, producer))
+    counts = {one: _counts(known) for one, known in by_id.items()}
+    total = sum(counts.values(), Counts())
+    worst = nsmallest(_LISTED_PRODUCERS, by_id, key=lambda one: _badness(counts[one], one))
+    everyone = [[producer for _, _, producer in known] for known in by_id.values()]
+    breaks = _breaks(scans)
+    return SequencesReport(
+        producers=len(by_id),
+        epochs=sum(max(one.epochs for one in known) for known in everyone),
+        epoch_bumps=sum(max(one.bumps for one in known) for known in everyone),
+        epoch_regressions=sum(one.regressions for known in everyone for one in known),
+        gaps=total.gaps,
+        missing=total.missing,
+        repeats=total.repeats,
+        repeated=total.repeated,
+        missing_heads=total.missing_heads,
+        wraps=total.wraps,
+        breaks=breaks,
+        breaks_left_out=total.gaps + total.repeats + total.missing_heads - len(breaks),
+        listed=tuple(_producer(one, by_id[one], counts[one]) for one in worst),
+        left_out=len(by_id) - len(worst),
+    )
+
+
+def _counts(known: Iterable[_Known]) -> Counts:
+    return sum((audit.counts_of(producer) for _, audit, producer in known), Counts())
+
+
+def _badness(counts: Counts, producer_id: int) -> tuple[int, ...]:
+    broken = counts.gaps + counts.repeats + counts.missing_heads
+    return -broken, -counts.missing - counts.repeated, -counts.records, producer_id
+
+
+def _producer(producer_id: int, known: list[_Known], counts: Counts) -> ProducerReport:
+    runs = [(partition, audit, producer, run) for partition, audit, producer in known for run in producer.listed]
+    return ProducerReport(
+        producer_id=producer_id,
+        partitions=tuple(partition for partition, _, _ in known),
+        newest_epoch=max(run.producer_epoch for _, _, _, run in runs),
+        epoch_count=max(producer.epochs for _, _, producer in known),
+        epoch_bumps=max(producer.bumps for _, _, producer in known),
+        epoch_regressions=sum(producer.regressions for _, _, producer in known),
+        batches=counts.batches,
+        records=counts.records,
+        gaps=counts.gaps,
+        missing=counts.missing,
+        repeats=counts.repeats,
+        repeated=counts.repeated,
+        missing_heads=counts.missing_heads,
+        wraps=counts.wraps,
+        first_timestamp_ms=min(run.first_timestamp for _, _, _, run in runs),
+        last_timestamp_ms=max(run.last_timestamp for _, _, _, run in runs),
+        epochs=tuple(_epoch(*run) for run in runs),
+        epochs_left_out=sum(producer.epochs for _, _, producer in known) - len(runs),
+    )
+
+
+def _epoch(partition: int, audit: SequenceAudit, producer: Producer, run: EpochRun) -> EpochReport:
+    head = audit.missing_head(producer) if run is producer.runs[0] else None
+    return EpochReport(
+        partition=partition,
+        epoch=run.producer_epoch,
+        first_sequence=run.first_sequence,
+        last_sequence=run.last_sequence,
+        first_offset=run.first_offset,
+        last_offset=run.end_offset - 1,
+        first_timestamp_ms=run.first_timestamp,
+        last_timestamp_ms=run.last_timestamp,
+        batches=run.counts.batches,
+        records=run.counts.records,
+        gaps=run.counts.gaps,
+        missing=run.counts.missing,
+        repeats=run.counts.repeats,
+        repeated=run.counts.repeated,
+        missing_head=run.missing_head if head is None else head.records,
+        wraps=run.counts.wraps,
+        is_exact=run.is_exact,
+    )
+
+
+def _breaks(scans: Iterable[PartitionScan]) -> tuple[BreakReport, ...]:
+    """Largest first; the same number of records in the order of the log."""
+    found = [
+        BreakReport(
+            kind=one.kind.value,
+            partition=scan.range.partition,
+            producer_id=one.producer_id,
+            producer_epoch=one.producer_epoch,
+            offset=one.offset,
+            expected=one.expected,
+            found=one.found,
+            records=one.records,
+        )
+        for scan in scans
+        for one in scan.sequences.breaks
+    ]
+    found.sort(key=attrgetter("partition", "offset"))
+    return tuple(sorted(found, key=lambda one: -one.records)[:_LISTED_BREAKS])

@@ -1,0 +1,65 @@
+"""Numbers, times and sizes as people read them."""
+
+from datetime import UTC, datetime
+
+_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1))
+_SIZES = ("B", "kB", "MB", "GB", "TB", "PB")
+_YEAR_9999_MS = 253_402_300_799_999
+
+
+def number(value: int) -> str:
+    """1,234,567."""
+    return f"{value:,}"
+
+
+def counted(value: int, one: str, many: str | None = None) -> str:
+    """`1 record`, `2 records`."""
+    return f"{value:,} {one if value == 1 else many or one + 's'}"
+
+
+def duration(milliseconds: int) -> str:
+    """The largest unit that fits, and the next: `7 d`, `2 h 5 min`, `1.5 s` is `1 s 500 ms`."""
+    sign, left = ("-", -milliseconds) if milliseconds < 0 else ("", milliseconds)
+    for index, (unit, size) in enumerate(_UNITS):
+        if left >= size:
+            whole, rest = divmod(left, size)
+            if index + 1 < len(_UNITS) and (less := rest // _UNITS[index + 1][1]) and whole < 100:
+                return f"{sign}{whole:,} {unit} {less} {_UNITS[index + 1][0]}"
+            return f"{sign}{whole:,} {unit}"
+    return "0 ms"
+
+
+def moment(milliseconds: int | None) -> str:
+    """UTC, to the second; as it stands where it is no date."""
+    if milliseconds is None or milliseconds == -1:
+        return "none"
+    if not 0 <= milliseconds <= _YEAR_9999_MS:
+        return f"{milliseconds} ms"
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def size(size_bytes: float) -> str:
+    """In thousands: `346.2 MB`."""
+    for unit in _SIZES[:-1]:
+        if abs(size_bytes) < 1000:
+            return f"{size_bytes:.0f} B" if unit == "B" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1000
+    return f"{size_bytes:.1f} {_SIZES[-1]}"
+
+
+def share(part: int, whole: int) -> str:
+    """A percentage that never rounds something to nothing, nor a part to the whole."""
+    if whole <= 0 or part in (0, whole):
+        return "0 %" if part == 0 else "100 %"
+    percent = 100 * part / whole
+    if percent < 0.1:
+        return "<0.1 %"
+    if percent > 99.9:
+        return ">99.9 %"
+    return f"{percent:.1f} %"
+
+
+def listed(values: tuple[int, ...] | list[int], limit: int = 8) -> str:
+    """`0, 1, 2 and 5 more`."""
+    shown = ", ".join(map(str, values[:limit]))
+    return shown if len(values) <= limit else f"{shown} and {len(values) - limit} more"

@@ -1,0 +1,59 @@
+"""A group of commands that imports a command when it is called: `makewhole audit` needs no Spark, no polars."""
+
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+
+class LazyCommands(dict[str, Any]):
+    """Commands by name; an entry is `module:attribute` until somebody asks for it."""
+
+    def __getitem__(self, name: str) -> Any:
+        found = super().__getitem__(name)
+        if isinstance(found, str):
+            found = self[name] = _load(name, found)
+        return found
+
+    def get(self, name: str, default: Any = None) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+    def items(self) -> Any:
+        self._load_all()
+        return super().items()
+
+    def values(self) -> Any:
+        self._load_all()
+        return super().values()
+
+    def _load_all(self) -> None:
+        for name in self:
+            self[name]
+
+
+def _load(name: str, place: str) -> Any:
+    module, attribute = place.split(":")
+    found = getattr(import_module(module), attribute)
+    if isinstance(found, typer.Typer):
+        command: Any = typer.main.get_group(found)
+    else:
+        single = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        single.command(name)(found)
+        command = typer.main.get_command(single)
+    command.name = name
+    return command
+
+
+def lazy_group(places: dict[str, str]) -> type[TyperGroup]:
+    """A group class with these commands, `name: module:attribute` (a function, or a Typer for a group of its own)."""
+
+    class LazyGroup(TyperGroup):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self.commands = LazyCommands(places)
+
+    return LazyGroup
