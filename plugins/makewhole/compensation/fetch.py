@@ -10,7 +10,7 @@ from makewhole.compensation.payloads import Payload
 from makewhole.compensation.plan import Refusal, Step
 from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Hop, Pipeline, Remedy, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics, TablePoint, TopicPoint
 from makewhole.model.verdict import Verdict
 from makewhole.postgres.connect import Session, connect
 from makewhole.postgres.ledger import ledger_record
@@ -121,9 +121,11 @@ class Fetcher:
         )
 
     def _quarantine(self, step: Step) -> Payload:
-        point, session, table = self._table(self._hops[step.action.hop].target)
+        hop = self._hops[step.action.hop]
+        point, session, table = self._table(hop.target)
         require_quarantine_possible(session, table)
-        rows = rows_of_key(session, table, point, step.action.key)
+        is_upsert = hop.semantics is Semantics.UPSERT
+        rows = rows_of_key(session, table, point, step.action.key, is_latest_first=is_upsert)
         keeps = 1 if step.finding.verdict is Verdict.DUPLICATE else 0
         if len(rows) <= keeps:
             raise RefusedError(f"stale: the key has {len(rows)} rows now; there is nothing to move aside")
@@ -132,7 +134,10 @@ class Fetcher:
     def _value(self, step: Step, hop: Hop) -> tuple[bytes, str]:
         """The upstream value as it is, and where it is from."""
         if isinstance(self._pipeline.points[hop.source], TopicPoint):
-            return self._original(step).value or b"", self._origin(step)
+            value = self._original(step).value
+            if value is None:
+                raise RefusedError("unfit: the latest version is a tombstone; upsert writes rows and deletes none")
+            return value, self._origin(step)
         point, session, table = self._table(hop.source)
         found = ledger_record(session, table, point, step.action.key, hop.semantics)
         if found is None:

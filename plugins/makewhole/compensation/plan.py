@@ -136,6 +136,8 @@ def _remedy(remedies: Remedies, verdict: Verdict) -> Remedy:
 def _make(pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding) -> Step | str:
     """The step, or why there is none."""
     source, target = pipeline.points[hop.source], pipeline.points[hop.target]
+    if isinstance(source, TopicPoint) and finding.evidence.get("has_later"):
+        return "stale: the log has a later version of this key; the window that holds it judges that one"
     match remedy:
         case Remedy.PRODUCE:
             return _produce(source, target, finding)
@@ -203,13 +205,12 @@ def _step(remedy: Remedy, target: Point, finding: Finding, origin: tuple[int, in
 
 
 def source_position(finding: Finding, semantics: Semantics = Semantics.EVENT) -> tuple[int, int] | None:
-    """(partition, offset) of the committed copy to repeat, from `evidence["source"]`: the first, or for `upsert` the
-    last. Evidence that was cut short cannot say which is the last."""
+    """(partition, offset) of the committed copy to repeat: the first of `evidence["source"]`, or for `upsert` the
+    latest version, as the evidence names it."""
     copies = finding.evidence.get("source", ())
-    committed = [copy for copy in copies if not copy.get("aborted") and "partition" in copy and "offset" in copy]
     if semantics is Semantics.UPSERT:
-        is_cut_short = finding.evidence.get("source_copies", 0) > len(committed)
-        committed = [] if is_cut_short else committed[-1:]
+        copies = [finding.evidence["latest"]] if "latest" in finding.evidence else []
+    committed = [copy for copy in copies if not copy.get("aborted") and "partition" in copy and "offset" in copy]
     return (int(committed[0]["partition"]), int(committed[0]["offset"])) if committed else None
 
 

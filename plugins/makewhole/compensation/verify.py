@@ -22,7 +22,7 @@ from makewhole.journal.evidence import JudgedFinding
 from makewhole.kafka.broker import BrokerLog
 from makewhole.kafka.log import read_range
 from makewhole.kafka.offsets import describe_topic, stable_offsets
-from makewhole.model.pipeline import Hop, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Remedy, TablePoint, TopicPoint
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.model.window import PartitionRange
 from makewhole.postgres.export import read_keys
@@ -110,6 +110,8 @@ def _problem(
 
 def _store_problem(store: str, finding: Finding, stores: Mapping[str, Copies]) -> str | None:
     copies = stores[store].get(finding.key, [])
+    if finding.evidence.get("latest", {}).get("tombstone"):
+        return f"{store} still holds it" if copies else None
     if len(copies) != 1:
         return f"{store} holds it {len(copies)} times" if copies else f"{store} does not hold it"
     values = finding.evidence.get("values", {})
@@ -133,8 +135,8 @@ def _stores_below(context: WindowContext, point: str) -> list[str]:
 def _may_still_come(context: WindowContext, item: JudgedFinding) -> bool:
     """Only what a consumer has yet to load can change without anybody's help."""
     hop = next(hop for hop in context.pipeline.hops if hop.name == item.finding.hop)
-    remedy = hop.remedies.missing.value
-    return item.finding.verdict is Verdict.MISSING and remedy in ("redeliver", "produce")
+    remedies = {Verdict.MISSING: hop.remedies.missing, Verdict.MISMATCHED: hop.remedies.mismatched}
+    return remedies.get(item.finding.verdict) in (Remedy.REDELIVER, Remedy.PRODUCE)
 
 
 def _read_stores(context: WindowContext, gaps: Iterable[JudgedFinding]) -> dict[str, Copies]:

@@ -127,10 +127,19 @@ def key_lookup(connection: Session) -> Iterator[PgCursor]:
         raise RefusedError(f"unfit: the table's key columns cannot hold this key: {describe(error)}") from None
 
 
-def rows_of_key(connection: Session, table: Table, point: TablePoint, key: str, *, is_exact: bool = True) -> list[Row]:
-    """All rows of a key by (time column, ctid): the survivor of a quarantine is the first."""
+def rows_of_key(
+    connection: Session,
+    table: Table,
+    point: TablePoint,
+    key: str,
+    *,
+    is_exact: bool = True,
+    is_latest_first: bool = False,
+) -> list[Row]:
+    """All rows of a key by (time column, ctid), or the latest version first: a quarantine's survivor is the first."""
     match, parameters = match_key(table, point.key, key, is_exact=is_exact)
-    query = statement("rows_of_key", table=table.identifier, match=match, order=survivor_order(point))
+    order = survivor_order(point, is_latest_first=is_latest_first)
+    query = statement("rows_of_key", table=table.identifier, match=match, order=order)
     with key_lookup(connection) as cursor:
         cursor.execute(query, parameters)
         return [Row(table_oid=row[0], ctid=row[1], text=row[2]) for row in cursor.fetchall()]

@@ -119,12 +119,25 @@ def test_a_copy_of_an_aborted_transaction_is_never_redelivered() -> None:
     assert refusal.reason == "the evidence names no committed record to redeliver"
 
 
-def test_events_repeat_their_first_copy_and_upserts_their_last() -> None:
+def test_events_repeat_their_first_copy_and_upserts_their_latest_version() -> None:
     finding = _finding("a", Verdict.MISSING, "topic→store", source=[COPY, {"partition": 1, "offset": 20}])
     assert source_position(finding) == (1, 17)
-    assert source_position(finding, Semantics.UPSERT) == (1, 20)
-    cut = replace(finding, evidence={**finding.evidence, "source_copies": 12})
-    assert source_position(cut, Semantics.UPSERT) is None
+    assert source_position(finding, Semantics.UPSERT) is None
+    latest = {"partition": 0, "offset": 3, "version": 9}
+    named = replace(finding, evidence={**finding.evidence, "latest": latest})
+    assert source_position(named, Semantics.UPSERT) == (0, 3)
+
+
+@pytest.mark.parametrize("remedy", [Remedy.REDELIVER, Remedy.UPSERT])
+def test_a_version_that_was_overtaken_in_the_log_is_not_written_again(remedy: Remedy) -> None:
+    finding = _finding("a", Verdict.MISSING, "topic→store", source=[COPY])
+    overtaken = replace(finding, evidence={**finding.evidence, "latest": COPY, "has_later": True})
+
+    draft = draft_plan(_pipeline(missing=remedy), [overtaken], window_keys=100)
+
+    assert [refusal.reason for refusal in draft.refusals] == [
+        "stale: the log has a later version of this key; the window that holds it judges that one"
+    ]
 
 
 def test_limits_hold_up_to_their_value_and_refuse_above() -> None:
