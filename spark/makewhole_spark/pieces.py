@@ -9,7 +9,7 @@ import polars as pl
 
 from makewhole.compute.frames import UNDECODABLE
 from makewhole.compute.keys import bucket_of
-from makewhole.compute.normalise import table_frame, topic_frame
+from makewhole.compute.normalise import stored_topic_frame, table_frame
 from makewhole.config.context import WindowContext
 from makewhole.kafka.account import Span
 from makewhole.kafka.archive import SegmentWriter
@@ -143,7 +143,7 @@ def read_topic_piece(piece: TopicPiece) -> PieceRead:
         reader = read_range(broker, piece.range, include_aborted=True, on_fetched=segment.write)
         try:
             for batch in reader.batches():
-                writer.add(topic_frame(batch, shape))
+                writer.add(stored_topic_frame(batch, shape))
         except BaseException:
             segment.discard()
             raise

@@ -33,6 +33,9 @@ TOPIC_KEYS: Schema = KEYS | {
     "is_tombstone": pl.Boolean,
 }
 
+STORED_TOPIC_KEYS: Schema = {name: kind for name, kind in TOPIC_KEYS.items() if name != "place"}
+"""As a snapshot's files hold it: a topic's place is said by partition and offset, and `with_place` adds it."""
+
 UNDECODABLE: Schema = {"place": pl.String, "reason": pl.String}
 """Records and rows without a usable key: placed and kept, never guessed."""
 
@@ -97,6 +100,21 @@ FINDINGS: Schema = {
 """Any verdict but matched. `evidence` is a JSON object."""
 
 HASH = ("key_hi", "key_lo")
+
+
+def place_in_log() -> pl.Expr:
+    """The place of a topic's copy, `partition:offset`, from those columns."""
+    return pl.concat_str([pl.col("partition").cast(pl.String), pl.lit(":"), pl.col("offset").cast(pl.String)]).alias(
+        "place"
+    )
+
+
+def with_place(frame: pl.DataFrame) -> pl.DataFrame:
+    """A topic's copies with their `place`, where `TOPIC_KEYS` has it; other frames as they are."""
+    if "place" in frame.columns or not {"key_hi", "partition", "offset"} <= set(frame.columns):
+        return frame
+    at = frame.columns.index("version") + 1 if "version" in frame.columns else frame.width
+    return frame.select(*frame.columns[:at], place_in_log(), *frame.columns[at:])
 
 
 def empty(schema: Schema) -> pl.DataFrame:

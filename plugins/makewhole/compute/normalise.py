@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.canonical import float_text, row_hash
+from makewhole.compute.canonical import float_text, with_row_hash
 from makewhole.compute.decode import ValueShape, decode_values
-from makewhole.compute.frames import KEYS, TOPIC_KEYS, UNDECODABLE, Schema
+from makewhole.compute.frames import KEYS, STORED_TOPIC_KEYS, UNDECODABLE, Schema, place_in_log, with_place
 from makewhole.compute.keys import with_hash
 
 PLAN_HEADER = "makewhole-plan"
@@ -20,23 +20,25 @@ _FIRST_MOMENT, _PAST_MOMENTS = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12,
 
 def topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.DataFrame, pl.DataFrame]:
     """One batch of the log reader → (keys frame in `TOPIC_KEYS`, undecodable records in `UNDECODABLE`)."""
+    good, bad = stored_topic_frame(batch, shape)
+    return with_place(good), bad
+
+
+def stored_topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """As `topic_frame`, but in `STORED_TOPIC_KEYS`: what a snapshot's files hold."""
     decoded = decode_values(batch, shape)
     log = pl.from_arrow(batch.drop_columns(["key", "value", "headers", "timestamp"]))
     assert isinstance(log, pl.DataFrame)
     milliseconds = pl.Series("ms", pl.from_arrow(batch.column("timestamp").cast(pa.int64())), dtype=pl.Int64)
     frame = pl.concat([log, decoded, pl.DataFrame([replay_plans(batch)])], how="horizontal").with_columns(
-        pl.concat_str([pl.col("partition").cast(pl.String), pl.lit(":"), pl.col("offset").cast(pl.String)]).alias(
-            "place"
-        ),
         _moment(milliseconds, 1_000).alias("time"),
         pl.Series("is_tombstone", pl.from_arrow(batch.column("value").is_null()), dtype=pl.Boolean),
-        row_hash([f"c:{name}" for name in shape.compare]),
     )
-    bad = frame.filter(pl.col("key").is_null() & ~pl.col("is_aborted")).select(
-        "place", pl.col("problem").alias("reason")
-    )
-    good = with_hash(frame.filter(pl.col("key").is_not_null()))
-    return _select(good, TOPIC_KEYS), _typed(bad, UNDECODABLE)
+    frame = with_row_hash(frame, [f"c:{name}" for name in shape.compare])
+    without_key = pl.col("key").is_null()
+    bad = frame.filter(without_key & ~pl.col("is_aborted")).select(place_in_log(), pl.col("problem").alias("reason"))
+    good = with_hash(frame.filter(~without_key) if frame["key"].null_count() else frame)
+    return _select(good, STORED_TOPIC_KEYS), _typed(bad, UNDECODABLE)
 
 
 def _moment(numbers: pl.Series, microseconds: int) -> pl.Series:
@@ -60,10 +62,10 @@ def _typed(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
 
 def replay_plans(batch: pa.RecordBatch) -> pl.Series:
     """The plan that each record's lineage header names; null for records without one (column `replay_plan`)."""
-    flags = batch.column("is_replayed").to_pylist()
-    if not any(flags):
-        return pl.Series("replay_plan", [None] * batch.num_rows, dtype=pl.String)
-    headers = batch.column("headers")
+    replayed: Any = batch.column("is_replayed")
+    if not replayed.true_count:
+        return pl.Series("replay_plan", pl.from_arrow(pa.nulls(batch.num_rows, pa.string())), dtype=pl.String)
+    flags, headers = replayed.to_pylist(), batch.column("headers")
     plans = [_plan(headers[at].as_py()) if flag else None for at, flag in enumerate(flags)]
     return pl.Series("replay_plan", plans, dtype=pl.String)
 
@@ -93,7 +95,8 @@ def table_frame(rows: pl.DataFrame, compare: dict[str, str]) -> tuple[pl.DataFra
             .otherwise(pl.col("excluded_by").str.split(","))
             .alias("excluded_by"),
         ]
-    ).with_columns(row_hash([f"c:{name}" for name in compare]))
+    )
+    frame = with_row_hash(frame, [f"c:{name}" for name in compare])
     without_key = pl.col("key").is_null() | (pl.col("key") == "")
     bad = frame.filter(without_key).select("place", pl.lit("key is null or empty").alias("reason"))
     return _select(with_hash(frame.filter(~without_key)), KEYS), _typed(bad, UNDECODABLE)

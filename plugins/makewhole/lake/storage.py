@@ -14,7 +14,20 @@ import polars as pl
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from makewhole.compute.frames import with_place
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem
+
+# How a column is written follows from what it holds; a dictionary of values that differ is work and space for nothing.
+_HARDLY_REPEATED = {"key", "key_hi", "key_lo", "row_hash", "place"}
+_ASCENDING = {"offset", "sequence", "time"}
+
+
+def _needed(columns: Sequence[str], there: Sequence[str]) -> list[str]:
+    """The columns of a file that the wanted ones are made of."""
+    wanted = {*columns}
+    if "place" in wanted and "place" not in there:
+        wanted |= {"key_hi", "partition", "offset"}
+    return [name for name in there if name in wanted]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,11 +78,16 @@ class Storage:
             filesystem=system,
             compression="zstd",
             compression_level=1,
+            write_statistics=False,  # nothing here is looked for by its range
+            use_dictionary=[name for name in frame.columns if name not in _HARDLY_REPEATED | _ASCENDING],  # type: ignore[arg-type]
+            column_encoding={name: "DELTA_BINARY_PACKED" for name in frame.columns if name in _ASCENDING},
         )
         return path
 
     def read_parquet(self, paths: Sequence[str], columns: Sequence[str] | None = None) -> pl.DataFrame | None:
         """The rows of these files together; None for no files. A column that an older file lacks is null there.
+
+        `place` comes with the copies of a topic though their files do not hold it.
 
         Raises:
             CorruptionError: a file that a manifest names is not there.
@@ -80,17 +98,20 @@ class Storage:
     def _read(self, path: str, columns: Sequence[str] | None) -> pl.DataFrame:
         system, full = self._locate(path)
         try:
-            table = pq.read_table(
-                full, filesystem=system, columns=None if columns is None else list(columns), partitioning=None
-            )
+            file = pq.ParquetFile(full, filesystem=system)
         except FileNotFoundError as error:
             raise CorruptionError(
                 f"{self.uri(path)} is named by a manifest and is not there; restore it, or run the window again for a "
                 "new revision"
             ) from error
-        frame = pl.from_arrow(table)
+        with file:
+            frame = pl.from_arrow(file.read(None if columns is None else _needed(columns, file.schema_arrow.names)))
         assert isinstance(frame, pl.DataFrame)
-        return frame
+        if columns is None:
+            return with_place(frame)
+        if "place" in columns:
+            frame = with_place(frame)
+        return frame.select(name for name in columns if name in frame.columns)
 
     def write_bytes(self, path: str, content: bytes) -> str:
         """Write a small file whole; returns where it is."""

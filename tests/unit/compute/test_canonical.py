@@ -2,11 +2,12 @@ from decimal import Decimal
 from typing import Any
 
 import polars as pl
+import polars_hash as plh
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makewhole.compute.canonical import canonical_text, decimal_scale, float_text, plain_text, row_hash
+from makewhole.compute.canonical import canonical_text, decimal_scale, float_text, plain_text, with_row_hash
 
 pytestmark = pytest.mark.unit
 
@@ -92,13 +93,27 @@ TEXTS = st.none() | st.text(alphabet="~:,1ab", max_size=4)
 @given(st.lists(st.tuples(TEXTS, TEXTS), min_size=2, max_size=2))
 def test_rows_share_a_hash_only_when_every_column_is_equal(rows: list[tuple[str | None, str | None]]) -> None:
     frame = pl.DataFrame(rows, schema={"a": pl.String, "b": pl.String}, orient="row")
-    left, right = frame.select(row_hash(["a", "b"]))["row_hash"]
+    left, right = with_row_hash(frame, ["a", "b"])["row_hash"]
 
     assert (left == right) == (rows[0] == rows[1])
 
 
 def test_the_row_hash_is_pinned() -> None:
-    frame = pl.DataFrame({"a": ["x", None, ""]}).with_columns(row_hash(["a"]))
+    frame = with_row_hash(pl.DataFrame({"a": ["x", None, ""]}), ["a"])
 
     assert frame["row_hash"].to_list() == [15279352496398831198, 16723487938661334384, 9140640840892491768]
-    assert pl.DataFrame({"a": [1]}).select(row_hash([])).item() == 0
+    assert with_row_hash(pl.DataFrame({"a": [1]}), [])["row_hash"].item() == 0
+
+
+LONG_TEXTS = TEXTS | st.integers(505, 520).map("ü".__mul__) | st.integers(505, 520).map("x".__mul__)
+
+
+@given(st.lists(st.tuples(LONG_TEXTS, LONG_TEXTS, LONG_TEXTS), max_size=6))
+def test_the_row_hash_is_of_each_text_behind_its_length_in_bytes(rows: list[tuple[str | None, ...]]) -> None:
+    """Whatever its neighbours are: long texts in a frame do not change the hash of the short."""
+    frame = pl.DataFrame(rows, schema={"a": pl.String, "b": pl.String, "c": pl.String}, orient="row")
+    spelt = [",".join("~" if text is None else f"{len(text.encode())}:{text}" for text in row) for row in rows]
+
+    hashed = with_row_hash(frame, ["a", "b", "c"])["row_hash"]
+
+    assert hashed.equals(pl.DataFrame({"t": spelt}, schema={"t": pl.String}).select(plh.col("t").nchash.xxh3_64())["t"])

@@ -42,6 +42,34 @@ def test_only_the_wanted_columns_are_read_and_folder_names_are_no_columns(storag
     assert whole is not None and whole.columns == FRAME.columns
 
 
+COPIES = pl.DataFrame(
+    {"key": ["a", "b"], "key_hi": [1, 2], "version": [None, 3], "partition": [4, 0], "offset": [5, 2**40]},
+    schema_overrides={"version": pl.Int64},
+)
+
+
+def test_the_place_of_a_topics_copies_is_made_of_partition_and_offset(storage: Storage) -> None:
+    path = storage.write_parquet("p/flights", COPIES)
+
+    whole, some, other = (storage.read_parquet([path], wanted) for wanted in (None, ["place", "key"], ["offset"]))
+
+    assert whole is not None and whole.columns == ["key", "key_hi", "version", "place", "partition", "offset"]
+    assert whole["place"].to_list() == ["4:5", "0:1099511627776"]
+    assert some is not None and some.rows() == [("4:5", "a"), ("0:1099511627776", "b")]
+    assert some.columns == ["place", "key"]
+    assert other is not None and other.columns == ["offset"]
+
+
+def test_a_place_that_a_file_holds_is_taken_as_it_is(storage: Storage) -> None:
+    held = COPIES.with_columns(pl.Series("place", ["(0,1)", None]))
+    path = storage.write_parquet("p/warehouse", held)
+
+    whole, some = storage.read_parquet([path]), storage.read_parquet([path], ["place"])
+
+    assert whole is not None and whole.equals(held)
+    assert some is not None and some["place"].to_list() == ["(0,1)", None]
+
+
 def test_a_file_that_a_manifest_names_and_is_gone_is_corruption(storage: Storage) -> None:
     with pytest.raises(CorruptionError, match="is named by a manifest and is not there; restore it, or run the window"):
         storage.read_parquet(["p/none.parquet"])
