@@ -14,7 +14,7 @@ from makewhole.kafka.log import read_range
 from makewhole.kafka.offsets import describe_topic, high_watermarks, log_starts
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.window import PartitionRange
-from tests.lab.plain import Isolation, consumer, partitions_of, read_all
+from tests.lab.plain import Isolation, committed, consumer, partitions_of, read_all
 
 WELL = "all is well"
 
@@ -78,7 +78,7 @@ def lag(bootstrap: str, topic: str, group: str) -> Said:
     ends = {at: end for at, (_, end) in _watermarks(bootstrap, topic).items()}
     with consumer(bootstrap, group) as client:
         asked = [TopicPartition(topic, at) for at in ends]
-        behind = sum(ends[at.partition] - max(at.offset, 0) for at in client.committed(asked, timeout=30))
+        behind = sum(ends[at.partition] - max(at.offset, 0) for at in committed(client, asked))
     return Said(
         check="lag of the consumer group",
         text=f"lag {behind}",

@@ -1,5 +1,6 @@
 """A plain consumer, as anybody would write it: from the beginning, or from what its group committed, to the end."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
@@ -8,6 +9,11 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 Isolation = Literal["read_committed", "read_uncommitted"]
 _SILENCE_SECONDS = 60.0
+_COORDINATOR_COMES = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
 
 
 @contextmanager
@@ -36,6 +42,18 @@ def partitions_of(client: Consumer, topic: str) -> list[int]:
     if found.error is not None:
         raise KafkaException(found.error)
     return sorted(found.partitions)
+
+
+def committed(client: Consumer, asked: list[TopicPartition]) -> list[TopicPartition]:
+    """What the group has committed, by partition; a cluster that is young may have to find its coordinator first."""
+    deadline = time.monotonic() + _SILENCE_SECONDS
+    while True:
+        try:
+            return client.committed(asked, timeout=30)
+        except KafkaException as error:
+            if error.args[0].code() not in _COORDINATOR_COMES or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
 
 
 def read_to_end(client: Consumer, topic: str, start: dict[int, int] | None = None) -> Iterator[Message]:

@@ -13,7 +13,7 @@ from makewhole.config.context import WindowContext, window_context
 from tests.integration.spark.world import Order, World
 from tests.lab.cluster import LabCluster
 from tests.lab.judged import Judged, judged
-from tests.lab.plain import consumer, partitions_of, read_to_end
+from tests.lab.plain import committed, consumer, partitions_of, read_to_end
 
 _LOAD = "insert into warehouse select * from json_populate_recordset(null::warehouse, %s::json)"
 _LOAD_LATEST = """\
@@ -122,7 +122,7 @@ class Shop(World):
         commits; how many they were."""
         with consumer(self.bootstrap, self.group) as client:
             asked = [TopicPartition(self.topic, at) for at in partitions_of(client, self.topic)]
-            reached = [] if is_anew else client.committed(asked, timeout=30)
+            reached = [] if is_anew else committed(client, asked)
             start = {at.partition: at.offset for at in reached if at.offset >= 0}
             rows = [json.loads(message.value() or b"null") for message in read_to_end(client, self.topic, start)]
             self.sql(_LOAD_LATEST if self.is_upsert else _LOAD, json.dumps(rows))

@@ -21,9 +21,9 @@ COMPACTED = {"cleanup_policy": "compact", "segment_ms": 1000, "min_cleanable_dir
 ROLLER = 10_000  # its order has a key of its own, and is the only one of the last segment, which is never cleaned
 
 
-def _version(numbers: Iterable[int], version: int) -> list[Order]:
-    """A version of these orders; each version is hours later than the one before."""
-    at = (BORN + timedelta(hours=version)).isoformat()
+def _version(numbers: Iterable[int], version: int, born: datetime = BORN) -> list[Order]:
+    """A version of these orders; each version is an hour later than the one before."""
+    at = (born + timedelta(hours=version)).isoformat()
     return [order | {"version": version, "amount": f"{version}.25", "at": at} for order in orders(numbers)]
 
 
@@ -87,12 +87,10 @@ def compaction(lab: Lab) -> Outcome:
 def empty_batch(lab: Lab) -> Outcome:
     shop = lab.shop.open_shop(topic=COMPACTED, is_upsert=True, has_version=True)
     keys, own, more = (lab.random.randint(5, 50) for _ in range(3))
-    kept, older = _version(range(1000, 1000 + own), 1), _version(range(keys), 2)
-    newer, roller, following = (
-        _version(range(keys), 3),
-        _version([ROLLER], 4),
-        _version(range(2000, 2000 + more), 5),
-    )
+    wanted = (range(1000, 1000 + own), range(keys), range(keys), [ROLLER], range(2000, 2000 + more))
+    # Brokers know a producer for a day after its last record's timestamp, not after its last word.
+    today = datetime.now(UTC) - timedelta(hours=len(wanted) + 1)
+    kept, older, newer, roller, following = (_version(wanted[at], at + 1, today) for at in range(len(wanted)))
     shop.write("outbox", [*kept, *older, *newer, *roller, *following])
     alive = shop.producer(enable_idempotence=True, linger_ms=60_000)
     shop.send_in_batches([kept, older], alive)
@@ -107,7 +105,7 @@ def empty_batch(lab: Lab) -> Outcome:
         Naive(said=naive.sequences(shop.bootstrap, shop.topic), expected=f"{keys} lost"),
     )
     window = Window(
-        judged=shop.day(),
+        judged=shop.close(shop.open_until(datetime.now(UTC))),
         expected=Judged(
             state=CERTIFIED,
             accounting={"span": left + keys, "data": left, "compacted": keys},
@@ -124,9 +122,13 @@ def _empty_batches(shop: Shop) -> int:
     whole = PartitionRange(
         topic=shop.topic, topic_id=describe_topic(connection, shop.topic).topic_id, partition=0, lo=0, hi=ends[0]
     )
+    empty, offset = 0, 0
     with BrokerLog(connection) as broker:
-        page = broker.fetch(whole, 0, "uncommitted")
-    return sum(batch.record_count == 0 for batch in page.batches)
+        while offset < whole.hi:
+            batches = broker.fetch(whole, offset, "uncommitted").batches
+            empty += sum(batch.record_count == 0 for batch in batches)
+            offset = batches[-1].end_offset
+    return empty
 
 
 @scenario(

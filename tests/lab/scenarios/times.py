@@ -43,13 +43,7 @@ def lying_clocks(lab: Lab) -> Outcome:
     context = shop.open()
     shop.send_stamped([(order, milliseconds(order["at"])) for order in delayed])
     shop.load()
-    stamped_here = len(day) - ancient - ahead
-    said = (
-        Naive(
-            said=naive.times(shop.bootstrap, shop.topic, BORN, BORN + DAY, len(day)),
-            expected=f"{len(day) - stamped_here} lost",
-        ),
-    )
+    of_the_day = naive.times(shop.bootstrap, shop.topic, BORN, BORN + DAY, len(day))
     first = Window(
         label="the day",
         judged=shop.close(context),
@@ -64,11 +58,10 @@ def lying_clocks(lab: Lab) -> Outcome:
     shop.send(following)
     shop.load()
     rest = len(day) - end + len(following)
-    said += (
-        Naive(
-            said=naive.times(shop.bootstrap, shop.topic, BORN + DAY, BORN + 2 * DAY, len(following)),
-            expected=f"{ahead} repeated",
-        ),
+    of_the_next = naive.times(shop.bootstrap, shop.topic, BORN + DAY, BORN + 2 * DAY, len(following))
+    said = (
+        Naive(said=of_the_day, expected=f"{ancient + ahead} lost"),
+        Naive(said=of_the_next, expected=f"{ahead} repeated"),
     )
     second = Window(
         label="the day after",
