@@ -9,6 +9,11 @@ from makewhole.model.errors import ConfigurationError, Problem
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_INSTEAD = {
+    "ssl.keystore.location": "Give PEM files as ssl.certificate.location and ssl.key.location",
+    "ssl.certificate.pem": "Give a PEM file as ssl.certificate.location",
+    "ssl.key.pem": "Give a PEM file as ssl.key.location",
+}
 
 
 def connection_arguments(connection: KafkaConnection) -> dict[str, Any]:
@@ -47,6 +52,8 @@ def _problems(connection: KafkaConnection, protocol: str, mechanism: str) -> lis
             found.append(("sasl.mechanism", "is not supported", f"Use one of {', '.join(_MECHANISMS)}"))
         missing = [name for name in ("sasl.username", "sasl.password") if not properties.get(name)]
         found += [(name, "is not set", "Set it in the connection") for name in missing]
+    if protocol.endswith("SSL"):
+        found += [(name, "is not supported", remedy) for name, remedy in _INSTEAD.items() if properties.get(name)]
     where = f"connection {connection.id}"
     return [Problem(file=where, path=path, found=what, remedy=remedy) for path, what, remedy in found]
 
@@ -54,14 +61,15 @@ def _problems(connection: KafkaConnection, protocol: str, mechanism: str) -> lis
 def _ssl_context(connection: KafkaConnection) -> ssl.SSLContext:
     properties: Mapping[str, str] = connection.properties
     try:
-        context = ssl.create_default_context(cafile=properties.get("ssl.ca.location"))
+        authorities, file = properties.get("ssl.ca.pem"), properties.get("ssl.ca.location")
+        context = ssl.create_default_context(cafile=file, cadata=authorities)
         if certificate := properties.get("ssl.certificate.location"):
             context.load_cert_chain(certificate, properties.get("ssl.key.location"), properties.get("ssl.key.password"))
     except (OSError, ssl.SSLError) as error:
         problem = Problem(
             file=f"connection {connection.id}",
-            path="ssl.ca.location, ssl.certificate.location, ssl.key.location",
-            found="a file cannot be read",
+            path="ssl.ca.location, ssl.ca.pem, ssl.certificate.location, ssl.key.location",
+            found="a file cannot be read, or is not what it should be",
             remedy="Give PEM files that this process may read",
         )
         raise ConfigurationError([problem]) from error

@@ -9,6 +9,7 @@ import asyncio
 import base64
 import logging
 import random
+import ssl
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -42,6 +43,8 @@ _REFUSED = (
     errors.UnsupportedSaslMechanismError,
     errors.IllegalSaslStateError,
 )
+# A connection that ended during TLS says nothing about certificates.
+_TLS_ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 _T = TypeVar("_T")
 
 
@@ -202,11 +205,13 @@ class Cluster:
             except _REFUSED as error:
                 raise PermanentError(self._said(what, error) + ". Correct the credentials or the rights") from error
             except (*_UNREACHABLE, NotNowError, errors.KafkaError) as error:
+                if (refusal := _tls_refusal(error)) is not None:
+                    remedy = "Correct security.protocol or the certificates (ssl.*)"
+                    raise PermanentError(f"{self._said(what, refusal)}. {remedy}") from error
                 self._topics.clear()
                 if time.monotonic() + pause > deadline:
-                    raise TransientError(
-                        self._said(what, error) + ". Check that the brokers are up; try again"
-                    ) from error
+                    remedy = "Check that the brokers are up and that security.protocol fits their listener; try again"
+                    raise TransientError(f"{self._said(what, error)}. {remedy}") from error
             except NotImplementedError as error:
                 raise PermanentError(self._said(what, error) + ". Kafka 3.1 or newer is needed") from error
             await asyncio.sleep(pause * random.uniform(0.8, 1.2))
@@ -265,6 +270,15 @@ class Cluster:
             finally:
                 connection.close()
         raise last
+
+
+def _tls_refusal(error: BaseException | None) -> ssl.SSLError | None:
+    """Why one side does not trust the other, when that is behind an error."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError) and not isinstance(error, _TLS_ENDED):
+            return error
+        error = error.__cause__
+    return None
 
 
 def _id_text(raw: bytes) -> str:

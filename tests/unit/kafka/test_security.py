@@ -48,6 +48,11 @@ def test_every_missing_property_is_named_and_no_value_is_shown() -> None:
     assert "secret" not in str(caught.value)
 
 
+def test_a_key_store_is_refused_with_what_to_give_instead() -> None:
+    with pytest.raises(ConfigurationError, match=r"ssl\.keystore\.location: is not supported\. Give PEM files as ssl"):
+        connection_arguments(connection(security_protocol="SSL", ssl_keystore_location="/k.p12"))
+
+
 def test_a_certificate_file_that_cannot_be_read_is_named() -> None:
     with pytest.raises(ConfigurationError, match=r"ssl\.ca\.location.*a file cannot be read"):
         connection_arguments(connection(security_protocol="SSL", ssl_ca_location="/nowhere.pem"))
