@@ -13,6 +13,7 @@ from makewhole.kafka.offsets import describe_topic
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.window import PartitionRange
 from makewhole.stack.kafka_server import KafkaServer
+from tests.java_clients import JavaClients
 
 MakeTopic = Callable[..., str]
 
@@ -45,6 +46,13 @@ def make_topic(admin: AdminClient, connection: KafkaConnection) -> Iterator[Make
     if made:
         for future in admin.delete_topics(made).values():
             future.exception()
+
+
+@pytest.fixture(scope="session")
+def java() -> Iterator[JavaClients]:
+    """A JVM with Java's own clients."""
+    with JavaClients() as clients:
+        yield clients
 
 
 @pytest.fixture(scope="session")

@@ -43,9 +43,8 @@ def seen() -> Seen:
 
 
 @pytest.fixture(scope="module")
-def actors(kafka: KafkaServer) -> Iterator[list[Actor]]:
-    with JavaClients() as java:
-        yield cast(kafka.bootstrap, java, random.Random(0))
+def actors(kafka: KafkaServer, java: JavaClients) -> list[Actor]:
+    return cast(kafka.bootstrap, java, random.Random(0))
 
 
 def consumed(bootstrap: str, ranges: Sequence[PartitionRange]) -> dict[int, list[Row]]:

@@ -17,6 +17,7 @@ from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.window import Accounting, PartitionRange
 from makewhole.stack.kafka_jars import java
 from makewhole.stack.kafka_server import KafkaServer, kafka_libs
+from tests.java_clients import JavaClients
 
 pytestmark = pytest.mark.integration
 
@@ -40,6 +41,24 @@ def test_every_codec_gives_what_a_consumer_gets(
         assert rows(reader) == kafka_tools.consume(kafka.bootstrap, topic)
     assert reader.accounting == Accounting(span=3000, data=3000)
     assert reader.leader_epochs == [(0, 0, 3000)]
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_every_codec_of_javas_gives_what_a_consumer_gets(
+    kafka: KafkaServer, connection: KafkaConnection, make_topic, kafka_tools: ModuleType, java: JavaClients, codec: str
+) -> None:
+    topic = make_topic()
+    with java.producer(kafka.bootstrap, compression_type=codec, linger_ms=100, batch_size=100_000) as producer:
+        for index in range(500):
+            producer.send(topic, b'{"id": %d, "text": "value"}' % index + bytes(100), key=b"k%d" % index)
+        producer.flush()
+    fetched: list[bytes] = []
+    with BrokerLog(connection) as log:
+        wanted = kafka_tools.range_of(connection, topic, 0, 500)
+        reader = read_range(log, wanted, on_fetched=lambda _, data: fetched.append(data))
+        assert rows(reader) == kafka_tools.consume(kafka.bootstrap, topic)
+    assert reader.accounting == Accounting(span=500, data=500)
+    assert (b"\x82SNAPPY\x00" in b"".join(fetched)) == (codec == "snappy"), "Java frames snappy, nobody else does"
 
 
 @pytest.fixture
