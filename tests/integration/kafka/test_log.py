@@ -1,11 +1,14 @@
 """The raw log reader against a real broker and a plain consumer."""
 
+import itertools
 import os
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -187,37 +190,40 @@ def test_a_topic_made_again_is_refused(
         rows(read_range(log, gone))
 
 
+@pytest.mark.parametrize("cuts", [(), (40, 41, 100)], ids=["whole", "in pieces"])
 def test_an_archive_reads_like_the_broker_and_kafkas_own_tool_reads_it(
-    connection: KafkaConnection, kafka_tools: ModuleType, transactions: str, tmp_path: Path
+    connection: KafkaConnection, kafka_tools: ModuleType, transactions: str, tmp_path: Path, cuts: tuple[int, ...]
 ) -> None:
     stable = offsets.stable_offsets(connection, transactions)[0]
     wanted = kafka_tools.range_of(connection, transactions, 7, stable)
-    writer = SegmentWriter(str(tmp_path), wanted)
-    with BrokerLog(connection, page_bytes=2000) as log:
-        reader = read_range(log, wanted, include_aborted=True, on_fetched=writer.write)
-        batches = list(reader)
-    paths = writer.finish(reader.expired, reader.aborted)
-    archive = read_range(ArchiveLog(str(tmp_path)), wanted, include_aborted=True)
-    assert list(archive) == batches
-    assert archive.accounting == reader.accounting
+    paths: list[str] = []
+    for lo, hi in itertools.pairwise([7, *cuts, stable]):
+        piece = replace(wanted, lo=lo, hi=hi)
+        writer = SegmentWriter(str(tmp_path), piece, window_lo=7)
+        with BrokerLog(connection, page_bytes=2000) as log:
+            reader = read_range(log, piece, on_fetched=writer.write)
+            list(reader)
+        paths += [path for path in writer.finish(reader.expired, reader.aborted) if path.endswith(".log")]
     for lo in range(7, stable, stable // 9):
-        part = PartitionRange(topic=wanted.topic, topic_id=wanted.topic_id, partition=0, lo=lo, hi=stable)
+        part = replace(wanted, lo=lo)
         with BrokerLog(connection) as log:
-            assert rows(read_range(ArchiveLog(str(tmp_path)), part)) == rows(read_range(log, part))
-    command = [
-        java(),
-        "-Xmx128m",
-        "-cp",
-        f"{kafka_libs()}/*",
-        "kafka.tools.DumpLogSegments",
-        "--deep-iteration",
-        "--files",
-    ]
-    done = subprocess.run([*command, paths[0]], capture_output=True, text=True, check=True, env=dict(os.environ))
-    dumped = [
-        int(line.split("offset: ")[1].split()[0]) for line in done.stdout.splitlines() if line.startswith("| offset:")
-    ]
+            live, archived = (
+                read_range(source, part, include_aborted=True) for source in (log, ArchiveLog(str(tmp_path)))
+            )
+            assert pa.Table.from_batches(archived).equals(pa.Table.from_batches(live))
+            assert archived.accounting == live.accounting
+    dumped = dump(paths)
     assert dumped == list(range(dumped[0], stable))
     assert dumped[0] <= 7
+
+
+def dump(paths: list[str]) -> list[int]:
+    """The offsets of the records in segment files, as Kafka's own tool reads them."""
+    command = [java(), "-Xmx128m", "-cp", f"{kafka_libs()}/*", "kafka.tools.DumpLogSegments", "--deep-iteration"]
+    command += ["--files", ",".join(paths)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=dict(os.environ))
     assert "isvalid: true" in done.stdout
     assert "isvalid: false" not in done.stdout
+    return [
+        int(line.split("offset: ")[1].split()[0]) for line in done.stdout.splitlines() if line.startswith("| offset:")
+    ]
