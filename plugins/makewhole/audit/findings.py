@@ -60,8 +60,8 @@ def _heads(report: AuditReport) -> Iterator[Finding]:
         code="missing_head",
         level=Level.FOUND,
         what=f"{counted(count, 'producer epoch begins', 'producer epochs begin')} above 0",
-        means="A new epoch begins at 0 in every partition, and nothing of this log's beginning is missing. "
-        "What the first numbers belonged to was accepted once: a truncated leader forgets records and producer alike.",
+        means="A new epoch begins at 0 in every partition, and what is gone from the log cannot have held the numbers "
+        "before. They were accepted once: a leader whose log was truncated forgets records and producer alike.",
         unproven="A producer that the broker had forgotten may begin anywhere without any loss.",
         todo="Look at the leader epochs around the offsets listed, and compare with what the producer sent.",
     )

@@ -22,7 +22,7 @@ def _open(report: AuditReport) -> Iterator[Finding]:
             level=Level.NOTE,
             what=f"{counted(len(running), 'transaction is', 'transactions are')} open, the oldest for "
             f"{duration(max(report.audited_at_ms - oldest, 0))}; "
-            f"{counted(held, 'record waits', 'records wait')} behind",
+            f"{counted(held, 'record is', 'records are')} held back",
             means="Committed readers stop at the first one's first offset, for other producers' records, too.",
             unproven="Whether they will be committed.",
         )

@@ -18,12 +18,12 @@ def counted(value: int, one: str, many: str | None = None) -> str:
 
 
 def duration(milliseconds: int) -> str:
-    """The largest unit that fits, and the next: `7 d`, `2 h 5 min`, `1.5 s` is `1 s 500 ms`."""
+    """The largest unit that fits, and of few of them the next: `7 d`, `2 h 5 min`, `1 s 500 ms`, `42 s`."""
     sign, left = ("-", -milliseconds) if milliseconds < 0 else ("", milliseconds)
     for index, (unit, size) in enumerate(_UNITS):
         if left >= size:
             whole, rest = divmod(left, size)
-            if index + 1 < len(_UNITS) and (less := rest // _UNITS[index + 1][1]) and whole < 100:
+            if index + 1 < len(_UNITS) and (less := rest // _UNITS[index + 1][1]) and whole < 10:
                 return f"{sign}{whole:,} {unit} {less} {_UNITS[index + 1][0]}"
             return f"{sign}{whole:,} {unit}"
     return "0 ms"

@@ -10,6 +10,7 @@ from makewhole.audit.text import counted, duration, moment, number
 from makewhole.model.window import Accounting
 
 _PARTITIONS = 16
+_TEXTS = ("what", "state", "transactional id", "ended", "at", "last write", "partition", "newest epoch: numbers")
 _MEANINGS = {
     "data": "what committed readers get",
     "control": "transaction markers: each takes an offset",
@@ -149,17 +150,7 @@ def longest_table(report: AuditReport, top: int) -> Table:
 def _table(*headings: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for heading in headings:
-        is_text = heading in (
-            "what",
-            "state",
-            "transactional id",
-            "ended",
-            "at",
-            "last write",
-            "partition",
-            "newest numbers",
-        )
-        table.add_column(heading, justify="left" if is_text else "right", no_wrap=True)
+        table.add_column(heading, justify="left" if heading in _TEXTS else "right", no_wrap=True)
     return table
 
 

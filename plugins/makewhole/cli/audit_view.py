@@ -155,7 +155,7 @@ def _transactions(page: _Page, report: AuditReport, top: int) -> None:
     each = found.committed.records_each
     if each.count:
         page.lines(
-            [f"committed ones hold {_spread(each, 'record')}; the longest took {duration(found.committed.longest_ms)}"]
+            [f"records in a committed one: {_spread(each)}; the longest took {duration(found.committed.longest_ms)}"]
         )
     if found.open:
         page.table(open_table(report))
@@ -178,11 +178,9 @@ def _batches(page: _Page, report: AuditReport) -> None:
     if not batches.total.batches:
         return
     page.heading(f"Batches: {number(batches.total.batches)}")
-    page.lines([f"codecs   {_totals(batches.codecs.items(), batches)}"])
-    page.lines([f"senders  {_totals(batches.kinds.items(), batches)}"])
-    page.lines(
-        [f"records  {_spread(batches.records_per_batch, 'record')} a batch  {_histogram(batches.records_per_batch)}"]
-    )
+    page.paragraph(_totals(batches.codecs.items(), batches), sign="codecs   ", indent=9)
+    page.paragraph(_totals(batches.kinds.items(), batches), sign="senders  ", indent=9)
+    page.lines([f"records  {_spread(batches.records_per_batch)}  {_histogram(batches.records_per_batch)}"])
     mean = batches.bytes_per_batch.total / max(batches.bytes_per_batch.count, 1)
     least, most = batches.bytes_per_batch.least or 0, batches.bytes_per_batch.most or 0
     page.lines(
@@ -196,11 +194,11 @@ def _totals(totals: Iterable[tuple[str, TotalReport]], batches: BatchesReport) -
     return ", ".join(f"{name} {number(one.records)} ({share(one.records, whole)})" for name, one in ordered)
 
 
-def _spread(spread: SpreadReport, thing: str) -> str:
+def _spread(spread: SpreadReport) -> str:
     if spread.least == spread.most:
-        return counted(spread.least or 0, thing)
+        return number(spread.least or 0)
     mean = spread.total / max(spread.count, 1)
-    return f"{number(spread.least or 0)} to {counted(spread.most or 0, thing)}, {mean:,.1f} on average"
+    return f"{number(spread.least or 0)} to {number(spread.most or 0)}, {mean:,.1f} on average"
 
 
 def _histogram(spread: SpreadReport) -> str:

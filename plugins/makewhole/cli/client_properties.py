@@ -11,6 +11,7 @@ from makewhole.model.errors import ConfigurationError, Problem
 
 _JAAS = "sasl.jaas.config"
 _JAAS_FIELD = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:,/]+)(:\d{1,5})?")
 _PEM = {
     "ssl.truststore": {"location": "ssl.ca.location"},
     "ssl.keystore": {"location": "ssl.certificate.location"},
@@ -30,6 +31,8 @@ def client_properties(bootstrap: str | None, config: Path | None, given: Iterabl
         found["bootstrap.servers"] = bootstrap
     if not found.get("bootstrap.servers"):
         raise _problem("options", "bootstrap", "no broker is named", "Give --bootstrap host:port")
+    if not all(_ADDRESS.fullmatch(one.strip()) for one in found["bootstrap.servers"].split(",")):
+        raise _problem("options", "bootstrap", "is not host:port", "Write host:port, with commas between several")
     return _as_librdkafka(found)
 
 

@@ -17,6 +17,7 @@ from makewhole.model.errors import ConfigurationError, MakewholeError, Problem
 from makewhole.model.window import PartitionRange
 
 _SIDE_BY_SIDE = 4
+_FIRST_CONTACT_SECONDS = 10.0  # a wrong address should not take long to say so
 Progress = Callable[[int, int], None]
 
 
@@ -53,7 +54,7 @@ def scan_topic(
         TransientError: the brokers do not answer. A single partition that cannot be read says so in its scan.
     """
     started = time.time()
-    description = describe_settings(connection, topic)
+    description = describe_settings(connection, topic, patience_seconds=_FIRST_CONTACT_SECONDS)
     bounds = _bounds(connection, topic, _chosen(connection, description, wanted.partitions))
     transactions, refusal = _open(connection, topic)
     scans = _Scanning(connection, description, wanted, on_progress).run(bounds)

@@ -81,14 +81,16 @@ class TopicDescription:
     refusal: str | None = None
 
 
-def describe_settings(connection: KafkaConnection, topic: str) -> TopicDescription:
+def describe_settings(
+    connection: KafkaConnection, topic: str, *, patience_seconds: float | None = None
+) -> TopicDescription:
     """The topic's replicas and settings.
 
     Raises:
         ConfigurationError: the topic does not exist.
         TransientError: the brokers do not answer.
     """
-    with Cluster(connection) as cluster:
+    with Cluster(connection, patience_seconds=patience_seconds) as cluster:
         return cluster.run(read_description(cluster, topic))
 
 
