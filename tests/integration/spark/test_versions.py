@@ -1,0 +1,199 @@
+"""`semantics: upsert` on real systems: versions, tombstones, a target behind, ahead, or out of date."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from makewhole.compensation.plan import count_remedies
+from makewhole.journal import plans
+from makewhole.journal.database import connect
+from makewhole.model.window import WindowState
+from makewhole.orchestration.compensate import compensate_window, plan_window, verify_window
+from tests.integration.spark.world import BORN, DAY, LEDGER_HOP, STORE_HOP, Order, World, orders
+
+pytestmark = pytest.mark.integration
+
+STALE = ("mismatched", "stale_version")
+
+
+@pytest.fixture
+def changes(world: World) -> World:
+    """The tables hold versions, and the record key is the business key."""
+    for table in ("outbox", "warehouse"):
+        world.sql(f"alter table {table} add column version bigint")
+    world.describe(topic_key="kafka.key", is_upsert=True)
+    return world
+
+
+def version(numbers: Iterable[int], number: int, day: int = 0) -> list[Order]:
+    """A version of these orders, an hour after the one before."""
+    at = (BORN + day * DAY + timedelta(hours=number)).isoformat()
+    return [order | {"version": number, "amount": f"{number}.25", "at": at} for order in orders(numbers)]
+
+
+def bury(world: World, keys: Iterable[str], number: int, day: int = 0) -> None:
+    """Tombstones."""
+    client = Producer({"bootstrap.servers": world.bootstrap})
+    at = BORN + day * DAY + timedelta(hours=number)
+    for key in keys:
+        client.produce(world.topic, partition=0, key=key, value=None, timestamp=int(at.timestamp() * 1000))
+    assert client.flush(30) == 0
+
+
+def test_only_the_latest_version_of_a_key_must_have_arrived(changes: World) -> None:
+    first, second = version(range(6), 1), version(range(6), 2)
+    changes.write("outbox", [*first, *second])
+    changes.send(first)
+    changes.send(second[:5])
+    changes.write("warehouse", [*second[:3], first[3], first[5]])
+
+    context, closed = changes.whole_way()
+
+    assert changes.found(context, LEDGER_HOP) == {"O5": STALE}
+    assert changes.found(context, STORE_HOP) == {"O3": STALE, "O4": ("missing", "lost_after_topic")}
+    stale = changes.evidence(context, STORE_HOP, "O3")
+    assert (stale["latest"]["offset"], stale["columns"]) == (9, {"amount": {"source": "2.25", "target": "1.25"}})
+    assert changes.counts(context, STORE_HOP).matched == 4
+    assert closed.state is WindowState.GAPS
+
+
+def test_deleted_keys_are_gone_from_the_store_or_stale(changes: World) -> None:
+    made = version(range(4), 1)
+    changes.write("outbox", made[:2])
+    changes.send(made)
+    bury(changes, ["O2", "O3"], 2)
+    changes.write("warehouse", made[:3])
+
+    context, _ = changes.whole_way()
+
+    assert changes.found(context, LEDGER_HOP) == {}
+    assert changes.found(context, STORE_HOP) == {"O2": STALE}
+    assert changes.evidence(context, STORE_HOP, "O2")["latest"]["tombstone"] is True
+    accounting = changes.accounting(context)
+    assert (accounting["data"], accounting["undecodable"]) == (6, 0)
+
+
+def test_a_tombstone_that_hides_its_key_in_the_value_is_undecodable_as_ever(world: World) -> None:
+    world.describe(is_upsert=True)
+    world.trade(orders(range(3)))
+    world.send_raw(None)
+
+    context, closed = world.whole_way()
+
+    assert world.accounting(context)["undecodable"] == 1
+    assert closed.state is WindowState.NOT_KNOWN
+
+
+def test_a_store_that_is_ahead_of_the_window_is_fine(changes: World) -> None:
+    """The next day's versions are there already when the window is judged."""
+    changes.trade(version(range(4), 1))
+    context = changes.open()
+    ahead = version(range(2), 2, 1)
+    changes.write("outbox", ahead)
+    changes.send(ahead)
+    bury(changes, ["O2"], 3, 1)
+    changes.sql("delete from warehouse where id in ('O0', 'O1', 'O2')")
+    changes.write("warehouse", [*ahead, version([7], 1)[0]])
+    changes.sql("update warehouse set amount = 9 where id = 'O3'")
+
+    changes.judge(context)
+
+    assert changes.found(context, LEDGER_HOP) == {}
+    assert changes.found(context, STORE_HOP) == {
+        "O3": ("mismatched", "value_differs"),
+        "O7": ("unexpected", "not_in_source"),
+    }
+
+    changes.sql("delete from warehouse where id = 'O7'; update warehouse set amount = 1.25 where id = 'O3'")
+    second, closed = changes.whole_way(1)
+    assert changes.found(second, STORE_HOP) == {}
+    assert closed.state is WindowState.CERTIFIED
+    again = changes.open()
+    changes.judge(again)
+    assert (changes.found(again, LEDGER_HOP), changes.found(again, STORE_HOP)) == ({}, {})
+
+
+def test_what_is_not_consumed_yet_is_pending_and_judged_with_its_versions_next_time(changes: World) -> None:
+    changes.describe(topic_key="kafka.key", is_upsert=True, hop=", consumer_group: loader")
+    first, second = version(range(3), 1), version(range(3), 2)
+    changes.write("outbox", [*first, *second])
+    changes.send([*first, *second])
+    changes.write("warehouse", first)
+    changes.commit_group("loader", 3)
+
+    context, closed = changes.whole_way()
+
+    assert changes.found(context, STORE_HOP) == dict.fromkeys(("O0", "O1", "O2"), ("pending", "not_yet_consumed"))
+
+    changes.sql("update warehouse set amount = 2.25, version = 2 where id <> 'O2'")
+    changes.trade(version([10], 1, 1))
+    changes.commit_group("loader", 7)
+    following, closed = changes.whole_way(1)
+    assert changes.found(following, STORE_HOP) == {"O2": STALE}
+    assert closed.state is WindowState.GAPS
+
+
+def test_a_number_orders_versions_wherever_they_lie(changes: World) -> None:
+    changes.describe(topic_key="kafka.key", is_upsert=True, has_version=True)
+    first, second = version(range(4), 1), version(range(4), 2)
+    changes.write("outbox", [*first, *second])
+    changes.send([*second, *first])
+    changes.write("warehouse", [*second[:3], second[3] | {"version": 1}])
+
+    context, _ = changes.whole_way()
+
+    assert changes.found(context, LEDGER_HOP) == {}
+    assert changes.found(context, STORE_HOP) == {"O3": STALE}
+    assert changes.evidence(context, STORE_HOP, "O3")["latest"]["version"] == 2
+
+
+def test_compaction_loses_nothing(changes: World) -> None:
+    resource = ConfigResource(
+        ResourceType.TOPIC,
+        changes.topic,
+        incremental_configs=[
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+            for name, value in {
+                "cleanup.policy": "compact",
+                "segment.ms": "1000",
+                "min.cleanable.dirty.ratio": "0.001",
+            }.items()
+        ],
+    )
+    admin = AdminClient({"bootstrap.servers": changes.bootstrap})
+    admin.incremental_alter_configs([resource])[resource].result(30)
+    for number in (1, 2, 3):
+        changes.write("outbox", version(range(20), number))
+        changes.send(version(range(20), number))
+    changes.trade(version([99], 4))
+    changes.write("warehouse", version(range(20), 3))
+
+    context, closed = changes.whole_way()
+
+    assert closed.state is WindowState.CERTIFIED
+    assert [changes.counts(context, hop).matched for hop in (LEDGER_HOP, STORE_HOP)] == [21, 21]
+    accounting = changes.accounting(context)
+    assert accounting["data"] + accounting["compacted"] == 61
+
+
+def test_the_latest_version_is_what_a_repair_writes(changes: World) -> None:
+    first, second = version(range(3), 1), version(range(3), 2)
+    changes.write("outbox", [*first, *second])
+    changes.send([*first, *second])
+    changes.write("warehouse", second[:2])
+    context = changes.judge_and_ask_the_gate()
+
+    frozen = plan_window(context)
+    assert frozen.plan is not None
+    compensate_window(context, lambda _: None)
+    verify_window(context, lambda *_: None)
+    with connect(changes.journal) as journal:
+        actions = [stored.action for stored in plans.actions_of(journal, frozen.plan.id)]
+
+    assert count_remedies(actions) == {"upsert": 1}
+    assert changes.sql("select amount::text, version from warehouse where id = 'O2'") == [("2.25", 2)]
+    assert actions[0].before["origin"] == f"{changes.topic}/0/5"
+    assert changes.certify(context).state is WindowState.CERTIFIED
