@@ -8,7 +8,6 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 _EIGHTHS = 8
 _HEIGHT = 4
 _OUTSIDE_SHARE = 0.0005
-_MARGIN = 12
 
 Buckets = Sequence[tuple[int, int]]
 
@@ -24,25 +23,30 @@ def rate_plot(buckets: Buckets, width_ms: int, columns: int) -> list[str]:
     inner, left_out = _without_outliers(buckets)
     if not inner:
         return []
+    total = sum(records for _, records in inner)
+    margin = len(number(total)) + 1  # no bar is higher
     first, last = inner[0][0], inner[-1][0] + width_ms
-    slots = max(1, min(columns - _MARGIN, (last - first) // width_ms))
+    slots = max(1, min(columns - margin, (last - first) // width_ms))
     step_ms = -(-(last - first) // (slots * width_ms)) * width_ms
-    slots = -(-(last - first) // step_ms)
-    counts = [0] * slots
+    counts = [0] * -(-(last - first) // step_ms)
     for start, records in inner:
         counts[(start - first) // step_ms] += records
-    most = max(counts)
-    lines = [f"{_label(row, most):>{_MARGIN - 2}} {line}" for row, line in enumerate(_rows(counts, most))]
-    end = moment(last)
-    lines.append(f"{'':{_MARGIN - 2}} {moment(first)}{end:>{max(slots - len(moment(first)), len(end) + 2)}}")
-    lines.append(f"{'':{_MARGIN - 2}} a column is {duration(step_ms)}, UTC, by the batches' newest timestamp")
+    lines = [f"{_label(row, max(counts)):>{margin - 1}} {line}" for row, line in enumerate(_rows(counts))]
+    notes = [_axis(first, last, len(counts))]
+    notes.append(f"a column is {duration(step_ms)}, UTC, by the batches' newest timestamp")
     if left_out:
-        lines.append(f"{'':{_MARGIN - 2}} {number(left_out)} records with timestamps far outside are not drawn")
-    return lines
+        notes.append(f"{number(left_out)} records with timestamps far outside are not drawn")
+    return [*lines, *(" " * margin + note for note in notes)]
 
 
-def _rows(counts: Sequence[int], most: int) -> list[str]:
+def _axis(first_ms: int, last_ms: int, slots: int) -> str:
+    start, end = moment(first_ms), moment(last_ms)
+    return f"{start}{end:>{max(slots - len(start), len(end) + 2)}}"
+
+
+def _rows(counts: Sequence[int]) -> list[str]:
     """From the top row to the bottom one."""
+    most = max(counts)
     heights = [0 if not one else max(1, round(_HEIGHT * _EIGHTHS * one / most)) for one in counts]
     return [
         "".join(_BLOCKS[min(max(height - _EIGHTHS * row, 0), _EIGHTHS)] for height in heights)

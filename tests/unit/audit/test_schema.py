@@ -1,0 +1,41 @@
+"""The shape of `--json` is a promise: whoever changes it changes the version and `report_schema.json`."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+import pytest
+
+from makewhole.audit.report import VERSION, AuditReport
+from tests.unit.audit import samples
+
+pytestmark = pytest.mark.unit
+
+_STORED = Path(__file__).with_name("report_schema.json")
+
+
+def shape(kind: Any) -> Any:
+    """A type as JSON: dataclasses by field, lists by their element, mappings by their value."""
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return {one.name: shape(hints[one.name]) for one in fields(kind)}
+    if get_origin(kind) is tuple:
+        arguments = get_args(kind)
+        return [shape(arguments[0])] if arguments[-1] is Ellipsis else [shape(one) for one in arguments]
+    if get_origin(kind) is Mapping:
+        return {"*": shape(get_args(kind)[1])}
+    return kind.__name__ if isinstance(kind, type) else str(kind)
+
+
+def test_the_shape_is_the_one_that_was_promised() -> None:
+    stored = json.loads(_STORED.read_text())
+    assert stored["version"] == VERSION
+    assert shape(AuditReport) == stored["report"]
+
+
+def test_a_report_is_json_and_says_its_version() -> None:
+    document = json.loads(json.dumps(samples.report().to_json()))
+    assert document["version"] == VERSION
+    assert set(document) == {one.name for one in fields(AuditReport)}
