@@ -1,7 +1,8 @@
 """Original records by position, from the archives of the windows, or from the brokers where an archive has none."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -12,50 +13,60 @@ from makewhole.kafka.broker import BrokerLog
 from makewhole.kafka.log import read_range
 from makewhole.kafka.page import LogSource
 from makewhole.model.pipeline import TopicPoint
-from makewhole.model.window import PartitionRange
+from makewhole.model.window import PartitionRange, Window
 
 _TOGETHER = 1_000  # positions closer than this are read in one go
 
 
-class WindowRecords:
-    """The payload source of one window. What lies outside its ranges (a key handed over) is read from the brokers."""
+@dataclass(frozen=True, kw_only=True)
+class _Place:
+    """Where a position is read: in the archive in `folder`, or from the brokers when there is none."""
 
-    def __init__(self, context: WindowContext) -> None:
+    part: PartitionRange
+    folder: str | None = None
+
+
+class WindowRecords:
+    """The payload source of one window. What an `earlier` one read (a key handed over) comes from its archive: the same
+    offsets of the log may hold other records now. `earlier`: newest first."""
+
+    def __init__(self, context: WindowContext, earlier: Iterable[Window] = ()) -> None:
         self._context = context
+        self._windows = (context.window, *(window for window in earlier if window.number < context.window.number))
 
     def records(self, point: str, positions: Sequence[tuple[int, int]]) -> Iterator[SourceRecord]:
         """The records at these (partition, offset), ordered; those that are nowhere any more are left out."""
         topic = self._context.pipeline.points[point]
         assert isinstance(topic, TopicPoint)
-        folder = self._context.storage.uri(f"{self._context.window.prefix}/{point}/archive")
-        ranges = {part.partition: part for part in self._context.window.ranges[point]}
+        placed = ((self._place(point, *position), position[1]) for position in sorted(set(positions)))
         with closing(BrokerLog(self._context.kafka(topic))) as broker:
-            for partition, offsets in _grouped(positions):
-                whole = ranges[partition]
-                inside = whole.lo <= offsets[0] and offsets[-1] < whole.hi
-                source: LogSource = ArchiveLog(folder) if inside else broker
-                wanted = PartitionRange(
-                    topic=whole.topic,
-                    topic_id=whole.topic_id,
-                    partition=partition,
-                    lo=offsets[0],
-                    hi=offsets[-1] + 1,
-                )
+            for place, offsets in _grouped(placed):
+                source: LogSource = broker if place.folder is None else ArchiveLog(place.folder)
+                wanted = replace(place.part, lo=offsets[0], hi=offsets[-1] + 1, leader_epochs=())
                 yield from _pick(source, wanted, set(offsets))
 
+    def _place(self, point: str, partition: int, offset: int) -> _Place:
+        for window in self._windows:
+            for part in window.ranges.get(point, ()):
+                if part.partition == partition and part.lo <= offset < part.hi:
+                    folder = self._context.storage.uri(f"{window.prefix}/{point}/archive")
+                    return _Place(part=part, folder=folder)
+        now = self._context.window.ranges[point]
+        return _Place(part=next(part for part in now if part.partition == partition))
 
-def _grouped(positions: Sequence[tuple[int, int]]) -> Iterator[tuple[int, list[int]]]:
-    """Runs of near offsets per partition."""
+
+def _grouped(placed: Iterable[tuple[_Place, int]]) -> Iterator[tuple[_Place, list[int]]]:
+    """Runs of near offsets in one place."""
     run: list[int] = []
-    last: tuple[int, int] | None = None
-    for partition, offset in sorted(set(positions)):
-        if last is not None and (partition != last[0] or offset - last[1] > _TOGETHER):
-            yield last[0], run
+    last: _Place | None = None
+    for place, offset in placed:
+        if last is not None and (place != last or offset - run[-1] > _TOGETHER):
+            yield last, run
             run = []
         run.append(offset)
-        last = (partition, offset)
+        last = place
     if last is not None:
-        yield last[0], run
+        yield last, run
 
 
 def _pick(source: LogSource, wanted: PartitionRange, offsets: set[int]) -> Iterator[SourceRecord]:

@@ -40,6 +40,7 @@ def plan_window(context: WindowContext) -> Frozen:
         _observe_topics(journal, context)
         findings = [item.finding for item in evidence.findings(journal, context.window)]
         results = evidence.results(journal, context.window)
+        earlier = windows.newest_judged(journal, context.pipeline.name)
     request = FreezeRequest(
         pipeline=context.pipeline,
         window=context.window,
@@ -47,7 +48,7 @@ def plan_window(context: WindowContext) -> Frozen:
         window_keys=max((result.counts.source_keys for result in results.values()), default=0),
     )
     sources = FreezeSources(
-        storage=context.storage.root, records=WindowRecords(context), connections=context.connections
+        storage=context.storage.root, records=WindowRecords(context, earlier), connections=context.connections
     )
     return freeze(journal_dsn(), request, sources)
 

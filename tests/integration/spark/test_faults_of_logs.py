@@ -4,16 +4,18 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from makewhole.config.context import WindowContext
 from makewhole.journal import incidents
 from makewhole.journal.database import connect
+from makewhole.model.errors import TransientError
 from makewhole.model.gate import GateAnswer
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.window import PartitionRange, WindowState
-from tests.integration.spark.world import BORN, DAY, LEDGER_HOP, STORE_HOP, World, make_topic, orders
+from makewhole.orchestration.compensate import compensate_window, plan_window, verify_window
+from tests.integration.spark.world import BORN, DAY, LEDGER_HOP, STORE_HOP, Order, World, make_topic, orders
 
 pytestmark = pytest.mark.integration
 
@@ -100,6 +102,72 @@ def test_a_log_start_that_moved_past_the_last_window_leaves_no_hole_between_wind
     third, closed = world.whole_way(2)
     assert (places(third), kinds(world, third)) == ([(0, 20, 25)], [])
     assert closed.state is WindowState.CERTIFIED
+
+
+def test_gaps_of_a_partial_window_are_planned_and_repaired_all_the_same_and_it_stays_partial(world: World) -> None:
+    made = orders(range(10))
+    world.trade(made, unloaded=made[7:8])
+    context = world.open()
+    delete_records(world, 4)
+    world.judge(context)
+    world.validate(context)
+
+    frozen = plan_window(context)
+
+    assert frozen.plan is not None
+    assert frozen.plan.counts == {"redeliver": 1}
+    compensate(context)
+    world.write("warehouse", made[7:8])
+    verified = verify_window(context, lambda *_: None)
+    assert (verified.whole, verified.gaps, verified.gate.answer) == (1, 1, GateAnswer.FAIL)
+    closed = world.certify(context)
+    assert closed.state is WindowState.NOT_KNOWN
+    assert closed.reason is not None and closed.reason.startswith("partial: 4 offsets of ")
+
+
+def test_a_key_that_was_handed_over_is_sent_again_from_the_archive_of_the_window_that_read_it(world: World) -> None:
+    world.describe(hop=", consumer_group: loader")
+    made = orders(range(10))
+    world.trade(made, unloaded=made[8:])
+    world.commit_group("loader", 8)
+    assert world.whole_way()[1].state is WindowState.CERTIFIED
+    delete_records(world, 10)
+    world.trade(orders(range(100, 105), 1))
+    world.commit_group("loader", 15)
+    context = world.judge_and_ask_the_gate(1)
+    lost = dict.fromkeys(("O8", "O9"), ("missing", "committed_before_written"))
+    assert world.found(context, STORE_HOP) == lost
+
+    frozen = plan_window(context)
+
+    assert frozen.plan is not None
+    assert (frozen.plan.counts, frozen.refusals) == ({"redeliver": 2}, ())
+    compensate(context)
+    assert [record["id"] for record in world_records(world)][-2:] == ["O8", "O9"]
+
+
+def compensate(context: WindowContext) -> None:
+    """As Airflow does it: a coordinator that is not ready yet is tried again."""
+    for _ in range(20):
+        try:
+            compensate_window(context, lambda _: None)
+        except TransientError as error:
+            last = error
+        else:
+            return
+    raise last
+
+
+def world_records(world: World) -> list[Order]:
+    """What the topic holds now."""
+    settings = {"bootstrap.servers": world.bootstrap, "group.id": "reader", "isolation.level": "read_committed"}
+    client = Consumer({**settings, "enable.partition.eof": True})
+    client.assign([TopicPartition(world.topic, 0, 10)])
+    found = []
+    while (message := client.poll(10)) is not None and message.error() is None:
+        found.append(json.loads(message.value() or b"null"))
+    client.close()
+    return found
 
 
 # Topics that change
