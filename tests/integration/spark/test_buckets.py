@@ -1,0 +1,192 @@
+"""A bucket of a hop between two topics, judged from files alone: what a truncation, an index or a tail make of it."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from makewhole.compute.frames import TAIL, TOPIC_KEYS
+from makewhole.compute.key_runs import run_of
+from makewhole.compute.keys import with_hash
+from makewhole.compute.log_history import LogHistory
+from makewhole.config.context import WindowContext
+from makewhole.lake.storage import Storage
+from makewhole.model.incident import Incident, IncidentKind
+from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics, TopicPoint
+from makewhole.model.window import Window
+from makewhole_spark.judging import BucketAnswer, BucketTask, CutFiles, IndexFiles, judge_bucket
+
+pytestmark = pytest.mark.integration
+
+DAY = datetime(2025, 3, 1, tzinfo=UTC)
+REMEDIES = Remedies(missing=Remedy.REPORT, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT)
+HOP = Hop(source="raw", target="clean", remedies=REMEDIES)
+TRUNCATED = Incident(
+    kind=IncidentKind.TRUNCATED, point="clean", topic="clean", topic_id="A", partition=0, lo=5, hi=9, detail={}
+)
+
+
+class Bench:
+    """Files of two topics; all keys share one bucket."""
+
+    def __init__(self, folder: Path) -> None:
+        points = {name: TopicPoint(name=name, connection="log", topic=name, key=("$.id",)) for name in ("raw", "clean")}
+        self.storage = Storage(root=str(folder))
+        self.context = WindowContext(
+            pipeline=Pipeline(name="demo", points=points, hops=(HOP,), buckets=1),
+            window=Window(pipeline="demo", number=2, revision=1, start=DAY, end=DAY, opened_at=DAY, ranges={}),
+            connections={},
+            storage=self.storage,
+        )
+
+    def task(self, source: str, target: str, *, is_upsert: bool = False, **more: Any) -> BucketTask:
+        hop = replace(HOP, semantics=Semantics.UPSERT if is_upsert else Semantics.EVENT)
+        known: dict[str, Any] = {"source_index": IndexFiles(), "target_index": IndexFiles(), **more}
+        return BucketTask(
+            context=replace(self.context, pipeline=replace(self.context.pipeline, hops=(hop,))),
+            hop=hop,
+            bucket="00",
+            source_files=self.files(source),
+            target_files=self.files(target),
+            handed_over=(),
+            handed_over_files=(),
+            settled_offsets=None,
+            settled_snapshot=None,
+            group_committed=None,
+            tails={} if "tails" not in known else known.pop("tails"),
+            **known,
+        )
+
+    def copies(self, text: str) -> pl.DataFrame:
+        """`a@3=7!` is key a at offset 3 with row hash 7, a tombstone."""
+        rows = []
+        for word in text.split():
+            key, _, rest = word.rstrip("!").partition("@")
+            offset, _, value = rest.partition("=")
+            rows.append(
+                {"key": key, "offset": int(offset), "row_hash": int(value or 1), "partition": 0, "producer_id": 9}
+                | {"place": f"0:{offset}", "excluded_by": [], "is_aborted": False, "is_tombstone": word.endswith("!")}
+                | {"sequence": int(offset), "producer_epoch": 0, "time": DAY}
+            )
+        schema = {name: kind for name, kind in TOPIC_KEYS.items() if name not in ("key_hi", "key_lo")}
+        return with_hash(pl.DataFrame(rows, schema=schema)).select(*TOPIC_KEYS)
+
+    def files(self, text: str) -> tuple[str, ...]:
+        return (self.storage.write_parquet("bench", self.copies(text)),) if text else ()
+
+    def run(self, text: str, *, has_versions: bool = False) -> tuple[str, ...]:
+        marked = self.copies(text).with_columns(pl.lit(False).alias("is_replay"))
+        return (self.storage.write_parquet("bench", run_of(marked, has_versions=has_versions)),)
+
+    def tail(self, text: str, *, is_open: bool = False) -> list[str]:
+        found = self.copies(text).with_columns(
+            pl.lit(False).alias("is_replay"), pl.lit(True).alias("is_later"), pl.lit(is_open).alias("is_open")
+        )
+        return [self.storage.write_parquet("bench", found.select(*TAIL))]
+
+    def judge(self, task: BucketTask) -> BucketAnswer:
+        return judge_bucket(task)
+
+    def found(self, task: BucketTask) -> dict[str, tuple[str, str]]:
+        answer = judge_bucket(task)
+        frame = self.storage.read_parquet([answer.findings] if answer.findings else [])
+        rows = [] if frame is None else frame.select("key", "verdict", "cause").rows()
+        return {key: (verdict, cause) for key, verdict, cause in rows}
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def cut(bench: Bench, target: str, source: str = "", *, is_now: bool = True, at: int = 5) -> dict[str, Any]:
+    files = CutFiles(
+        files=bench.files(target),
+        limits={0: at},
+        limits_now={0: at} if is_now else {},
+        source_files=bench.files(source),
+    )
+    return {"cut_files": (files,), "target_log": LogHistory(truncated=(TRUNCATED,) if is_now else ())}
+
+
+def test_what_was_cut_off_is_judged_anew_where_the_source_had_it(bench: Bench) -> None:
+    """a: in the files of the source then; b: in its index only; c: nowhere; d: sent again; e: has a copy left."""
+    before = cut(bench, "a@5 b@6 c@7 d@8 e@2 e@9", source="a@1 d@4 e@5")
+    task = bench.task("", "d@5", source_index=IndexFiles(earlier=bench.run("b@2")), **before)
+
+    answer = bench.judge(task)
+
+    assert bench.found(task) == {"a": ("missing", "truncated"), "b": ("missing", "truncated")}
+    assert (answer.judged_anew, answer.counts.source_keys, answer.counts.matched, answer.expected) == (4, 4, 2, 4)
+
+
+def test_what_an_earlier_window_noticed_is_not_judged_again_and_still_counts_no_more(bench: Bench) -> None:
+    before = cut(bench, "a@5 b@3", source="a@1 b@2", is_now=False)
+
+    again = bench.task("a@11 b@12", "a@21 b@22", **before)
+
+    assert bench.found(again) == {"b": ("duplicate", "application_resend")}
+    assert bench.judge(again).judged_anew == 0
+
+
+def test_a_copy_of_a_former_incarnation_is_no_first_copy_of_a_duplicate(bench: Bench) -> None:
+    former = IndexFiles(former=bench.run("a@3 b@4"))
+
+    assert bench.found(bench.task("a@11 b@12", "a@0", target_index=former)) == {}
+
+
+def test_the_producers_of_both_copies_name_the_cause_of_a_repeat_across_windows(bench: Bench) -> None:
+    index = {"target_index": IndexFiles(earlier=bench.run("a@3"))}
+    same = bench.copies("a@21").with_columns(pl.lit(3, dtype=pl.Int32).alias("sequence"))
+    repeated = replace(bench.task("a@11", "", **index), target_files=(bench.storage.write_parquet("bench", same),))
+
+    assert bench.found(repeated) == {"a": ("duplicate", "sequence_repeated")}
+    assert bench.found(bench.task("a@11", "a@21", **index)) == {"a": ("duplicate", "application_resend")}
+    old = bench.storage.read_parquet(index["target_index"].earlier)
+    assert old is not None
+    place_only = old.select("key_hi", "key_lo", "place", "is_replay", "row_hash")
+    unknown = IndexFiles(earlier=(bench.storage.write_parquet("bench", place_only),))
+    assert bench.found(bench.task("a@11", "a@21", target_index=unknown)) == {"a": ("duplicate", "application_resend")}
+
+
+def test_a_tail_of_which_some_is_gone_proves_no_absence(bench: Bench) -> None:
+    task = bench.task("a@1 b@2", "", tails={"clean": bench.tail("a@30")}, partial_tails=frozenset({"clean"}))
+
+    assert bench.found(task) == {"b": ("undecidable", "expired")}
+    assert bench.found(replace(task, partial_tails=frozenset())) == {"b": ("missing", "never_produced")}
+
+
+def test_under_upsert_the_latest_of_the_index_and_the_tail_counts(bench: Bench) -> None:
+    """a: the target had it before; b: an old one before; c: it comes later; d: deleted at the source later."""
+    index = IndexFiles(earlier=bench.run("a@1=1 a@2=7 b@3=7 b@4=1", has_versions=True))
+    tails = {"clean": bench.tail("c@40=7"), "raw": bench.tail("d@50!")}
+    task = bench.task("a@1=7 b@2=7 c@3=7 d@4=7", "d@20=7 d@21!", is_upsert=True, target_index=index, tails=tails)
+
+    assert bench.found(task) == {"b": ("mismatched", "value_differs")}
+
+
+def test_under_upsert_a_target_ahead_of_an_old_window_is_known_by_the_later_snapshots(bench: Bench) -> None:
+    task = bench.task("a@1=1 b@2=1", "a@1=5 b@2=6", is_upsert=True, later_source_files=bench.files("a@60=5 a@61=9"))
+
+    assert bench.found(task) == {"b": ("mismatched", "value_differs")}
+
+
+def test_under_upsert_a_truncated_version_is_what_the_target_no_longer_has(bench: Bench) -> None:
+    before = cut(bench, "a@2=1 a@6=7", source="a@1=1 a@2=7")
+
+    assert bench.found(bench.task("", "", is_upsert=True, **before)) == {"a": ("mismatched", "stale_version")}
+
+
+def test_an_open_record_is_pending_with_its_place(bench: Bench) -> None:
+    task = bench.task("a@1", "", tails={"clean": bench.tail("a@30", is_open=True)})
+
+    answer = bench.judge(task)
+
+    assert answer.counts.pending == 1
+    frame = bench.storage.read_parquet([answer.findings or ""])
+    assert frame is not None
+    assert json.loads(frame["evidence"][0])["open"] == ["0:30"]
