@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+from makewhole.config.context import WindowContext
 from makewhole.kafka.offsets import high_watermarks
 from makewhole.model.window import WindowState
 from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, Found, Order, orders
@@ -27,12 +28,12 @@ def _flat(batches: list[list[Order]]) -> list[Order]:
     return [order for batch in batches for order in batch]
 
 
-def _repeated(shop: Shop, made: list[Order], again: list[Order], cause: str) -> Window:
-    """The day's window, when some orders are twice in the topic and the loader wrote both copies."""
+def _repeated(shop: Shop, context: WindowContext, made: list[Order], again: list[Order], cause: str) -> Window:
+    """A window, when some orders are twice in the topic and the loader wrote both copies."""
     single = len(made) - len(again)
     records = len(made) + len(again)
     return Window(
-        judged=shop.day(),
+        judged=shop.close(context),
         expected=Judged(
             state=WindowState.GAPS.value,
             accounting={"span": records, "data": records},
@@ -187,7 +188,7 @@ def retry_without_idempotence(lab: Lab) -> Outcome:
             ),
             Naive(said=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL),
         ),
-        windows=(_repeated(shop, made, again, "retry_without_idempotence"),),
+        windows=(_repeated(shop, shop.open(), made, again, "retry_without_idempotence"),),
     )
 
 
@@ -217,7 +218,7 @@ def resend_after_restart(lab: Lab) -> Outcome:
             Naive(said=naive.sequences(shop.bootstrap, shop.topic), expected=naive.WELL),
             Naive(said=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL),
         ),
-        windows=(_repeated(shop, made, again, "application_resend"),),
+        windows=(_repeated(shop, shop.open(), made, again, "application_resend"),),
     )
 
 
@@ -251,6 +252,10 @@ def retry_after_expiry(lab: Lab) -> Outcome:
         stalled.release()
         sending.result()
     shop.load()
+    context = shop.open()
+    window = _repeated(shop, context, made, again, "sequence_repeated")
+    [numbering] = shop.evidence(context, LEDGER_HOP, again[0]["id"])["sequences"]
+    assert (numbering["repeated"], numbering["missing"], numbering["epochs"]) == (len(again), 0, 1)
     return Outcome(
         truth=f"Here {len(made)} orders were sent by one idempotent producer, {len(again)} of them twice.",
         naive=(
@@ -258,7 +263,7 @@ def retry_after_expiry(lab: Lab) -> Outcome:
             Naive(said=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL),
             Naive(said=naive.sequences(shop.bootstrap, shop.topic), expected=f"{len(again)} repeated"),
         ),
-        windows=(_repeated(shop, made, again, "sequence_repeated"),),
+        windows=(window,),
     )
 
 
