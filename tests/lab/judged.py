@@ -1,5 +1,6 @@
 """What makewhole said of a window, in a form that can be compared as a whole and written down."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from makewhole.model.incident import Incident
 from makewhole.orchestration.certify import Closed
 from tests.integration.spark.world import Found
 
+_TOPIC_ID = re.compile(r"(?<![\w-])(?=[\w-]*[A-Z0-9])[\w-]{22}(?![\w-])")  # 16 bytes in base64
 Happened = tuple[str, int | None, int | None, int | None]
 """An incident: kind, partition, and the offsets `[lo, hi)` where it has them."""
 
@@ -58,12 +60,20 @@ def judged(journal_dsn: str, context: WindowContext, closed: Closed) -> Judged:
         found.setdefault(finding.hop, {})[finding.key] = (finding.verdict.value, finding.cause.value)
     return Judged(
         state=closed.state.value,
-        reason=closed.reason,
+        reason=closed.reason and _without_names(closed.reason, context),
         accounting={name: count for name, count in (manifest.get("accounting") or {}).items() if count},
-        matched={hop: result.counts.matched for hop, result in results.items()},
+        matched={hop.name: results[hop.name].counts.matched for hop in context.pipeline.hops if hop.name in results},
         found=found,
         incidents=tuple(sorted((happening(item) for item in happened), key=str)),
     )
+
+
+def _without_names(reason: str, context: WindowContext) -> str:
+    """The same text in every run: a scenario's topic has a name and an id of its own."""
+    for parts in context.window.ranges.values():
+        for part in parts:
+            reason = reason.replace(part.topic, "orders")
+    return _TOPIC_ID.sub("…", reason)
 
 
 def happening(incident: Incident) -> Happened:

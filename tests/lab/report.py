@@ -93,23 +93,26 @@ def _section(scenario: Scenario, said: Mapping[str, Any]) -> str:
         lines += [f"- {item['check']}: {item['text']}: **{item['conclusion']}**" for item in said["naive"]]
         lines.append("")
     lines.append("*makewhole:*\n")
-    lines += [f"- {_whole(window)}" for window in said["windows"]]
+    lines += [line for window in said["windows"] for line in _whole(window)]
     lines += ["", scenario.why]
     if scenario.covered_by:
         lines += ["", f"More of the same: {', '.join(f'`{name}`' for name in scenario.covered_by)}."]
     return "\n".join(lines) + "\n"
 
 
-def _whole(window: Mapping[str, Any]) -> str:
+def _whole(window: Mapping[str, Any]) -> Iterator[str]:
+    yield f"- {_state(window)}"
     accounting = {name: count for name, count in window["accounting"].items() if name != "span"}
-    parts = [_state(window) + (f" ({window['reason']})" if window["reason"] else "")]
-    if window["accounting"]:
+    if accounting:
         offsets = " + ".join(f"{count} {name}" for name, count in accounting.items())
-        parts.append(f"{window['accounting']['span']} offsets = {offsets}")
-    parts += [f"{hop}: {count} matched" for hop, count in window["matched"].items()]
-    parts += [f"{hop}: {count} {_verdict(verdict, cause)}" for hop, verdict, cause, count in _found(window)]
-    parts += [_incident(*item) for item in window["incidents"]]
-    return "; ".join(parts)
+        yield f"  - {window['accounting']['span']} offsets = {offsets}"
+    for hop, matched in window["matched"].items():
+        found = [f"{count} {_verdict(verdict, cause)}" for at, verdict, cause, count in _found(window) if at == hop]
+        yield f"  - {hop}: {', '.join([f'{matched} matched', *found])}"
+    for item in window["incidents"]:
+        yield f"  - {_incident(*item)}"
+    if window["reason"]:
+        yield f"  - “{window['reason']}”"
 
 
 def _incident(kind: str, partition: int | None, lo: int | None, hi: int | None) -> str:
