@@ -1,7 +1,7 @@
 """What nobody can read any more: undecidable where it could be there, missing where it cannot, judged anew once."""
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from makewhole.config.context import WindowContext
@@ -9,7 +9,7 @@ from makewhole.journal import incidents
 from makewhole.journal.database import connect
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.window import WindowState
-from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, World, orders
+from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, World, make_topic, orders
 
 pytestmark = pytest.mark.integration
 
@@ -20,6 +20,19 @@ def delete_records(world: World, before: int) -> None:
     admin = AdminClient({"bootstrap.servers": world.bootstrap})
     (future,) = admin.delete_records([TopicPartition(world.topic, 0, before)]).values()
     future.result(30)
+
+
+def make_again(world: World) -> None:
+    """The brokers forget a deleted topic a moment after they said so."""
+    admin = AdminClient({"bootstrap.servers": world.bootstrap})
+    admin.delete_topics([world.topic])[world.topic].result(30)
+    for _ in range(100):
+        try:
+            return make_topic(admin, world.topic)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+    raise AssertionError(f"{world.topic} does not go away")
 
 
 def pretend(world: World, context: WindowContext, kind: IncidentKind, lo: int, hi: int, **detail: object) -> None:
@@ -119,6 +132,23 @@ def test_a_row_that_no_record_explains_may_be_the_only_copy_left_of_a_log_that_w
 
     assert world.found(second, STORE_HOP) == {"O77": ("undecidable", "truncated")}
     assert world.counts(second, STORE_HOP).undecidable == 1
+
+
+def test_what_a_topic_held_that_was_made_again_is_known_and_no_first_copy_of_a_duplicate(world: World) -> None:
+    made = orders(range(5))
+    world.trade(made)
+    world.whole_way()
+    make_again(world)
+    later = orders(range(100, 105), 1)
+    world.send([{**order, "at": later[0]["at"]} for order in made[:3]])
+    world.trade(later, unsent=later[4:])
+    world.write("warehouse", orders([77], 1))
+
+    context, closed = world.whole_way(1)
+
+    assert world.found(context, LEDGER_HOP) == {"O104": ("missing", "topic_recreated")}
+    assert world.found(context, STORE_HOP) == {"O77": ("undecidable", "topic_recreated")}
+    assert closed.state is WindowState.GAPS
 
 
 def test_a_key_that_is_not_in_a_log_whose_leader_changed_may_have_gone_with_the_old_one(world: World) -> None:
