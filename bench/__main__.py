@@ -1,0 +1,80 @@
+"""`python -m bench`: start a broker, fill topics, measure, write `results.md` and `results.json`."""
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench import machine, plan
+from bench.data import DataSet, fill
+from bench.report import page
+from bench.results import Series, as_json
+from bench.run import Bench
+from makewhole.stack.kafka_server import KafkaServer
+
+_PLANS = {"full": plan.full, "quick": plan.quick, "tiny": plan.tiny}
+_PARTS = ("duels", "scans", "snapshots")
+
+
+def main() -> None:
+    wanted = _arguments()
+    load = machine.load()
+    _tell(f"load of the machine before: {load:.1f}")
+    with tempfile.TemporaryDirectory(prefix="makewhole-bench-", dir=wanted.scratch) as scratch:
+        series = list(_measured(Path(scratch), _PLANS[wanted.plan](), wanted.only or _PARTS))
+    told = machine.described()
+    wanted.output.mkdir(parents=True, exist_ok=True)
+    (wanted.output / "results.md").write_text(page(told, load, series), encoding="utf-8")
+    document = json.dumps(as_json(told, series), indent=1, ensure_ascii=False)
+    (wanted.output / "results.json").write_text(document + "\n", encoding="utf-8")
+    _tell(f"written: {wanted.output / 'results.md'}")
+
+
+def _measured(scratch: Path, chosen: plan.Plan, parts: tuple[str, ...]) -> Iterator[Series]:
+    server = KafkaServer(scratch / "kafka")
+    try:
+        server.start()
+        for data in chosen.data:
+            _fill(server.bootstrap, data)
+        bench = Bench(bootstrap=server.bootstrap, plan=chosen, folder=scratch, tell=_tell)
+        for part in parts:
+            yield from getattr(bench, part)()
+    finally:
+        server.stop()
+
+
+def _fill(bootstrap: str, data: DataSet) -> None:
+    done = 0
+
+    def count(more: int) -> None:
+        nonlocal done
+        done += more
+        if done % 1_000_000 < more:
+            _tell(f"produced {done / 1e6:.0f} M of {data.title}")
+
+    fill(bootstrap, data, count)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--quick", dest="plan", action="store_const", const="quick", help="a million records, minutes")
+    sizes.add_argument("--tiny", dest="plan", action="store_const", const="tiny", help="proves only that it runs")
+    parser.add_argument("--only", action="append", choices=_PARTS, help="this part; may be given several times")
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="where the results go")
+    parser.add_argument("--scratch", type=Path, help="where the broker's data and the snapshots go: several GB")
+    parser.set_defaults(plan="full")
+    return parser.parse_args()
+
+
+_began = time.monotonic()
+
+
+def _tell(text: str) -> None:
+    print(f"{time.monotonic() - _began:7.1f}  {text}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""The jars of Spark's own Kafka connector, the peer: resolved by the Ivy of pyspark, verified by hash, cached.
+
+By hand, not by `spark.jars.packages`: the connector asks for a token provider that the registries do not have, an older
+one works.
+"""
+
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyspark
+
+from makewhole.stack.kafka_jars import cache_root, java
+
+CONNECTOR_VERSION = "4.1.3"
+_ARTIFACTS = (
+    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", CONNECTOR_VERSION),
+    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
+    ("org.apache.kafka", "kafka-clients", "3.9.1"),
+    ("org.apache.commons", "commons-pool2", "2.12.1"),
+)
+_HASHES = Path(__file__).with_name("jars.sha256")
+_TIMEOUT_SECONDS = 300
+
+
+def connector_jars() -> list[Path]:
+    """The four jars; fills the cache first when it is empty.
+
+    Raises:
+        RuntimeError: they could not be resolved, or are not the expected ones.
+    """
+    folder = cache_root() / f"spark-kafka-connector-{CONNECTOR_VERSION}"
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix="resolving-") as work:
+            resolved = Path(work) / "jars"
+            resolved.mkdir()
+            for organisation, name, version in _ARTIFACTS:
+                _resolve(Path(work), resolved, (organisation, name, version))
+            verify(resolved)
+            resolved.rename(folder)
+    return sorted(folder.glob("*.jar"))
+
+
+def _resolve(work: Path, target: Path, artifact: tuple[str, str, str]) -> None:
+    """One artifact without what it asks for; codecs, logging and Hadoop are Spark's own."""
+    ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
+    found = work / artifact[1]
+    command = [java(), "-jar", str(ivy), "-cache", str(work / "ivy"), "-dependency", *artifact, "-types", "jar"]
+    command += ["-confs", "master", "-retrieve", f"{found}/[artifact]-[revision].[ext]"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS)
+    wanted = found / f"{artifact[1]}-{artifact[2]}.jar"
+    if not wanted.is_file():
+        tail = "\n".join(done.stdout.splitlines()[-10:])
+        raise RuntimeError(f"{wanted.name} could not be resolved; check the network and try again\n{tail}")
+    shutil.move(wanted, target / wanted.name)
+
+
+def verify(folder: Path) -> None:
+    """Compare the jars in a folder with the committed hashes."""
+    found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in folder.glob("*.jar")}
+    if found != expected_hashes():
+        raise RuntimeError(f"the connector's jars in {folder} are not the expected ones; remove it and try again")
+
+
+def expected_hashes() -> Mapping[str, str]:
+    """File name to SHA-256."""
+    lines = (line.split() for line in _HASHES.read_text(encoding="ascii").splitlines())
+    return {name: digest for digest, name in lines}

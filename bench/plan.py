@@ -1,0 +1,46 @@
+"""How much is measured: all of it, a quick part, or so little that it only proves that the harness runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.data import DataSet
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Data sets of each part, smaller ones first; `rounds` are counted runs of each side, after those that warm up."""
+
+    reads: Sequence[DataSet]
+    scans: Sequence[DataSet]
+    snapshots: Sequence[DataSet]
+    rounds: int
+    writes: int
+
+    @property
+    def data(self) -> list[DataSet]:
+        """Every data set once."""
+        return list(dict.fromkeys([*self.reads, *self.scans, *self.snapshots]))
+
+
+def full() -> Plan:
+    two, ten = DataSet(records=2_000_000), DataSet(records=10_000_000)
+    zstd = (DataSet(records=2_000_000, codec="zstd"), DataSet(records=10_000_000, codec="zstd"))
+    large = (DataSet(records=1_000_000, is_large=True), DataSet(records=1_000_000, is_large=True, codec="zstd"))
+    return Plan(
+        reads=(two, zstd[0], *large, ten, zstd[1]),
+        scans=(ten, zstd[1]),
+        snapshots=(DataSet(records=1_000_000), DataSet(records=5_000_000), ten),
+        rounds=5,
+        writes=3,
+    )
+
+
+def quick() -> Plan:
+    one = DataSet(records=1_000_000)
+    large = DataSet(records=100_000, is_large=True)
+    return Plan(reads=(one, large), scans=(one,), snapshots=(one,), rounds=3, writes=1)
+
+
+def tiny() -> Plan:
+    data = DataSet(records=20_000)
+    return Plan(reads=(data,), scans=(data,), snapshots=(data,), rounds=1, writes=1)

@@ -1,0 +1,118 @@
+"""The results as a page: `results.md`."""
+
+from collections.abc import Iterable, Sequence
+
+from bench.reads import CONNECTOR, KAFKA_LOG
+from bench.results import Series, ratio
+
+_MIB = 2**20
+_ABOUT = """\
+Made by `make bench`; what each figure means and how to read it stands in `bench/README.md`. Times are seconds, the
+median of the warm runs and their range; **×** is how many times as long the peer takes, the median over pairs of runs
+that followed each other. Processor time is user and system time of all processes of a side, the broker's not counted.
+"""
+
+
+def page(machine: dict[str, str], load: float, series: Sequence[Series]) -> str:
+    """The whole page, in Markdown."""
+    told = "".join(f"| {name} | {text} |\n" for name, text in machine.items())
+    parts = [
+        f"# Benchmarks\n\n{_ABOUT}\nLoad of the machine before the run: {load:.1f}.\n",
+        f"## Machine\n\n| | |\n|---|---|\n{told}",
+        "## Reading a topic into Spark\n\n" + _duels(series, "read"),
+        "## Reading a topic and writing it to Parquet\n\n" + _duels(series, "write"),
+        "## Scanning batch headers, one core\n\n" + _scans(series),
+        "## Snapshot of a topic: decoded, hashed, bucketed, archived\n\n" + _snapshots(series),
+        "## Memory\n\n" + _memory(series),
+    ]
+    return "\n".join(parts)
+
+
+def _duels(series: Sequence[Series], part: str) -> str:
+    head = (
+        f"| data | {KAFKA_LOG} s | {CONNECTOR} s | × time | {KAFKA_LOG} M records/s | {CONNECTOR} M records/s "
+        "| × processor time | first run in a session s |\n|---|---|---|---|---|---|---|---|\n"
+    )
+    rows = []
+    for ours in (one for one in series if one.part == part and one.side == KAFKA_LOG):
+        theirs = next(one for one in series if (one.part, one.side, one.data) == (part, CONNECTOR, ours.data))
+        rows.append(
+            [
+                ours.data.title,
+                _seconds(ours),
+                _seconds(theirs),
+                f"**{ratio(ours, theirs, 'wall_seconds'):.2f}**",
+                _millions(ours.records_per_second),
+                _millions(theirs.records_per_second),
+                f"{ratio(ours, theirs, 'cpu_seconds'):.2f}",
+                "" if ours.cold is None or theirs.cold is None else f"{_first(ours)} against {_first(theirs)}",
+            ]
+        )
+    return head + _table(rows)
+
+
+def _scans(series: Sequence[Series]) -> str:
+    head = "| data | checksums | s | M records/s | M records per processor second |\n|---|---|---|---|---|\n"
+    rows = [
+        [
+            one.data.title,
+            one.side,
+            _seconds(one),
+            _millions(one.records_per_second),
+            _millions(one.records_per_cpu_second),
+        ]
+        for one in series
+        if one.part == "scan"
+    ]
+    return head + _table(rows)
+
+
+def _snapshots(series: Sequence[Series]) -> str:
+    head = (
+        "| data | first run in a session s | warm s | M records/s | M records per processor second | written MiB |\n"
+        "|---|---|---|---|---|---|\n"
+    )
+    rows = [
+        [
+            one.data.title,
+            "" if one.cold is None else _first(one),
+            _seconds(one),
+            f"**{_millions(one.records_per_second)}**",
+            _millions(one.records_per_cpu_second),
+            _mib(one.written_bytes or 0),
+        ]
+        for one in series
+        if one.part == "snapshot"
+    ]
+    return head + _table(rows)
+
+
+def _memory(series: Sequence[Series]) -> str:
+    head = "| part | side | data | Python's peak MiB | the Java machine's peak MiB |\n|---|---|---|---|---|\n"
+    rows = [
+        [one.part, one.side, one.data.title, _mib(one.peak("python_bytes")), _mib(one.peak("jvm_bytes"))]
+        for one in series
+        if one.part != "scan"
+    ]
+    return head + _table(rows)
+
+
+def _table(rows: Iterable[Sequence[str]]) -> str:
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _seconds(one: Series) -> str:
+    low, high = one.range("wall_seconds")
+    return f"{one.median('wall_seconds'):.2f} ({low:.2f}–{high:.2f})"
+
+
+def _first(one: Series) -> str:
+    return "" if one.cold is None else f"{one.cold.wall_seconds:.2f}"
+
+
+def _millions(per_second: float) -> str:
+    return f"{per_second / 1e6:.2f}"
+
+
+def _mib(size_bytes: float) -> str:
+    return f"{size_bytes / _MIB:.0f}"

@@ -1,0 +1,98 @@
+"""The parts of a benchmark, one after the other, side by side within each."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import headers, reads, snapshots
+from bench.contender import Contender, Task
+from bench.data import DataSet
+from bench.jars import connector_jars
+from bench.plan import Plan
+from bench.results import Series
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """What all parts need. `folder` is for files that come and go; `tell` is told of every run."""
+
+    bootstrap: str
+    plan: Plan
+    folder: Path
+    tell: Tell
+
+    def duels(self) -> Iterator[Series]:
+        """Reads and writes of both sides, in turn, the one that begins changing from round to round."""
+        with (
+            Contender(reads.KAFKA_LOG, self.folder / "ours") as ours,
+            Contender(reads.CONNECTOR, self.folder / "theirs", connector_jars()) as theirs,
+        ):
+            for number, data in enumerate(self.plan.reads):
+                sides = (ours, theirs)
+                cold = {side.name: self._once(side, "read", data) for side in sides} if number == 0 else {}
+                self._agree(sides, data)
+                for part, rounds in (("read", self.plan.rounds), ("write", self.plan.writes)):
+                    yield from self._duel(sides, part, data, rounds, cold if part == "read" else {})
+
+    def _duel(
+        self, sides: tuple[Contender, ...], part: str, data: DataSet, rounds: int, cold: dict[str, Series]
+    ) -> Iterator[Series]:
+        runs: dict[str, Series] = {side.name: self._once(side, part, data) for side in sides}  # warms up: not counted
+        found = {
+            name: Series(part=part, side=name, data=data, cold=cold[name].warm[0] if name in cold else None)
+            for name in runs
+        }
+        for number in range(rounds):
+            for side in sides if number % 2 == 0 else reversed(sides):
+                found[side.name].warm.extend(self._once(side, part, data).warm)
+        yield from found.values()
+
+    def _once(self, side: Contender, part: str, data: DataSet) -> Series:
+        task: Task = reads.read if part == "read" else reads.write
+        target = () if part == "read" else (str(self.folder / "parquet"),)
+        _, cost = side.run(task, side.name, self.bootstrap, data.topic, *target)
+        self.tell(
+            f"{part:8} {data.title:18} {side.name:18} {cost.wall_seconds:6.2f} s, {cost.cpu_seconds:6.2f} s of cores"
+        )
+        return Series(part=part, side=side.name, data=data, warm=[cost])
+
+    def _agree(self, sides: tuple[Contender, ...], data: DataSet) -> None:
+        """Both sides must have read the same: all of it."""
+        seen = [side.run(reads.checksum, side.name, self.bootstrap, data.topic)[0] for side in sides]
+        if len(set(seen)) != 1 or seen[0][0] != data.records:
+            raise RuntimeError(f"{data.title}: the sides do not agree on what is in the topic: {seen}")
+
+    def scans(self) -> Iterator[Series]:
+        """Headers of every batch, with and without the checksums."""
+        for data in self.plan.scans:
+            for is_checked in (True, False):
+                found = Series(part="scan", side="checked" if is_checked else "not checked", data=data)
+                for _ in range(self.plan.rounds):
+                    records, cost = headers.scan(self.bootstrap, data.topic, is_checked)
+                    if records != data.records:
+                        raise RuntimeError(f"{data.title}: the scan counts {records} records")
+                    self.tell(f"scan     {data.title:18} {found.side:18} {cost.wall_seconds:6.2f} s")
+                    found.warm.append(cost)
+                yield found
+
+    def snapshots(self) -> Iterator[Series]:
+        """Snapshots in a session of their own, smaller ones first, so that each size shows its own memory."""
+        with Contender("snapshot", self.folder / "snapshot") as side:
+            for number, data in enumerate(self.plan.snapshots):
+                yield self._snapshots(side, data, is_cold=number == 0)
+
+    def _snapshots(self, side: Contender, data: DataSet, *, is_cold: bool) -> Series:
+        runs, size = [], 0
+        for number in range(1 + self.plan.rounds):
+            target = self.folder / f"taken-{number}"
+            (rows, size), cost = side.run(snapshots.take, self.bootstrap, data.topic, str(target))
+            if rows != data.records:
+                raise RuntimeError(f"{data.title}: the snapshot has {rows} rows")
+            self.tell(
+                f"snapshot {data.title:18} {'':18} {cost.wall_seconds:6.2f} s, {cost.cpu_seconds:6.2f} s of cores"
+            )
+            runs.append(cost)
+        cold = runs[0] if is_cold else None
+        return Series(part="snapshot", side="makewhole", data=data, cold=cold, warm=runs[1:], written_bytes=size)

@@ -1,0 +1,83 @@
+"""The snapshot of a topic, as a window takes it: decoded, hashed, bucketed, written to Parquet, archived."""
+
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from makewhole.config.context import WindowContext
+from makewhole.config.pipeline_file import read_pipelines
+from makewhole.kafka.offsets import describe_topic, log_starts, stable_offsets
+from makewhole.lake.storage import Storage
+from makewhole.model.connection import KafkaConnection
+from makewhole.model.pipeline import TopicPoint
+from makewhole.model.window import PartitionRange, Window
+from makewhole_spark.carrier import carry
+from makewhole_spark.pieces import TopicPiece, read_piece
+from makewhole_spark.snapshot import split_range
+
+_RECORDS_PER_TASK = 2_000_000
+_PIPELINE = """\
+version: 1
+pipeline: bench
+compare: {{carrier: string, dep_delay: "decimal(6,1)", seats: int, cancelled: boolean}}
+points:
+  flights: {{kind: topic, connection: log, topic: {topic}, value: json, key: "$.flight_id"}}
+  warehouse: {{kind: store, connection: db, table: departures, key: flight_id}}
+hops:
+  - {{from: flights, to: warehouse}}
+"""
+
+
+def take(spark: SparkSession, bootstrap: str, topic: str, folder: str) -> tuple[int, int]:
+    """Take a snapshot and remove it; returns (rows, bytes written)."""
+    context = _context(bootstrap, topic, Path(folder))
+    pieces = list(_pieces(context))
+    answers = carry(spark, pieces, read_piece)
+    size = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
+    shutil.rmtree(folder)
+    return sum(answer.rows for answer in answers), size
+
+
+def _context(bootstrap: str, topic: str, folder: Path) -> WindowContext:
+    folder.mkdir(parents=True)
+    (folder / "bench.yaml").write_text(_PIPELINE.format(topic=topic))
+    pipelines, problems = read_pipelines([folder])
+    if problems:
+        raise RuntimeError(f"the pipeline of the benchmark is refused: {problems}")
+    connection = KafkaConnection(id="log", properties={"bootstrap.servers": bootstrap})
+    now = datetime.now(UTC)
+    return WindowContext(
+        pipeline=pipelines["bench"],
+        window=Window(
+            pipeline="bench",
+            number=0,
+            revision=0,
+            start=None,
+            end=now,
+            opened_at=now,
+            ranges={"flights": ranges(connection, topic)},
+        ),
+        connections={"log": connection},
+        storage=Storage(root=str(folder / "storage")),
+    )
+
+
+def ranges(connection: KafkaConnection, topic: str) -> tuple[PartitionRange, ...]:
+    """All of a topic."""
+    topic_id = describe_topic(connection, topic).topic_id
+    starts, ends = log_starts(connection, topic), stable_offsets(connection, topic)
+    return tuple(
+        PartitionRange(topic=topic, topic_id=topic_id, partition=partition, lo=starts[partition], hi=end)
+        for partition, end in sorted(ends.items())
+    )
+
+
+def _pieces(context: WindowContext) -> Iterator[TopicPiece]:
+    point = context.pipeline.points["flights"]
+    assert isinstance(point, TopicPoint)
+    for whole in context.window.ranges[point.name]:
+        for part in split_range(whole, _RECORDS_PER_TASK):
+            yield TopicPiece(context=context, point=point, range=part, window_lo=whole.lo)

@@ -1,0 +1,39 @@
+"""The harness from end to end on little data: that it runs and that both sides agree, never how fast."""
+
+from pathlib import Path
+
+import pytest
+
+from bench import data, plan
+from bench.reads import CONNECTOR, KAFKA_LOG
+from bench.report import page
+from bench.run import Bench
+from makewhole.stack.kafka_server import KafkaServer
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+
+def test_every_part_runs_and_gives_its_rows(kafka: KafkaServer, tmp_path: Path) -> None:
+    tiny, told = plan.tiny(), list[str]()
+    for one in tiny.data:
+        data.fill(kafka.bootstrap, one, lambda _: None)
+    bench = Bench(bootstrap=kafka.bootstrap, plan=tiny, folder=tmp_path, tell=told.append)
+    try:
+        series = [*bench.duels(), *bench.scans(), *bench.snapshots()]
+    finally:
+        for one in tiny.data:
+            data.remove(kafka.bootstrap, one)
+
+    assert [(one.part, one.side) for one in series] == [
+        ("read", KAFKA_LOG),
+        ("read", CONNECTOR),
+        ("write", KAFKA_LOG),
+        ("write", CONNECTOR),
+        ("scan", "checked"),
+        ("scan", "not checked"),
+        ("snapshot", "makewhole"),
+    ]
+    assert all(cost.cpu_seconds > 0 for one in series for cost in one.warm)
+    assert series[-1].peak("python_bytes") > 0 < series[-1].peak("jvm_bytes")
+    assert page({}, 0.0, series).count("20 k × 110 B, lz4") == 10
+    assert any(line.startswith("snapshot") for line in told)
