@@ -8,6 +8,8 @@ from makewhole.compute.causes import HopContext, explain
 from makewhole.compute.frames import FINDINGS, HASHES, KEYS, TOPIC_KEYS, empty
 from makewhole.compute.judge import BucketInput, judge
 from makewhole.compute.keys import with_hash
+from makewhole.compute.log_history import LogHistory
+from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import PointKind
 
 pytestmark = pytest.mark.unit
@@ -140,3 +142,86 @@ def test_matched_keys_need_no_word() -> None:
     )
 
     assert explain(judged, context).is_empty()
+
+
+# What the log's own history explains
+
+
+def incident(kind: IncidentKind, lo: int = 0, hi: int = 9, **detail: Any) -> Incident:
+    return Incident(kind=kind, point="topic", topic="topic", topic_id="A", partition=0, lo=lo, hi=hi, detail=detail)
+
+
+CHANGED = incident(IncidentKind.LEADER_CHANGED, epochs=[[0, 3], [1, 9]])
+CUT = incident(IncidentKind.TRUNCATED, lo=3, lineage=0)
+MADE_AGAIN = incident(IncidentKind.TOPIC_RECREATED)
+
+
+@pytest.mark.parametrize(
+    ("log", "target", "is_truncated", "cause"),
+    [
+        (LogHistory(leader_changes=(CHANGED,)), [], False, "leader_changed"),
+        (LogHistory(truncated=(CUT,)), [], False, "leader_changed"),
+        (LogHistory(truncated=(CUT,), leader_changes=(CHANGED,)), [], True, "truncated"),
+        (LogHistory(recreated=(MADE_AGAIN,), leader_changes=(CHANGED,)), [], False, "topic_recreated"),
+        (LogHistory(leader_changes=(CHANGED,)), [{"is_aborted": True}], False, "aborted_transaction"),
+    ],
+)
+def test_an_absence_is_explained_by_what_happened_to_the_log(
+    log: LogHistory, target: list[Any], is_truncated: bool, cause: str
+) -> None:
+    keys = frame([{}], PointKind.LEDGER).select(*HASHES) if is_truncated else empty(HASHES)
+
+    found = finding([{}], target, "ledger→topic", target_log=log, truncated=keys)
+
+    assert (found["verdict"], found["cause"]) == ("missing", cause)
+
+
+class Numbering:
+    """Producer 9 is known, and suspect."""
+
+    def of(self, partition: int, producer_id: int, epoch: int) -> dict[str, Any] | None:
+        return {"producer_id": 9, "producer_epoch": epoch, "gaps": 1} if producer_id == 9 else None
+
+    def suspects(self) -> list[dict[str, Any]]:
+        return [{"partition": 0, "producer_id": 9, "epoch_bumps": 1}]
+
+
+def test_a_changed_leader_is_told_with_its_epochs_and_the_producers_that_are_suspect() -> None:
+    log = LogHistory(leader_changes=(CHANGED,))
+
+    evidence = finding([{}], [], "ledger→topic", target_log=log, target_sequences=Numbering())["evidence"]
+
+    assert evidence["leader_changes"] == [{"partition": 0, "lo": 0, "hi": 9, "epochs": [[0, 3], [1, 9]]}]
+    assert evidence["suspect_producers"] == [{"partition": 0, "producer_id": 9, "epoch_bumps": 1}]
+
+
+def test_the_numbering_of_every_copys_producer_is_evidence_once() -> None:
+    target = [{}, {}, {"producer_id": 10}, {"producer_id": -1}]
+
+    evidence = finding([{}], target, "ledger→topic", target_sequences=Numbering())["evidence"]
+
+    assert evidence["sequences"] == [{"partition": 0, "producer_id": 9, "producer_epoch": 0, "gaps": 1}]
+
+
+@pytest.mark.parametrize("kind", [IncidentKind.OPEN_TRANSACTION, IncidentKind.HANGING_TRANSACTION])
+def test_a_pending_key_names_the_transaction_that_it_waits_for(kind: IncidentKind) -> None:
+    detail = {"producer_id": 7, "producer_epoch": 1, "transactional_id": "tx", "state": "Ongoing"}
+    ours = incident(kind, lo=4, last_timestamp_ms=1_000, **detail)
+    behind = incident(kind, lo=40, last_timestamp_ms=-1, **detail)
+    tail = frame([{"place": "0:5"}], PointKind.TOPIC).select(*HASHES, "place")
+
+    found = finding(
+        [{}], [], "ledger→topic", unsettled=True, open_copies=tail, target_log=LogHistory(transactions=(ours, behind))
+    )
+
+    assert (found["verdict"], found["cause"]) == ("pending", "in_flight")
+    assert found["evidence"]["open"] == ["0:5"]
+    assert found["evidence"]["transactions"] == [
+        detail
+        | {
+            "partition": 0,
+            "first_offset": 4,
+            "since": "1970-01-01T00:00:01+00:00",
+            "is_hanging": kind is IncidentKind.HANGING_TRANSACTION,
+        }
+    ]

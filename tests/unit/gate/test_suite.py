@@ -245,6 +245,14 @@ def test_handed_over_keys_and_duplicates_beyond_the_source_keep_the_balance(
     assert breached(pipeline, summary) == {"outbox→flights: 1 key duplicate, 0 allowed": "finding"}
 
 
+def test_undecidable_keys_beyond_the_source_keep_the_balance(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
+    counts = HopCounts(source_keys=3, source_rows=3, target_rows=5, matched=2, undecidable=3)
+    summary = replace(summaries[0], counts=counts, expected_rows=5, undecidable_without_source=2)
+    assert breached(pipeline, summary) == {"outbox→flights: 3 keys undecidable, 0 allowed": "finding"}
+    assert "evidence" in breached(pipeline, replace(summary, undecidable_without_source=0)).values()
+    assert "evidence" in breached(pipeline, replace(summary, undecidable_without_source=4)).values()
+
+
 def test_a_missing_accounting_is_a_number_that_is_not_known(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
     summary = replace(summaries[1], source=replace(summaries[1].source, accounting=None))
     assert number(pipeline, summary, "source_offsets_unaccounted").value is None
