@@ -4,8 +4,9 @@ A sound numbering is one stretch, however long. Two runs of the same epoch, from
 letting the earlier one follow the stretches of the later one: what was unbroken by itself may be a repeat now.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from operator import add, attrgetter, sub
 from typing import Any, Self
 
 from makewhole.kafka.numbering import SEQUENCES, Break, SequenceBreak, sequence_after, sequence_distance
@@ -13,7 +14,7 @@ from makewhole.kafka.numbering import SEQUENCES, Break, SequenceBreak, sequence_
 LISTED_STRETCHES = 16
 
 
-@dataclass(kw_only=True, slots=True)
+@dataclass(slots=True)
 class Counts:
     """What was counted of a producer, exactly, whatever is listed.
 
@@ -31,10 +32,10 @@ class Counts:
     wraps: int = 0
 
     def __add__(self, other: "Counts") -> "Counts":
-        return Counts(**{name: getattr(self, name) + getattr(other, name) for name in _COUNTS})
+        return Counts(*map(add, _values(self), _values(other)))
 
     def __sub__(self, other: "Counts") -> "Counts":
-        return Counts(**{name: getattr(self, name) - getattr(other, name) for name in _COUNTS})
+        return Counts(*map(sub, _values(self), _values(other)))
 
     def to_json(self) -> dict[str, int]:
         """As JSON-able data."""
@@ -42,6 +43,7 @@ class Counts:
 
 
 _COUNTS = tuple(one.name for one in fields(Counts))
+_values: Callable[[Counts], tuple[int, ...]] = attrgetter(*_COUNTS)
 
 
 @dataclass(kw_only=True, slots=True)
