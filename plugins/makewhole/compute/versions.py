@@ -4,8 +4,8 @@ The latest is the one of the highest version number; without numbers, and among 
 without a value (a tombstone) deletes its key: as the latest version it asks for nothing at the target, and is fulfilled
 by nothing. In a topic older versions do no harm; two rows of one key in a table are duplicates whatever they say.
 
-Nothing orders two records in different partitions of a topic. Where both could be the latest, and they differ, what the
-target should hold is not known.
+Nothing orders two records in different partitions of a topic, nor two rows of the same time. Where both could be the
+latest, and they differ, what the target should hold is not known.
 """
 
 import polars as pl
@@ -105,15 +105,14 @@ def _with_elsewhere(target: pl.DataFrame, elsewhere: pl.DataFrame) -> pl.DataFra
 
 
 def _latest(copies: pl.DataFrame, side: str) -> pl.DataFrame:
-    """Per key the states that could be the latest: one, or one per partition."""
+    """Per key the states that could be the latest: one, or one per partition, or those of rows of the same time."""
     numbered = copies.filter(pl.col("place").is_not_null()).with_columns(
         pl.col("version").fill_null(_BEFORE_ALL).alias("number")
     )
     newest = numbered.filter(pl.col("number") == pl.col("number").max().over(HASH))
     newest = newest.filter(pl.col("rank") == pl.col("rank").max().over(HASH))
-    last = newest.sort(*HASH, "partition", "offset", "place").unique(
-        subset=[*HASH, "partition"], keep="last", maintain_order=True
-    )
+    at = pl.col("offset").fill_null(_BEFORE_ALL)
+    last = newest.filter(at == at.max().over(*HASH, "partition")).sort(*HASH, "partition", "offset", "place")
     return last.group_by(HASH, maintain_order=True).agg(
         pl.col("state").unique(maintain_order=True).alias(f"{side}_states"),
         pl.col("version").last().alias(f"{side}_version"),

@@ -52,7 +52,7 @@ class Cause(StrEnum):
         "leader_changed"  # not in the log, and the leader changed: acknowledged records may have gone with it
     )
     EXPIRED = "expired"  # offsets of the window were deleted before they could be read: it may have been there
-    ORDER_UNKNOWN = "order_unknown"  # versions in several partitions without a number: nothing says which is the latest
+    ORDER_UNKNOWN = "order_unknown"  # versions without a number in several partitions, or of one time: which is latest?
     UNREADABLE_SOURCE = "unreadable_source"
 
 

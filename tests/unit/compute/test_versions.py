@@ -291,6 +291,8 @@ def test_rows_of_a_ledger_are_in_the_order_of_their_times() -> None:
     ]
 
     assert verdicts(bucket(rows, [one("a", 0, NEW)], source_is_topic=False)) == {"a": "matched"}
+    at_once = [row | {"time": rows[0]["time"]} for row in rows]
+    assert verdicts(bucket(at_once, [one("a", 0, NEW)], source_is_topic=False)) == {"a": "undecidable"}
 
 
 def test_a_value_that_an_old_index_does_not_know_is_not_held_against_the_key() -> None:
