@@ -50,13 +50,13 @@ def size(size_bytes: float) -> str:
 def share(part: int, whole: int) -> str:
     """A percentage that never rounds something to nothing, nor a part to the whole."""
     if whole <= 0 or part in (0, whole):
-        return "0 %" if part == 0 else "100 %"
+        return "0%" if part == 0 else "100%"
     percent = 100 * part / whole
     if percent < 0.1:
-        return "<0.1 %"
+        return "<0.1%"
     if percent > 99.9:
-        return ">99.9 %"
-    return f"{percent:.1f} %"
+        return ">99.9%"
+    return f"{percent:.1f}%"
 
 
 def listed(values: tuple[int, ...] | list[int], limit: int = 8) -> str:

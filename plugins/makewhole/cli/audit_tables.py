@@ -1,4 +1,4 @@
-"""The tables of an audit for people: exact numbers, columns that say nothing left out, never wider than the page."""
+"""The tables of an audit for people: exact numbers, columns that say nothing left out."""
 
 from collections.abc import Iterable, Sequence
 

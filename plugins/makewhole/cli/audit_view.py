@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -21,6 +22,7 @@ from makewhole.cli.audit_tables import (
 from makewhole.cli.surroundings import printable
 
 _WIDEST, _NARROWEST = 100, 60
+_ANY_WIDTH = 10_000
 _STYLES = {Level.FOUND: "bold red", Level.NOT_KNOWN: "bold yellow", Level.WEAK: "yellow", Level.HOLDS: "green"}
 _SIGNS = {Level.FOUND: "FOUND", Level.NOT_KNOWN: "NOT KNOWN", Level.WEAK: "WEAK", Level.HOLDS: "holds"}
 _EPOCHS = 6
@@ -52,8 +54,12 @@ class _Page:
             self._out.print(Text(printable(line), style=style))
 
     def table(self, table: Table) -> None:
-        table.width = None
-        self._out.print(table, width=self.width, crop=True, soft_wrap=False)
+        """Numbers are never cut: where a terminal is narrower than the table, it breaks the lines."""
+        wide = self._out.options.update(width=_ANY_WIDTH)
+        before = self._out.width
+        self._out.width = max(before, Measurement.get(self._out, wide, table).maximum)
+        self._out.print(table)
+        self._out.width = before
 
 
 def show(out: Console, report: AuditReport, top: int) -> None:

@@ -36,8 +36,8 @@ def test_moments_that_are_no_dates_are_shown_as_they_are() -> None:
 @given(st.integers(0, 10**9), st.integers(0, 10**9))
 def test_a_share_never_rounds_something_to_nothing_nor_a_part_to_the_whole(part: int, rest: int) -> None:
     words = share(part, part + rest)
-    assert (words == "0 %") == (part == 0)
-    assert (words == "100 %") == (part > 0 and rest == 0)
+    assert (words == "0%") == (part == 0)
+    assert (words == "100%") == (part > 0 and rest == 0)
 
 
 def test_sizes_counts_and_lists() -> None:

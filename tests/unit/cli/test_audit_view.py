@@ -26,27 +26,28 @@ def printed(report: AuditReport, width: int = 100) -> list[str]:
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
-@pytest.mark.parametrize("width", [72, 100, 200])
-def test_no_line_is_wider_than_the_page(width: int) -> None:
-    broken = samples.sequences(
-        gaps=2,
-        missing=10**9,
-        breaks=(
-            BreakReport(
-                kind="missing_head",
-                partition=1234,
-                producer_id=10**12,
-                producer_epoch=32767,
-                offset=10**12,
-                expected=2**31 - 1,
-                found=2**31 - 1,
-                records=2**31,
-            ),
-        ),
-    )
-    lines = printed(samples.report(sequences=broken, partitions=(samples.partition(),) * 40), width)
-    assert max(len(line) for line in lines) <= min(width, 100)
+def test_a_page_of_ordinary_numbers_is_a_hundred_columns_wide_at_most() -> None:
+    lines = printed(samples.report(partitions=(samples.partition(),) * 40), 200)
+    assert max(len(line) for line in lines) <= 100
     assert "and 24 more" in lines
+
+
+@pytest.mark.parametrize("width", [72, 100, 200])
+def test_no_number_is_cut_however_narrow_the_terminal(width: int) -> None:
+    place = BreakReport(
+        kind="missing_head",
+        partition=1234,
+        producer_id=10**12,
+        producer_epoch=32767,
+        offset=10**11,
+        expected=2**31 - 1,
+        found=2**31 - 2,
+        records=2**31,
+    )
+    broken = samples.sequences(missing_heads=1, breaks=(place,))
+    (line,) = [line for line in printed(samples.report(sequences=broken), width) if line.startswith("missing head")]
+    numbers = "1234 100000000000 1000000000000 32767 2147483647 2147483646 2,147,483,648"
+    assert line.split() == ["missing", "head", *numbers.split()]
 
 
 def test_columns_that_say_nothing_are_left_out_and_the_others_are_explained() -> None:
