@@ -62,7 +62,7 @@ def _heads(report: AuditReport) -> Iterator[Finding]:
         what=f"{counted(count, 'producer epoch begins', 'producer epochs begin')} above 0",
         means="A new epoch begins at 0 in every partition, and what is gone from the log cannot have held the numbers "
         "before. They were accepted once: a leader whose log was truncated forgets records and producer alike.",
-        unproven="A producer that the broker had forgotten may begin anywhere without any loss.",
+        unproven="Which business records they were, and whether the producer was told that they were safe.",
         todo="Look at the leader epochs around the offsets listed, and compare with what the producer sent.",
     )
 
