@@ -70,10 +70,10 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
         )
     out.print(table)
     for document in documents:
-        for incident in document["incidents"]:
-            out.print(Text(printable(f"window {document['window']}: {incident['told']}")))
-        if document["reason"]:
-            out.print(Text(printable(f"window {document['window']}: {document['reason']}")))
+        told = [incident["told"] for incident in document["incidents"]]
+        reason = document["reason"] or ""
+        for sentence in [*(one for one in told if one not in reason), *([reason] if reason else [])]:
+            out.print(Text(printable(f"window {document['window']}: {sentence}")))
 
 
 _ACCOUNT = ("data", "control", "aborted", "compacted", "expired", "undecodable")

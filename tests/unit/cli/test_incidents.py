@@ -1,0 +1,106 @@
+"""What happened to the logs, and what every offset was, as people and programs are shown it."""
+
+import json
+from collections.abc import Callable
+from contextlib import nullcontext
+from datetime import UTC, datetime
+
+import pytest
+from typer.testing import Result
+
+from makewhole.cli import documents, report
+from makewhole.journal import evidence, incidents, plans
+from makewhole.model.incident import Incident, IncidentKind
+from makewhole.model.window import Accounting, PartitionRange, Window, WindowState
+
+pytestmark = pytest.mark.unit
+
+AT = datetime(2013, 1, 2, 5, tzinfo=UTC)
+RANGE = PartitionRange(topic="orders", topic_id="id1", partition=3, lo=150, hi=300, lineage=1)
+WINDOW = Window(
+    pipeline="shop",
+    number=5,
+    revision=1,
+    start=None,
+    end=AT,
+    opened_at=AT,
+    ranges={"orders": (RANGE,)},
+    state=WindowState.NOT_KNOWN,
+    reason="partial: 4 offsets of orders/3 ([150, 154)) were deleted before they could be read. What they held is …",
+)
+EXPIRED = Incident(
+    kind=IncidentKind.EXPIRED,
+    point="orders",
+    topic="orders",
+    topic_id="id1",
+    partition=3,
+    lo=150,
+    hi=154,
+    detail={"before_it_was_read": True},
+)
+CHANGED = Incident(
+    kind=IncidentKind.LEADER_CHANGED,
+    point="orders",
+    topic="orders",
+    topic_id="id1",
+    partition=3,
+    lo=150,
+    hi=300,
+    detail={"epochs": [[2, 300]], "before": 0},
+)
+ACCOUNTING = Accounting(span=150, data=140, control=6, expired=4)
+
+
+@pytest.fixture(autouse=True)
+def journal(monkeypatch: pytest.MonkeyPatch, invoke: Callable[..., Result]) -> None:
+    """A journal that holds one window."""
+    monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", "postgresql://nowhere/x")
+    monkeypatch.setenv("MAKEWHOLE_STORAGE", "/nowhere")
+    monkeypatch.setattr(report, "connect", lambda: nullcontext(object()))
+    monkeypatch.setattr(report, "chosen_windows", lambda *_, **__: [WINDOW])
+    manifest = {"orders": {"accounting_by_partition": {"3": vars(ACCOUNTING)}}}
+    for name, answer in (
+        ("results", {}),
+        ("gate_reports", {}),
+        ("snapshots", manifest),
+        ("certificate_of", None),
+    ):
+        monkeypatch.setattr(evidence, name, lambda *_, answer=answer: answer)
+    monkeypatch.setattr(incidents, "of", lambda *_: [CHANGED, EXPIRED])
+    monkeypatch.setattr(plans, "plan_of_window", lambda *_: None)
+
+
+def test_programs_get_incidents_and_accounts_as_they_are_stored() -> None:
+    document = documents.window_document(None, WINDOW)  # type: ignore[arg-type]
+
+    assert json.loads(json.dumps(document)) == document
+    assert document["accounting"] == {
+        "orders": [{"topic": "orders", "partition": 3, "lineage": 1, "lo": 150, "hi": 300, **vars(ACCOUNTING)}]
+    }
+    first, second = document["incidents"]
+    assert (first["kind"], first["told"]) == (
+        "leader_changed",
+        "the leader of orders/3 changed: leader epochs 0, 2",
+    )
+    assert (second["kind"], second["partition"], second["lo"], second["hi"]) == ("expired", 3, 150, 154)
+    assert second["settled_by"].startswith("what they held is not known: a mirror or a backup of the topic can tell")
+
+
+def test_people_are_told_each_thing_once(invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    said = invoke("windows", "shop").output
+
+    assert "window 5: the leader of orders/3 changed: leader epochs 0, 2" in said
+    assert said.count("were deleted before they could be read") == 1
+    assert "span" not in said
+
+
+def test_of_one_window_people_are_shown_what_every_offset_was(
+    invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    said = invoke("windows", "shop", "--window", "5").output
+
+    heading, line = [" ".join(line.split()) for line in said.splitlines()][-2:]
+    assert heading == "topic offsets span data control aborted compacted expired undecodable"
+    assert line == "orders orders/3 lineage 1 [150, 300) 150 140 6 0 0 4 0"
