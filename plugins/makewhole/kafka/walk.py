@@ -37,8 +37,8 @@ _STEPS = _steps()
 def record_places(text: bytes, begins: Longs, ends: Longs, counts: Longs) -> tuple[Longs, Bools]:
     """Where each record's length stands, batch after batch, and which batches their records fill exactly.
 
-    `counts[i]` records are to stand in `text[begins[i]:ends[i]]`; those of a batch that they do not fill are left out.
-    `text` goes on for a few bytes behind the last batch.
+    `counts[i]` records are to stand in `text[begins[i]:ends[i]]`; those of a batch that they do not fill are left out. A
+    batch without any does not count as filled. `text` goes on for a few bytes behind the last batch.
     """
     is_possible = (counts > 0) & (counts <= (ends - begins) // _SMALLEST_RECORD_BYTES)
     counts = np.where(is_possible, counts, 0)
@@ -51,7 +51,7 @@ def record_places(text: bytes, begins: Longs, ends: Longs, counts: Longs) -> tup
         begin, end, count = int(begins[batch]), int(ends[batch]), int(counts[batch])
         own = places[firsts[batch] : firsts[batch] + count]
         fits[batch] = 0 < count <= reached and stopped == end and own[-1] < end  # else it had stopped at its end early
-        if not fits[batch] and (found := _alone(text, begin, end, count)) is not None:
+        if count and not fits[batch] and (found := _alone(text, begin, end, count)) is not None:
             fits[batch] = True
             own[:] = found
     return (places if fits.all() else places[np.repeat(fits, counts)]), fits
