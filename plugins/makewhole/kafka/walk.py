@@ -37,8 +37,8 @@ _STEPS = _steps()
 def record_places(text: bytes, begins: Longs, ends: Longs, counts: Longs) -> tuple[Longs, Bools]:
     """Where each record's length stands, batch after batch, and which batches their records fill exactly.
 
-    `counts[i]` records are to stand in `text[begins[i]:ends[i]]`; those of a batch that they do not fill are left out. A
-    batch without any does not count as filled. `text` goes on for a few bytes behind the last batch.
+    `counts[i]` records are to stand in `text[begins[i]:ends[i]]`; those of a batch that they do not fill are left out.
+    A batch without any does not count as filled. `text` goes on for a few bytes behind the last batch.
     """
     is_possible = (counts > 0) & (counts <= (ends - begins) // _SMALLEST_RECORD_BYTES)
     counts = np.where(is_possible, counts, 0)
