@@ -12,7 +12,7 @@ from makewhole.compute.frames import REPLAYS, empty
 from makewhole.compute.keys import split_hex
 from makewhole.compute.log_history import Cut, LogHistory, log_history
 from makewhole.config.context import WindowContext
-from makewhole.journal import evidence, incidents, windows
+from makewhole.journal import evidence, incidents, observations, windows
 from makewhole.journal.database import Journal
 from makewhole.journal.plans import replayed_keys
 from makewhole.kafka.offsets import committed
@@ -173,7 +173,7 @@ def _settled(past: Past, hop: Hop) -> dict[str, Any]:
     latest = datetime.now(UTC) - past.context.pipeline.settle
     seen = [
         entry
-        for entry in windows.observations(past.journal, past.context.pipeline.name, hop.source)
+        for entry in observations.of(past.journal, past.context.pipeline.name, hop.source)
         if entry.observed_at <= latest
     ]
     if not seen:

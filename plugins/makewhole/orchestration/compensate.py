@@ -14,7 +14,7 @@ from makewhole.compensation.targets import targets_of
 from makewhole.compensation.verify import Since, verify
 from makewhole.config.context import WindowContext
 from makewhole.gate import HopSummary, check_summaries
-from makewhole.journal import evidence, incidents, plans, windows
+from makewhole.journal import evidence, incidents, observations, plans, windows
 from makewhole.journal.database import Journal, connect, journal_dsn
 from makewhole.model.gate import GateReport
 from makewhole.model.pipeline import TopicPoint
@@ -112,7 +112,7 @@ def _since(journal: Journal, context: WindowContext) -> Since:
         if isinstance(point, TopicPoint):
             seen = [
                 entry
-                for entry in windows.observations(journal, context.pipeline.name, point.name)
+                for entry in observations.of(journal, context.pipeline.name, point.name)
                 if entry.observed_at <= first
             ]
             offsets[point.name] = dict(seen[-1].stable_offsets or {}) if seen else {}

@@ -5,9 +5,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from makewhole.journal import windows
+from makewhole.journal import observations, windows
 from makewhole.journal.database import Journal
-from makewhole.journal.windows import Observation
+from makewhole.journal.observations import Observation
 from makewhole.kafka.offsets import LogEnd, TopicLog, TopicState
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
 from makewhole.model.errors import TransientError
@@ -73,11 +73,11 @@ def observe(
     for name, seen in topics.items():
         stable = {partition: end.offset for partition, end in seen.stable.items()}
         topic_id = seen.state.topic_id
-        windows.observe(
+        observations.put(
             journal, pipeline.name, Observation(point=name, observed_at=now, topic_id=topic_id, stable_offsets=stable)
         )
     for name, visible in ledgers.items():
-        windows.observe(journal, pipeline.name, Observation(point=name, observed_at=now, pg_snapshot=visible))
+        observations.put(journal, pipeline.name, Observation(point=name, observed_at=now, pg_snapshot=visible))
     return now
 
 
@@ -88,7 +88,7 @@ def settled_at(journal: Journal, pipeline: Pipeline, window: Window) -> datetime
     for point in pipeline.points.values():
         if point.kind is PointKind.STORE:
             continue
-        seen = windows.observations(journal, pipeline.name, point.name)
+        seen = observations.of(journal, pipeline.name, point.name)
         covering = [entry.observed_at for entry in seen if _covers(entry, window, point)]
         moments.append(min(covering, default=window.opened_at))
     written = windows.last_chunk(journal, pipeline.name, window.number)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from makewhole.journal.windows import Lane, still_seen
+from makewhole.journal.observations import Lane, still_seen
 
 pytestmark = pytest.mark.unit
 

@@ -1,0 +1,92 @@
+"""What was known to exist at a point, and when: an absence counts only from there on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg2.extras import Json
+
+from makewhole.journal.database import Journal, load_queries
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """What was known to exist at a point: offsets below `stable_offsets`, rows visible in `pg_snapshot`."""
+
+    point: str
+    observed_at: datetime
+    topic_id: str | None = None
+    stable_offsets: Mapping[int, int] | None = None
+    pg_snapshot: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lane:
+    """A partition of one incarnation and lineage of a topic: from which offset on it is read, and since when."""
+
+    topic_id: str
+    partition: int
+    lineage: int
+    lo: int
+    noticed_at: datetime
+
+
+def put(journal: Journal, pipeline: str, observation: Observation) -> None:
+    """Remember what existed at a moment."""
+    offsets = observation.stable_offsets
+    _run(
+        journal,
+        "observe",
+        pipeline=pipeline,
+        point=observation.point,
+        observed_at=observation.observed_at,
+        topic_id=observation.topic_id,
+        stable_offsets=None if offsets is None else Json({str(part): offset for part, offset in offsets.items()}),
+        pg_snapshot=observation.pg_snapshot,
+    )
+
+
+def of(journal: Journal, pipeline: str, point: str) -> list[Observation]:
+    """Everything observed at a point, oldest first, as far as it is of the log that is there now.
+
+    What was seen before a truncation or a new incarnation was noticed says nothing of the records that came with it.
+    """
+    lanes = [
+        Lane(**dict(zip(_LANE, row, strict=True))) for row in _run(journal, "lanes", pipeline=pipeline, point=point)
+    ]
+    return [
+        Observation(
+            point=point,
+            observed_at=observed_at,
+            topic_id=topic_id,
+            stable_offsets=None if offsets is None else still_seen(lanes, topic_id, observed_at, offsets),
+            pg_snapshot=pg_snapshot,
+        )
+        for observed_at, topic_id, offsets, pg_snapshot in _run(journal, "observations", pipeline=pipeline, point=point)
+    ]
+
+
+_LANE = ("topic_id", "partition", "lineage", "lo", "noticed_at")
+
+
+def still_seen(
+    lanes: Sequence[Lane], topic_id: str | None, observed_at: datetime, offsets: Mapping[str, int]
+) -> dict[int, int]:
+    """Of the stable offsets by partition that were observed once: up to where they are of today's log."""
+    if lanes and topic_id != lanes[-1].topic_id:
+        newest = lanes[-1].topic_id
+        if observed_at < min(lane.noticed_at for lane in lanes if lane.topic_id == newest):
+            return {}
+    found = {int(partition): offset for partition, offset in offsets.items()}
+    for lane in lanes:
+        is_later = lane.lineage > 0 and lane.topic_id == topic_id and observed_at < lane.noticed_at
+        if is_later and lane.partition in found:
+            found[lane.partition] = min(found[lane.partition], lane.lo)
+    return found
+
+
+def _run(journal: Journal, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+    with journal.cursor() as cursor:
+        cursor.execute(load_queries("window")[statement], values)
+        return cursor.fetchall() if cursor.description else []
