@@ -7,7 +7,7 @@ meanwhile: the partition first, then the coordinators, then the partition again.
 
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
@@ -84,19 +84,21 @@ def open_transactions(connection: KafkaConnection, topic: str) -> tuple[OpenTran
         return cluster.run(find_open_transactions(cluster, topic))
 
 
-async def find_open_transactions(cluster: Cluster, topic: str) -> tuple[OpenTransaction, ...]:
-    """The same over connections that exist already; runs on the cluster's loop."""
+async def find_open_transactions(
+    cluster: Cluster, topic: str, partitions: Collection[int] | None = None
+) -> tuple[OpenTransaction, ...]:
+    """The same over connections that exist already, and of some partitions only; runs on the cluster's loop."""
 
     async def ask(what: str, attempt: Callable[[], Awaitable[_T]]) -> _T:
         return await cluster.patiently(f"{what} of topic {topic}", attempt)
 
-    found = await ask("producers", lambda: _in_partitions(cluster, topic))
+    found = await ask("producers", lambda: _in_partitions(cluster, topic, partitions))
     if not found:
         return ()
     producers = {one.producer_id for one in found}
     known = await ask("transactions", lambda: _at_coordinators(cluster, topic, producers))
     rights = await ask("rights for transactions", lambda: _rights(cluster, topic))
-    still = {_identity(one) for one in await ask("producers", lambda: _in_partitions(cluster, topic))}
+    still = {_identity(one) for one in await ask("producers", lambda: _in_partitions(cluster, topic, partitions))}
     now_ms = int(time.time() * 1000)
     return tuple(
         sorted(_judged(one, known.get(one.producer_id), rights, now_ms) for one in found if _identity(one) in still)
@@ -107,10 +109,11 @@ def _identity(one: OpenTransaction) -> tuple[int, int, int]:
     return one.partition, one.producer_id, one.first_offset
 
 
-async def _in_partitions(cluster: Cluster, topic: str) -> list[OpenTransaction]:
+async def _in_partitions(cluster: Cluster, topic: str, wanted: Collection[int] | None) -> list[OpenTransaction]:
     by_leader = defaultdict(list)
     for partition, leader in (await cluster.topic(topic)).leaders.items():
-        by_leader[leader].append(partition)
+        if wanted is None or partition in wanted:
+            by_leader[leader].append(partition)
     found = []
     for leader, partitions in by_leader.items():
         response = await cluster.ask(leader, DescribeProducersRequest(topic, partitions))

@@ -1,17 +1,19 @@
 """Scanning a whole topic: its bounds, its partitions side by side, and what the cluster says of it beside the log."""
 
 import time
-from collections.abc import Callable, Collection
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from threading import Event
 
 from makewhole.kafka.broker import BrokerLog
-from makewhole.kafka.offsets import TopicLog
-from makewhole.kafka.producers import OpenTransaction, open_transactions
+from makewhole.kafka.log_ends import COMMITTED, EARLIEST_MS, LATEST_MS, UNCOMMITTED, LogEndsRequest
+from makewhole.kafka.producers import OpenTransaction, find_open_transactions
 from makewhole.kafka.scan import Bounds, PartitionScan
 from makewhole.kafka.topics import TopicDescription, describe_settings
+from makewhole.kafka.wire import Cluster
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem
 from makewhole.model.window import PartitionRange
@@ -55,13 +57,15 @@ def scan_topic(
     """
     started = time.time()
     description = describe_settings(connection, topic, patience_seconds=_FIRST_CONTACT_SECONDS)
-    bounds = _bounds(connection, topic, _chosen(connection, description, wanted.partitions))
-    transactions, refusal = _open(connection, topic)
-    scans = _Scanning(connection, description, wanted, on_progress).run(bounds)
+    chosen = _chosen(connection, description, wanted.partitions)
+    with Cluster(connection) as cluster:
+        bounds = cluster.run(_bounds(cluster, topic, chosen))
+        transactions, refusal = _open(cluster, topic, bounds)
+    scans = _Scanning(connection, description, wanted, on_progress).run(chosen, bounds)
     return TopicScan(
         description=description,
         partitions=scans,
-        open_transactions=tuple(one for one in transactions if one.partition in bounds),
+        open_transactions=transactions,
         open_refusal=refusal,
         started_at_ms=int(started * 1000),
         elapsed_seconds=time.time() - started,
@@ -82,28 +86,47 @@ def _chosen(connection: KafkaConnection, description: TopicDescription, asked: C
     return sorted(set(asked)) or existing
 
 
-def _bounds(connection: KafkaConnection, topic: str, partitions: list[int]) -> dict[int, Bounds]:
-    with TopicLog(connection, topic) as log:
-        starts, stable, ends = log.starts(), log.stable_ends(), log.high_watermarks()
+async def _bounds(cluster: Cluster, topic: str, partitions: Collection[int]) -> dict[int, Bounds]:
+    """The offsets of now of those partitions that have a leader."""
+
+    async def attempt() -> dict[int, Bounds]:
+        by_leader = defaultdict(list)
+        for partition, leader in (await cluster.topic(topic)).leaders.items():
+            if partition in partitions and leader >= 0:
+                by_leader[leader].append(partition)
+        found: dict[int, Bounds] = {}
+        for leader, led in by_leader.items():
+            found |= await _bounds_at(cluster, topic, leader, led)
+        return found
+
+    return await cluster.patiently(f"offsets of topic {topic}", attempt)
+
+
+async def _bounds_at(cluster: Cluster, topic: str, leader: int, partitions: list[int]) -> dict[int, Bounds]:
+    async def ends(timestamp_ms: int, isolation: int) -> dict[int, int]:
+        response = await cluster.ask(leader, LogEndsRequest(topic, partitions, timestamp_ms, isolation))
+        found = {}
+        for partition, code, _, offset, _ in response.topics[0][1]:
+            cluster.refuse(code, f"{topic} partition {partition}")
+            found[partition] = offset
+        return found
+
+    starts, stable = await ends(EARLIEST_MS, UNCOMMITTED), await ends(LATEST_MS, COMMITTED)
+    last = await ends(LATEST_MS, UNCOMMITTED)
     return {
-        partition: Bounds(
-            log_start=starts[partition].offset,
-            stable=stable[partition].offset,
-            end=max(ends[partition].offset, stable[partition].offset),
-        )
-        for partition in partitions
+        one: Bounds(log_start=starts[one], stable=stable[one], end=max(last[one], stable[one])) for one in partitions
     }
 
 
-def _open(connection: KafkaConnection, topic: str) -> tuple[tuple[OpenTransaction, ...], str | None]:
+def _open(cluster: Cluster, topic: str, partitions: Collection[int]) -> tuple[tuple[OpenTransaction, ...], str | None]:
     try:
-        return open_transactions(connection, topic), None
+        return cluster.run(find_open_transactions(cluster, topic, partitions)), None
     except MakewholeError as error:
         return (), str(error)
 
 
 class _Scanning:
-    """Some partitions at a time, each over connections of its own."""
+    """Partitions side by side, each worker with connections of its own."""
 
     def __init__(
         self, connection: KafkaConnection, description: TopicDescription, wanted: Wanted, on_progress: Progress | None
@@ -113,41 +136,60 @@ class _Scanning:
         self._wanted = wanted
         self._on_progress = on_progress
         self._is_stopped = Event()
+        self._queue: SimpleQueue[PartitionRange] = SimpleQueue()
+        self._scans: dict[int, PartitionScan] = {}
 
-    def run(self, bounds: dict[int, Bounds]) -> tuple[PartitionScan, ...]:
-        """The scans of these partitions, in their order."""
-        queue = [self._range(partition, one) for partition, one in bounds.items()]
-        self._total = sum(max(bounds[one.partition].end - one.lo, 0) for one in queue)
-        self._done = dict.fromkeys(bounds, 0)
-        with ThreadPoolExecutor(min(_SIDE_BY_SIDE, max(len(queue), 1))) as pool:
+    def run(self, chosen: Collection[int], bounds: Mapping[int, Bounds]) -> tuple[PartitionScan, ...]:
+        """The scans of these partitions, in their order. Those without bounds have no leader."""
+        self._bounds = bounds
+        ranges = [self._range(partition) for partition in chosen]
+        for one in ranges:
+            self._queue.put(one)
+        self._total = sum(bounds[one.partition].end - one.lo for one in ranges if one.partition in bounds)
+        self._done = dict.fromkeys(chosen, 0)
+        workers = max(1, min(_SIDE_BY_SIDE, len(ranges)))
+        with ThreadPoolExecutor(workers) as pool:
             try:
-                return tuple(pool.map(lambda one: self._scan(one, bounds[one.partition]), queue))
+                for work in [pool.submit(self._work) for _ in range(workers)]:
+                    work.result()
             except BaseException:
                 self._is_stopped.set()
                 raise
+        return tuple(self._scans[partition] for partition in chosen)
 
-    def _range(self, partition: int, bounds: Bounds) -> PartitionRange:
-        lo = self._wanted.from_offset or 0
+    def _range(self, partition: int) -> PartitionRange:
+        hi = self._bounds[partition].stable if partition in self._bounds else 0
         return PartitionRange(
             topic=self._description.name,
             topic_id=self._description.topic_id,
             partition=partition,
-            lo=min(lo, bounds.stable),
-            hi=bounds.stable,
+            lo=min(self._wanted.from_offset or 0, hi),
+            hi=hi,
         )
 
-    def _scan(self, wanted: PartitionRange, bounds: Bounds) -> PartitionScan:
-        with ExitStack() as stack:
-            source = stack.enter_context(BrokerLog(self._connection))
-            scan = PartitionScan(source, wanted, bounds, is_crc_checked=self._wanted.is_crc_checked)
-            try:
-                source.check(wanted)
-                while not scan.is_done and not self._is_stopped.is_set():
-                    scan.step()
-                    self._report(wanted, scan.position)
-                scan.open_rest()
-            except MakewholeError as error:
-                scan.failure = str(error)
+    def _work(self) -> None:
+        with BrokerLog(self._connection) as source:
+            while not self._is_stopped.is_set():
+                try:
+                    wanted = self._queue.get_nowait()
+                except Empty:
+                    return
+                self._scans[wanted.partition] = self._scan(source, wanted)
+
+    def _scan(self, source: BrokerLog, wanted: PartitionRange) -> PartitionScan:
+        bounds = self._bounds.get(wanted.partition, Bounds(log_start=0, stable=0, end=0))
+        scan = PartitionScan(source, wanted, bounds, is_crc_checked=self._wanted.is_crc_checked)
+        if wanted.partition not in self._bounds:
+            scan.failure = f"{wanted.topic} partition {wanted.partition} has no leader."
+            return scan
+        try:
+            source.check(wanted)
+            while not scan.is_done and not self._is_stopped.is_set():
+                scan.step()
+                self._report(wanted, scan.position)
+            scan.open_rest()
+        except MakewholeError as error:
+            scan.failure = str(error)
         return scan
 
     def _report(self, wanted: PartitionRange, position: int) -> None:
