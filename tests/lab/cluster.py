@@ -212,6 +212,18 @@ class LabCluster:
 
         self.wait(f"{topic} partition {partition} to have no leader", unled)
 
+    def wait_for_group(self, group: str) -> None:
+        """Until a running broker coordinates the group: clients do not wait for that."""
+
+        def coordinated() -> bool:
+            with suppress(OSError):
+                running = self.running()
+                node = raw.group_coordinator(self.port(running[0]), group)
+                return node in running and node is not None and raw.coordinates(self.port(node), group)
+            return False
+
+        self.wait(f"a coordinator of group {group}", coordinated)
+
     def wait_until_healed(self) -> None:
         """Until all brokers run, agree that all replicas of all topics are in sync, and coordinate their groups."""
 
@@ -224,9 +236,8 @@ class LabCluster:
             )
 
         self.wait("all replicas in sync", healed)
-        ports = {node: self.port(node) for node in BROKERS}
         for group in _GROUPS:
-            raw.wait_for_group_coordinator(ports, group)
+            self.wait_for_group(group)
         self.wait("all replicas in sync", healed)  # the first group made the topic of all groups
 
     # What is done to it

@@ -5,12 +5,12 @@ Built on aiokafka's protocol classes, like makewhole's own reader; one short con
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from aiokafka.conn import create_conn
-from aiokafka.errors import for_code
+from aiokafka.errors import KafkaConnectionError, for_code
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.commit import OffsetFetchRequest
 from aiokafka.protocol.coordination import FindCoordinatorRequest
@@ -114,6 +114,8 @@ async def _send(port: int, request: Any, timeout_seconds: float) -> Any:
         connection = await create_conn(LOOPBACK, port)
         try:
             return await connection.send(request)
+        except KafkaConnectionError as error:
+            raise ConnectionError(str(error)) from error
         finally:
             connection.close()
 
@@ -176,10 +178,15 @@ def coordinator(port: int, transactional_id: str) -> int:
     return int(_patiently(port, request, lambda one: int(one.error_code)).coordinator_id)
 
 
-def wait_for_group_coordinator(ports: Mapping[int, int], group: str) -> None:
-    """Until the broker that coordinates the group has taken up its work; `ports` by broker."""
-    answer = _patiently(next(iter(ports.values())), FindCoordinatorRequest(group, _GROUPS), lambda one: one.error_code)
-    _patiently(ports[answer.coordinator_id], OffsetFetchRequest(group, None), lambda one: one.error_code)
+def group_coordinator(port: int, group: str) -> int | None:
+    """The broker that coordinates the group, as the broker at this port knows; None when it knows none."""
+    answer = send(port, FindCoordinatorRequest(group, _GROUPS))
+    return None if answer.error_code else int(answer.coordinator_id)
+
+
+def coordinates(port: int, group: str) -> bool:
+    """Whether the broker at this port has taken up coordinating the group."""
+    return bool(send(port, OffsetFetchRequest(group, None)).error_code == 0)
 
 
 def add_partitions(

@@ -78,8 +78,8 @@ def _fail_over(lab: Lab, *, has_ledger: bool) -> _LeftBehind:
     after = some()
     shop.write("outbox", after)
     shop.send_in_batches([after], client)
-    shop.load()
     lab.cluster.heal()
+    shop.load()
     said = (*well(shop), Naive(said=naive.sequences(shop.bootstrap, shop.topic), expected=naive.WELL))
     return _LeftBehind(lost=lost, safe=safe, kept=safe + len(after), said=said)
 

@@ -20,6 +20,7 @@ def _truncate(lab: Lab, while_alone: Callable[[], None]) -> None:
     leader, followers = cluster.leader(topic), cluster.followers(topic)
     cluster.kill(*followers)
     cluster.wait_for_isr(topic, 0, [leader])
+    cluster.wait_for_group(lab.shop.group)
     while_alone()
     cluster.kill(leader)
     cluster.restart(*followers)
