@@ -17,12 +17,13 @@ from makewhole.kafka.broker import BrokerLog
 from makewhole.kafka.damaged import Undecodable
 from makewhole.kafka.log import read_range
 from makewhole.kafka.sequences import SequenceAudit
+from makewhole.lake.growing import GrowingParquet
 from makewhole.model.pipeline import Point, TablePoint, TopicPoint
 from makewhole.model.window import Accounting, PartitionRange
 from makewhole.postgres.export import ExportPart, ExportPlan, TableReader
 from makewhole.postgres.expressions import TimeBounds
 
-_ROWS_PER_FLUSH = 1_000_000
+_ROWS_PER_FLUSH = 262_144
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,14 +73,14 @@ class PieceRead:
 
 @dataclass
 class BucketWriter:
-    """Collects frames and writes them by bucket, so that no shuffle is ever needed."""
+    """Collects frames and writes them by bucket, so that no shuffle is ever needed. Close it when a task fails."""
 
     context: WindowContext
     folder: str
     held: list[pl.DataFrame] = field(default_factory=list)
     held_rows: int = 0
     rows: int = 0
-    files: list[tuple[str, str]] = field(default_factory=list)
+    files: dict[str, GrowingParquet] = field(default_factory=dict)
     bad: list[pl.DataFrame] = field(default_factory=list)
     replay_plans: set[str] = field(default_factory=set)
 
@@ -101,21 +102,31 @@ class BucketWriter:
             return
         frame = pl.concat(self.held).with_columns(bucket_of(self.context.pipeline.buckets))
         for (bucket,), part in frame.partition_by("bucket", as_dict=True, include_key=False).items():
-            name = f"{bucket:02d}"
-            path = self.context.storage.write_parquet(f"{self.folder}/keys/bucket={name}", part)
-            self.files.append((name, path))
+            self._file_of(f"{bucket:02d}").append(part)
         self.rows += self.held_rows
         self.held, self.held_rows = [], 0
+
+    def _file_of(self, bucket: str) -> GrowingParquet:
+        """The one file of this task for a bucket."""
+        if bucket not in self.files:
+            self.files[bucket] = self.context.storage.growing_parquet(f"{self.folder}/keys/bucket={bucket}")
+        return self.files[bucket]
+
+    def close(self) -> None:
+        """Finish the files; what an attempt that failed has written is never named."""
+        for file in self.files.values():
+            file.close()
 
     def finish(self, **numbers: Any) -> PieceRead:
         """Write the rest and say what there is."""
         self.flush()
+        self.close()
         paths: tuple[str, ...] = ()
         bad = pl.concat(self.bad) if self.bad else pl.DataFrame(schema=UNDECODABLE)
         if len(bad):
             paths = (self.context.storage.write_parquet(f"{self.folder}/undecodable", bad),)
         return PieceRead(
-            files=tuple(self.files),
+            files=tuple((bucket, file.path) for bucket, file in sorted(self.files.items())),
             rows=self.rows,
             undecodable=len(bad),
             undecodable_files=paths,
@@ -146,6 +157,7 @@ def read_topic_piece(piece: TopicPiece) -> PieceRead:
                 writer.add(stored_topic_frame(batch, shape))
         except BaseException:
             segment.discard()
+            writer.close()
             raise
     account = reader.account
     segment.finish(account.expired, reader.aborted, truncated=account.truncated, unexplained=account.unexplained)
@@ -176,9 +188,10 @@ def read_table_piece(piece: TablePiece) -> PieceRead:
     shape, connection = context.table_shape(piece.point), context.postgres(piece.point)
     reader = TableReader(connection, shape, piece.plan.snapshot)
     frames = reader.part(piece.bounds, piece.part) if piece.keys_of is None else reader.keys(_keys(piece))
-    for frame in frames:
-        writer.add(table_frame(frame, dict(context.pipeline.compare)))
-    return writer.finish(rows_counted=reader.counted)
+    with closing(writer):
+        for frame in frames:
+            writer.add(table_frame(frame, dict(context.pipeline.compare)))
+        return writer.finish(rows_counted=reader.counted)
 
 
 def _keys(piece: TablePiece) -> list[str]:

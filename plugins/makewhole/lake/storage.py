@@ -15,11 +15,8 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from makewhole.compute.frames import with_place
+from makewhole.lake.growing import GrowingParquet
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem
-
-# How a column is written follows from what it holds; a dictionary of values that differ is work and space for nothing.
-_HARDLY_REPEATED = {"key", "key_hi", "key_lo", "row_hash", "place"}
-_ASCENDING = {"offset", "sequence", "time"}
 
 
 def _needed(columns: Sequence[str], there: Sequence[str]) -> list[str]:
@@ -69,20 +66,16 @@ class Storage:
 
     def write_parquet(self, folder: str, frame: pl.DataFrame) -> str:
         """Write a frame into a new file of the folder; returns its path."""
+        with self.growing_parquet(folder) as growing:
+            growing.append(frame)
+        return growing.path
+
+    def growing_parquet(self, folder: str) -> GrowingParquet:
+        """A new file of the folder, for frames of one schema."""
         path = f"{folder}/part-{uuid4().hex[:16]}.parquet"
         system, full = self._locate(path)
         system.create_dir(full.rsplit("/", 1)[0], recursive=True)
-        pq.write_table(
-            frame.to_arrow(compat_level=pl.CompatLevel.oldest()),
-            full,
-            filesystem=system,
-            compression="zstd",
-            compression_level=1,
-            write_statistics=False,  # nothing here is looked for by its range
-            use_dictionary=[name for name in frame.columns if name not in _HARDLY_REPEATED | _ASCENDING],  # type: ignore[arg-type]
-            column_encoding={name: "DELTA_BINARY_PACKED" for name in frame.columns if name in _ASCENDING},
-        )
-        return path
+        return GrowingParquet(path, system, full)
 
     def read_parquet(self, paths: Sequence[str], columns: Sequence[str] | None = None) -> pl.DataFrame | None:
         """The rows of these files together; None for no files. A column that an older file lacks is null there.

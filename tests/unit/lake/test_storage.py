@@ -42,6 +42,16 @@ def test_only_the_wanted_columns_are_read_and_folder_names_are_no_columns(storag
     assert whole is not None and whole.columns == FRAME.columns
 
 
+def test_a_file_grows_by_frames_and_is_read_as_one(storage: Storage) -> None:
+    with storage.growing_parquet("p/keys/bucket=01") as growing:
+        for at in range(len(FRAME)):
+            growing.append(FRAME[at : at + 1])
+
+    read = storage.read_parquet([growing.path])
+
+    assert read is not None and read.equals(FRAME) and read.schema == FRAME.schema
+
+
 COPIES = pl.DataFrame(
     {"key": ["a", "b"], "key_hi": [1, 2], "version": [None, 3], "partition": [4, 0], "offset": [5, 2**40]},
     schema_overrides={"version": pl.Int64},
