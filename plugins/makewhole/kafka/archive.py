@@ -16,7 +16,7 @@ from uuid import uuid4
 from fsspec.core import url_to_fs
 
 from makewhole.kafka.account import Span
-from makewhole.kafka.batches import split
+from makewhole.kafka.batches import defect, split
 from makewhole.kafka.damaged import Undecodable
 from makewhole.kafka.page import Isolation, Page
 from makewhole.kafka.segment import SIDECAR, Segment
@@ -255,6 +255,17 @@ class ArchiveLog:
             if page is not None:
                 return self._with_aborted(page, segments, offset, isolation)
         return Page(hole_end=wanted.hi)
+
+    def next_batch(self, wanted: PartitionRange, offset: int, likely: int, isolation: Isolation) -> int:  # noqa: ARG002
+        """Where the first sound batch behind the damaged one begins."""
+        for segment in self.segments(wanted.partition):
+            data: bytes = (
+                self._filesystem.cat_file(self._log(segment)) if segment.size_bytes and segment.hi > offset else b""
+            )
+            for batch in split(data):
+                if batch.base_offset > offset and defect(batch, data) is None:
+                    return min(batch.base_offset, wanted.hi)
+        return wanted.hi
 
     def intact_end(self, wanted: PartitionRange) -> int:
         """An archive stands as it was written; what was truncated before that is in it as such."""

@@ -13,10 +13,11 @@ from aiokafka.errors import TopicAuthorizationFailedError
 from aiokafka.protocol.admin import DescribeConfigsRequest
 from aiokafka.protocol.offset import OffsetRequest
 
-from makewhole.kafka.batches import Batch, split
+from makewhole.kafka.batches import Batch, defect, split
 from makewhole.kafka.lineage import divergence
 from makewhole.kafka.offsets import EpochEnd
 from makewhole.kafka.page import Isolation, Page
+from makewhole.kafka.page_walk import first_reachable
 from makewhole.kafka.protocol import (
     NO_EPOCH,
     LeaderEpochEndRequest,
@@ -34,7 +35,9 @@ _MAX_WAIT_MS = 500
 _EARLIEST = -2
 _OFFSET_OUT_OF_RANGE = 1
 _STALE_TOPIC_ID = (100, 103)
-_EMPTY_ANSWERS_FOR_A_HOLE = 3
+# A broker that cannot read its own log says one of these; the last may mean anything else, too.
+_CORRUPT, _INVALID, _FAILED = 2, 87, -1
+_ANSWERS_WITHOUT_A_BATCH = 3
 _TOPIC_RESOURCE = 2
 _CLEANUP_POLICY = "cleanup.policy"
 
@@ -42,13 +45,21 @@ _CLEANUP_POLICY = "cleanup.policy"
 class _Answer(NamedTuple):
     """One partition of a fetch answer. Offsets are -1 where the broker does not tell."""
 
-    is_out_of_range: bool
+    error_code: int
     high_watermark: int
     stable_offset: int
     aborted: tuple[AbortedTransaction, ...]
     data: bytes
     is_throttled: bool
     diverging: int | None
+
+    @property
+    def is_out_of_range(self) -> bool:
+        return self.error_code == _OFFSET_OUT_OF_RANGE
+
+    @property
+    def is_corrupt(self) -> bool:
+        return self.error_code in (_CORRUPT, _INVALID)
 
 
 class _Place(NamedTuple):
@@ -102,7 +113,7 @@ class BrokerLog:
 
     def fetch(self, wanted: PartitionRange, offset: int, isolation: Isolation) -> Page:
         """The page at `offset`; waits for it as long as patience lasts."""
-        deadline, empty_answers = time.monotonic() + self._patience_seconds, 0
+        deadline, in_vain = time.monotonic() + self._patience_seconds, 0
         place = _Place(wanted, offset, isolation, self._epoch_before(wanted, offset))
         while True:
             answer = self._answer(place)
@@ -116,13 +127,48 @@ class BrokerLog:
                 self._look_ahead(place, batches)
                 return Page(data=answer.data, batches=batches, aborted=answer.aborted)
             limit = answer.stable_offset if isolation == "committed" else answer.high_watermark
-            if offset < limit and not answer.is_throttled and not answer.data:
-                empty_answers += 1
-                if empty_answers >= _EMPTY_ANSWERS_FOR_A_HOLE and self.hole_reason(wanted, offset, limit) is None:
-                    return Page(hole_end=limit)
-            if time.monotonic() > deadline:
+            is_late = time.monotonic() > deadline
+            in_vain += answer.is_corrupt or (offset < limit and not answer.is_throttled)
+            if (in_vain >= _ANSWERS_WITHOUT_A_BATCH or (is_late and answer.error_code == _FAILED)) and (
+                page := self._without_batch(place, answer, limit)
+            ):
+                return page
+            if is_late:
                 raise TransientError(_why(place, answer))
             time.sleep(0.05)
+
+    def _without_batch(self, place: _Place, answer: _Answer, limit: int) -> Page | None:
+        """What it means that an offset below the log's end has no batch to give; None when nothing is sure."""
+        wanted, isolation = place.wanted, place.isolation
+        if (found := self._reachable(wanted, place.offset, place.offset, isolation)) is not None:
+            there = self._cluster.run(self._fetch(_Place(wanted, found[0], isolation)))
+            return Page(broken_end=found[1], data=there.data, batches=list(split(there.data)), aborted=there.aborted)
+        if answer.is_corrupt or answer.data:
+            return Page(broken_end=wanted.hi)
+        is_hole = self.hole_reason(wanted, place.offset, limit) is None
+        return Page(hole_end=limit) if is_hole else None
+
+    def next_batch(self, wanted: PartitionRange, offset: int, likely: int, isolation: Isolation) -> int:
+        """Where the first batch begins that the broker can give behind the damaged one at `offset`."""
+        if offset < likely < wanted.hi and self._found_at(wanted, likely, likely, isolation) == likely:
+            return likely
+        found = self._reachable(wanted, offset, offset + 1, isolation)
+        return wanted.hi if found is None else min(found[1], wanted.hi)
+
+    def _reachable(
+        self, wanted: PartitionRange, behind: int, lowest: int, isolation: Isolation
+    ) -> tuple[int, int] | None:
+        """(offset to ask for, base offset) of the first batch to be had that begins at `lowest` or later."""
+        return first_reachable(lambda at: self._found_at(wanted, at, lowest, isolation), behind, wanted.hi)
+
+    def _found_at(self, wanted: PartitionRange, at: int, lowest: int, isolation: Isolation) -> int | None:
+        """The base offset of the batch that is found when asking for an offset; None when none from `lowest` on is."""
+        answer = self._cluster.run(self._fetch(_Place(wanted, at, isolation), max_bytes=1))
+        batch = next(split(answer.data), None)
+        if batch is None or batch.base_offset < lowest:
+            return None
+        # Behind a length that lies, anything may be taken for a batch: unless it is sound, it must hold the offset.
+        return batch.base_offset if batch.base_offset <= at or defect(batch, answer.data) is None else None
 
     def intact_end(self, wanted: PartitionRange) -> int:
         """Up to where the range still is the one that was frozen: leaders know where earlier epochs ended."""
@@ -164,11 +210,11 @@ class BrokerLog:
         if batches[-1].base_offset < following < place.wanted.hi:
             self._ahead = (self._behind, self._cluster.start(self._fetch(self._behind)))
 
-    async def _fetch(self, place: _Place) -> _Answer:
+    async def _fetch(self, place: _Place, max_bytes: int | None = None) -> _Answer:
         what = f"records of {place.wanted.topic} partition {place.wanted.partition} at offset {place.offset}"
-        return await self._cluster.patiently(what, lambda: self._fetch_once(place))
+        return await self._cluster.patiently(what, lambda: self._fetch_once(place, max_bytes or self._page_bytes))
 
-    async def _fetch_once(self, place: _Place) -> _Answer:
+    async def _fetch_once(self, place: _Place, max_bytes: int) -> _Answer:
         wanted = place.wanted
         topic = await self._cluster.topic(wanted.topic)
         if topic.topic_id != wanted.topic_id:
@@ -181,7 +227,7 @@ class BrokerLog:
             leader_epoch=topic.leader_epochs.get(wanted.partition, NO_EPOCH),
             last_epoch=place.last_epoch,
             isolation=1 if place.isolation == "committed" else 0,
-            max_bytes=self._page_bytes,
+            max_bytes=max_bytes,
             max_wait_ms=_MAX_WAIT_MS,
         )
         response = await self._cluster.ask_leader(wanted.topic, wanted.partition, request)
@@ -195,10 +241,10 @@ class BrokerLog:
         _, code, high_watermark, stable_offset, _, aborted, _, data, tags = response.topics[0][1][0]
         if code in _STALE_TOPIC_ID:
             await self._check(wanted)
-        if code != _OFFSET_OUT_OF_RANGE:
+        if code not in (_OFFSET_OUT_OF_RANGE, _CORRUPT, _INVALID, _FAILED):
             self._cluster.refuse(code, thing)
         return _Answer(
-            is_out_of_range=code == _OFFSET_OUT_OF_RANGE,
+            error_code=code,
             high_watermark=high_watermark,
             stable_offset=stable_offset,
             aborted=tuple(AbortedTransaction(producer_id=one[0], first_offset=one[1]) for one in aborted or ()),
@@ -273,8 +319,8 @@ def _why(place: _Place, answer: _Answer) -> str:
     """Why nothing comes at an offset that should exist."""
     wanted, offset = place.wanted, place.offset
     thing = f"{wanted.topic} partition {wanted.partition}: offset {offset} of [{wanted.lo}, {wanted.hi}) cannot be read"
-    if answer.data:
-        return f"{thing}, its batch is cut off at {len(answer.data)} bytes. Read with larger pages"
+    if answer.error_code == _FAILED:
+        return f"{thing}, the broker fails at it. See the broker's own log, then try again"
     if answer.is_out_of_range or answer.high_watermark <= offset:
         return (
             f"{thing}, the log ends before it: truncated, or its replicas lag. Check the leader epochs, then try again"

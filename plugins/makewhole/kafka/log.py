@@ -17,11 +17,12 @@ import pyarrow.compute as pc
 
 from makewhole.kafka.account import LeaderEpoch, OffsetAccount, Span, TransactionCounts
 from makewhole.kafka.archive import ArchiveLog, SegmentWriter
-from makewhole.kafka.batches import ABORT_MARKER, COMMIT_MARKER, HEADER_BYTES, Batch, clip, defect, marker_type
+from makewhole.kafka.batches import ABORT_MARKER, COMMIT_MARKER, HEADER_BYTES, Batch, clip, marker_type
 from makewhole.kafka.broker import BrokerLog
 from makewhole.kafka.compression import CodecError, decompress
 from makewhole.kafka.damaged import Undecodable
 from makewhole.kafka.page import Isolation, LogSource, Page
+from makewhole.kafka.page_walk import judged
 from makewhole.kafka.records import SCHEMA, Decoded, Item, decode
 from makewhole.kafka.sequences import SequenceAudit
 from makewhole.kafka.transactions import AbortedLedger, AbortedTransaction, AbortFilter
@@ -202,7 +203,7 @@ class RangeReader:
         if page.hole_end is not None:
             position = self._hole(position, min(page.hole_end, self._end))
         if page.broken_end is not None:
-            position = self._unreadable(position, page.broken_end, "batch length leaves the segment")
+            position = self._hole(position, min(page.broken_end, self._end), "no whole batch stands at these offsets")
         return position
 
     def _cut_off(self, start: int, end: int) -> int:
@@ -210,9 +211,10 @@ class RangeReader:
         self.sequences.skip(end - start)
         return end
 
-    def _hole(self, start: int, end: int) -> int:
+    def _hole(self, start: int, end: int, reason: str | None = None) -> int:
+        """No batch holds these offsets: for the reason, or for whatever the source knows."""
         if end > start:
-            self.account.hole(start, end, self._source.hole_reason(self.range, start, end))
+            self.account.hole(start, end, reason or self._source.hole_reason(self.range, start, end))
             self.sequences.skip(end - start)
         return max(start, end)
 
@@ -223,24 +225,21 @@ class RangeReader:
         return end
 
     def _walk(self, walk: "_PageWalk") -> Iterator[Item]:
-        last = len(walk.page.batches) - 1
-        for index, batch in enumerate(walk.page.batches):
+        for batch, reason, resume in judged(walk.page, is_crc_checked=self._options.is_crc_checked):
             if walk.position >= self._end:
                 return
-            following = walk.page.batches[index + 1] if index < last else None
-            reason = defect(batch, walk.page.data, is_crc_checked=self._options.is_crc_checked)
             if reason is not None:
-                if following is None and index > 0:
-                    return  # where it ends is only known from the batch behind it: fetched again, both come
                 walk.touched.append(batch)
-                self._damaged(walk, batch, following, reason)
+                if resume is None:
+                    likely, isolation = batch.end_offset, self._options.isolation
+                    resume = self._source.next_batch(self.range, walk.position, likely, isolation)
+                walk.position = self._damaged(walk.position, resume, reason)
             elif (item := self._sound(walk, batch)) is not None:
                 yield item
 
-    def _damaged(self, walk: "_PageWalk", batch: Batch, following: Batch | None, reason: str) -> None:
-        """A batch that cannot be trusted takes everything up to the next one, or up to where it claims to end."""
-        claimed = following.base_offset if following is not None else batch.end_offset
-        walk.position = self._unreadable(walk.position, max(claimed, walk.position + 1), reason)
+    def _damaged(self, position: int, resume: int, reason: str) -> int:
+        """A batch that cannot be trusted takes everything up to the next sound one, in this page or behind it."""
+        return self._unreadable(position, resume, reason) if resume > position else position
 
     def _sound(self, walk: "_PageWalk", batch: Batch) -> Item | None:
         """Tally a batch; an item when its records are to be decoded."""

@@ -16,7 +16,7 @@ class Page:
     """Bytes from an asked offset on, with the whole batches in them.
 
     `log_start` above the asked offset: what lies before it is expired. `hole_end`: it is proven that no batch exists
-    from the asked offset up to there. `broken_end`: the bytes that should hold it, up to there, do not hold together.
+    from the asked offset up to there. `broken_end`: what should hold the offsets up to there is not whole.
     `truncated_end`: what lies before it was cut off the log before it could be read. `aborted` belongs to this page
     only.
     """
@@ -45,6 +45,15 @@ class LogSource(Protocol):
 
         Raises:
             TransientError: the source does not get that far now, or was cut back while it was read.
+        """
+
+    def next_batch(self, wanted: PartitionRange, offset: int, likely: int, isolation: Isolation) -> int:
+        """Where the first batch begins that can be had behind the damaged one at `offset`; `wanted.hi`: there is none.
+
+        `likely` is where the damaged one says that it ends, which may be true.
+
+        Raises:
+            TransientError: the source cannot tell now.
         """
 
     def intact_end(self, wanted: PartitionRange) -> int:

@@ -10,7 +10,7 @@ import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c
 
-from makewhole.kafka.batches import split
+from makewhole.kafka.batches import defect, split
 from makewhole.kafka.page import Isolation, Page
 from makewhole.kafka.transactions import AbortedTransaction
 from makewhole.model.window import PartitionRange
@@ -97,6 +97,10 @@ class MemoryLog:
 
     def check(self, wanted: PartitionRange) -> None:
         """Any topic id will do."""
+
+    def next_batch(self, wanted: PartitionRange, offset: int, likely: int, isolation: Isolation) -> int:
+        bases = (one.base_offset for data in self.batches for one in split(data) if defect(one, data) is None)
+        return min((base for base in bases if base > offset), default=wanted.hi)
 
     def intact_end(self, wanted: PartitionRange) -> int:
         return wanted.hi if self.intact is None else min(self.intact, wanted.hi)

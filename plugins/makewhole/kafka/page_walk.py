@@ -1,0 +1,81 @@
+"""The batches of a page one by one; of one that cannot be trusted, why, and which comes next that can.
+
+The checksum covers neither a batch's length nor its base offset, and where it fails nothing in the batch is sure. So
+where a damaged batch ends is told by the next sound one, never by its own numbers.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from makewhole.kafka.batches import Batch, defect
+from makewhole.kafka.page import Page
+
+_REACHES_OVER = "its offsets reach into those of the next batch"
+_GOES_BACK = "its offsets lie before the end of the batch before it"
+
+
+class Judged(NamedTuple):
+    """A batch. If there is a `reason` not to trust it, `resume` is where the next sound one begins: None, not here."""
+
+    batch: Batch
+    reason: str | None = None
+    resume: int | None = None
+
+
+def judged(page: Page, *, is_crc_checked: bool) -> Iterator[Judged]:
+    """Every sound batch of a page, and the first of every run of damaged ones."""
+    batches, index = page.batches, 0
+    end: int | None = None
+    while index < len(batches):
+        batch = batches[index]
+        index += 1
+        reason = defect(batch, page.data, is_crc_checked=is_crc_checked)
+        reason = reason or _misplaced(batch, batches[index] if index < len(batches) else None, end)
+        if reason is None:
+            end = batch.end_offset
+            yield Judged(batch)
+            continue
+        while index < len(batches) and not _follows(batches[index], page, end, is_crc_checked):
+            index += 1
+        yield Judged(batch, reason, batches[index].base_offset if index < len(batches) else None)
+
+
+def _misplaced(batch: Batch, following: Batch | None, end: int | None) -> str | None:
+    """Offsets ascend: where they do not, one of two neighbours lies about its own."""
+    if end is not None and batch.base_offset < end:
+        return _GOES_BACK
+    if following is not None and batch.base_offset < following.base_offset < batch.end_offset:
+        return _REACHES_OVER
+    return None
+
+
+def _follows(batch: Batch, page: Page, end: int | None, is_crc_checked: bool) -> bool:
+    return defect(batch, page.data, is_crc_checked=is_crc_checked) is None and (end is None or batch.base_offset >= end)
+
+
+def first_reachable(probe: Callable[[int], int | None], behind: int, hi: int) -> tuple[int, int] | None:
+    """(offset to ask for, base offset found there) of the first batch that can be reached behind `behind`.
+
+    `probe(offset)` gives the base offset of the batch that is found when asking for `offset`; None when none is, as a
+    broker looks for an offset from the nearest one in its index on, and damage in between stops it. None: there is
+    none below `hi`.
+    """
+    lost, step, found = behind, 1, None
+    while found is None:
+        asked = min(lost + step, hi - 1)
+        if asked <= lost:
+            return None
+        found, step = probe(asked), 2 * step
+        if found is None:
+            lost = asked
+    best = (asked, found)
+    while best[0] - lost > 1:
+        middle = (lost + best[0]) // 2
+        found = probe(middle)
+        if found is None:
+            lost = middle
+        else:
+            best = (middle, found)
+    while best[1] - 1 > behind and (found := probe(best[1] - 1)) is not None and found < best[1]:
+        best = (best[1] - 1, found)  # a batch is in the index by its last offset
+    return best

@@ -1,0 +1,177 @@
+"""Batches and records that a broker holds and that do not hold together: placed, counted, and never in the way.
+
+A broker checks what producers send, not what its disk gives back: the segment is changed under its hands. What a broker
+takes from a producer as it is, however odd, is sent as it is.
+"""
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import google_crc32c
+import pyarrow as pa
+import pytest
+
+from makewhole.kafka.batches import Batch, split
+from makewhole.kafka.log import ArchiveLog, BrokerLog, RangeReader, SegmentWriter, read_range
+from makewhole.model.connection import KafkaConnection
+from makewhole.model.errors import TransientError
+from makewhole.model.window import Accounting
+from makewhole.stack.kafka_server import KafkaServer
+from tests.java_clients import JavaClients
+
+pytestmark = pytest.mark.integration
+
+Damage = Callable[[bytearray, Batch], None]
+
+
+def put(form: str, at: int, *values: int) -> Damage:
+    """Overwrite a header field; its place is counted from the batch's beginning."""
+
+    def damage(data: bytearray, batch: Batch) -> None:
+        struct.pack_into(form, data, batch.start + at, *values)
+
+    return damage
+
+
+def resealed(damage: Damage) -> Damage:
+    """The same with a checksum that fits: a broken writer, not a broken disk."""
+
+    def damaged(data: bytearray, batch: Batch) -> None:
+        damage(data, batch)
+        struct.pack_into(">I", data, batch.start + 17, google_crc32c.value(bytes(data[batch.start + 21 : batch.end])))
+
+    return damaged
+
+
+DAMAGES = {
+    "wrong checksum (CRC-32C)": put(">B", 70, 0xFF),
+    "record format 1 is not supported, only 2 is": put(">B", 16, 1),
+    "impossible counts: -5 records": resealed(put(">i", 57, -5)),
+    "impossible counts: 2000000000 records": resealed(put(">i", 57, 2_000_000_000)),
+    "unknown compression codec 7": resealed(put(">h", 21, 7)),
+    "damaged zstd data": resealed(put(">h", 21, 4)),
+    "record length leaves the batch": resealed(put(">B", 61, 0x7F)),
+}
+LENGTHS = {"too short": 3, "shorter": 80, "longer": 300, "huge": 2**30}
+
+
+def offsets(reader: RangeReader) -> list[int]:
+    return [offset for batch in reader for offset in batch.column("offset").to_pylist()]
+
+
+@pytest.fixture
+def damaged(kafka: KafkaServer, make_topic, java: JavaClients) -> Callable[[dict[int, Damage]], str]:
+    """Make a topic of 30 batches of ten records and damage some of them on the broker's disk."""
+
+    def make(damages: dict[int, Damage]) -> str:
+        topic = make_topic(index_interval_bytes="1")
+        with java.producer(kafka.bootstrap, linger_ms=60_000) as producer:
+            for offset in range(300):
+                producer.send(topic, b'{"id": %d}' % offset, key=b"k%06d" % offset)
+                if offset % 10 == 9:
+                    producer.flush()
+        [segment] = Path(kafka.directory).glob(f"node-1/data/{topic}-0/*.log")
+        data = bytearray(segment.read_bytes())
+        batches = list(split(bytes(data)))
+        assert [batch.base_offset for batch in batches] == list(range(0, 300, 10))
+        for number, damage in damages.items():
+            damage(data, batches[number])
+        with segment.open("r+b") as file:
+            file.write(data)
+        return topic
+
+    return make
+
+
+@pytest.mark.parametrize("page_bytes", [1, 700, 8 << 20])
+def test_a_damaged_batch_costs_itself_only_and_is_placed(
+    connection: KafkaConnection, kafka_tools: ModuleType, damaged, tmp_path: Path, page_bytes: int
+) -> None:
+    numbers = range(2, 2 + 3 * len(DAMAGES), 3)
+    topic = damaged(dict(zip(numbers, DAMAGES.values(), strict=True)))
+    wanted = kafka_tools.range_of(connection, topic, 0, 300)
+    whole = [offset for offset in range(300) if offset // 10 not in numbers]
+    writer = SegmentWriter(str(tmp_path), wanted)
+    with BrokerLog(connection, page_bytes=page_bytes, patience_seconds=3) as log:
+        reader = read_range(log, wanted, on_fetched=writer.write)
+        assert offsets(reader) == whole
+    assert reader.accounting == Accounting(span=300, data=len(whole), undecodable=300 - len(whole))
+    assert [one[1:3] for one in reader.undecodable] == [(10 * number, 10 * number + 10) for number in numbers]
+    for found, expected in zip(reader.undecodable, DAMAGES, strict=True):
+        # The broker itself stumbles over some of them, when it is asked for nothing else.
+        assert found.reason.startswith((expected, "no whole batch stands at these offsets"))
+    account = reader.account
+    writer.finish(account.expired, reader.aborted, unexplained=account.unexplained)
+    again = read_range(ArchiveLog(str(tmp_path)), wanted)
+    assert offsets(again) == whole
+    assert again.accounting == reader.accounting
+    assert again.undecodable == reader.undecodable
+
+
+@pytest.mark.parametrize("length", LENGTHS.values(), ids=LENGTHS)
+def test_a_length_that_lies_ends_no_read(
+    connection: KafkaConnection, kafka_tools: ModuleType, damaged, tmp_path: Path, length: int
+) -> None:
+    wanted = kafka_tools.range_of(connection, damaged({5: put(">i", 8, length)}), 0, 300)
+    whole = [offset for offset in range(300) if offset // 10 != 5]
+    writer = SegmentWriter(str(tmp_path), wanted)
+    with BrokerLog(connection, patience_seconds=3) as log:
+        reader = read_range(log, wanted, on_fetched=writer.write)
+        assert offsets(reader) == whole
+    assert reader.accounting == Accounting(span=300, data=290, undecodable=10)
+    assert [one[1:3] for one in reader.undecodable] == [(50, 60)]
+    writer.finish(reader.expired, reader.aborted, unexplained=reader.account.unexplained)
+    again = read_range(ArchiveLog(str(tmp_path)), wanted)
+    assert offsets(again) == whole
+    assert again.accounting == reader.accounting
+
+
+def test_a_last_batch_that_is_cut_off_is_waited_for_until_something_stands_behind_it(
+    kafka: KafkaServer, connection: KafkaConnection, kafka_tools: ModuleType, damaged
+) -> None:
+    topic = damaged({29: put(">i", 8, 2**30)})
+    wanted = kafka_tools.range_of(connection, topic, 0, 300)
+    with BrokerLog(connection, patience_seconds=3) as log:
+        with pytest.raises(TransientError, match=r"offset 290 of .* cannot be read, the broker answers with nothing"):
+            offsets(read_range(log, wanted))
+        kafka_tools.produce(kafka.bootstrap, topic, 1)
+        reader = read_range(log, kafka_tools.range_of(connection, topic, 0, 301))
+        assert offsets(reader) == [*range(290), 300]
+        assert reader.accounting == Accounting(span=301, data=291, undecodable=10)
+
+
+def test_odd_records_that_a_broker_takes_are_read_as_they_are(
+    kafka: KafkaServer, connection: KafkaConnection, make_topic, kafka_tools: ModuleType, java: JavaClients
+) -> None:
+    """Against what the consumer gets: keys, values and headers of every odd kind, and times at the edges."""
+    topic = make_topic(
+        retention_ms="-1",
+        max_message_bytes=str(20 << 20),
+        message_timestamp_before_max_ms=str(2**63 - 1),
+        message_timestamp_after_max_ms=str(2**63 - 1),
+    )
+    odd = [None, b"", b"\xff\xfe", b"\0", b"\xed\xa0\x80", "e\u0301".encode(), "\u202eid\u200b ".encode(), b"<script>"]
+    odd += [b"=cmd()", b"\x1b[31m\r\n", bytes(3000), b"[" * 100_000, b'{"a": 1, "a": 2}', b"NaN", b"\x01" * (8 << 20)]
+    many = [(f"h{index % 7}", b"v" if index % 2 else None) for index in range(10_000)]
+    with java.producer(
+        kafka.bootstrap, max_request_size=20 << 20, compression_type="zstd", buffer_memory=64 << 20
+    ) as producer:
+        for one in odd:
+            producer.send(topic, one, key=one if one is None or len(one) < 5000 else None).get()
+        producer.send(topic, b"headers", headers=many).get()
+        for time_ms in (0, 2**62, 2**63 - 1):
+            producer.send(topic, b"time", timestamp_ms=time_ms).get()
+        producer.send(topic, b"forged", headers=[("makewhole-plan", b"p")]).get()
+    count = len(odd) + 5
+    wanted = kafka_tools.range_of(connection, topic, 0, count)
+    with BrokerLog(connection) as log:
+        reader = read_range(log, wanted)
+        table = pa.Table.from_batches(reader)
+    assert reader.accounting == Accounting(span=count, data=count)
+    rows = zip(*(table[name].to_pylist() for name in ("offset", "key", "value")), strict=True)
+    assert list(rows) == kafka_tools.consume(kafka.bootstrap, topic)
+    assert [(one["key"], one["value"]) for one in table["headers"][len(odd)].as_py()] == many
+    assert table["timestamp"].cast(pa.int64()).to_pylist()[-4:-1] == [0, 2**62, 2**63 - 1]
+    assert table["is_replayed"].to_pylist() == [False] * (count - 1) + [True]
