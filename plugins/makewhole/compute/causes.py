@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, Protocol
 
 import polars as pl
@@ -16,7 +17,7 @@ from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import PointKind
 from makewhole.model.verdict import Cause, Verdict
 
-_SEQUENCES_SHOWN = 10
+_SHOWN = 10
 
 
 class SequenceEvidence(Protocol):
@@ -93,8 +94,14 @@ class _Known:
         self.target = Copies(wanted, context.target)
         self.elsewhere = Copies(wanted, context.target_elsewhere)
         self.open = Copies(wanted, context.open_copies)
+        self._context = context
         self._unconsumed = set(context.unconsumed.select(HASH).rows())
         self._truncated = set(context.truncated.select(HASH).rows())
+
+    @cached_property
+    def of_the_log(self) -> dict[str, Any]:
+        """What happened to the logs at both ends: the same for every key whose absence may have to do with it."""
+        return _of_the_log(self._context)
 
     def is_unconsumed(self, row: Row) -> bool:
         return (row["key_hi"], row["key_lo"]) in self._unconsumed
@@ -116,12 +123,12 @@ def _evidence(row: Row, known: _Known, context: HopContext) -> dict[str, Any]:
     if row["verdict"] == Verdict.PENDING.value:
         evidence |= _in_the_way(known.open.of(row), context.target_log.transactions)
     if row["verdict"] in (Verdict.MISSING.value, Verdict.UNDECIDABLE.value):
-        evidence |= _of_the_log(context)
+        evidence |= known.of_the_log
     sequences = _sequences(source, context.source_sequences) + _sequences(
         [*target, *known.elsewhere.of(row)], context.target_sequences
     )
     if sequences:
-        evidence["sequences"] = sequences[:_SEQUENCES_SHOWN]
+        evidence["sequences"] = sequences[:_SHOWN]
     return evidence
 
 
@@ -154,16 +161,15 @@ def _transaction(incident: Incident) -> dict[str, Any]:
 
 
 def _of_the_log(context: HopContext) -> dict[str, Any]:
-    """What happened to the logs at both ends, for a key whose absence has to do with it."""
     evidence: dict[str, Any] = {}
     if context.target_kind is PointKind.TOPIC and context.target_log.leader_changes:
-        evidence["leader_changes"] = [_placed(incident) for incident in context.target_log.leader_changes]
+        evidence["leader_changes"] = [_placed(one) for one in context.target_log.leader_changes[:_SHOWN]]
         suspects = context.target_sequences.suspects()
         if suspects:
-            evidence["suspect_producers"] = list(suspects[:_SEQUENCES_SHOWN])
+            evidence["suspect_producers"] = list(suspects[:_SHOWN])
     truncated = (*context.source_log.truncated, *context.target_log.truncated)
     if truncated:
-        evidence["truncated"] = [_placed(incident) for incident in truncated]
+        evidence["truncated"] = [_placed(one) for one in truncated[:_SHOWN]]
     return evidence
 
 
