@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from aiokafka.errors import OutOfOrderSequenceNumber
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from confluent_kafka.admin import OffsetSpec as OffsetSpec
 
 from makewhole.stack.kafka_server import KafkaServer
 from tests.java_clients import JavaClients
 from tests.lab import raw
 
-EVENTS, COMPACTED = "messy-events", "messy-states"
+EVENTS, COMPACTED, DAMAGED = "messy-events", "messy-states", "messy-disk"
 _PATIENCE_SECONDS = 60
 _T = TypeVar("_T")
 
@@ -39,9 +38,10 @@ class Mess:
         self._kept: list[Producer] = []
 
     def make(self) -> None:
-        """Both topics."""
+        """All topics."""
         self._events()
         self._states()
+        self._damaged()
 
     def segments(self, topic: str, partition: int) -> list[Path]:
         """The broker's own files of a partition, in offset order."""
@@ -140,8 +140,6 @@ class Mess:
                 time.sleep(0.1)
 
     def _delete(self, *, partition: int, before: int) -> None:
-        from confluent_kafka import TopicPartition
-
         for future in self.admin.delete_records([TopicPartition(EVENTS, partition, before)]).values():
             future.result()
 
@@ -188,6 +186,17 @@ class Mess:
             else:
                 changing.abort_transaction(30)
         self._wait_until_cleaned()
+
+    def _damaged(self) -> None:
+        """Three batches of ten records, the second with a flipped bit on the broker's disk."""
+        self._topic(DAMAGED, 1, {})
+        for _ in range(3):
+            batch = raw.batch([(None, b"sound so far")] * 10)
+            raw.produce(self.port, DAMAGED, 0, batch)
+        [segment] = self.segments(DAMAGED, 0)
+        content = bytearray(segment.read_bytes())
+        content[len(content) // 2] ^= 1
+        segment.write_bytes(content)
 
     def _wait_until_cleaned(self) -> None:
         """The cleaner works on closed segments; a segment closes with the first write after its time."""

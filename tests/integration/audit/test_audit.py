@@ -13,7 +13,7 @@ import pytest
 
 from makewhole.stack.kafka_server import KafkaServer
 from tests.integration.audit.dump import Counted, dump
-from tests.integration.audit.messy import COMPACTED, EVENTS, FORGETFUL, Mess
+from tests.integration.audit.messy import COMPACTED, DAMAGED, EVENTS, FORGETFUL, Mess
 
 pytestmark = pytest.mark.integration
 
@@ -217,6 +217,17 @@ def test_the_report_for_people_fits_its_page_and_names_what_was_found(mess: Mess
     assert "1 gap in producers' numbering: at least 7 records are missing" in done.stdout
     assert "A transaction hangs in partition 1" in done.stdout
     assert done.stderr == ""
+
+
+def test_a_flipped_bit_on_a_broker_s_disk_is_counted_placed_and_not_rounded_to_sound(mess: Mess) -> None:
+    done = run(mess, DAMAGED, "--json")
+    assert done.returncode == 3, done.stderr
+    (part,) = json.loads(done.stdout)["partitions"]
+    assert (part["offsets"]["data"], part["offsets"]["undecodable"]) == (20, 10)
+    assert part["undecodable"] == [{"offset": 10, "end_offset": 20, "reason": "wrong checksum (CRC-32C)"}]
+    trusting = json.loads(run(mess, DAMAGED, "--json", "--no-crc").stdout)
+    assert trusting["offsets"]["data"] == 30
+    assert not trusting["is_crc_checked"]
 
 
 def test_exit_codes_say_what_came_of_it(mess: Mess) -> None:
