@@ -31,18 +31,22 @@ def offsets_table(report: AuditReport) -> tuple[Table, list[str]]:
     chosen = _peculiar(report.partitions)
     for index in chosen:
         one = report.partitions[index]
-        table.add_row(_name(one), number(one.end), *(_cell(cells[index][name]) for name in shown))
+        table.add_row(_name(one), number(_span(one)), *(_cell(cells[index][name]) for name in shown))
     if len(report.partitions) > len(chosen):
         table.add_row(f"and {len(report.partitions) - len(chosen)} more")
     if len(report.partitions) > 1:
-        ends = sum(one.end for one in report.partitions)
-        table.add_row("all", number(ends), *(_cell(total[name]) for name in shown), style="bold")
+        spans = sum(_span(one) for one in report.partitions)
+        table.add_row("all", number(spans), *(_cell(total[name]) for name in shown), style="bold")
     return table, [f"{name}: {_MEANINGS[name]}" for name in shown]
 
 
 def _cells(offsets: Accounting, held_back: int) -> dict[str, int]:
     found = {name: getattr(offsets, name) for name in _MEANINGS if name != "held back"}
     return {**found, "held back": held_back}
+
+
+def _span(one: PartitionReport) -> int:
+    return one.offsets.span + one.tail.end - one.tail.start
 
 
 def _name(one: PartitionReport) -> str:

@@ -9,8 +9,9 @@ from typing import Final
 
 from makewhole.kafka.account import OffsetAccount
 from makewhole.kafka.batch_statistics import CODECS, BatchStatistics
-from makewhole.kafka.batches import ABORT_MARKER, COMMIT_MARKER, Batch, clip, defect, marker_type
+from makewhole.kafka.batches import ABORT_MARKER, COMMIT_MARKER, Batch, clip, marker_type
 from makewhole.kafka.page import Isolation, LogSource, Page
+from makewhole.kafka.page_walk import judged
 from makewhole.kafka.sequences import SequenceAudit
 from makewhole.kafka.transaction_history import TransactionHistory
 from makewhole.kafka.transactions import AbortFilter
@@ -84,8 +85,7 @@ class PartitionScan:
             TransientError: the source does not get further now, or the log was cut back in the middle of the scan.
         """
         before = self.position
-        wanted, isolation = (self._behind_tail, _UNCOMMITTED) if self.is_in_tail else (self.range, _COMMITTED)
-        page = self._source.fetch(wanted, self.position, isolation)
+        page = self._source.fetch(*self._asked())
         if page.log_start > self.position:
             self._expire(page.log_start)
         if page.truncated_end is not None:
@@ -93,11 +93,16 @@ class PartitionScan:
         if page.hole_end is not None:
             self._hole(page.hole_end)
         if page.broken_end is not None:
-            self._unreadable(min(page.broken_end, self._end), "batch length leaves the segment")
+            self._hole(page.broken_end, "no whole batch stands at these offsets")
         self._aborted = AbortFilter(page.aborted)
         self._walk(page)
         if self.position <= before:
             raise TransientError(f"{self}: nothing was read at offset {before}. Scan it again")
+
+    def _asked(self) -> tuple[PartitionRange, int, Isolation]:
+        if self.is_in_tail:
+            return self._behind_tail, self.position, _UNCOMMITTED
+        return self.range, self.position, _COMMITTED
 
     def open_rest(self) -> None:
         """Open the batches of which the range has a part only and whose headers do not tell how many records it holds.
@@ -147,16 +152,18 @@ class PartitionScan:
             self.account.expire(self.position, start)
         self._pass_over(start)
 
-    def _hole(self, end: int) -> None:
-        """No batch stands between here and `end`."""
+    def _hole(self, end: int, reason: str | None = None) -> None:
+        """No batch stands between here and `end`: for the reason, or for whatever the source knows."""
         end = min(end, self._end)
         if end <= self.position:
             return
-        if self.is_in_tail:
+        if not self.is_in_tail:
+            reason = reason or self._source.hole_reason(self.range, self.position, end)
+            self.account.hole(self.position, end, reason)
+        elif reason is None:
             self.tail.empty += end - self.position
         else:
-            reason = self._source.hole_reason(self.range, self.position, end)
-            self.account.hole(self.position, end, reason)
+            self.tail.undecodable += end - self.position
         self._pass_over(end)
 
     def _pass_over(self, end: int) -> None:
@@ -165,19 +172,18 @@ class PartitionScan:
 
     def _walk(self, page: Page) -> None:
         """Take the page's batches: whole ones in order, from the one that holds the position on."""
-        batches, data, end, is_checked = page.batches, page.data, self._end, self._is_crc_checked
-        last = len(batches) - 1
-        for index, batch in enumerate(batches):
+        data, end = page.data, self._end
+        for batch, reason, resume in judged(page, is_crc_checked=self._is_crc_checked):
             if self.position >= end:
                 return
-            reason = defect(batch, data, is_crc_checked=is_checked)
             if reason is None:
                 self._sound(batch, data, end)
-            elif index == last and index > 0:
-                return  # where it ends is only known from the batch behind it: fetched again, both come
-            else:
-                following = batches[index + 1].base_offset if index < last else batch.end_offset
-                self._unreadable(min(max(following, self.position + 1), end), reason)
+                continue
+            if resume is None:
+                wanted, position, isolation = self._asked()
+                resume = self._source.next_batch(wanted, position, batch.end_offset, isolation)
+            if resume > self.position:
+                self._unreadable(min(resume, end), reason)
 
     def _unreadable(self, end: int, reason: str) -> None:
         if self.is_in_tail:
