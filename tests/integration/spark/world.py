@@ -141,7 +141,7 @@ class World:
         moment = datetime.fromisoformat(order["at"])
         client.produce(
             self.topic,
-            partition=order["number"] % self.partitions,
+            partition=int(order["number"]) % self.partitions,
             key=order["id"],
             value=json.dumps(order),
             timestamp=int(moment.timestamp() * 1000),
