@@ -9,7 +9,7 @@ import polars as pl
 
 from makewhole.compute.frames import UNDECODABLE
 from makewhole.compute.keys import bucket_of
-from makewhole.compute.normalise import stored_topic_frame, table_frame
+from makewhole.compute.normalise import log_columns, stored_topic_frame, table_frame
 from makewhole.config.context import WindowContext
 from makewhole.kafka.account import Span
 from makewhole.kafka.archive import SegmentWriter
@@ -151,7 +151,8 @@ def read_topic_piece(piece: TopicPiece) -> PieceRead:
     archive = context.storage.uri(f"{writer.folder}/archive")
     segment = SegmentWriter(archive, piece.range, window_lo=piece.window_lo)
     with closing(BrokerLog(context.kafka(piece.point))) as broker:
-        reader = read_range(broker, piece.range, include_aborted=True, on_fetched=segment.write)
+        columns = log_columns(shape)
+        reader = read_range(broker, piece.range, include_aborted=True, columns=columns, on_fetched=segment.write)
         try:
             for batch in reader.batches():
                 writer.add(stored_topic_frame(batch, shape))

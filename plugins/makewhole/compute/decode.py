@@ -38,6 +38,7 @@ _QUICK_TYPES: dict[str, pa.DataType] = {
 _SCALE_WITHOUT_EXPONENT = 6  # Arrow writes smaller fractions as 1E-7
 _DEEPEST = 200
 _FEW = 128
+_RECORD_KEY = "kafka.key"
 _MOST_INT_DIGITS = 4_000
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _BRACKET = re.compile(r"[\[\]{}]")
@@ -63,9 +64,14 @@ class ValueShape:
     def key_paths(self) -> list[str]:
         return [part.removeprefix("$.") for part in self.key if part.startswith("$.")]
 
+    @property
+    def needs_record_key(self) -> bool:
+        """Whether Kafka's own record key is part of the business key."""
+        return _RECORD_KEY in self.key
+
 
 def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
-    """Decode the records of a batch (columns `key`, `value`, `headers`).
+    """Decode the records of a batch (columns `value`, `headers`, and `key` where the shape needs it).
 
     Returns a frame with one row per record in order: `key` (null where it cannot be had), `problem` (why, else null),
     one text column `c:<name>` per compared column, `version` (int64 or null) and `excluded_by` (the hops whose filter
@@ -115,19 +121,19 @@ def _is_quick(shape: ValueShape) -> bool:
 
 
 def _decode_quickly(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
-    values = batch.column("value")
-    body = _joined(values)
-    key_path = shape.key_paths[0]
+    values, key_path = batch.column("value"), shape.key_paths[0]
+    lines = _joined(values)
     wanted: dict[str, pa.DataType] = {key_path: _key_type(values[0].as_py(), key_path)}
     for name, declared in shape.compare.items():
         scale = decimal_scale(declared)
         wanted.setdefault(name, pa.decimal128(38, scale) if scale is not None else _QUICK_TYPES[declared])
     version = _version_path(shape, wanted)
-    table = _read_json(body, _schema(wanted))
+    table = _read_json(lines, _schema(wanted))
     if table.num_rows != batch.num_rows:
         raise NotQuick
     keys = _column(table, key_path).cast(pa.string())
-    if keys.null_count or _on.any(_on.or_(_on.equal(keys, ""), _on.match_substring(keys, "\x00"))).as_py():
+    starts, body = _content(keys)
+    if keys.null_count or np.diff(starts).min() == 0 or not body.all():  # empty ones, and NUL in one
         raise NotQuick
     frame = [pl.Series("key", pl.from_arrow(keys))]
     for name, declared in shape.compare.items():
@@ -257,9 +263,9 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
     versions: list[int | None] = []
     excluded: list[list[str]] = []
     needs_json = _needs_json(shape)
-    for record_key, value, headers in zip(
-        *(batch.column(name).to_pylist() for name in ("key", "value", "headers")), strict=True
-    ):
+    record_keys = batch.column("key").to_pylist() if shape.needs_record_key else [None] * batch.num_rows
+    records = zip(record_keys, batch.column("value").to_pylist(), batch.column("headers").to_pylist(), strict=True)
+    for record_key, value, headers in records:
         document: Any = {}
         is_tombstone = value is None and shape.keeps_tombstones and not shape.key_paths
         try:
@@ -348,7 +354,7 @@ def _no_constant(name: str) -> Any:
 def _component(part: str, record_key: bytes | None, document: Any, headers: Any) -> Any:
     if part.startswith("$."):
         return _at(document, part.removeprefix("$."))
-    if part == "kafka.key":
+    if part == _RECORD_KEY:
         return _text(record_key, "record key")
     name = part.removeprefix("header:")
     found = [entry["value"] for entry in headers or () if entry["key"] == name]

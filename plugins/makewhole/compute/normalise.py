@@ -17,6 +17,23 @@ PLAN_HEADER = "makewhole-plan"
 _PLAN_ID = re.compile(rb"[a-z][a-z0-9_]*-[0-9]{1,10}-[0-9a-f]{12}")
 _FIRST_MOMENT, _PAST_MOMENTS = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 
+_IDENTITY = [
+    "partition",
+    "offset",
+    "leader_epoch",
+    "producer_id",
+    "producer_epoch",
+    "sequence",
+    "is_transactional",
+    "is_aborted",
+]
+
+
+def log_columns(shape: ValueShape) -> list[str]:
+    """What `topic_frame` needs of the log reader."""
+    key = ["key"] if shape.needs_record_key else []
+    return [*_IDENTITY, "timestamp", *key, "value", "headers", "is_replayed"]
+
 
 def topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.DataFrame, pl.DataFrame]:
     """One batch of the log reader → (keys frame in `TOPIC_KEYS`, undecodable records in `UNDECODABLE`)."""
@@ -27,7 +44,7 @@ def topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.DataFrame,
 def stored_topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.DataFrame, pl.DataFrame]:
     """As `topic_frame`, but in `STORED_TOPIC_KEYS`: what a snapshot's files hold."""
     decoded = decode_values(batch, shape)
-    log = pl.from_arrow(batch.drop_columns(["key", "value", "headers", "timestamp"]))
+    log = pl.from_arrow(batch.select(_IDENTITY))
     assert isinstance(log, pl.DataFrame)
     milliseconds = pl.Series("ms", pl.from_arrow(batch.column("timestamp").cast(pa.int64())), dtype=pl.Int64)
     frame = pl.concat([log, decoded, pl.DataFrame([replay_plans(batch)])], how="horizontal").with_columns(

@@ -1,7 +1,7 @@
 """A Parquet file that grows by frames: no more of it is in memory than the frame that is being written."""
 
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import polars as pl
 import pyarrow as pa
@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 # How a column is written follows from what it holds; a dictionary of values that differ is work and space for nothing.
+_HASHES = {"key_hi", "key_lo", "row_hash"}
 _HARDLY_REPEATED = {"key", "key_hi", "key_lo", "row_hash", "place"}
 _ASCENDING = {"offset", "sequence", "time"}
 
@@ -48,9 +49,13 @@ class GrowingParquet:
             self._full,
             schema,
             filesystem=self._system,
-            compression="zstd",
-            compression_level=1,
+            compression={_leaf(field): "none" if field.name in _HASHES else "zstd" for field in schema},
             write_statistics=False,  # nothing is looked for by its range
             use_dictionary=[name for name in schema.names if name not in _HARDLY_REPEATED | _ASCENDING],  # type: ignore[arg-type]
             column_encoding={name: "DELTA_BINARY_PACKED" for name in schema.names if name in _ASCENDING},
         )
+
+
+def _leaf(field: "pa.Field[Any]") -> str:
+    """What Parquet calls the values of a column."""
+    return f"{field.name}.list.element" if pa.types.is_nested(field.type) else field.name
