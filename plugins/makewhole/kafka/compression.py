@@ -12,7 +12,7 @@ _Streamed = Literal["gzip", "lz4", "zstd"]
 _STREAMED: dict[int, _Streamed] = {_GZIP: "gzip", _LZ4: "lz4", _ZSTD: "zstd"}
 _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16
-BATCH_LIMIT_BYTES = 512 << 20
+BATCH_LIMIT_BYTES = 256 << 20  # some four times as much is held while it is decoded
 _SMALLEST_ROOM_BYTES, _LIKELY_RATIO = 64 << 10, 8
 Bytes = bytes | memoryview
 

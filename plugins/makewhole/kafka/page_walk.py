@@ -41,12 +41,13 @@ def judged(page: Page, *, is_crc_checked: bool) -> Iterator[Judged]:
 
 
 def _misplaced(batch: Batch, following: Batch | None, end: int | None) -> str | None:
-    """Offsets ascend: where they do not, one of two neighbours lies about its own."""
-    if end is not None and batch.base_offset < end:
+    """Offsets ascend. Of two neighbours that overlap, the one that leaves a gap behind those before it is wrong."""
+    if end is None or batch.base_offset == end:
+        return None
+    if batch.base_offset < end:
         return _GOES_BACK
-    if following is not None and batch.base_offset < following.base_offset < batch.end_offset:
-        return _REACHES_OVER
-    return None
+    is_over = following is not None and batch.base_offset < following.base_offset < batch.end_offset
+    return _REACHES_OVER if is_over else None
 
 
 def _follows(batch: Batch, page: Page, end: int | None, is_crc_checked: bool) -> bool:

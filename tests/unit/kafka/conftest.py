@@ -112,7 +112,8 @@ class MemoryLog:
         if offset < self.log_start:
             return Page(log_start=self.log_start)
         ends = [next(iter(split(one))).end_offset for one in self.batches]
-        data = b"".join([one for one, end in zip(self.batches, ends, strict=True) if end > offset][: self.page_batches])
+        first = next((number for number, end in enumerate(ends) if end > offset), len(ends))
+        data = b"".join(self.batches[first : first + self.page_batches])
         found = list(split(data))
         if not found:
             return Page(hole_end=wanted.hi)
