@@ -46,8 +46,10 @@ def require_same_leaders(log: TopicLog, seen: TopicNow) -> None:
     """A leader that stayed did not cut anything off since it was asked.
 
     Raises:
-        TransientError: a partition has another leader now, so what was seen may be gone.
+        TransientError: the topic is another one, or a partition has another leader now: what was seen may be gone.
     """
+    if log.describe().topic_id != seen.state.topic_id:
+        raise TransientError(f"topic {log.topic} was made again while its offsets were being frozen; try again")
     for partition, end in log.stable_ends().items():
         if partition in seen.stable and end.leader_epoch != seen.stable[partition].leader_epoch:
             raise TransientError(

@@ -44,6 +44,9 @@ class Brokers:
         self.first = starts or dict.fromkeys(stable, 0)
         self.high = high or stable
 
+    def describe(self) -> TopicState:
+        return TopicState(topic_id="id1", partitions=tuple(self.ends))
+
     def now(self, topic_id: str = "id1") -> TopicNow:
         return TopicNow(
             state=TopicState(topic_id=topic_id, partitions=tuple(self.ends)),
@@ -172,6 +175,8 @@ def test_a_leader_that_changed_meanwhile_is_asked_again_later() -> None:
 
     with pytest.raises(TransientError, match="the leader of orders/0 changed while its offsets were being frozen"):
         require_same_leaders(cast(TopicLog, Brokers({0: 60}, {0: {0: 0, 1: 50}})), seen)
+    with pytest.raises(TransientError, match="topic orders was made again while its offsets were being frozen"):
+        require_same_leaders(cast(TopicLog, Brokers({0: 50})), Brokers({0: 50}).now("id0"))
 
 
 # Transactions
