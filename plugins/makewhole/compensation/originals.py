@@ -39,9 +39,12 @@ class WindowRecords:
         topic = self._context.pipeline.points[point]
         assert isinstance(topic, TopicPoint)
         placed = ((self._place(point, *position), position[1]) for position in sorted(set(positions)))
+        archives: dict[str, ArchiveLog] = {}  # each verifies its files once
         with closing(BrokerLog(self._context.kafka(topic))) as broker:
             for place, offsets in _grouped(placed):
-                source: LogSource = broker if place.folder is None else ArchiveLog(place.folder)
+                source: LogSource = broker
+                if place.folder is not None:
+                    source = archives.setdefault(place.folder, ArchiveLog(place.folder))
                 wanted = replace(place.part, lo=offsets[0], hi=offsets[-1] + 1, leader_epochs=())
                 yield from _pick(source, wanted, set(offsets))
 

@@ -224,7 +224,7 @@ class ArchiveLog:
 
     def _verify(self, segment: Segment) -> None:
         """Compare a segment with its digest, once."""
-        if (segment.partition, segment.base_offset) in self._verified:
+        if segment.sha256 is None or (segment.partition, segment.base_offset) in self._verified:
             return
         digest = hashlib.sha256()
         with self._filesystem.open(self._log(segment), "rb") as file:

@@ -18,8 +18,9 @@ SIDECAR = ".aborted.json"
 class Segment:
     """One file of the archive and what it answers for: offsets `[lo, hi)` of one partition of one topic incarnation.
 
-    `sha256` is the file's, in hex. `expired`, `truncated`, `unexplained` and `aborted` are those of the read that
-    wrote it. `left_out`: offsets whose batch the range before was to keep, since it begins there.
+    `sha256` is the file's, in hex; None in archives that were written before it was kept. `expired`, `truncated`,
+    `unexplained` and `aborted` are those of the read that wrote it. `left_out`: offsets whose batch the range before
+    was to keep, since it begins there.
     """
 
     base_offset: int
@@ -29,7 +30,7 @@ class Segment:
     lo: int
     hi: int
     size_bytes: int
-    sha256: str
+    sha256: str | None
     expired: tuple[Span, ...] = ()
     truncated: tuple[Span, ...] = ()
     unexplained: tuple[Undecodable, ...] = ()
@@ -53,7 +54,7 @@ class Segment:
         Raises:
             ValueError, KeyError, TypeError: it is none.
         """
-        value: dict[str, Any] = json.loads(text)
+        value: dict[str, Any] = _LATER | json.loads(text)
         return cls(
             **{name: value[name] for name in _PLAIN},
             expired=tuple((start, end) for start, end in value["expired"]),
@@ -67,4 +68,5 @@ class Segment:
         )
 
 
+_LATER: dict[str, Any] = {"sha256": None, "truncated": [], "unexplained": [], "left_out": None}
 _PLAIN = ("base_offset", "topic", "topic_id", "partition", "lo", "hi", "size_bytes", "sha256")

@@ -324,6 +324,15 @@ def test_a_segment_with_another_digest_is_corruption(handmade: ModuleType, tmp_p
         list(read_range(ArchiveLog(str(tmp_path)), handmade.wanted(0, 12)))
 
 
+def test_an_archive_of_before_digests_were_kept_is_still_read(handmade: ModuleType, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    reader, rows, paths = archived(mixed(handmade), handmade.wanted(0, 17), tmp_path)
+    sidecar = json.loads(Path(paths[1]).read_text())
+    for name in ("sha256", "truncated", "unexplained", "left_out"):
+        del sidecar[name]
+    Path(paths[1]).write_text(json.dumps(sidecar))
+    assert_same(reader, read_range(ArchiveLog(str(tmp_path)), handmade.wanted(0, 17)), rows)
+
+
 @settings(deadline=None, max_examples=150)
 @given(position=st.integers(0, 10**6), byte=st.integers(0, 255))
 def test_a_damaged_archive_accounts_for_every_offset_or_fails(
