@@ -18,6 +18,7 @@ Bools = npt.NDArray[np.bool_]
 PADDING_BYTES = 64
 """How far a text goes on behind its last record: numbers are read on without asking where the record ends."""
 _INLINE = 12
+_SHORT = 64
 _LONGEST_VARINT = 10
 _KEEP = (np.arange(_INLINE) < np.arange(_INLINE + 1)[:, None]).astype(np.uint8) * np.uint8(0xFF)
 
@@ -101,6 +102,8 @@ class Blobs:
     def column(self, text: Text) -> "pa.Array[Any]":
         """As an Arrow binary column."""
         size = len(self.starts)
+        if size and 0 < self.lengths[0] <= _SHORT and (self.lengths == self.lengths[0]).all():
+            return self._of_one_length(text, int(self.lengths[0]))
         nulls = self.lengths < 0
         has_nulls = bool(nulls.any())
         lengths = np.maximum(self.lengths, 0) if has_nulls else self.lengths
@@ -115,6 +118,14 @@ class Blobs:
         validity = pa.array(~nulls).buffers()[1] if has_nulls else None
         return pa.Array.from_buffers(pa.binary_view(), size, [validity, pa.py_buffer(views.data), text.buffer]).cast(
             pa.binary()
+        )
+
+    def _of_one_length(self, text: Text, length: int) -> "pa.Array[Any]":
+        """What keys often are; taking them by position is less than half the work."""
+        content = _at_any(text.content, np.dtype(f"V{length}"))[self.starts].view(np.uint8)
+        ends = np.arange(len(self.starts) + 1, dtype=np.int32) * np.int32(length)
+        return pa.Array.from_buffers(
+            pa.binary(), len(self.starts), [None, pa.py_buffer(ends.data), pa.py_buffer(content.data)]
         )
 
     def is_utf8(self, text: bytes) -> Bools:

@@ -4,7 +4,7 @@ from typing import Any
 import polars as pl
 import polars_hash as plh
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makewhole.compute.canonical import canonical_text, decimal_scale, float_text, plain_text, with_row_hash
@@ -108,6 +108,7 @@ def test_the_row_hash_is_pinned() -> None:
 LONG_TEXTS = TEXTS | st.integers(505, 520).map("ü".__mul__) | st.integers(505, 520).map("x".__mul__)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(LONG_TEXTS, LONG_TEXTS, LONG_TEXTS), max_size=6))
 def test_the_row_hash_is_of_each_text_behind_its_length_in_bytes(rows: list[tuple[str | None, ...]]) -> None:
     """Whatever its neighbours are: long texts in a frame do not change the hash of the short."""

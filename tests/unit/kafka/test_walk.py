@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makewhole.kafka import walk
-from makewhole.kafka.binary_columns import PADDING_BYTES, Text
+from makewhole.kafka.binary_columns import PADDING_BYTES, Blobs, Text
 from makewhole.kafka.walk import record_places
 
 pytestmark = pytest.mark.unit
@@ -106,6 +106,7 @@ def test_typical_batches_are_not_walked_alone(monkeypatch: pytest.MonkeyPatch) -
     assert len(places([sound([100 + number % 50] * 500) for number in range(20)])) == 20
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-9000, 9000), min_size=1, max_size=20))
 def test_numbers_of_every_length_are_read(numbers: list[int]) -> None:
     encoded = [varint(number) for number in numbers]
@@ -122,6 +123,21 @@ def test_what_is_too_long_for_a_number_is_told() -> None:
     values, _, broken = text.varints(np.array([0, 1]))
 
     assert (values.tolist(), broken.tolist()) == ([1, 0], [1])
+
+
+@settings(deadline=None)
+@given(st.integers(0, 70), st.integers(1, 30), st.none() | st.integers(0, 29))
+def test_strings_of_one_length_are_as_any_others(length: int, count: int, null: int | None) -> None:
+    texts: list[bytes | None] = [bytes([65 + number]) * length for number in range(count)]
+    lengths = np.full(count, length, dtype=np.int64)
+    if null is not None and null < count:
+        texts[null], lengths[null] = None, -1
+    content = b"".join(bytes([65 + number]) * length for number in range(count)) + bytes(PADDING_BYTES)
+
+    column = Blobs(starts=np.arange(count) * length, lengths=lengths).column(Text(content))
+
+    column.validate(full=True)
+    assert column.to_pylist() == texts
 
 
 def test_only_wanted_columns_are_made(handmade: ModuleType) -> None:
