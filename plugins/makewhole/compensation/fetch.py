@@ -6,8 +6,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from makewhole.compensation.payloads import Payload
 from makewhole.compensation.plan import Refusal, Step
+from makewhole.compute.decode import ValueShape, decode_values
 from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics, TablePoint, TopicPoint
@@ -18,6 +21,10 @@ from makewhole.postgres.quarantine import require_quarantine_possible
 from makewhole.postgres.tables import Row, Table, describe_table, rows_of_key
 
 _LINEAGE = "makewhole-"
+_HEADER: dict[str, pa.DataType] = {"key": pa.string(), "value": pa.binary()}
+_RECORD = pa.schema(
+    {"key": pa.binary(), "value": pa.binary(), "headers": pa.list_(pa.struct(list(_HEADER.items())))}.items()
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +155,12 @@ class Fetcher:
         found = self._originals.get((self._hops[step.action.hop].source, step.origin or (-1, -1)))
         if found is None:
             raise RefusedError("the original record is in no archive of this window")
+        point = self._pipeline.points[self._hops[step.action.hop].source]
+        assert isinstance(point, TopicPoint)
+        if business_key(point, found) != step.action.key:
+            raise RefusedError(
+                "stale: another record is at the original's offset now; the log was cut off or made again"
+            )
         return found
 
     def _origin(self, step: Step) -> str:
@@ -175,6 +188,15 @@ class Fetcher:
         if name not in self._tables:
             self._tables[name] = describe_table(session, point)
         return point, session, self._tables[name]
+
+
+def business_key(point: TopicPoint, record: SourceRecord) -> str | None:
+    """The key of a record, as snapshots know it; None where it has none."""
+    headers = [{"key": name, "value": value} for name, value in record.headers]
+    row: dict[str, list[Any]] = {"key": [record.key], "value": [record.value], "headers": [headers]}
+    shape = ValueShape(key=point.key, compare={}, keeps_tombstones=True)
+    key: str | None = decode_values(pa.RecordBatch.from_pydict(row, schema=_RECORD), shape)["key"].item()
+    return key
 
 
 def _names(text: bytes) -> set[str]:

@@ -27,6 +27,7 @@ def odd(world: Any) -> Any:
     )
     points = dict(world.pipeline.points)
     points["warehouse"] = replace(points["warehouse"], table="dw.odd", key=("year", "carrier"))
+    points["flights"] = replace(points["flights"], key=("kafka.key",))
     world.pipeline = replace(world.pipeline, points=points)
     world.remedies(HOP, missing=Remedy.UPSERT)
     return world
@@ -105,6 +106,18 @@ def test_a_table_that_the_catalogue_does_not_know_is_refused(world: Any, table: 
     assert world.sql("select count(*) from dw.departures") == [(0,)]
 
 
+def test_another_record_at_the_originals_offset_is_never_written(odd: Any) -> None:
+    """The log was cut off, and its offsets were used again."""
+    finding = _finding(odd, 0, '["2013","9E"]', Verdict.MISSING, '{"carrier": "9E", "delay": 1.50}')
+    odd.originals[0, 0] = replace(odd.originals[0, 0], key=b'["2013","UA"]')
+
+    frozen = odd.freeze([finding])
+
+    assert [refusal.reason for refusal in frozen.refusals] == [
+        "stale: another record is at the original's offset now; the log was cut off or made again"
+    ]
+
+
 def test_a_table_that_lost_a_column_since_stops_the_plan(world: Any) -> None:
     world.sql("insert into dw.departures (id, delay) values ('K0', 1), ('K0', 1)")
     plan = world.freeze([world.finding(0, Verdict.DUPLICATE)]).plan
@@ -116,7 +129,7 @@ def test_a_table_that_lost_a_column_since_stops_the_plan(world: Any) -> None:
 
 def _finding(world: Any, offset: int, key: str, verdict: Verdict, value: str) -> Finding:
     world.originals[0, offset] = SourceRecord(
-        partition=0, offset=offset, key=b"k", value=value.encode(), headers=(), timestamp_ms=None
+        partition=0, offset=offset, key=key.encode(), value=value.encode(), headers=(), timestamp_ms=None
     )
     return Finding(
         hop=HOP,
