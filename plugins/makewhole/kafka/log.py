@@ -184,7 +184,7 @@ class RangeReader:
             page = self._source.fetch(self.range, position, self._options.isolation)
             before, position = position, self._past_nothing(page, position)
             walk = _PageWalk(page=page, position=position, aborted=AbortFilter(page.aborted))
-            self._ledger.add(page.aborted)
+            self._ledger.add(page.aborted, touching=before if page.batches else None)
             yield from self._walk(walk)
             self._pass_on(walk)
             position = walk.position
@@ -234,6 +234,8 @@ class RangeReader:
                     likely, isolation = batch.end_offset, self._options.isolation
                     resume = self._source.next_batch(self.range, walk.position, likely, isolation)
                 walk.position = self._damaged(walk.position, resume, reason)
+                if walk.page.aborted:
+                    return  # it may have been the marker of one of these: the next page knows which still go on
             elif (item := self._sound(walk, batch)) is not None:
                 yield item
 

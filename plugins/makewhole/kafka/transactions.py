@@ -48,14 +48,28 @@ class AbortedLedger:
         self._markers: dict[tuple[int, int], int | None] = {}
         self._open: dict[int, set[int]] = {}
 
-    def add(self, aborted: Iterable[AbortedTransaction]) -> None:
-        """The list of one more page. The same transaction comes with every page that it touches."""
+    def add(self, aborted: Iterable[AbortedTransaction], *, touching: int | None = None) -> None:
+        """The list of one more page. The same transaction comes with every page that it touches.
+
+        So one that does not come with a page of batches from `touching` on has ended before: its marker was damaged.
+        """
+        aborted = tuple(aborted)
+        if touching is not None:
+            self._end_those_without(aborted, touching)
         for one in aborted:
             key = (one.first_offset, one.producer_id)
             if self._markers.get(key) is None:
                 self._markers[key] = one.marker_offset
                 if one.marker_offset is None:
                     self._open.setdefault(one.producer_id, set()).add(one.first_offset)
+
+    def _end_those_without(self, aborted: tuple[AbortedTransaction, ...], offset: int) -> None:
+        still_open = {(one.producer_id, one.first_offset) for one in aborted}
+        for producer_id, began in self._open.items():
+            for first_offset in [first for first in began if (producer_id, first) not in still_open]:
+                if first_offset < offset:
+                    self._markers[first_offset, producer_id] = offset - 1
+                    began.discard(first_offset)
 
     def abort_marker(self, offset: int, producer_id: int) -> None:
         """An abort marker was seen: it ends the producer's transactions that began before it."""

@@ -105,6 +105,18 @@ def test_a_batch_with_a_wrong_checksum_costs_itself_only(handmade: ModuleType) -
     assert reader.undecodable == [Undecodable(3, 5, 10, "wrong checksum (CRC-32C)")]
 
 
+def test_a_damaged_abort_marker_takes_nothing_of_the_next_transaction(handmade: ModuleType, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    log = mixed(handmade, page_batches=6)
+    marker = bytearray(log.batches[2])
+    marker[-1] ^= 1
+    log.batches[2] = bytes(marker)
+    reader, rows, _ = archived(log, handmade.wanted(0, 17), tmp_path)
+    assert [offset for batch in rows for offset in batch.column("offset").to_pylist()] == [0, 1, 2, 3, 4, 9, 10, 14, 16]
+    assert reader.accounting == Accounting(span=17, data=9, control=1, aborted=3, compacted=3, undecodable=1)
+    assert reader.aborted == (AbortedTransaction(first_offset=5, producer_id=9, marker_offset=8),)
+    assert_same(reader, read_range(ArchiveLog(str(tmp_path)), handmade.wanted(0, 17)), rows)
+
+
 def test_a_lying_last_offset_does_not_swallow_the_batches_behind_it(handmade: ModuleType) -> None:
     lying = bytearray(handmade.plain_batch(5, handmade.rows(5)))
     struct.pack_into(">i", lying, 23, 2**30)
