@@ -12,19 +12,15 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.json as pj
 
 from makewhole.compute.canonical import canonical_text, decimal_scale
+from makewhole.compute.json_lines import DEEPEST, NotQuick, are_usable_texts, at_path, read_lines
 from makewhole.compute.keys import KeyProblem, component_text, key_text
 from makewhole.compute.where import Term
 
-_Array = Any  # pyarrow.Array: its type stubs know nothing of binary columns,
-_on: Any = pc  # and neither do those of its functions
+_Array = Any  # pyarrow.Array: its type stubs know nothing of binary columns
 _QUICK_TYPES: dict[str, pa.DataType] = {
     "string": pa.string(),
     "int": pa.int64(),
@@ -36,16 +32,11 @@ _QUICK_TYPES: dict[str, pa.DataType] = {
 
 
 _SCALE_WITHOUT_EXPONENT = 6  # Arrow writes smaller fractions as 1E-7
-_DEEPEST = 200
 _FEW = 128
 _RECORD_KEY = "kafka.key"
 _MOST_INT_DIGITS = 4_000
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _BRACKET = re.compile(r"[\[\]{}]")
-
-
-class NotQuick(Exception):  # noqa: N818 - not an error: a way that is closed
-    """This batch needs the record-by-record way."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,24 +113,20 @@ def _is_quick(shape: ValueShape) -> bool:
 
 def _decode_quickly(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
     values, key_path = batch.column("value"), shape.key_paths[0]
-    lines = _joined(values)
     wanted: dict[str, pa.DataType] = {key_path: _key_type(values[0].as_py(), key_path)}
     for name, declared in shape.compare.items():
         scale = decimal_scale(declared)
         wanted.setdefault(name, pa.decimal128(38, scale) if scale is not None else _QUICK_TYPES[declared])
     version = _version_path(shape, wanted)
-    table = _read_json(lines, _schema(wanted))
-    if table.num_rows != batch.num_rows:
-        raise NotQuick
-    keys = _column(table, key_path).cast(pa.string())
-    starts, body = _content(keys)
-    if keys.null_count or np.diff(starts).min() == 0 or not body.all():  # empty ones, and NUL in one
+    table = read_lines(values, wanted)
+    keys = at_path(table, key_path).cast(pa.string())
+    if not are_usable_texts(keys):
         raise NotQuick
     frame = [pl.Series("key", pl.from_arrow(keys))]
     for name, declared in shape.compare.items():
-        frame.append(_canonical_column(_column(table, name), declared).alias(f"c:{name}"))
+        frame.append(_canonical_column(at_path(table, name), declared).alias(f"c:{name}"))
     if version is not None:
-        frame.append(pl.Series("version", pl.from_arrow(_column(table, version)), dtype=pl.Int64))
+        frame.append(pl.Series("version", pl.from_arrow(at_path(table, version)), dtype=pl.Int64))
     return pl.DataFrame(frame).select(
         "key",
         pl.lit(None, dtype=pl.String).alias("problem"),
@@ -159,88 +146,12 @@ def _version_path(shape: ValueShape, wanted: dict[str, pa.DataType]) -> str | No
     return path
 
 
-def _joined(values: Any) -> pa.Buffer:
-    """The values, one a line; refused unless each is non-empty, on one line, shallow and looks like one object.
-
-    A line break in a value would let a string run on into the next one, and a NUL would end the reading: the rows after
-    it would be missing, and two objects in one value make up for them.
-    """
-    if values.null_count or not len(values):
-        raise NotQuick
-    starts, body = _content(values)
-    if np.diff(starts).min() == 0 or (body[starts[:-1]] != ord("{")).any() or (body[starts[1:] - 1] != ord("}")).any():
-        raise NotQuick
-    is_control = body < ord(" ")
-    if is_control.any() and np.isin(body[is_control], (ord("\n"), 0)).any():
-        raise NotQuick
-    if np.diff(starts).max() > _DEEPEST and _most_brackets(starts, body) > _DEEPEST:
-        raise NotQuick
-    values.cast(pa.string())  # raises unless each is UTF-8
-    lines = _on.binary_join_element_wise(values, b"", b"\n")
-    start, end = _starts(lines)[[0, -1]].tolist()
-    joined: pa.Buffer = lines.buffers()[2].slice(start, end - start)
-    return joined
-
-
-def _starts(values: Any) -> npt.NDArray[np.int32]:
-    """Where each value of a binary column begins in its bytes, and where the last ends."""
-    return np.frombuffer(values.buffers()[1], dtype=np.int32)[values.offset : values.offset + len(values) + 1]
-
-
-def _content(values: Any) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-    """The bytes of all values together, and where each begins in them."""
-    starts = _starts(values)
-    body = np.frombuffer(values.buffers()[2] or b"", dtype=np.uint8)[starts[0] : starts[-1]]
-    return starts - starts[0], body
-
-
-def _most_brackets(starts: npt.NDArray[np.int32], body: npt.NDArray[np.uint8]) -> int:
-    """How many brackets open in the value that has most of them."""
-    opening = np.flatnonzero((body == ord("{")) | (body == ord("[")))
-    return int(np.bincount(np.searchsorted(starts, opening, side="right")).max())
-
-
-def _key_type(first: bytes, path: str) -> pa.DataType:
+def _key_type(first: bytes | None, path: str) -> pa.DataType:
     try:
-        value = _at(json.loads(first), path)
+        value = _at(json.loads(first or b""), path)
     except (ValueError, RecursionError):
         raise NotQuick from None
     return pa.int64() if isinstance(value, int) and not isinstance(value, bool) else pa.string()
-
-
-def _schema(wanted: Mapping[str, pa.DataType]) -> pa.Schema:
-    tree: dict[str, Any] = {}
-    for path, kind in wanted.items():
-        *parents, leaf = path.split(".")
-        node = tree
-        for parent in parents:
-            node = node.setdefault(parent, {})
-            if not isinstance(node, dict):
-                raise NotQuick
-        if leaf in node:
-            raise NotQuick
-        node[leaf] = kind
-    return pa.schema(list(_struct(tree)))
-
-
-def _struct(tree: Mapping[str, Any]) -> pa.StructType:
-    return pa.struct([(name, _struct(kind) if isinstance(kind, dict) else kind) for name, kind in tree.items()])
-
-
-def _read_json(body: pa.Buffer, schema: pa.Schema) -> pa.Table:
-    return pj.read_json(
-        pa.BufferReader(body),  # type: ignore[arg-type]
-        read_options=pj.ReadOptions(use_threads=False, block_size=body.size + 1),
-        parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
-    )
-
-
-def _column(table: pa.Table, path: str) -> _Array:
-    first, *rest = path.split(".")
-    column: _Array = table.column(first).combine_chunks()
-    for name in rest:
-        column = _on.struct_field(column, name)
-    return column
 
 
 def _canonical_column(column: _Array, declared: str) -> pl.Series:
@@ -313,7 +224,7 @@ def _document(value: bytes | None) -> Any:
     try:
         text = value.decode("utf-8-sig")
         if _is_too_deep(text):
-            raise KeyProblem(f"value is nested more than {_DEEPEST} deep")
+            raise KeyProblem(f"value is nested more than {DEEPEST} deep")
         # Python refuses to make an int of more than 4,300 digits.
         parse_int = Decimal if len(text) > _MOST_INT_DIGITS else None
         document = json.loads(text, parse_float=_exact, parse_int=parse_int, parse_constant=_no_constant)
@@ -330,12 +241,12 @@ def _document(value: bytes | None) -> Any:
 
 def _is_too_deep(text: str) -> bool:
     """By brackets, so that the answer does not depend on how deep the caller is already."""
-    if text.count("{") + text.count("[") <= _DEEPEST:
+    if text.count("{") + text.count("[") <= DEEPEST:
         return False
     depth = 0
     for bracket in _BRACKET.findall(_STRING.sub("", text)):
         depth += 1 if bracket in "{[" else -1
-        if depth > _DEEPEST:
+        if depth > DEEPEST:
             return True
     return False
 
