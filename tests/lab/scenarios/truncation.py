@@ -107,6 +107,7 @@ def _cut(lab: Lab, *, has_ledger: bool) -> _Cut:
         "The leader epochs of the last window do not lead to where they ended: exactly the offsets that were cut off "
         "are known. Their keys are judged anew, against the log as it is now."
     ),
+    is_short=True,
 )
 def unclean_election(lab: Lab) -> Outcome:
     cut = _cut(lab, has_ledger=True)

@@ -1,0 +1,36 @@
+"""The page about faults says what the lab ran, and the lab has every fault that it should have."""
+
+import json
+
+import pytest
+
+from tests.lab.report import PAGE, RESULTS, page
+from tests.lab.scenario import load, selected
+
+pytestmark = pytest.mark.unit
+
+TOPIC_SIDE = {*range(1, 21), 33, 34}
+
+
+def test_the_page_is_what_the_lab_said() -> None:
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    assert PAGE.read_text(encoding="utf-8") == page(load(), results), "run `make lab`"
+
+
+def test_every_scenario_is_told_and_no_other() -> None:
+    assert set(json.loads(RESULTS.read_text(encoding="utf-8"))) == set(load())
+
+
+def test_the_lab_has_every_fault_of_the_topic_side() -> None:
+    assert {scenario.row for scenario in load().values()} == TOPIC_SIDE
+
+
+def test_rows_are_chosen_by_number_in_the_order_of_the_table() -> None:
+    assert [scenario.row for scenario in selected("34,1")] == [1, 34]
+    assert selected("") == list(load().values())
+    assert 0 < len(selected("short")) < 8
+
+
+def test_a_row_that_the_lab_does_not_have_is_refused() -> None:
+    with pytest.raises(AssertionError, match=r"the lab has no rows \[21\]"):
+        selected("1,21")
