@@ -24,6 +24,13 @@ _NO_OFFSET = -1001
 _ANY_PARTITION = -1
 _ERRORS_ONLY = 3
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
+_NO_COORDINATOR_YET = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError._WAIT_COORD,
+)
+_COORDINATOR_PAUSE_SECONDS = 0.2
 _PERMANENT = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -104,7 +111,7 @@ class ReplayWriter:
                 _without_partitioner(self._connection)
                 | {"group.id": self._identity, "isolation.level": "read_committed"}
             )
-            found = self._consumer.committed([TopicPartition(MARKER_TOPIC, 0)], timeout=_TIMEOUT_SECONDS)[0]
+            found = _committed(self._consumer)
         if found.error is not None:
             raise TransientError(
                 f"Kafka {self._connection.id}: the marker of {self._identity} cannot be read; try again"
@@ -201,6 +208,18 @@ def ensure_marker_topic(connection: KafkaConnection) -> None:
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise
+
+
+def _committed(consumer: Consumer) -> TopicPartition:
+    """The marker as committed. A group that is asked for the first time may have no coordinator yet: asked again."""
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
+    while True:
+        try:
+            return consumer.committed([TopicPartition(MARKER_TOPIC, 0)], timeout=_TIMEOUT_SECONDS)[0]
+        except KafkaException as error:
+            if error.args[0].code() not in _NO_COORDINATOR_YET or time.monotonic() > deadline:
+                raise
+            time.sleep(_COORDINATOR_PAUSE_SECONDS)
 
 
 def topic_rules(connection: KafkaConnection, topic: str) -> TopicRules:
