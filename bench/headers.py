@@ -19,8 +19,8 @@ def scan(bootstrap: str, topic: str, is_crc_checked: bool) -> tuple[int, Cost]:
 
 
 def _scan(bootstrap: str, topic: str, is_crc_checked: bool) -> tuple[int, Cost]:
-    from makewhole.kafka.broker import BrokerLog
-    from makewhole.kafka.scan import Bounds, PartitionScan
+    from makewhole.kafka.log.broker import BrokerLog
+    from makewhole.kafka.scan.partition import Bounds, PartitionScan
 
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     connection, records = KafkaConnection(id="log", properties={"bootstrap.servers": bootstrap}), 0

@@ -7,8 +7,8 @@ from functools import reduce
 from typing import Any
 
 from makewhole.config.context import WindowContext
-from makewhole.kafka.account import Span
-from makewhole.kafka.sequences import SequenceAudit, merge
+from makewhole.kafka.log.account import Span
+from makewhole.kafka.sequences.audit import SequenceAudit, merge
 from makewhole.model.errors import CorruptionError
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import TopicPoint

@@ -30,7 +30,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from makewhole.kafka.log import ArchiveLog, BrokerLog, RangeReader, read_range
+from makewhole.kafka.log.reader import ArchiveLog, BrokerLog, RangeReader, read_range
 from makewhole.model.errors import PermanentError
 from makewhole.model.window import PartitionRange
 from makewhole_spark.kafka_log_options import COLUMNS, LogOptions
@@ -59,7 +59,7 @@ class KafkaLogSource(DataSource):
         return "kafka_log"
 
     def schema(self) -> str:
-        """The wanted columns of `makewhole.kafka.log.SCHEMA`, without `is_aborted`."""
+        """The wanted columns of `makewhole.kafka.log.reader.SCHEMA`, without `is_aborted`."""
         return ", ".join(f"{name} {COLUMNS[name]}" for name in LogOptions.of(self.options).columns)
 
     def reader(self, schema: StructType) -> "KafkaLogReader":

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from makewhole.kafka.archive import ArchiveLog
 from makewhole.kafka.lineage import epochs_of
+from makewhole.kafka.log.archive import ArchiveLog
 from makewhole.kafka.offsets import LogEnd, TopicLog
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.window import PartitionRange

@@ -11,12 +11,12 @@ from makewhole.compute.frames import UNDECODABLE
 from makewhole.compute.keys import bucket_of
 from makewhole.compute.normalise import log_columns, stored_topic_frame, table_frame
 from makewhole.config.context import WindowContext
-from makewhole.kafka.account import Span
-from makewhole.kafka.archive import SegmentWriter
-from makewhole.kafka.broker import BrokerLog
-from makewhole.kafka.damaged import Undecodable
-from makewhole.kafka.log import read_range
-from makewhole.kafka.sequences import SequenceAudit
+from makewhole.kafka.log.account import Span
+from makewhole.kafka.log.archive import SegmentWriter
+from makewhole.kafka.log.broker import BrokerLog
+from makewhole.kafka.log.damaged import Undecodable
+from makewhole.kafka.log.reader import read_range
+from makewhole.kafka.sequences.audit import SequenceAudit
 from makewhole.lake.growing import GrowingParquet
 from makewhole.model.pipeline import Point, TablePoint, TopicPoint
 from makewhole.model.window import Accounting, PartitionRange

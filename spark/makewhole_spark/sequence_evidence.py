@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from makewhole.kafka.sequences import SequenceAudit
+from makewhole.kafka.sequences.audit import SequenceAudit
 from makewhole.lake.storage import Storage
 
 _SUSPECTS = 10

@@ -10,9 +10,9 @@ from makewhole.compute.frames import HASH, TAIL
 from makewhole.compute.judge import committed, mark_replays
 from makewhole.compute.normalise import topic_frame
 from makewhole.config.context import WindowContext
-from makewhole.kafka.broker import BrokerLog
 from makewhole.kafka.lineage import divergence
-from makewhole.kafka.log import read_range
+from makewhole.kafka.log.broker import BrokerLog
+from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.offsets import EpochEnd, TopicLog
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange

@@ -9,8 +9,8 @@ from datetime import datetime
 
 from confluent_kafka import TopicPartition
 
-from makewhole.kafka.broker import BrokerLog
-from makewhole.kafka.log import read_range
+from makewhole.kafka.log.broker import BrokerLog
+from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.offsets import describe_topic, high_watermarks, log_starts
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.window import PartitionRange

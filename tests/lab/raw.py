@@ -19,8 +19,8 @@ from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnReque
 from aiokafka.protocol.types import Array, Int8, Int16, Int32, Schema, String
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from makewhole.kafka.protocol import NO_TOPIC_ID, MetadataRequestV12
-from makewhole.kafka.transaction_protocol import DescribeProducersRequest
+from makewhole.kafka.wire.protocol import NO_TOPIC_ID, MetadataRequestV12
+from makewhole.kafka.wire.transaction_protocol import DescribeProducersRequest
 from makewhole.stack.ports import LOOPBACK
 
 _TIMEOUT_SECONDS = 10.0

@@ -20,10 +20,10 @@ from makewhole.audit.report import (
 from makewhole.audit.sequences import sequences_report
 from makewhole.audit.spread import spread_report
 from makewhole.audit.transactions import transactions_report
-from makewhole.kafka.batch_statistics import CODECS, Rates, Spread, Total
-from makewhole.kafka.scan import PartitionScan
-from makewhole.kafka.scanner import Progress as Progress
-from makewhole.kafka.scanner import TopicScan, Wanted, scan_topic
+from makewhole.kafka.scan.batch_statistics import CODECS, Rates, Spread, Total
+from makewhole.kafka.scan.partition import PartitionScan
+from makewhole.kafka.scan.topic import Progress as Progress
+from makewhole.kafka.scan.topic import TopicScan, Wanted, scan_topic
 from makewhole.kafka.topics import Replicas
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.window import Accounting

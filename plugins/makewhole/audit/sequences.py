@@ -6,8 +6,8 @@ from heapq import nsmallest
 from operator import attrgetter
 
 from makewhole.audit.report import BreakReport, EpochReport, ProducerReport, SequencesReport
-from makewhole.kafka.scan import PartitionScan
-from makewhole.kafka.sequences import Counts, EpochRun, Producer, SequenceAudit
+from makewhole.kafka.scan.partition import PartitionScan
+from makewhole.kafka.sequences.audit import Counts, EpochRun, Producer, SequenceAudit
 
 _LISTED_PRODUCERS = 1000
 _LISTED_BREAKS = 1000

@@ -1,7 +1,7 @@
 """Spreads in a report."""
 
 from makewhole.audit.report import SpreadReport
-from makewhole.kafka.batch_statistics import Spread
+from makewhole.kafka.scan.batch_statistics import Spread
 
 
 def spread_report(spread: Spread) -> SpreadReport:

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 from makewhole.audit.report import EndedReport, OpenReport, TransactionReport, TransactionsReport
 from makewhole.audit.spread import spread_report
-from makewhole.kafka.batch_statistics import Spread
-from makewhole.kafka.producers import OpenTransaction
-from makewhole.kafka.scan import PartitionScan
-from makewhole.kafka.scanner import TopicScan
-from makewhole.kafka.transaction_history import Ended, Transaction
+from makewhole.kafka.open_transactions import OpenTransaction
+from makewhole.kafka.scan.batch_statistics import Spread
+from makewhole.kafka.scan.partition import PartitionScan
+from makewhole.kafka.scan.topic import TopicScan
+from makewhole.kafka.scan.transaction_history import Ended, Transaction
 
 _LISTED = 100
 _LONGEST = 10

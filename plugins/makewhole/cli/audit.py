@@ -14,8 +14,8 @@ from makewhole.audit.report import AuditReport, Level
 from makewhole.cli.audit_view import show
 from makewhole.cli.client_properties import client_properties
 from makewhole.cli.surroundings import Exit, console, errors_told
-from makewhole.kafka.scanner import Progress as OnProgress
-from makewhole.kafka.scanner import Wanted
+from makewhole.kafka.scan.topic import Progress as OnProgress
+from makewhole.kafka.scan.topic import Wanted
 from makewhole.model.connection import KafkaConnection
 
 _EARLIEST = "earliest"

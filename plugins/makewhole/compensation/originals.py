@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from makewhole.compensation.fetch import SourceRecord
 from makewhole.config.context import WindowContext
-from makewhole.kafka.archive import ArchiveLog
-from makewhole.kafka.broker import BrokerLog
-from makewhole.kafka.log import read_range
-from makewhole.kafka.page import LogSource
+from makewhole.kafka.log.archive import ArchiveLog
+from makewhole.kafka.log.broker import BrokerLog
+from makewhole.kafka.log.page import LogSource
+from makewhole.kafka.log.reader import read_range
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange, Window
 

@@ -19,8 +19,8 @@ from makewhole.compute.frames import HASH, KEYS, TOPIC_KEYS, empty
 from makewhole.compute.normalise import table_frame, topic_frame
 from makewhole.config.context import WindowContext
 from makewhole.journal.evidence import JudgedFinding
-from makewhole.kafka.broker import BrokerLog
-from makewhole.kafka.log import read_range
+from makewhole.kafka.log.broker import BrokerLog
+from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.offsets import describe_topic, stable_offsets
 from makewhole.model.pipeline import Hop, Remedy, TablePoint, TopicPoint
 from makewhole.model.verdict import Finding, Verdict

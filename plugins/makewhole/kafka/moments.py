@@ -12,8 +12,8 @@ from datetime import datetime
 import numpy as np
 import pyarrow as pa
 
-from makewhole.kafka.broker import BrokerLog
-from makewhole.kafka.log import read_range
+from makewhole.kafka.log.broker import BrokerLog
+from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.offsets import TopicLog
 from makewhole.model.window import PartitionRange
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, Self
 from aiokafka.protocol.commit import OffsetFetchRequest
 from aiokafka.protocol.coordination import FindCoordinatorRequest
 
-from makewhole.kafka.log_ends import COMMITTED, EARLIEST_MS, LATEST_MS, UNCOMMITTED, LogEndsRequest
-from makewhole.kafka.protocol import LeaderEpochEndRequest
-from makewhole.kafka.wire import Cluster
+from makewhole.kafka.wire.cluster import Cluster
+from makewhole.kafka.wire.log_ends import COMMITTED, EARLIEST_MS, LATEST_MS, UNCOMMITTED, LogEndsRequest
+from makewhole.kafka.wire.protocol import LeaderEpochEndRequest
 from makewhole.model.connection import KafkaConnection
 
 _NONE = -1

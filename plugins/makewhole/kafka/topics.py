@@ -6,8 +6,8 @@ from enum import StrEnum
 
 from aiokafka.protocol.admin import DescribeConfigsRequest
 
-from makewhole.kafka.protocol import TopicMetadataRequest
-from makewhole.kafka.wire import Cluster
+from makewhole.kafka.wire.cluster import Cluster
+from makewhole.kafka.wire.protocol import TopicMetadataRequest
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import MakewholeError
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from makewhole.kafka.lineage import Epochs
 from makewhole.kafka.offsets import TopicLog
-from makewhole.kafka.producers import OpenTransaction, open_transactions
+from makewhole.kafka.open_transactions import OpenTransaction, open_transactions
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from makewhole.kafka.producers import open_transactions
+from makewhole.kafka.open_transactions import open_transactions
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import ConfigurationError
 from makewhole.stack.kafka_server import KafkaServer

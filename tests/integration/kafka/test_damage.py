@@ -13,8 +13,8 @@ import google_crc32c
 import pyarrow as pa
 import pytest
 
-from makewhole.kafka.batches import Batch, split
-from makewhole.kafka.log import ArchiveLog, BrokerLog, RangeReader, SegmentWriter, read_range
+from makewhole.kafka.log.batches import Batch, split
+from makewhole.kafka.log.reader import ArchiveLog, BrokerLog, RangeReader, SegmentWriter, read_range
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import TransientError
 from makewhole.model.window import Accounting

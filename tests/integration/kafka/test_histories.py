@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from makewhole.kafka import offsets
-from makewhole.kafka.log import ArchiveLog, BrokerLog, RangeReader, SegmentWriter, read_range
+from makewhole.kafka.log.reader import ArchiveLog, BrokerLog, RangeReader, SegmentWriter, read_range
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.window import Accounting, PartitionRange
 from makewhole.stack.kafka_server import KafkaServer

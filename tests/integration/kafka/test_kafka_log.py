@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from makewhole.kafka.log import BrokerLog, SegmentWriter, read_range
+from makewhole.kafka.log.reader import BrokerLog, SegmentWriter, read_range
 from makewhole.model.connection import KafkaConnection
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole_spark.kafka_log import register

@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from makewhole.kafka.log import BrokerLog, read_range
-from makewhole.kafka.wire import Cluster
+from makewhole.kafka.log.reader import BrokerLog, read_range
+from makewhole.kafka.wire.cluster import Cluster
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.window import Accounting
 from makewhole.stack.kafka_server import KafkaServer

@@ -14,7 +14,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from makewhole.kafka import offsets
-from makewhole.kafka.log import ArchiveLog, BrokerLog, RangeReader, SegmentWriter, TransactionCounts, read_range
+from makewhole.kafka.log.reader import ArchiveLog, BrokerLog, RangeReader, SegmentWriter, TransactionCounts, read_range
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.window import Accounting, PartitionRange

@@ -32,7 +32,7 @@ def test_a_topic_that_does_not_exist_is_named(connection: KafkaConnection) -> No
 
 
 def test_a_broker_that_does_not_answer_is_transient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("makewhole.kafka.wire.PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr("makewhole.kafka.wire.cluster.PATIENCE_SECONDS", 0.5)
     away = KafkaConnection(id="away", properties={"bootstrap.servers": "127.0.0.1:1"})
     with pytest.raises(TransientError, match=r"Kafka at 127\.0\.0\.1:1 gave no"):
         offsets.describe_topic(away, "t")

@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from makewhole.kafka.log import BrokerLog, read_range
+from makewhole.kafka.log.reader import BrokerLog, read_range
 from makewhole.kafka.offsets import describe_topic, stable_offsets
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import MakewholeError, PermanentError, TransientError

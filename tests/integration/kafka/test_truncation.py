@@ -11,9 +11,9 @@ from types import ModuleType
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from makewhole.kafka.batches import split
 from makewhole.kafka.lineage import epochs_of
-from makewhole.kafka.log import ArchiveLog, BrokerLog, SegmentWriter, read_range
+from makewhole.kafka.log.batches import split
+from makewhole.kafka.log.reader import ArchiveLog, BrokerLog, SegmentWriter, read_range
 from makewhole.kafka.offsets import TopicLog
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import TransientError

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
-from makewhole.kafka.broker import _PAGE_BYTES, BrokerLog
+from makewhole.kafka.log.broker import _PAGE_BYTES, BrokerLog
 from makewhole.kafka.offsets import describe_topic, high_watermarks, log_starts
 from makewhole.model.window import PartitionRange, WindowState
 from tests.integration.spark.world import BORN, LEDGER_HOP, STORE_HOP, Order, orders

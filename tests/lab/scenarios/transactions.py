@@ -1,6 +1,6 @@
 """Transactions: markers, aborted and open batches, epochs that grow with every transaction (rows 1 to 4, 15)."""
 
-from makewhole.kafka.producers import open_transactions
+from makewhole.kafka.open_transactions import open_transactions
 from makewhole.model.window import WindowState
 from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, Order, orders
 from tests.lab import naive, raw

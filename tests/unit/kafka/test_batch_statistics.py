@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makewhole.kafka import batch_statistics
-from makewhole.kafka.batch_statistics import BatchStatistics, Rates, Spread
-from makewhole.kafka.batches import Batch
+from makewhole.kafka.log.batches import Batch
+from makewhole.kafka.scan import batch_statistics
+from makewhole.kafka.scan.batch_statistics import BatchStatistics, Rates, Spread
 
 pytestmark = pytest.mark.unit
 

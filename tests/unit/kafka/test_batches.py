@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makewhole.kafka.batches import ABORT_MARKER, COMMIT_MARKER, clip, defect, marker_type, split
-from makewhole.kafka.compression import CodecError, decompress
+from makewhole.kafka.log.batches import ABORT_MARKER, COMMIT_MARKER, clip, defect, marker_type, split
+from makewhole.kafka.log.compression import CodecError, decompress
 
 pytestmark = pytest.mark.unit
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makewhole.kafka.batches import split
-from makewhole.kafka.log import Undecodable, read_range
-from makewhole.kafka.page import Page
-from makewhole.kafka.page_walk import Judged, first_reachable, judged
+from makewhole.kafka.log.batches import split
+from makewhole.kafka.log.page import Page
+from makewhole.kafka.log.page_walk import Judged, first_reachable, judged
+from makewhole.kafka.log.reader import Undecodable, read_range
 from makewhole.model.window import Accounting
 
 pytestmark = pytest.mark.unit

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makewhole.kafka.batches import HEADER_BYTES, split
-from makewhole.kafka.damaged import Undecodable
-from makewhole.kafka.records import SCHEMA, Decoded, Item, decode
+from makewhole.kafka.log.batches import HEADER_BYTES, split
+from makewhole.kafka.log.damaged import Undecodable
+from makewhole.kafka.log.records import SCHEMA, Decoded, Item, decode
 
 pytestmark = pytest.mark.unit
 

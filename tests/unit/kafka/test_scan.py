@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from makewhole.kafka.log import read_range
-from makewhole.kafka.scan import Bounds, PartitionScan
-from makewhole.kafka.transactions import AbortedTransaction
+from makewhole.kafka.log.reader import read_range
+from makewhole.kafka.log.transactions import AbortedTransaction
+from makewhole.kafka.scan.partition import Bounds, PartitionScan
 from makewhole.model.errors import TransientError
 from makewhole.model.window import Accounting, PartitionRange
 

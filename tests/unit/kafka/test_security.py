@@ -4,7 +4,7 @@ import ssl
 
 import pytest
 
-from makewhole.kafka.security import connection_arguments
+from makewhole.kafka.wire.security import connection_arguments
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import ConfigurationError
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makewhole.kafka.epoch_runs import LISTED_STRETCHES
-from makewhole.kafka.sequences import (
+from makewhole.kafka.sequences.audit import (
     SEQUENCES,
     Break,
     Counts,
@@ -21,6 +20,7 @@ from makewhole.kafka.sequences import (
     sequence_after,
     sequence_distance,
 )
+from makewhole.kafka.sequences.epoch_runs import LISTED_STRETCHES
 
 pytestmark = pytest.mark.unit
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makewhole.kafka import walk
-from makewhole.kafka.binary_columns import PADDING_BYTES, Blobs, Text
-from makewhole.kafka.walk import record_places
+from makewhole.kafka.log import walk
+from makewhole.kafka.log.binary_columns import PADDING_BYTES, Blobs, Text
+from makewhole.kafka.log.walk import record_places
 
 pytestmark = pytest.mark.unit
 
@@ -141,8 +141,8 @@ def test_strings_of_one_length_are_as_any_others(length: int, count: int, null: 
 
 
 def test_only_wanted_columns_are_made(handmade: ModuleType) -> None:
-    from makewhole.kafka.batches import HEADER_BYTES, split
-    from makewhole.kafka.records import Item, decode
+    from makewhole.kafka.log.batches import HEADER_BYTES, split
+    from makewhole.kafka.log.records import Item, decode
 
     raw = handmade.plain_batch(0, handmade.rows(3))
     items = [Item(one, raw[one.start + HEADER_BYTES : one.end], 0, 9, False) for one in split(raw)]

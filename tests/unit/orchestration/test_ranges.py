@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from makewhole.kafka.offsets import EpochEnd, LogEnd, TopicLog, TopicState
-from makewhole.kafka.producers import OpenTransaction
+from makewhole.kafka.open_transactions import OpenTransaction
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import TransientError
 from makewhole.model.incident import Incident, IncidentKind

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from makewhole.config.context import WindowContext
-from makewhole.kafka.account import Span
-from makewhole.kafka.sequences import SequenceAudit
+from makewhole.kafka.log.account import Span
+from makewhole.kafka.sequences.audit import SequenceAudit
 from makewhole.model.errors import CorruptionError
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import TopicPoint

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from operator import add, attrgetter, sub
 from typing import Any, Self
 
-from makewhole.kafka.numbering import SEQUENCES, Break, SequenceBreak, sequence_after, sequence_distance
+from makewhole.kafka.sequences.numbering import SEQUENCES, Break, SequenceBreak, sequence_after, sequence_distance
 
 LISTED_STRETCHES = 16
 

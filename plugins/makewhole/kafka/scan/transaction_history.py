@@ -7,8 +7,8 @@ before the range, and what compaction or retention has taken, shows as a marker 
 from dataclasses import dataclass, field
 from heapq import heappush, heappushpop
 
-from makewhole.kafka.batch_statistics import Spread
-from makewhole.kafka.batches import Batch
+from makewhole.kafka.log.batches import Batch
+from makewhole.kafka.scan.batch_statistics import Spread
 
 LISTED = 100
 

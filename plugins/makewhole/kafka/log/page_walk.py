@@ -7,8 +7,8 @@ where a damaged batch ends is told by the next sound one, never by its own numbe
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from makewhole.kafka.batches import Batch, defect
-from makewhole.kafka.page import Page
+from makewhole.kafka.log.batches import Batch, defect
+from makewhole.kafka.log.page import Page
 
 _REACHES_OVER = "its offsets reach into those of the next batch"
 _GOES_BACK = "its offsets lie before the end of the batch before it"

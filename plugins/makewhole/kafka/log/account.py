@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from makewhole.kafka.damaged import Undecodable
+from makewhole.kafka.log.damaged import Undecodable
 from makewhole.model.window import Accounting, PartitionRange
 
 Span = tuple[int, int]

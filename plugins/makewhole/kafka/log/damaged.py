@@ -6,7 +6,7 @@ Slow on purpose: plain Python, one record at a time. Its results never name payl
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from makewhole.kafka.batches import Batch
+from makewhole.kafka.log.batches import Batch
 
 Headers = list[tuple[str, bytes | None]]
 

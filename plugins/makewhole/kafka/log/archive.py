@@ -15,12 +15,12 @@ from uuid import uuid4
 
 from fsspec.core import url_to_fs
 
-from makewhole.kafka.account import Span
-from makewhole.kafka.batches import defect, split
-from makewhole.kafka.damaged import Undecodable
-from makewhole.kafka.page import Isolation, Page
-from makewhole.kafka.segment import SIDECAR, Segment
-from makewhole.kafka.transactions import AbortedTransaction
+from makewhole.kafka.log.account import Span
+from makewhole.kafka.log.batches import defect, split
+from makewhole.kafka.log.damaged import Undecodable
+from makewhole.kafka.log.page import Isolation, Page
+from makewhole.kafka.log.segment import SIDECAR, Segment
+from makewhole.kafka.log.transactions import AbortedTransaction
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.window import PartitionRange
 

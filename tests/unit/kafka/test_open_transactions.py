@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from makewhole.kafka.producers import OpenTransaction, _judged, _Known, _Rights
+from makewhole.kafka.open_transactions import OpenTransaction, _judged, _Known, _Rights
 
 pytestmark = pytest.mark.unit
 

@@ -7,9 +7,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from makewhole.kafka.account import Span
-from makewhole.kafka.damaged import Undecodable
-from makewhole.kafka.transactions import AbortedTransaction
+from makewhole.kafka.log.account import Span
+from makewhole.kafka.log.damaged import Undecodable
+from makewhole.kafka.log.transactions import AbortedTransaction
 
 SIDECAR = ".aborted.json"
 

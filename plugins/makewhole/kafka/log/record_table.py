@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from makewhole.kafka.batches import Batch
-from makewhole.kafka.binary_columns import PADDING_BYTES, Text
-from makewhole.kafka.sequences import NO_SEQUENCE, SEQUENCES
-from makewhole.kafka.walk import record_places
+from makewhole.kafka.log.batches import Batch
+from makewhole.kafka.log.binary_columns import PADDING_BYTES, Text
+from makewhole.kafka.log.walk import record_places
+from makewhole.kafka.sequences.audit import NO_SEQUENCE, SEQUENCES
 
 PLAN_HEADER = "makewhole-plan"
 _HEADER_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])

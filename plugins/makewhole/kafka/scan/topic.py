@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Event
 
-from makewhole.kafka.broker import BrokerLog
-from makewhole.kafka.log_ends import COMMITTED, EARLIEST_MS, LATEST_MS, UNCOMMITTED, LogEndsRequest
-from makewhole.kafka.producers import OpenTransaction, find_open_transactions
-from makewhole.kafka.scan import Bounds, PartitionScan
+from makewhole.kafka.log.broker import BrokerLog
+from makewhole.kafka.open_transactions import OpenTransaction, find_open_transactions
+from makewhole.kafka.scan.partition import Bounds, PartitionScan
 from makewhole.kafka.topics import TopicDescription, describe_settings
-from makewhole.kafka.wire import Cluster
+from makewhole.kafka.wire.cluster import Cluster
+from makewhole.kafka.wire.log_ends import COMMITTED, EARLIEST_MS, LATEST_MS, UNCOMMITTED, LogEndsRequest
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem
 from makewhole.model.window import PartitionRange

@@ -13,12 +13,12 @@ from typing import NamedTuple, TypeVar
 
 from aiokafka.protocol.admin import DescribeConfigsRequest
 
-from makewhole.kafka.transaction_protocol import (
+from makewhole.kafka.wire.cluster import Cluster, NotNowError
+from makewhole.kafka.wire.transaction_protocol import (
     DescribeProducersRequest,
     DescribeTransactionsRequest,
     ListTransactionsRequest,
 )
-from makewhole.kafka.wire import Cluster, NotNowError
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import ConfigurationError
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from makewhole.kafka.damaged import Salvage, Undecodable, salvage
-from makewhole.kafka.record_table import PLAN_HEADER, SCHEMA, Item, RecordTable
-from makewhole.kafka.sequences import NO_SEQUENCE, SEQUENCES
+from makewhole.kafka.log.damaged import Salvage, Undecodable, salvage
+from makewhole.kafka.log.record_table import PLAN_HEADER, SCHEMA, Item, RecordTable
+from makewhole.kafka.sequences.audit import NO_SEQUENCE, SEQUENCES
 
 __all__ = ["PLAN_HEADER", "SCHEMA", "Decoded", "Item", "decode"]
 

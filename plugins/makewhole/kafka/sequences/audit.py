@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import Any, Protocol, Self
 
-from makewhole.kafka.epoch_runs import Counts, EpochRun, Stretch, begun
-from makewhole.kafka.numbering import (
+from makewhole.kafka.sequences.epoch_runs import Counts, EpochRun, Stretch, begun
+from makewhole.kafka.sequences.numbering import (
     NO_PRODUCER,
     NO_SEQUENCE,
     SEQUENCES,
@@ -23,7 +23,7 @@ from makewhole.kafka.numbering import (
     sequence_after,
     sequence_distance,
 )
-from makewhole.kafka.producer_runs import Producer
+from makewhole.kafka.sequences.producer_runs import Producer
 
 __all__ = [
     "NO_PRODUCER",

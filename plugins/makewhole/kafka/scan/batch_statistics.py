@@ -8,8 +8,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from makewhole.kafka.batches import Batch
-from makewhole.kafka.numbering import NO_PRODUCER
+from makewhole.kafka.log.batches import Batch
+from makewhole.kafka.sequences.numbering import NO_PRODUCER
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 PLAIN, IDEMPOTENT, TRANSACTIONAL = "plain", "idempotent", "transactional"

@@ -13,19 +13,19 @@ from aiokafka.errors import TopicAuthorizationFailedError
 from aiokafka.protocol.admin import DescribeConfigsRequest
 from aiokafka.protocol.offset import OffsetRequest
 
-from makewhole.kafka.batches import Batch, defect, split
 from makewhole.kafka.lineage import divergence
+from makewhole.kafka.log.batches import Batch, defect, split
+from makewhole.kafka.log.page import Isolation, Page
+from makewhole.kafka.log.page_walk import first_reachable
+from makewhole.kafka.log.transactions import AbortedTransaction
 from makewhole.kafka.offsets import EpochEnd
-from makewhole.kafka.page import Isolation, Page
-from makewhole.kafka.page_walk import first_reachable
-from makewhole.kafka.protocol import (
+from makewhole.kafka.wire.cluster import PATIENCE_SECONDS, Cluster, NotNowError
+from makewhole.kafka.wire.protocol import (
     NO_EPOCH,
     LeaderEpochEndRequest,
     PartitionFetchRequest,
     diverging_offset,
 )
-from makewhole.kafka.transactions import AbortedTransaction
-from makewhole.kafka.wire import PATIENCE_SECONDS, Cluster, NotNowError
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.window import PartitionRange

@@ -21,8 +21,8 @@ from typing import Any, Self, TypeVar
 from aiokafka import errors
 from aiokafka.conn import AIOKafkaConnection, collect_hosts, create_conn
 
-from makewhole.kafka.protocol import TopicMetadataRequest
-from makewhole.kafka.security import connection_arguments
+from makewhole.kafka.wire.protocol import TopicMetadataRequest
+from makewhole.kafka.wire.security import connection_arguments
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import ConfigurationError, PermanentError, Problem, TransientError
 

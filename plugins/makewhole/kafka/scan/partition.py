@@ -1,20 +1,21 @@
 """A partition by its batch headers alone: what every offset was, who wrote it, when, in what batches.
 
 No record is opened, so a scan is as fast as the bytes come. The rules are those of the log reader
-(`makewhole.kafka.log`); what only opened records could tell (a single damaged record in a sound batch) it cannot see.
+(`makewhole.kafka.log.reader`); what only opened records could tell (a single damaged record in a sound batch) it cannot
+see.
 """
 
 from dataclasses import dataclass, replace
 from typing import Final
 
-from makewhole.kafka.account import OffsetAccount
-from makewhole.kafka.batch_statistics import CODECS, BatchStatistics
-from makewhole.kafka.batches import ABORT_MARKER, COMMIT_MARKER, Batch, clip, marker_type
-from makewhole.kafka.page import Isolation, LogSource, Page
-from makewhole.kafka.page_walk import judged
-from makewhole.kafka.sequences import SequenceAudit
-from makewhole.kafka.transaction_history import TransactionHistory
-from makewhole.kafka.transactions import AbortFilter
+from makewhole.kafka.log.account import OffsetAccount
+from makewhole.kafka.log.batches import ABORT_MARKER, COMMIT_MARKER, Batch, clip, marker_type
+from makewhole.kafka.log.page import Isolation, LogSource, Page
+from makewhole.kafka.log.page_walk import judged
+from makewhole.kafka.log.transactions import AbortFilter
+from makewhole.kafka.scan.batch_statistics import CODECS, BatchStatistics
+from makewhole.kafka.scan.transaction_history import TransactionHistory
+from makewhole.kafka.sequences.audit import SequenceAudit
 from makewhole.model.errors import TransientError
 from makewhole.model.window import PartitionRange
 
@@ -112,7 +113,9 @@ class PartitionScan:
         """
         if not self.unopened:
             return
-        from makewhole.kafka.log import read_range  # what opens records takes long to import, and is seldom needed
+        from makewhole.kafka.log.reader import (
+            read_range,  # what opens records takes long to import, and is seldom needed
+        )
 
         for part in self.unopened:
             reader = read_range(

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from makewhole.kafka.epoch_runs import Counts, EpochRun
-from makewhole.kafka.numbering import SequenceBreak
+from makewhole.kafka.sequences.epoch_runs import Counts, EpochRun
+from makewhole.kafka.sequences.numbering import SequenceBreak
 
 LISTED_RUNS = 32
 

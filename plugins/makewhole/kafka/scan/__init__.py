@@ -1,0 +1,1 @@
+"""A topic by its batch headers alone: what the audit reads."""

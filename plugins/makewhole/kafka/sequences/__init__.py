@@ -1,0 +1,1 @@
+"""Producer sequences: how records are numbered, and what a numbering proves."""
