@@ -250,6 +250,7 @@ def test_a_key_is_shown_at_every_point_with_all_that_the_log_says_of_it(service:
         "is_aborted": False,
         "replay_plan": None,
         "is_replay": False,
+        "is_tombstone": False,
     }
     assert (second["offset"], second["replay_plan"], second["is_replay"]) == (2, PLAN, False)
 
