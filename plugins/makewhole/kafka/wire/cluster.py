@@ -76,6 +76,7 @@ class Cluster:
         self._connections: dict[int, AIOKafkaConnection] = {}
         self._brokers: dict[int, tuple[str, int]] = {}
         self._topics: dict[str, Topic] = {}
+        self._silent: set[int] = set()  # brokers whose last answer did not come
         self._epochs: dict[tuple[str, str], dict[int, int]] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="makewhole-kafka", daemon=True)
@@ -238,21 +239,28 @@ class Cluster:
     async def _send(self, node: int, request: Any) -> Any:
         if node not in self._brokers:
             raise NotNowError("the partition has no leader" if node < 0 else f"broker {node} is not known")
+        try:
+            answer = await (await self._connected(node)).send(request)
+        except (TimeoutError, OSError, errors.KafkaConnectionError):
+            self._silent.add(node)
+            if (connection := self._connections.pop(node, None)) is not None:
+                connection.close()
+            raise
+        self._silent.discard(node)
+        return answer
+
+    async def _connected(self, node: int) -> AIOKafkaConnection:
         connection = self._connections.get(node)
         if connection is None or not connection.connected():
             host, port = self._brokers[node]
-            connection = await create_conn(host, port, **self._arguments)
-            self._connections[node] = connection
-        try:
-            return await connection.send(request)
-        except (TimeoutError, OSError, errors.KafkaConnectionError):
-            connection.close()
-            self._connections.pop(node, None)
-            raise
+            connection = self._connections[node] = await create_conn(host, port, **self._arguments)
+        return connection
 
     async def _send_anywhere(self, request: Any) -> Any:
+        """Any broker may answer; one that was silent is asked last, since it may cost the whole timeout again."""
         last: BaseException = NotNowError("no broker is known")
-        for node in random.sample(sorted(self._brokers), len(self._brokers)):
+        nodes = random.sample(sorted(self._brokers), len(self._brokers))
+        for node in sorted(nodes, key=lambda one: one in self._silent):
             try:
                 return await self._send(node, request)
             except (*_UNREACHABLE, NotNowError) as error:
