@@ -10,7 +10,8 @@ from makewhole.kafka.open_transactions import open_transactions
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import ConfigurationError
 from makewhole.stack.kafka_server import KafkaServer
-from tests.integration.audit.conftest import MakeTopic, Unverified
+from tests.integration.audit.conftest import Unverified
+from tests.integration.conftest import MakeTopic
 from tests.lab import raw
 
 pytestmark = pytest.mark.integration
