@@ -191,7 +191,7 @@ def test_only_a_warning_failing_is_failure_to_the_library_and_a_note_to_the_gate
     report = checked(rows)
     assert (report.answer, report.failures) == (GateAnswer.PASS, ())
     assert report.document["notes"] == ["flights→warehouse: 1 key not matched and without a cause"]
-    assert [run["success"] for run in report.document["runs"]] == [True, True, False]
+    assert [run["success"] for run in report.document["runs"]] == [True, True, False, True]
 
 
 def test_two_threads_on_one_session_each_get_their_own_answer(
