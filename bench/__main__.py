@@ -22,6 +22,8 @@ def main() -> None:
     wanted = _arguments()
     load = machine.load()
     _tell(f"load of the machine before: {load:.1f}")
+    if wanted.scratch is not None:
+        wanted.scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="makewhole-bench-", dir=wanted.scratch) as scratch:
         series = list(_measured(Path(scratch), _PLANS[wanted.plan](), wanted.only or _PARTS))
     told = machine.described()
