@@ -12,8 +12,8 @@ from makewhole.compute.canonical import float_text, with_row_hash
 from makewhole.compute.decode import ValueShape, decode_values
 from makewhole.compute.frames import KEYS, STORED_TOPIC_KEYS, UNDECODABLE, Schema, place_in_log, with_place
 from makewhole.compute.keys import with_hash
+from makewhole.model.plan import PLAN_HEADER
 
-PLAN_HEADER = "makewhole-plan"
 _PLAN_ID = re.compile(rb"[a-z][a-z0-9_]*-[0-9]{1,10}-[0-9a-f]{12}")
 _FIRST_MOMENT, _PAST_MOMENTS = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 

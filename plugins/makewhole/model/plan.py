@@ -9,6 +9,9 @@ from typing import Any
 
 from makewhole.model.pipeline import Remedy
 
+PLAN_HEADER = "makewhole-plan"
+"""The record header that names the plan which wrote a record."""
+
 
 class PlanState(StrEnum):
     FROZEN = "frozen"

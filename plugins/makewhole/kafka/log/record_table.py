@@ -15,8 +15,8 @@ from makewhole.kafka.log.batches import Batch
 from makewhole.kafka.log.binary_columns import PADDING_BYTES, Text
 from makewhole.kafka.log.walk import record_places
 from makewhole.kafka.sequences.audit import NO_SEQUENCE, SEQUENCES
+from makewhole.model.plan import PLAN_HEADER
 
-PLAN_HEADER = "makewhole-plan"
 _HEADER_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 SCHEMA: pa.Schema = pa.schema(
     [  # type: ignore[arg-type]

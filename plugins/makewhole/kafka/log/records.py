@@ -10,8 +10,9 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from makewhole.kafka.log.damaged import Salvage, Undecodable, salvage
-from makewhole.kafka.log.record_table import PLAN_HEADER, SCHEMA, Item, RecordTable
+from makewhole.kafka.log.record_table import SCHEMA, Item, RecordTable
 from makewhole.kafka.sequences.audit import NO_SEQUENCE, SEQUENCES
+from makewhole.model.plan import PLAN_HEADER
 
 __all__ = ["PLAN_HEADER", "SCHEMA", "Decoded", "Item", "decode"]
 
