@@ -137,7 +137,7 @@ create table makewhole.finding (
     cause text not null,
     evidence jsonb not null,
     outcome text not null default 'open'
-        check (outcome in ('open', 'repaired', 'contained', 'handed_over', 'refused')),
+        check (outcome in ('open', 'repaired', 'contained', 'reversed', 'handed_over', 'refused')),
     outcome_reason text,
     primary key (pipeline, number, revision, hop, key_hash),
     foreign key (pipeline, number, revision) references makewhole.window
@@ -170,6 +170,9 @@ create table makewhole.gate_report (
     foreign key (pipeline, number, revision) references makewhole.window
 );
 
+-- One plan per window revision, and what it came to. A plan that `undoes` another puts back what that one wrote, at most
+-- one at a time. `control` and `records_per_second` (null: the pipeline's) steer a running plan between chunks;
+-- `log_ends` is where the logs of its targets ended when it was begun: target → partition → stable offset.
 create table makewhole.plan (
     id text primary key,
     pipeline text not null,
@@ -183,9 +186,16 @@ create table makewhole.plan (
         check (state in ('frozen', 'refused', 'awaiting_approval', 'approved', 'rejected', 'running', 'done')),
     reason text,
     frozen_at timestamptz not null default clock_timestamp(),
-    unique (pipeline, number, revision),
+    undoes text references makewhole.plan (id),
+    control text not null default 'run' check (control in ('run', 'pause')),
+    records_per_second integer check (records_per_second > 0),
+    began_at timestamptz,
+    ended_at timestamptz,
+    log_ends jsonb,
     foreign key (pipeline, number, revision) references makewhole.window
 );
+create unique index plan_of_window on makewhole.plan (pipeline, number, revision) where undoes is null;
+create unique index undo_of_plan on makewhole.plan (undoes) where state not in ('refused', 'rejected');
 
 create table makewhole.action (
     plan text not null references makewhole.plan (id),

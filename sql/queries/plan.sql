@@ -6,7 +6,7 @@ select pg_advisory_xact_lock(hashtextextended('makewhole plan ' || %(pipeline)s 
 -- The plan that was frozen for a window revision, if any.
 select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, payload_sha256
 from makewhole.plan
-where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and undoes is null
 
 -- plan_by_id --
 -- One plan.
