@@ -15,10 +15,10 @@ from makewhole.compensation.targets import (
     Done,
     Target,
     TargetWriter,
-    open_writer,
     require_receipts_kept,
     require_same_places,
 )
+from makewhole.compensation.writers import open_writer
 from makewhole.journal import leases, plans
 from makewhole.model.errors import CorruptionError, RefusedError, TransientError
 from makewhole.model.plan import Action, Plan, PlanState, Receipt

@@ -1,25 +1,15 @@
 """The two kinds of target behind one face: what is done there already, and how one more chunk is done."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from makewhole.compensation.payloads import Payload
 from makewhole.compensation.plan import place_of
-from makewhole.kafka.replay import ReplayRecord, ReplayWriter, TopicRules, lineage, now_ms
-from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
-from makewhole.model.errors import CorruptionError, RefusedError, TransientError
-from makewhole.model.pipeline import Pipeline, Point, Remedy, TablePoint, TopicPoint
-from makewhole.model.plan import Action, Plan
-from makewhole.postgres.apply import Item, apply_chunk
-from makewhole.postgres.connect import Session, connect
-from makewhole.postgres.quarantine import QuarantineRows
-from makewhole.postgres.receipts import ChunkId, ensure_schema, receipts
-from makewhole.postgres.tables import Row
-from makewhole.postgres.upsert import UpsertRow
-
-_ATTEMPTS = 3
+from makewhole.model.connection import Connection
+from makewhole.model.errors import CorruptionError, RefusedError
+from makewhole.model.pipeline import Pipeline, Point
+from makewhole.model.plan import Action
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,19 +69,6 @@ def targets_of(pipeline: Pipeline, connections: Mapping[str, Connection]) -> dic
     }
 
 
-def open_writer(stack: ExitStack, plan: Plan, name: str, target: Target, lease_epoch: int) -> TargetWriter:
-    """The writer for a target, closed with the stack."""
-    if isinstance(target.point, TopicPoint) and isinstance(target.connection, KafkaConnection):
-        writer = ReplayWriter(target.connection, target.point.topic, f"replay-{plan.id}-{name}")
-        stack.callback(writer.close)
-        return KafkaTarget(plan, writer)
-    if isinstance(target.point, TablePoint) and isinstance(target.connection, PostgresConnection):
-        session = stack.enter_context(connect(target.connection))
-        ensure_schema(session)
-        return PostgresTarget(plan, target.point, session, lease_epoch)
-    raise RefusedError(f"point {name} and its connection {target.connection.id} are of different kinds")
-
-
 def require_same_places(actions: Sequence[Action], targets: Mapping[str, Target]) -> None:
     """The plan names the topics and tables it was made for; the pipeline file must still say the same.
 
@@ -107,115 +84,6 @@ def require_same_places(actions: Sequence[Action], targets: Mapping[str, Target]
                 f"{action.target} is {place_of(target.point)} now and was {action.before.get('place')} when the plan "
                 "was frozen; open a new revision of the window"
             )
-
-
-class KafkaTarget:
-    """Chunks as transactions of records and marker."""
-
-    def __init__(self, plan: Plan, writer: ReplayWriter) -> None:
-        self._plan, self._writer = plan, writer
-        self._rules: TopicRules | None = None
-
-    def done(self) -> list[Done]:
-        marker = self._writer.open()
-        self._rules = self._writer.rules()
-        return [self._done(chunk) for chunk in range(marker or 0)]
-
-    def unfit(self, chunk: Chunk) -> Mapping[int, str]:
-        rules, now = self._rules or self._writer.rules(), now_ms()
-        reasons = {action.seq: rules.refusal(self._record(chunk, action), now) for action in chunk.actions}
-        return {seq: reason for seq, reason in reasons.items() if reason is not None}
-
-    def write(self, chunk: Chunk, guard: Callable[[], None]) -> Done:
-        """A failed attempt is asked about, never assumed: a new producer fences the old one, then reads the marker."""
-        records = [self._record(chunk, action) for action in chunk.actions if action.seq not in chunk.decided]
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                self._writer.write(chunk.number, records)
-                return self._done(chunk.number)
-            except TransientError:
-                if attempt == _ATTEMPTS:
-                    raise
-                guard()  # fenced by a newer runner: stop here; by an older one: carry on
-                marker = self._writer.open() or 0
-                if marker > chunk.number:
-                    return self._done(chunk.number)
-                require_receipts_kept(self._writer.marker, marker, chunk.number, chunk.number)
-                guard()
-        raise AssertionError("unreachable")
-
-    def _done(self, chunk: int) -> Done:
-        return Done(chunk=chunk, place=f"{self._writer.marker}, offset {chunk + 1}")
-
-    def _record(self, chunk: Chunk, action: Action) -> ReplayRecord:
-        payload = chunk.payloads[action.seq]
-        mark = lineage(
-            plan=self._plan.id,
-            window=f"{self._plan.pipeline}/{self._plan.window}",
-            seq=action.seq,
-            origin=str(payload.extra["origin"]),
-            chunk=chunk.number,
-        )
-        return ReplayRecord(
-            key=payload.key,
-            value=payload.value,
-            headers=(*payload.headers, *mark),
-            timestamp_ms=payload.timestamp_ms,
-            partition=payload.partition,
-        )
-
-
-class PostgresTarget:
-    """Chunks as transactions of rows and receipt."""
-
-    def __init__(self, plan: Plan, point: TablePoint, session: Session, lease_epoch: int) -> None:
-        self._plan, self._point, self._session, self._epoch = plan, point, session, lease_epoch
-
-    def done(self) -> list[Done]:
-        with self._session:
-            found = receipts(self._session, self._plan.id, self._point.name, self._plan.sha256)
-        return [self._done(row.chunk, row.actions, row.refused) for row in found]
-
-    def unfit(self, chunk: Chunk) -> Mapping[int, str]:  # noqa: ARG002
-        return {}  # decided row by row, inside the transaction, and kept in its receipt
-
-    def write(self, chunk: Chunk, guard: Callable[[], None]) -> Done:  # noqa: ARG002 - one attempt, no loop
-        row = apply_chunk(
-            self._session,
-            self._point,
-            ChunkId(
-                plan=self._plan.id,
-                plan_sha256=self._plan.sha256,
-                target=self._point.name,
-                chunk=chunk.number,
-                lease_epoch=self._epoch,
-            ),
-            [self._item(action, chunk.payloads[action.seq]) for action in chunk.actions],
-        )
-        return self._done(row.chunk, row.actions, row.refused)
-
-    def _done(self, chunk: int, actions: int, refused: Mapping[int, str]) -> Done:
-        place = f"makewhole.receipt {self._plan.id}/{self._point.name}/{chunk}"
-        return Done(chunk=chunk, place=place, actions=actions, refused=refused)
-
-    def _item(self, action: Action, payload: Payload) -> Item:
-        rows = tuple(Row(**row) for row in payload.extra["rows"])
-        if action.remedy is Remedy.UPSERT:
-            return UpsertRow(
-                seq=action.seq,
-                key=action.key,
-                value=(payload.value or b"").decode(),
-                columns=tuple(payload.extra["columns"]),
-                before=rows,
-            )
-        keeps = int(payload.extra["keeps"])
-        return QuarantineRows(
-            plan=self._plan.id,
-            seq=action.seq,
-            key=action.key,
-            survivor=rows[0] if keeps else None,
-            extras=rows[keeps:],
-        )
 
 
 def require_receipts_kept(name: str, done: int, chunks_in_journal: int, chunks_planned: int) -> None:
