@@ -7,6 +7,7 @@ from makewhole.config.context import find_pipeline
 from makewhole.journal import evidence, incidents, plans, windows
 from makewhole.journal.database import Journal
 from makewhole.journal.evidence import JudgedFinding
+from makewhole.kafka.retention import Deadline
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.incident import Incident
 from makewhole.model.incident_text import settled_by, told
@@ -105,8 +106,8 @@ def _certificate(journal: Journal, window: Window) -> dict[str, Any] | None:
     return {"ordinal": found.ordinal, "digest": found.digest, "sha256": found.sha256, "uri": found.uri}
 
 
-def finding_document(window: Window, item: JudgedFinding) -> dict[str, Any]:
-    """One finding, with what became of it."""
+def finding_document(window: Window, item: JudgedFinding, deadline: Deadline | None = None) -> dict[str, Any]:
+    """One finding, with what became of it, and until when Kafka has its original."""
     finding = item.finding
     return {
         "window": window.number,
@@ -117,7 +118,17 @@ def finding_document(window: Window, item: JudgedFinding) -> dict[str, Any]:
         "cause": finding.cause.value,
         "outcome": item.outcome,
         "reason": item.reason,
+        "original": None if deadline is None else deadline_document(deadline),
         "evidence": dict(finding.evidence),
+    }
+
+
+def deadline_document(deadline: Deadline) -> dict[str, Any]:
+    """What becomes of a record in the log; `at` is the earliest moment."""
+    return {
+        "fate": deadline.fate.value,
+        "at": None if deadline.at is None else deadline.at.isoformat(),
+        "may_be_earlier": deadline.may_be_earlier,
     }
 
 

@@ -13,7 +13,7 @@ _COMMANDS = {
     "check": "check:check",
     "run": "run:run",
     "windows": "report:windows",
-    "findings": "report:findings",
+    "findings": "findings:findings",
     "explain": "explain:explain",
     "plan": "plan:plan_app",
     "certificate": "report:certificate_app",

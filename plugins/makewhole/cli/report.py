@@ -1,4 +1,4 @@
-"""`makewhole windows`, `findings` and `certificate verify`: what the journal knows."""
+"""`makewhole windows` and `certificate verify`: what the journal knows."""
 
 import hashlib
 import json as json_format
@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from makewhole.cli.documents import chosen_windows, finding_document, window_document
+from makewhole.cli.documents import chosen_windows, window_document
 from makewhole.cli.surroundings import Exit, console, printable, service
 from makewhole.journal import evidence
 from makewhole.journal.database import connect
@@ -108,48 +108,6 @@ def _gaps(document: dict[str, Any], stage: str) -> str:
     names = [verdict.value for verdict in Verdict if verdict is not Verdict.MATCHED]
     totals = {name: sum((hop[stage] or hop["counts"])[name] for hop in document["hops"]) for name in names}
     return ", ".join(f"{count} {name}" for name, count in totals.items() if count) or "none"
-
-
-def findings(
-    pipeline: PipelineName,
-    window: WindowNumber = None,
-    revision: Annotated[
-        int | None, typer.Option(help="Of this revision; the newest when not given.", show_default=False)
-    ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many lines for people; --json prints all.")] = 50,
-    json: AsJson = False,
-) -> None:
-    """Every key that was not simply matched, with cause, evidence, and what became of it."""
-    if revision is not None and window is None:
-        raise typer.BadParameter("--revision goes with --window")
-    with service(), connect() as journal:
-        documents = [
-            finding_document(found, item)
-            for found in chosen_windows(journal, pipeline, window, revision)
-            for item in evidence.findings(journal, found)
-        ]
-    if json:
-        for document in documents:
-            typer.echo(json_format.dumps(document, ensure_ascii=False))
-        return
-    if not documents:
-        _console.print(f"{pipeline}: no findings")
-        return
-    _console.print(_findings_table(documents[:limit]))
-    if len(documents) > limit:
-        _console.print(f"and {len(documents) - limit} more; --limit {len(documents)} or --json shows them all")
-
-
-def _findings_table(documents: list[dict[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for heading in ("window", "hop", "verdict", "cause", "key", "outcome"):
-        table.add_column(heading, overflow="fold")
-    for document in documents:
-        hop = f"{document['hop']['from']}→{document['hop']['to']}"
-        outcome = document["outcome"] + (f": {document['reason']}" if document["reason"] else "")
-        row = (str(document["window"]), hop, document["verdict"], document["cause"], document["key"], outcome)
-        table.add_row(*(Text(printable(cell)) for cell in row))
-    return table
 
 
 certificate_app = typer.Typer(no_args_is_help=True, help="The proofs that windows are closed.")

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 from aiokafka.protocol.commit import OffsetFetchRequest
 from aiokafka.protocol.coordination import FindCoordinatorRequest
 
+from makewhole.kafka.topics import TopicDescription, read_description
 from makewhole.kafka.wire.cluster import Cluster
 from makewhole.kafka.wire.log_ends import COMMITTED, EARLIEST_MS, LATEST_MS, UNCOMMITTED, LogEndsRequest
 from makewhole.kafka.wire.protocol import LeaderEpochEndRequest
@@ -50,10 +51,10 @@ class EpochEnd(NamedTuple):
 class TopicLog:
     """Questions about one topic. A context manager; `close` ends its connections."""
 
-    def __init__(self, connection: KafkaConnection, topic: str) -> None:
+    def __init__(self, connection: KafkaConnection, topic: str, *, patience_seconds: float | None = None) -> None:
         self.connection = connection
         self.topic = topic
-        self._cluster = Cluster(connection)
+        self._cluster = Cluster(connection, patience_seconds=patience_seconds)
 
     def __enter__(self) -> Self:
         return self
@@ -71,6 +72,10 @@ class TopicLog:
         """The topic's id and partitions, as they are now."""
         found = self._cluster.run(self._cluster.topic(self.topic, is_fresh=True))
         return TopicState(topic_id=found.topic_id, partitions=tuple(found.leaders))
+
+    def settings(self) -> TopicDescription:
+        """The topic's replicas and settings."""
+        return self._cluster.run(read_description(self._cluster, self.topic))
 
     def starts(self) -> dict[int, LogEnd]:
         """Per partition the first offset that still exists."""

@@ -1,10 +1,11 @@
 """The steps that repair a window: plan, compensate, verify. They read the journal, do one thing, and commit once."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from makewhole.compensation.deadlines import read_deadlines, soonest
 from makewhole.compensation.freeze import FreezeRequest, FreezeSources, Frozen, freeze
 from makewhole.compensation.originals import WindowRecords
 from makewhole.compensation.outcome import results_after
@@ -16,9 +17,11 @@ from makewhole.config.context import WindowContext
 from makewhole.gate import HopSummary, check_summaries
 from makewhole.journal import evidence, incidents, observations, plans, windows
 from makewhole.journal.database import Journal, connect, journal_dsn
+from makewhole.kafka.retention import Fate
 from makewhole.model.gate import GateReport
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.plan import PlanState, Receipt
+from makewhole.model.verdict import Finding
 from makewhole.orchestration.observe import look, observe, topic_logs
 
 logger = logging.getLogger(__name__)
@@ -41,6 +44,7 @@ def plan_window(context: WindowContext) -> Frozen:
         findings = [item.finding for item in evidence.findings(journal, context.window)]
         results = evidence.results(journal, context.window)
         earlier = windows.newest_judged(journal, context.pipeline.name)
+    _tell_deadlines(context, findings)
     request = FreezeRequest(
         pipeline=context.pipeline,
         window=context.window,
@@ -51,6 +55,19 @@ def plan_window(context: WindowContext) -> Frozen:
         storage=context.storage.root, records=WindowRecords(context, earlier), connections=context.connections
     )
     return freeze(journal_dsn(), request, sources)
+
+
+def _tell_deadlines(context: WindowContext, findings: Sequence[Finding]) -> None:
+    """Whether Kafka is about to delete what the findings are about. A frozen plan has its own copy."""
+    ranked = soonest(read_deadlines(context.pipeline, context.connections), findings)
+    deleted = sum(deadline.fate is Fate.DELETED for _, deadline in ranked)
+    due = [deadline.at for _, deadline in ranked if deadline.at is not None]
+    if deleted:
+        logger.warning("Kafka deleted the originals of %d findings already; the snapshot has them", deleted)
+    if due:
+        logger.info(
+            "Kafka may delete the originals of %d findings, from %s on; the snapshot has them", len(due), due[0]
+        )
 
 
 def _observe_topics(journal: Journal, context: WindowContext) -> None:

@@ -3,18 +3,21 @@
 import json
 from collections.abc import Callable
 from contextlib import nullcontext
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from typer.testing import Result
 
-from makewhole.cli import explain, plan, report
+from makewhole.cli import explain, findings, plan, report
+from makewhole.compensation.deadlines import Deadlines
 from makewhole.journal import evidence, plans
 from makewhole.journal.evidence import JudgedFinding
 from makewhole.journal.plans import StoredAction, StoredPlan
 from makewhole.journey.copies import Copy
 from makewhole.journey.trace import Journey, Stop
+from makewhole.kafka.retention import Retention
 from makewhole.model.pipeline import PointKind, Remedy
 from makewhole.model.plan import Action, Plan, PlanState
 from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
@@ -32,8 +35,10 @@ def journal(monkeypatch: pytest.MonkeyPatch, invoke: Callable[..., Result]) -> N
     """A journal that only the patched readers below know."""
     monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", "postgresql://nowhere/x")
     monkeypatch.setenv("MAKEWHOLE_STORAGE", "/nowhere")
-    for module in (report, plan, explain):
+    for module in (report, findings, plan, explain):
         monkeypatch.setattr(module, "connect", lambda: nullcontext(object()))
+    monkeypatch.setattr(findings, "connections_of", lambda _: {})
+    monkeypatch.setattr(findings, "read_deadlines", lambda *_: Deadlines(retention={}, silent={}))
 
 
 def window(number: int, **changed: Any) -> Window:
@@ -68,6 +73,11 @@ def document(number: int) -> dict[str, Any]:
     }
 
 
+def original(key: str, offset: int, time: datetime) -> Finding:
+    copy = {"place": f"0:{offset}", "partition": 0, "offset": offset, "time": time.isoformat()}
+    return replace(finding().finding, key=key, evidence={"source": [copy]})
+
+
 def is_harmless(text: str) -> bool:
     return all(character.isprintable() or character == "\n" for character in text)
 
@@ -80,7 +90,7 @@ def objects(result: Result) -> list[dict[str, Any]]:
 def test_findings_are_one_object_a_line_whatever_the_key(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report, "chosen_windows", lambda *_, **__: [window(1), window(2)])
+    monkeypatch.setattr(findings, "chosen_windows", lambda *_, **__: [window(1), window(2)])
     monkeypatch.setattr(evidence, "findings", lambda *_: [finding()])
     found = objects(invoke("findings", "flights", "--json"))
     assert [item["window"] for item in found] == [1, 2]
@@ -93,6 +103,7 @@ def test_findings_are_one_object_a_line_whatever_the_key(
         "cause": "lost_after_topic",
         "outcome": "open",
         "reason": NASTY,
+        "original": None,
         "evidence": {"values": {"note": NASTY}},
     }
 
@@ -100,7 +111,7 @@ def test_findings_are_one_object_a_line_whatever_the_key(
 def test_findings_for_people_do_not_steer_the_terminal(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report, "chosen_windows", lambda *_, **__: [window(1)])
+    monkeypatch.setattr(findings, "chosen_windows", lambda *_, **__: [window(1)])
     monkeypatch.setattr(evidence, "findings", lambda *_: [finding()])
     result = invoke("findings", "flights")
     assert result.exit_code == 0
@@ -111,12 +122,55 @@ def test_findings_for_people_do_not_steer_the_terminal(
 def test_more_findings_than_the_limit_are_counted(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report, "chosen_windows", lambda *_, **__: [window(1)])
+    monkeypatch.setattr(findings, "chosen_windows", lambda *_, **__: [window(1)])
     monkeypatch.setattr(evidence, "findings", lambda *_: [finding()] * 5)
     shown = invoke("findings", "flights", "--limit", "2").stdout
     assert shown.count(SHOWN.split("[")[0]) >= 2
     assert "and 3 more; --limit 5 or --json shows them all" in shown
     assert len(objects(invoke("findings", "flights", "--limit", "2", "--json"))) == 5
+
+
+def test_open_findings_come_first_by_the_time_until_kafka_deletes_their_original(
+    invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = datetime.now(UTC)
+    kept = Retention(log_starts={0: 5}, keeps=timedelta(days=7), is_limited_in_size=False)
+    ages = {"gone": (4, 0), "late": (9, 1), "soon": (8, 6.9), "due": (7, 8)}
+    items = [
+        JudgedFinding(finding=original(key, offset, now - timedelta(days=age)), outcome="open", reason=None)
+        for key, (offset, age) in ages.items()
+    ]
+    repaired = replace(items[2], outcome="repaired", finding=replace(items[2].finding, key="whole"))
+    monkeypatch.setattr(findings, "read_deadlines", lambda *_: Deadlines(retention={"flights": kept}, silent={}))
+    monkeypatch.setattr(findings, "chosen_windows", lambda *_, **__: [window(1)])
+    monkeypatch.setattr(evidence, "findings", lambda *_: [repaired, *items])
+    found = objects(invoke("findings", "flights", "--json"))
+    assert [item["key"] for item in found] == ["due", "soon", "late", "gone", "whole"]
+    assert found[2]["original"] == {
+        "fate": "expires",
+        "at": (now + timedelta(days=6)).isoformat(),
+        "may_be_earlier": False,
+    }
+    lines = [line.split() for line in invoke("findings", "flights").stdout.splitlines()]
+    assert lines[0] == ["window", "hop", "verdict", "cause", "key", "in", "Kafka", "outcome"]
+    assert [" ".join(line[5:]) for line in lines[1:6]] == [
+        "any moment open",
+        "2 h left open",
+        "6 days left open",
+        "deleted open",
+        "repaired",
+    ]
+
+
+def test_findings_are_shown_when_kafka_does_not_answer(
+    invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(findings, "read_deadlines", lambda *_: Deadlines(retention={}, silent={"flights": NASTY}))
+    monkeypatch.setattr(findings, "chosen_windows", lambda *_, **__: [window(1)])
+    monkeypatch.setattr(evidence, "findings", lambda *_: [finding()])
+    result = invoke("findings", "flights")
+    assert (result.exit_code, result.stderr) == (0, f"not ranked by what Kafka deletes first: {SHOWN}\n")
+    assert SHOWN in result.stdout
 
 
 def test_windows_are_one_object_a_line(invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,61 @@
+"""The race with retention: until when Kafka still has the original of a finding."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from makewhole.kafka.retention import Deadline, Retention, read_retention
+from makewhole.model.connection import Connection, KafkaConnection
+from makewhole.model.errors import MakewholeError
+from makewhole.model.pipeline import Pipeline, TopicPoint
+from makewhole.model.verdict import Finding
+
+_PATIENCE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deadlines:
+    """What is known of the topics of a pipeline now. `silent`: topics that could not be asked, with the reason."""
+
+    retention: Mapping[str, Retention]
+    silent: Mapping[str, str]
+
+    def of(self, hop: str, evidence: Mapping[str, Any]) -> Deadline | None:
+        """Of the first of the finding's copies to go; None where no topic has to be asked for its original."""
+        source, _, target = hop.partition("→")
+        copies = [(source, copy) for copy in evidence.get("source", ())]
+        copies += [(target, copy) for copy in evidence.get("target", ())]
+        found = [
+            self.retention[point].deadline(copy["partition"], copy["offset"], _time(copy))
+            for point, copy in copies
+            if point in self.retention and "offset" in copy and "partition" in copy
+        ]
+        return min(found, key=lambda deadline: deadline.urgency, default=None)
+
+
+def read_deadlines(pipeline: Pipeline, connections: Mapping[str, Connection]) -> Deadlines:
+    """Ask the brokers of every topic of the pipeline; one that does not answer within seconds is left out."""
+    retention, silent = {}, {}
+    for point in pipeline.points.values():
+        connection = connections.get(point.connection)
+        if not isinstance(point, TopicPoint) or not isinstance(connection, KafkaConnection):
+            continue
+        try:
+            retention[point.name] = read_retention(connection, point.topic, patience_seconds=_PATIENCE_SECONDS)
+        except MakewholeError as error:
+            silent[point.name] = str(error)
+    return Deadlines(retention=retention, silent=silent)
+
+
+def soonest(deadlines: Deadlines, findings: Iterable[Finding]) -> Sequence[tuple[Finding, Deadline]]:
+    """The findings with an original in a topic, the first to go first."""
+    known = [(finding, deadlines.of(finding.hop, finding.evidence)) for finding in findings]
+    return sorted(
+        ((finding, deadline) for finding, deadline in known if deadline is not None),
+        key=lambda item: (item[1].urgency, item[0].hop, item[0].key),
+    )
+
+
+def _time(copy: Mapping[str, Any]) -> datetime | None:
+    return datetime.fromisoformat(copy["time"]) if copy.get("time") else None

@@ -1,0 +1,91 @@
+"""When Kafka deletes records: what the topic's settings and its log start say about a position."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from makewhole.kafka.offsets import TopicLog
+from makewhole.model.connection import KafkaConnection
+
+_FOREVER = "-1"
+_LONGEST_MS = 10_000 * 366 * 86_400_000
+_LATEST_YEAR = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+class Fate(StrEnum):
+    """What becomes of a record in the log."""
+
+    DELETED = "deleted"  # the log starts behind it
+    EXPIRES = "expires"  # the time of it is known
+    KEPT = "kept"  # no setting deletes it for its age or for room
+    NOT_KNOWN = "not_known"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deadline:
+    """When a record may be deleted. `at` is the earliest moment, for `EXPIRES` only: Kafka deletes whole segments, once
+    the newest record in them is old enough. `may_be_earlier`: the topic is limited in size, too."""
+
+    fate: Fate
+    at: datetime | None = None
+    may_be_earlier: bool = False
+
+    @property
+    def urgency(self) -> tuple[int, datetime]:
+        """Sorts what goes first to the front: by time, then what is not known, what is gone, what is kept."""
+        order = (Fate.EXPIRES, Fate.NOT_KNOWN, Fate.DELETED, Fate.KEPT)
+        return order.index(self.fate), self.at or _LATEST_YEAR
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retention:
+    """What decides how long a topic keeps its records. `keeps` None: never deleted for its age."""
+
+    log_starts: Mapping[int, int]
+    keeps: timedelta | None
+    is_limited_in_size: bool
+    is_known: bool = True
+
+    def deadline(self, partition: int, offset: int, time: datetime | None) -> Deadline:
+        """Of the record at a position with this timestamp (None: it has none, and Kafka takes the segment's)."""
+        if offset < self.log_starts.get(partition, 0):
+            return Deadline(fate=Fate.DELETED)
+        if not self.is_known:
+            return Deadline(fate=Fate.NOT_KNOWN)
+        if self.keeps is None:
+            fate = Fate.NOT_KNOWN if self.is_limited_in_size else Fate.KEPT
+            return Deadline(fate=fate, may_be_earlier=self.is_limited_in_size)
+        if time is None:
+            return Deadline(fate=Fate.NOT_KNOWN, may_be_earlier=self.is_limited_in_size)
+        return Deadline(fate=Fate.EXPIRES, at=_after(time, self.keeps), may_be_earlier=self.is_limited_in_size)
+
+
+def read_retention(connection: KafkaConnection, topic: str, *, patience_seconds: float | None = None) -> Retention:
+    """The retention of a topic as it is now; `is_known` is False where its settings may not be read.
+
+    Raises:
+        ConfigurationError: the topic does not exist.
+        TransientError: the brokers do not answer.
+    """
+    with TopicLog(connection, topic, patience_seconds=patience_seconds) as log:
+        starts = log.starts()
+        settings = {name: setting.value for name, setting in log.settings().settings.items()}
+    policies = (settings.get("cleanup.policy") or "").split(",")
+    by_age, by_size = settings.get("retention.ms"), settings.get("retention.bytes")
+    deletes = "delete" in policies
+    return Retention(
+        log_starts={partition: end.offset for partition, end in starts.items()},
+        keeps=None
+        if not deletes or by_age in (None, _FOREVER)
+        else timedelta(milliseconds=min(int(by_age), _LONGEST_MS)),
+        is_limited_in_size=deletes and by_size not in (None, _FOREVER),
+        is_known=bool(settings),
+    )
+
+
+def _after(time: datetime, keeps: timedelta) -> datetime:
+    try:
+        return time + keeps
+    except OverflowError:
+        return _LATEST_YEAR
