@@ -14,7 +14,7 @@ from makewhole.compute.frames import KEYS, STORED_TOPIC_KEYS, UNDECODABLE, Schem
 from makewhole.compute.keys import with_hash
 from makewhole.model.plan import PLAN_HEADER
 
-_PLAN_ID = re.compile(rb"[a-z][a-z0-9_]*-[0-9]{1,10}-[0-9a-f]{12}")
+_PLAN_ID = re.compile(rb"[a-z][a-z0-9_]*-[0-9]{1,10}-[0-9a-f]{12}(-r[0-9]{1,10})?")  # -r2: frozen the same again
 _FIRST_MOMENT, _PAST_MOMENTS = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 
 _IDENTITY = [

@@ -81,6 +81,8 @@ def test_a_timestamp_beyond_the_calendar_is_no_time_and_stops_nothing(stamp: int
     ("values", "plan"),
     [
         ((PLAN.encode(),), PLAN),
+        ((f"{PLAN}-r2".encode(),), f"{PLAN}-r2"),
+        ((f"{PLAN}-r".encode(),), None),
         ((None, PLAN.encode()), PLAN),
         ((b"\x00", PLAN.encode()), PLAN),
         ((b"\xff",), None),
