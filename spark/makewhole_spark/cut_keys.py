@@ -28,7 +28,7 @@ class CutKeysTask:
 
 def count_cut_keys(spark: SparkSession, past: Past) -> None:
     """Add `keys` and `seen_again` to the incidents of the truncations that this window noticed."""
-    for point in past.context.pipeline.points:
+    for point in (one.name for one in past.context.pipeline.ordered_points()):
         if not past.log(point).truncated:
             continue
         cuts = [cut for cut in cut_windows(past, point) if cut.limits_now]

@@ -73,7 +73,7 @@ def reconcile(spark: SparkSession, journal: Journal, context: WindowContext) -> 
 
 
 def _require_snapshots(context: WindowContext, manifests: Mapping[str, Any]) -> None:
-    lacking = sorted(set(context.pipeline.points) - set(manifests))
+    lacking = sorted({point.name for point in context.pipeline.ordered_points()} - set(manifests))
     if lacking:
         raise PermanentError(
             f"{context.window.label}: no snapshot of {', '.join(lacking)}; without it nothing can be judged. "
@@ -116,6 +116,7 @@ def _judge_with_tails(
 def _index(spark: SparkSession, past: Past) -> dict[str, tuple[dict[str, str], int]]:
     """The sorted run of this window's keys for every topic."""
     context, manifests = past.context, past.manifests
+    topics = [point.name for point in context.pipeline.ordered_points() if point.kind is PointKind.TOPIC]
     tasks = [
         IndexTask(
             context=context,
@@ -124,13 +125,10 @@ def _index(spark: SparkSession, past: Past) -> dict[str, tuple[dict[str, str], i
             files=tuple(files),
             replays=past.replays(name),
         )
-        for name, point in context.pipeline.points.items()
-        if point.kind is PointKind.TOPIC
+        for name in topics
         for bucket, files in manifests[name]["files"].items()
     ]
-    runs: dict[str, tuple[dict[str, str], int]] = {
-        name: ({}, 0) for name, point in context.pipeline.points.items() if point.kind is PointKind.TOPIC
-    }
+    runs: dict[str, tuple[dict[str, str], int]] = {name: ({}, 0) for name in topics}
     for task, (path, keys) in zip(tasks, carry(spark, tasks, write_run), strict=True):
         files, total = runs[task.point]
         runs[task.point] = (files | {task.bucket: path}, total + keys)

@@ -142,7 +142,7 @@ def _make(pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding) -> Ste
         case Remedy.PRODUCE:
             return _produce(source, target, finding)
         case Remedy.REDELIVER:
-            return _redeliver(source, hop, finding)
+            return _redeliver(pipeline, hop, finding)
         case Remedy.UPSERT:
             return _upsert(source, target, hop, finding)
         case _:
@@ -159,7 +159,8 @@ def _produce(source: Point, target: Point, finding: Finding) -> Step | str:
     return _step(Remedy.PRODUCE, target, finding)
 
 
-def _redeliver(source: Point, hop: Hop, finding: Finding) -> Step | str:
+def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding) -> Step | str:
+    source = pipeline.points[hop.source]
     if not isinstance(source, TopicPoint):
         return f"redeliver repeats a record of a topic; {source.name} is a {source.kind.value}"
     if finding.verdict not in _UPSERTABLE:
@@ -167,7 +168,7 @@ def _redeliver(source: Point, hop: Hop, finding: Finding) -> Step | str:
     origin = source_position(finding, hop.semantics)
     if origin is None:
         return "the evidence names no committed record to redeliver"
-    return _step(Remedy.REDELIVER, source, finding, origin)
+    return _step(Remedy.REDELIVER, pipeline.points[hop.redeliver_to or hop.source], finding, origin)
 
 
 def _upsert(source: Point, target: Point, hop: Hop, finding: Finding) -> Step | str:

@@ -8,9 +8,10 @@ from makewhole.config.points import PointDraft
 from makewhole.config.remedies import VERDICTS, HopKinds, can_join, choose, note_useless, read_wanted
 from makewhole.config.tree import Place, Section
 from makewhole.config.where import where
+from makewhole.config.written_topics import Written, check_written, read_written
 from makewhole.model.pipeline import Hop, PointKind, Remedy, Semantics
 
-_KEYS = ("from", "to", "consumer_group", "where", "semantics", "compensation")
+_KEYS = ("from", "to", "consumer_group", "where", "semantics", "compensation", "redeliver_to")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +31,7 @@ def read_hops(
     if place is None:
         return ()
     ends, kinds, hops = [], [], []
+    beside: list[str | None] = []
     elements = place.elements()
     for element in elements:
         section = element.section()
@@ -40,16 +42,21 @@ def read_hops(
         hop_kinds = _join(ends[-1], drafts, _read_semantics(section))
         if hop_kinds is not None:
             kinds.append(hop_kinds)
-        hops.append(_read_hop(section, ends[-1], hop_kinds, of_pipeline))
+        written = read_written(section, drafts)
+        beside += written.names
+        hop = _read_hop(section, ends[-1], hop_kinds, of_pipeline, written)
+        if hop is not None:
+            hops.append(hop)
+            check_written(written, hop, drafts)
     if not elements and not place.problems.listed():
         place.complain("joins nothing", "Write at least one hop, for example '- {from: outbox, to: flights}'")
     _note_doubled(ends)
     _note_circle(ends)
-    _note_unjoined(ends, drafts)
-    _note_mixed([hop for hop in hops if hop is not None], drafts)
+    _note_unjoined(ends, beside, drafts)
+    _note_mixed(hops, drafts)
     if len(kinds) == len(elements):
         note_useless(of_pipeline, tuple(kinds))
-    return tuple(hop for hop in hops if hop is not None)
+    return tuple(hops)
 
 
 def _read_ends(element: Place, section: Section, drafts: Mapping[str, PointDraft]) -> _Ends:
@@ -92,7 +99,11 @@ def _join(ends: _Ends, drafts: Mapping[str, PointDraft], semantics: Semantics) -
 
 
 def _read_hop(
-    section: Section, ends: _Ends, kinds: HopKinds | None, of_pipeline: Mapping[str, tuple[Place, Remedy]]
+    section: Section,
+    ends: _Ends,
+    kinds: HopKinds | None,
+    of_pipeline: Mapping[str, tuple[Place, Remedy]],
+    written: Written,
 ) -> Hop | None:
     group = section.get("consumer_group")
     condition = section.get("where")
@@ -114,6 +125,7 @@ def _read_hop(
         semantics=kinds.semantics,
         consumer_group=consumer_group,
         where=narrowed,
+        redeliver_to=written.redeliver_to,
     )
 
 
@@ -177,9 +189,9 @@ def _way(onward: Mapping[str, list[str]], start: str, goal: str) -> tuple[str, .
     return None
 
 
-def _note_unjoined(ends: list[_Ends], drafts: Mapping[str, PointDraft]) -> None:
-    """Note points that no hop joins; not when some end could not be read, since that may be the one."""
-    named = {name for hop in ends for name in (hop.source, hop.target)}
+def _note_unjoined(ends: list[_Ends], beside: list[str | None], drafts: Mapping[str, PointDraft]) -> None:
+    """Note points that no hop joins or writes to; not when some name could not be read, since that may be the one."""
+    named = {name for hop in ends for name in (hop.source, hop.target)} | set(beside)
     if None in named or not ends:
         return
     for name, draft in drafts.items():

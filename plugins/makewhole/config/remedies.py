@@ -82,10 +82,21 @@ def read_wanted(section: Section | None) -> Mapping[str, tuple[Place, Remedy]]:
     wanted = {}
     for verdict in VERDICTS if section else ():
         place = section.get(verdict) if section else None
-        remedy = place.text(values.choice(Remedy, "a remedy")) if place else None
+        remedy = place.text(_remedy) if place else None
         if place is not None and remedy is not None:
             wanted[verdict] = (place, remedy)
     return wanted
+
+
+def _remedy(text: str) -> Remedy:
+    if text == Remedy.RESTORE:
+        raise values.UnfitError(
+            "'restore' is what a plan does that undoes another", "Use `makewhole plan undo PLAN`; here name a remedy"
+        )
+    choices = [remedy.value for remedy in Remedy if remedy is not Remedy.RESTORE]
+    if text not in choices:
+        raise values.UnfitError(f"{values.shown(text)} is not a remedy", values.allowed(text, choices))
+    return Remedy(text)
 
 
 def choose(

@@ -62,7 +62,7 @@ def business_key(pipeline: Pipeline, text: str) -> str:
     Raises:
         ConfigurationError: it cannot be a key of this pipeline.
     """
-    parts = len(next(iter(pipeline.points.values())).key)
+    parts = len(pipeline.ordered_points()[0].key)
     components = [text] if parts == 1 else _array(text)
     if len(components) == parts and all(isinstance(part, str) and part and _is_unicode(part) for part in components):
         return key_text(components)
@@ -134,7 +134,7 @@ def _seen(journal: Journal, pipeline: Pipeline, storage: Storage, window: Window
     manifests = evidence.snapshots(journal, window)
     copies: dict[str, list[Copy]] = {}
     problems: dict[str, str] = {}
-    for name in pipeline.points:
+    for name in (point.name for point in pipeline.ordered_points()):
         if name not in manifests:
             problems[name] = f"window {window.number} has no snapshot of it"
             continue

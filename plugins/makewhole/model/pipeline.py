@@ -22,13 +22,15 @@ class Semantics(StrEnum):
 
 
 class Remedy(StrEnum):
-    """What compensation does about one kind of verdict."""
+    """What compensation does about one kind of verdict. `RESTORE` is only in plans that undo another."""
 
     REDELIVER = "redeliver"
     UPSERT = "upsert"
     PRODUCE = "produce"
     QUARANTINE = "quarantine"
+    REVERSE = "reverse"
     REPORT = "report"
+    RESTORE = "restore"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +85,10 @@ class Remedies:
 
 @dataclass(frozen=True, kw_only=True)
 class Hop:
-    """One point to the next. `where` narrows the upstream: `column = literal` terms joined by `and`."""
+    """One point to the next. `where` narrows the upstream: `column = literal` terms joined by `and`.
+
+    `redeliver_to` is the topic point that redelivered records go to; None: back to the source.
+    """
 
     source: str
     target: str
@@ -91,6 +96,7 @@ class Hop:
     semantics: Semantics = Semantics.EVENT
     consumer_group: str | None = None
     where: str | None = None
+    redeliver_to: str | None = None
 
     @property
     def name(self) -> str:
@@ -137,6 +143,7 @@ class Approval:
 class Pipeline:
     """One pipeline file. `compare` maps a column to its declared type; `start` is `earliest`, `latest` or a time.
 
+    `points` may name topics that no hop joins: compensation writes to them, and nothing in them is judged.
     `until` ends the schedule: for a pipeline that is over, or whose data are of the past.
     """
 
@@ -159,7 +166,7 @@ class Pipeline:
         return tuple(hop for hop in self.hops if hop.source == point)
 
     def ordered_points(self) -> tuple[Point, ...]:
-        """Points in the order their snapshots are taken: every hop's source before its target."""
+        """The points on hops in the order their snapshots are taken: every hop's source before its target."""
         names: list[str] = []
         for hop in self.hops:
             for name in (hop.source, hop.target):

@@ -87,7 +87,7 @@ def settled_at(journal: Journal, pipeline: Pipeline, window: Window) -> datetime
     """From when on an absence counts: everything in the window had been seen to exist for the settle time by then, and
     so had everything that compensation wrote for it."""
     moments = []
-    for point in pipeline.points.values():
+    for point in pipeline.ordered_points():
         if point.kind is PointKind.STORE:
             continue
         seen = observations.of(journal, pipeline.name, point.name)

@@ -129,7 +129,7 @@ def _new_window(
     interval = Interval(start=start, end=request.end, now=sight.observed_at)
     ranges: dict[str, Ranges] = {}
     found: list[Incident] = []
-    for point in pipeline.points.values():
+    for point in pipeline.ordered_points():
         if isinstance(point, TopicPoint):
             before = _before(journal, pipeline, point, there)
             frozen, happened = freeze(point, sight.logs[point.name], sight.now[point.name], before, interval)

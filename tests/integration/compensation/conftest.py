@@ -108,11 +108,8 @@ class World:
         )
 
     def remedies(self, hop: str, **changed: Remedy) -> None:
-        hops = tuple(
-            replace(known, remedies=replace(known.remedies, **changed)) if known.name == hop else known
-            for known in self.pipeline.hops
-        )
-        self.pipeline = replace(self.pipeline, hops=hops)
+        known = next(known for known in self.pipeline.hops if known.name == hop)
+        self.change_hop(hop, remedies=replace(known.remedies, **changed))
 
     def freeze(self, findings: Sequence[Finding], *, window_keys: int = 1_000_000, is_new: bool = True) -> Frozen:
         if is_new or self.window is None:
@@ -153,7 +150,7 @@ class World:
         """What a read_committed consumer sees of the topic, without the originals."""
         return [message for message in self.consume() if b"forged" not in dict(message.headers() or ()).values()]
 
-    def consume(self) -> list[Message]:
+    def consume(self, topic: str | None = None, partitions: int = PARTITIONS) -> list[Message]:
         consumer = Consumer(
             {
                 "bootstrap.servers": self.bootstrap,
@@ -163,18 +160,30 @@ class World:
                 "enable.auto.commit": False,
             }
         )
-        consumer.assign([TopicPartition(self.topic, partition, 0) for partition in range(PARTITIONS)])
+        consumer.assign([TopicPartition(topic or self.topic, partition, 0) for partition in range(partitions)])
         ended, found = set(), []
         until = time.monotonic() + 30
-        while len(ended) < PARTITIONS and time.monotonic() < until:
+        while len(ended) < partitions and time.monotonic() < until:
             for message in consumer.consume(1000, timeout=0.2):
                 if message.error():
                     ended.add(message.partition())
                 else:
                     found.append(message)
         consumer.close()
-        assert len(ended) == PARTITIONS, "an open transaction holds the stable offset back"
+        assert len(ended) == partitions, "an open transaction holds the stable offset back"
         return found
+
+    def add_topic(self, name: str, partitions: int = PARTITIONS) -> str:
+        """A topic point that no hop joins; returns the topic."""
+        topic = f"{name}-{uuid.uuid4().hex[:8]}"
+        make_topic(self.bootstrap, topic, partitions)
+        point = TopicPoint(name=name, connection="kafka", topic=topic, key=("$.id",))
+        self.pipeline = replace(self.pipeline, points={**self.pipeline.points, name: point})
+        return topic
+
+    def change_hop(self, name: str, **changed: Any) -> None:
+        hops = tuple(replace(hop, **changed) if hop.name == name else hop for hop in self.pipeline.hops)
+        self.pipeline = replace(self.pipeline, hops=hops)
 
     def _open_window(self, revision: int) -> Window:
         self.journal_sql(
@@ -193,6 +202,12 @@ class World:
             opened_at=datetime.now(UTC),
             ranges={},
         )
+
+
+def make_topic(bootstrap: str, topic: str, partitions: int) -> None:
+    new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config={"retention.ms": "-1"})
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([new])[topic].result(30)
 
 
 def headers_of(number: int) -> tuple[tuple[str, bytes], ...]:
@@ -252,18 +267,14 @@ def _pipeline(topic: str) -> Pipeline:
 @pytest.fixture
 def world(kafka: Any, database: str, journal: str, tmp_path: Path) -> Iterator[World]:
     topic = f"flights-{uuid.uuid4().hex[:8]}"
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    config = {"retention.ms": "-1"}
-    admin.create_topics([NewTopic(topic, num_partitions=PARTITIONS, replication_factor=1, config=config)])[
-        topic
-    ].result(30)
+    make_topic(kafka.bootstrap, topic, PARTITIONS)
     run_sql(
         database,
         "create schema ops; create schema dw;"
         "create table ops.outbox (id text primary key, body jsonb not null, at timestamptz not null);"
         "create table dw.departures (id text, delay numeric(6,1), note text, loaded_at timestamptz default now())",
     )
-    yield World(
+    made = World(
         bootstrap=kafka.bootstrap,
         dsn=database,
         journal=journal,
@@ -275,4 +286,8 @@ def world(kafka: Any, database: str, journal: str, tmp_path: Path) -> Iterator[W
             "pg": PostgresConnection(id="pg", dsn=database),
         },
     )
-    admin.delete_topics([topic])[topic].result(30)
+    yield made
+    topics = {topic, *(point.topic for point in made.pipeline.points.values() if isinstance(point, TopicPoint))}
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    for deleted in admin.delete_topics(list(topics)).values():
+        deleted.exception(30)

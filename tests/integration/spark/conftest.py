@@ -34,4 +34,5 @@ def world(
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     make_topic(admin, made.topic)
     yield made
-    admin.delete_topics([made.topic])[made.topic].exception()
+    for deleted in admin.delete_topics([made.topic, *made.more_topics]).values():
+        deleted.exception()

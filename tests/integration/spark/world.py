@@ -63,6 +63,7 @@ class World:
     folder: Path
     topic: str = field(default_factory=lambda: f"orders-{uuid.uuid4().hex[:12]}")
     partitions: int = 1
+    more_topics: list[str] = field(default_factory=list)
 
     # The pipeline
 
@@ -77,6 +78,8 @@ class World:
         has_ledger: bool = True,
         is_upsert: bool = False,
         has_version: bool = False,
+        more_points: Sequence[str] = (),
+        more_hops: Sequence[str] = (),
     ) -> None:
         """Write the pipeline file; `hop` is what the hop to the warehouse says besides its ends."""
         version, topic_version = (", version: version", ', version: "$.version"') if has_version else ("", "")
@@ -86,10 +89,12 @@ class World:
             f"outbox: {{kind: ledger, table: outbox, {table}}}" if has_ledger else "",
             f"orders: {{kind: topic, connection: log, topic: {self.topic}, key: {topic_key}{topic_version}}}",
             f"warehouse: {{kind: store, table: warehouse, {table}}}",
+            *more_points,
         ]
         hops = [
             f"- {{from: outbox, to: orders{both}}}" if has_ledger else "",
             f"- {{from: orders, to: warehouse{both}{hop}}}",
+            *more_hops,
         ]
         text = _FILE.format(
             settle=settle,
@@ -110,6 +115,13 @@ class World:
         return find_pipeline("shop")
 
     # The system
+
+    def add_topic(self) -> str:
+        """Another topic of the test's own."""
+        topic = f"{self.topic}-{len(self.more_topics)}"
+        make_topic(AdminClient({"bootstrap.servers": self.bootstrap}), topic)
+        self.more_topics.append(topic)
+        return topic
 
     def sql(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         return run_sql(self.dsn, statement, *parameters)

@@ -119,6 +119,21 @@ def test_a_copy_of_an_aborted_transaction_is_never_redelivered() -> None:
     assert refusal.reason == "the evidence names no committed record to redeliver"
 
 
+def test_a_replay_topic_takes_the_redelivered_records_and_is_frozen_as_the_target() -> None:
+    pipeline = _pipeline()
+    retry = TopicPoint(name="retry", connection="other", topic="flights-retry", key=("$.id",))
+    hops = tuple(replace(hop, redeliver_to="retry") for hop in pipeline.hops)
+    pipeline = replace(pipeline, points={**pipeline.points, "retry": retry}, hops=hops)
+    findings = [_finding("a", Verdict.MISSING, "topic→store"), _finding("b", Verdict.MISSING, "ledger→topic")]
+
+    steps = draft_plan(pipeline, findings, window_keys=10).steps
+
+    assert [(step.action.remedy, step.action.target, step.action.before, step.origin) for step in steps] == [
+        (Remedy.PRODUCE, "topic", {"place": "kafka:flights"}, None),
+        (Remedy.REDELIVER, "retry", {"place": "other:flights-retry"}, (1, 17)),
+    ]
+
+
 def test_events_repeat_their_first_copy_and_upserts_their_latest_version() -> None:
     finding = _finding("a", Verdict.MISSING, "topic→store", source=[COPY, {"partition": 1, "offset": 20}])
     assert source_position(finding) == (1, 17)

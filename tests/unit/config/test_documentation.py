@@ -22,7 +22,12 @@ def load(text: str, folder: Path) -> Pipeline:
 
 
 def test_every_example_is_a_good_file(tmp_path: Path) -> None:
-    assert [load(block, tmp_path).name for block in BLOCKS] == ["flights", "departures", "european_flights"]
+    assert [load(block, tmp_path).name for block in BLOCKS] == [
+        "flights",
+        "departures",
+        "european_flights",
+        "flights_with_retries",
+    ]
 
 
 def test_the_full_example_writes_out_the_defaults(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from makewhole.journal.key_history import Judgement
 from makewhole.journey.copies import key_hash
 from makewhole.journey.trace import _matched, _Seen, business_key
 from makewhole.model.errors import ConfigurationError
-from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint
+from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window
 
@@ -22,8 +22,11 @@ AT = datetime(2013, 1, 3, tzinfo=UTC)
 
 
 def pipeline(*key: str) -> Pipeline:
-    point = TablePoint(name="outbox", kind=PointKind.LEDGER, connection="db", table="ops.outbox", key=key)
-    return Pipeline(name="flights", points={"outbox": point}, hops=())
+    outbox = TablePoint(name="outbox", kind=PointKind.LEDGER, connection="db", table="ops.outbox", key=key)
+    beside = TopicPoint(name="retry", connection="log", topic="retry", key=("$.a", "$.b", "$.c", "$.d"))
+    report = Remedy.REPORT
+    hop = Hop(source="outbox", target="outbox", remedies=Remedies(missing=report, duplicate=report, mismatched=report))
+    return Pipeline(name="flights", points={"retry": beside, "outbox": outbox}, hops=(hop,))
 
 
 @pytest.mark.parametrize(
