@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -27,9 +28,17 @@ _RECORD = pa.schema(
 )
 
 
+class PayloadFrom(StrEnum):
+    """Where what an action writes was read: a snapshot's archive, a broker that still had it, or a table upstream."""
+
+    ARCHIVE = "archive"
+    BROKER = "broker"
+    LEDGER = "ledger"
+
+
 @dataclass(frozen=True, kw_only=True)
 class SourceRecord:
-    """A record as it stands in the log. `timestamp_ms` None: it carries none."""
+    """A record as it stands in the log. `timestamp_ms` None: it carries none. `kept_in` is where it was read."""
 
     partition: int
     offset: int
@@ -37,6 +46,7 @@ class SourceRecord:
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
     timestamp_ms: int | None
+    kept_in: PayloadFrom = PayloadFrom.ARCHIVE
 
 
 class PayloadSource(Protocol):
@@ -85,11 +95,18 @@ class Fetcher:
                 payload = self._upsert(step)
             case _:
                 payload = self._quarantine(step)
-        seen = {name: payload.extra[name] for name in ("origin",) if name in payload.extra}
+        seen = self._payload_from(step) | {name: payload.extra[name] for name in ("origin",) if name in payload.extra}
         if "rows" in payload.extra:
             seen["rows"] = [row["ctid"] for row in payload.extra["rows"]]
         action = replace(step.action, before={**step.action.before, **seen}, payload_sha256=payload.sha256())
         return replace(step, action=action), payload
+
+    def _payload_from(self, step: Step) -> dict[str, Any]:
+        """Said of every action that writes something; one that moves rows aside has no payload."""
+        if step.action.remedy is Remedy.QUARANTINE:
+            return {}
+        kept_in = PayloadFrom.LEDGER if step.origin is None else self._original(step).kept_in
+        return {"payload_from": kept_in.value}
 
     def _redeliver(self, step: Step) -> Payload:
         record = self._original(step)

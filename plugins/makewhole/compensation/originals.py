@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from makewhole.compensation.fetch import SourceRecord
+from makewhole.compensation.fetch import PayloadFrom, SourceRecord
 from makewhole.config.context import WindowContext
 from makewhole.kafka.log.archive import ArchiveLog
 from makewhole.kafka.log.broker import BrokerLog
@@ -46,7 +46,8 @@ class WindowRecords:
                 if place.folder is not None:
                     source = archives.setdefault(place.folder, ArchiveLog(place.folder))
                 wanted = replace(place.part, lo=offsets[0], hi=offsets[-1] + 1, leader_epochs=())
-                yield from _pick(source, wanted, set(offsets))
+                kept_in = PayloadFrom.BROKER if place.folder is None else PayloadFrom.ARCHIVE
+                yield from _pick(source, wanted, set(offsets), kept_in)
 
     def _place(self, point: str, partition: int, offset: int) -> _Place:
         for window in self._windows:
@@ -72,7 +73,7 @@ def _grouped(placed: Iterable[tuple[_Place, int]]) -> Iterator[tuple[_Place, lis
         yield last, run
 
 
-def _pick(source: LogSource, wanted: PartitionRange, offsets: set[int]) -> Iterator[SourceRecord]:
+def _pick(source: LogSource, wanted: PartitionRange, offsets: set[int], kept_in: PayloadFrom) -> Iterator[SourceRecord]:
     for batch in read_range(source, wanted).batches():
         for row in batch.filter(
             pa.array([value in offsets for value in batch.column("offset").to_pylist()])
@@ -85,4 +86,5 @@ def _pick(source: LogSource, wanted: PartitionRange, offsets: set[int]) -> Itera
                 value=row["value"],
                 headers=tuple((entry["key"], entry["value"]) for entry in row["headers"] or ()),
                 timestamp_ms=None if stamp is None else round(stamp.timestamp() * 1000),
+                kept_in=kept_in,
             )

@@ -1,0 +1,36 @@
+"""Where original records are read from, and that a plan says so."""
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import TopicPartition
+
+from makewhole.compensation.fetch import PayloadFrom
+from makewhole.compensation.originals import WindowRecords
+from makewhole.orchestration.compensate import plan_window
+from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, World, orders
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+
+def test_a_record_of_a_window_comes_from_its_archive_also_when_kafka_deleted_it(world: World) -> None:
+    made = orders(range(10))
+    world.trade(made, unsent=made[8:], unloaded=made[4:6])
+    context = world.judge_and_ask_the_gate()
+    world.send(orders(range(100, 105), 1))
+    admin = AdminClient({"bootstrap.servers": world.bootstrap})
+    for deleted in admin.delete_records([TopicPartition(world.topic, 0, 8)]).values():
+        deleted.result(30)
+
+    frozen = plan_window(context)
+
+    assert [(action.hop, action.key, action.before["payload_from"]) for action in frozen.actions] == [
+        (LEDGER_HOP, "O8", "ledger"),
+        (LEDGER_HOP, "O9", "ledger"),
+        (STORE_HOP, "O4", "archive"),
+        (STORE_HOP, "O5", "archive"),
+    ]
+    found = WindowRecords(context).records("orders", [(0, 4), (0, 9)])
+    assert [(record.offset, record.key, record.kept_in) for record in found] == [
+        (4, b"O4", PayloadFrom.ARCHIVE),
+        (9, b"O101", PayloadFrom.BROKER),
+    ]
