@@ -1,5 +1,6 @@
 -- create_target_schema --
--- Our two tables beside the people's own: the receipts of chunks, and the rows that were moved aside.
+-- Our tables beside the people's own: the receipts of chunks, the rows that were moved aside, and what each action did.
+-- Every statement leaves what is there: a schema that an earlier version made gets what it lacks.
 create schema if not exists makewhole;
 create table if not exists makewhole.receipt (
     plan text not null,
@@ -22,19 +23,45 @@ create table if not exists makewhole.quarantine (
     how_to_restore text not null,
     moved_at timestamptz not null default clock_timestamp(),
     restored_at timestamptz
-)
+);
+create table if not exists makewhole.effect (
+    plan text not null,
+    target text not null,
+    chunk integer not null,
+    seq integer not null,
+    kind text not null check (kind in ('inserted', 'updated', 'moved', 'deleted')),
+    place text not null,
+    before text,
+    after text
+);
+create index if not exists effect_of_plan on makewhole.effect (plan, target, chunk);
+create index if not exists quarantine_of_plan on makewhole.quarantine (plan, seq)
 
 -- has_target_schema --
--- Whether both tables are there.
-select to_regclass('makewhole.receipt') is not null and to_regclass('makewhole.quarantine') is not null
+-- Whether all of it is there.
+select
+    to_regclass('makewhole.receipt') is not null
+    and to_regclass('makewhole.quarantine_of_plan') is not null
+    and to_regclass('makewhole.effect_of_plan') is not null
 
 -- lock_target_schema --
 -- `create … if not exists` still collides when two sessions create at once.
 select pg_advisory_xact_lock(hashtextextended('makewhole target schema', 0))
 
--- limit_chunk --
--- A chunk whose runner stopped is ended by the server, before another runner gives up waiting for it.
-select set_config('idle_in_transaction_session_timeout', '10s', true), set_config('lock_timeout', '30s', true)
+-- begin_chunk --
+-- Each statement sees what was committed before it: what was waited for is seen. A deferred constraint is checked with
+-- the row, so that it refuses a row and not the chunk. A chunk whose runner stopped is ended by the server, before
+-- another runner gives up waiting for it. A receipt that was seen is never lost.
+set transaction isolation level read committed;
+set constraints all immediate;
+select
+    set_config('idle_in_transaction_session_timeout', '10s', true),
+    set_config('lock_timeout', '30s', true),
+    set_config(
+        'synchronous_commit',
+        case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end,
+        true
+    )
 
 -- lock_target --
 -- One chunk of a plan at a time at this target, whoever the runner is.
@@ -54,7 +81,9 @@ values (%(plan)s, %(target)s, %(chunk)s, %(actions)s, %(plan_sha256)s, %(lease_e
 
 -- table_columns --
 -- The catalogue's word on a table. The type is without its modifier: a cast to varchar(3) would cut a key short.
-select n.nspname, c.relname, a.attname, format_type(a.atttypid, -1), a.attgenerated <> '', a.attidentity = 'a'
+select
+    n.nspname, c.relname, a.attname, format_type(a.atttypid, -1), a.attgenerated <> '', a.attidentity = 'a',
+    c.oid::bigint
 from pg_class as c
 join pg_namespace as n on n.oid = c.relnamespace
 join pg_attribute as a on a.attrelid = c.oid
@@ -69,44 +98,103 @@ where contype = 'f' and confrelid = format('%%I.%%I', %(schema)s::text, %(name)s
 and confdeltype in ('c', 'n', 'd')
 order by conname
 
+-- triggers_after --
+-- Whether triggers of the table, or of its partitions and children, run after a row is written.
+with recursive family as (
+    select format('%%I.%%I', %(schema)s::text, %(name)s::text)::regclass::oid as id
+    union
+    select pg_inherits.inhrelid from pg_inherits join family on family.id = pg_inherits.inhparent
+)
+select exists (
+    select from pg_trigger join family on family.id = pg_trigger.tgrelid
+    where not tgisinternal and tgenabled <> 'D' and tgtype & 66 = 0  -- neither before (2) nor instead of (64)
+)
+
 -- rows_of_key --
 -- Every row of one key, the survivor first.
-select t.tableoid::bigint, t.ctid::text, row_to_json(t)::text from {table} as t where {match} order by {order}
+select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text from {table} as t where {match} order by {order}
 
 -- lock_rows_of_key --
--- The same, held until the end of the transaction.
-select t.tableoid::bigint, t.ctid::text, row_to_json(t)::text from {table} as t where {match} for update of t
+-- The same with their exact text, held until the end of the transaction.
+select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, (t.*)::text
+from {table} as t where {match} for update of t
 
 -- lock_table --
 -- Writers wait for the length of the chunk, readers do not: absence, once seen, stays true.
 lock table {table} in share row exclusive mode
 
+-- keep_table --
+-- Others write beside us, but the table stays as the catalogue has it: no foreign key is added meanwhile.
+lock table {table} in row exclusive mode
+
 -- move_to_quarantine --
 -- One row, taken out of its table and kept.
 with moved as (
-    delete from {table} as t where t.ctid = %(ctid)s::tid and t.tableoid = %(table_oid)s returning to_jsonb(t) as row
+    delete from {table} as t where t.ctid = %(ctid)s::tid and t.tableoid = %(table_oid)s
+    returning {place} as place, to_jsonb(t.*) as row, (t.*)::text as image
+), kept as (
+    insert into makewhole.quarantine (plan, seq, source_table, place, row, how_to_restore)
+    select %(plan)s, %(seq)s, %(source_table)s, m.place, m.row,
+    format(%(how_to_restore)s, %(plan)s::text, %(seq)s::integer, m.place)
+    from moved as m
 )
-insert into makewhole.quarantine (plan, seq, source_table, place, row, how_to_restore)
-select %(plan)s, %(seq)s, %(source_table)s, %(ctid)s, moved.row, %(how_to_restore)s from moved
+insert into makewhole.effect (plan, target, chunk, seq, kind, place, before, after)
+select %(plan)s, %(target)s, %(chunk)s, %(seq)s, 'moved', m.place, m.image, %(stays)s from moved as m
+returning seq
 
 -- restore_row --
--- How a person puts a quarantined row back.
-insert into {table} ({columns}) overriding system value
-select {columns} from jsonb_populate_record(null::{table},
-(select q.row from makewhole.quarantine as q where q.plan = {plan} and q.seq = {seq} and q.place = {place}))
+-- How a person puts a quarantined row back, once: a text for format(), with plan, action and place.
+with back as (
+    update makewhole.quarantine as q set restored_at = clock_timestamp()
+    from makewhole.effect as e
+    where q.plan = %1$L and q.seq = %2$s and q.place = %3$L and q.restored_at is null
+    and e.plan = q.plan and e.seq = q.seq and e.place = q.place and e.kind = 'moved'
+    returning e.before::{table} as image
+)
+insert into {table} ({columns}) overriding system value select {values} from back
 
 -- insert_row --
 -- A row from a JSON object, which lies over its key; columns it does not name take their defaults.
 insert into {table} as t ({columns}) overriding system value
 select {columns} from jsonb_populate_record(null::{table}, %(key)s::jsonb || %(value)s::jsonb)
-returning {key}
+returning {written}
 
 -- update_row --
 -- The named columns of one row, from a JSON object.
 update {table} as t set {assignments}
 from jsonb_populate_record(null::{table}, %(key)s::jsonb || %(value)s::jsonb) as wanted
 where t.ctid = %(ctid)s::tid and t.tableoid = %(table_oid)s
-returning {key}
+returning {written}
+
+-- row_at --
+-- A row that was written a moment ago, if no trigger has touched it since.
+select {place}, (t.*)::text from {table} as t where t.ctid = %(ctid)s::tid and t.tableoid = %(table_oid)s
+
+-- row_of_key --
+-- The same, wherever it is now.
+select {place}, (t.*)::text from {table} as t where {match}
+
+-- insert_effect --
+-- What was done to one row.
+insert into makewhole.effect (plan, target, chunk, seq, kind, place, before, after)
+values (%(plan)s, %(target)s, %(chunk)s, %(seq)s, %(kind)s, %(place)s, %(before)s, %(after)s)
+
+-- chunks_without_effects --
+-- Chunks whose receipt speaks of more actions than there are effects of.
+select r.chunk, r.actions, count(distinct e.seq)
+from makewhole.receipt as r
+left join makewhole.effect as e on e.plan = r.plan and e.target = r.target and e.chunk = r.chunk
+where r.plan = %(plan)s and r.target = %(target)s
+group by r.chunk, r.actions
+having count(distinct e.seq) <> r.actions
+order by r.chunk
+
+-- effects_of_plan --
+-- What was done, the latest first.
+select chunk, seq, kind, place, before, after
+from makewhole.effect
+where plan = %(plan)s and target = %(target)s
+order by chunk desc, seq desc, place desc
 
 -- compare_version --
 -- How the version of a key's rows stands to that of a JSON object.

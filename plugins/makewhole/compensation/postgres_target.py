@@ -59,7 +59,6 @@ class PostgresTarget:
             )
         keeps = int(payload.extra["keeps"])
         return QuarantineRows(
-            plan=self._plan.id,
             seq=action.seq,
             key=action.key,
             survivor=rows[0] if keeps else None,

@@ -1,21 +1,22 @@
 """Moves extra rows aside: kept whole, with how to put them back, and only when they are as the plan saw them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from psycopg2 import sql
 
-from makewhole.journal.database import load_queries
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import TablePoint
+from makewhole.postgres.chunk import OpenChunk
 from makewhole.postgres.connect import Session
-from makewhole.postgres.tables import Row, Table, lock_rows_of_key, statement
+from makewhole.postgres.tables import Row, Table, cascading_references, listed, quoted, statement
+
+KEPT = "stale: the table did not let an extra row go (a trigger or a policy kept it)"
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuarantineRows:
     """One action: `extras` go, `survivor` (none when the whole key is unexpected) stays."""
 
-    plan: str
     seq: int
     key: str
     survivor: Row | None
@@ -28,31 +29,25 @@ def require_quarantine_possible(connection: Session, table: Table) -> None:
     Raises:
         RefusedError: a foreign key on this table cascades.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(load_queries("target")["cascading_references"], {"schema": table.schema, "name": table.name})
-        names = [row[0] for row in cursor.fetchall()]
-    if names:
-        raise RefusedError(
-            f"rows of {table.schema}.{table.name} cannot be quarantined: deleting one also changes other tables "
-            f"through {', '.join(names)}; repair these duplicates by hand"
-        )
+    _require_no_cascade(table, cascading_references(connection, table))
 
 
-def move_aside(connection: Session, table: Table, point: TablePoint, item: QuarantineRows) -> str | None:
-    """Move the extra rows, all or none, in the caller's transaction. Returns the reason when it is refused.
+def move_aside(chunk: OpenChunk, item: QuarantineRows) -> str | None:
+    """Move the extra rows, all or none, in the chunk's transaction. Returns the reason when it is refused.
 
     The rows of the key are locked first, so what is compared is what is deleted.
     """
-    now = lock_rows_of_key(connection, table, point, item.key)
-    refusal = _difference(now, item)
+    _require_no_cascade(chunk.table, chunk.cascades)
+    now = chunk.lock_rows(item.key)
+    refusal = difference(now, item)
     if refusal is None:
+        stays = image_of(item.survivor, now)
         for row in item.extras:
-            if not _move(connection, table, item, row):
-                raise RefusedError("stale: the table did not let an extra row go (a trigger or a policy kept it)")
+            _move(chunk, item.seq, row, stays)
     return refusal
 
 
-def _difference(now: list[Row], item: QuarantineRows) -> str | None:
+def difference(now: Sequence[Row], item: QuarantineRows) -> str | None:
     """Why what is there is not what the plan saw, if so."""
     seen = {row for row in (item.survivor, *item.extras) if row is not None}
     current = set(now)
@@ -65,28 +60,32 @@ def _difference(now: list[Row], item: QuarantineRows) -> str | None:
     return "erased: an extra row of this key is gone already"
 
 
-def _move(connection: Session, table: Table, item: QuarantineRows, row: Row) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            statement("move_to_quarantine", table=table.identifier),
-            {
-                "plan": item.plan,
-                "seq": item.seq,
-                "ctid": row.ctid,
-                "table_oid": row.table_oid,
-                "source_table": f"{table.schema}.{table.name}",
-                "how_to_restore": _how_to_restore(connection, table, item, row),
-            },
-        )
-        return cursor.rowcount == 1
+def image_of(row: Row | None, now: Sequence[Row]) -> str | None:
+    """The image of the row that stays, from the rows as they are now."""
+    return next((found.image for found in now if found == row), None)
 
 
-def _how_to_restore(connection: Session, table: Table, item: QuarantineRows, row: Row) -> str:
+def _move(chunk: OpenChunk, seq: int, row: Row, stays: str | None) -> None:
+    place = {"ctid": row.ctid, "table_oid": row.table_oid}
+    known = {"seq": seq, "source_table": f"{chunk.table.schema}.{chunk.table.name}", "stays": stays}
+    if not chunk.run("move_to_quarantine", {**place, **known, "how_to_restore": how_to_restore(chunk)}):
+        raise RefusedError(KEPT)
+
+
+def how_to_restore(chunk: OpenChunk) -> str:
+    """The statement that puts a row back, for format() with plan, action and place: it doubles percent signs."""
+    table = chunk.table
     return statement(
         "restore_row",
         table=table.identifier,
-        columns=sql.SQL(", ").join(sql.Identifier(name) for name in table.writable),
-        plan=sql.Literal(item.plan),
-        seq=sql.Literal(item.seq),
-        place=sql.Literal(row.ctid),
-    ).as_string(connection)
+        columns=listed(quoted(name) for name in table.writable),
+        values=listed(sql.SQL("(back.image).{}").format(quoted(name)) for name in table.writable),
+    ).as_string(chunk.session)
+
+
+def _require_no_cascade(table: Table, cascades: Sequence[str]) -> None:
+    if cascades:
+        raise RefusedError(
+            f"rows of {table.schema}.{table.name} cannot be quarantined: deleting one also changes other tables "
+            f"through {', '.join(cascades)}; repair these duplicates by hand"
+        )

@@ -32,7 +32,7 @@ class ReceiptRow:
 
 
 def ensure_schema(connection: Session) -> None:
-    """Schema `makewhole` with its tables `receipt` and `quarantine`, created on first need, in one transaction."""
+    """Schema `makewhole` with its tables, created or brought up to date on first need, in one transaction."""
     queries = load_queries("target")
     with connection, connection.cursor() as cursor:
         cursor.execute(queries["has_target_schema"])
@@ -72,7 +72,7 @@ def begin_chunk(connection: Session, chunk: ChunkId) -> ReceiptRow | None:
     """
     parameters = {"plan": chunk.plan, "target": chunk.target}
     with connection.cursor() as cursor:
-        cursor.execute(load_queries("target")["limit_chunk"])
+        cursor.execute(load_queries("target")["begin_chunk"])
         cursor.execute(load_queries("target")["lock_target"], parameters)
     found = receipts(connection, chunk.plan, chunk.target, chunk.plan_sha256)
     if any(row.lease_epoch > chunk.lease_epoch for row in found):

@@ -1,9 +1,9 @@
 """What a table is by the catalogue, and its rows by business key. Identifiers are checked before they are used."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import psycopg2
 from psycopg2 import sql
@@ -29,13 +29,19 @@ class Column:
 class Table:
     """A table that exists, with its columns in order."""
 
+    oid: int
     schema: str
     name: str
     columns: Mapping[str, Column]
 
     @property
-    def identifier(self) -> sql.Identifier:
-        return sql.Identifier(self.schema, self.name)
+    def identifier(self) -> sql.Composable:
+        return quoted(self.schema, self.name)
+
+    @property
+    def place(self) -> sql.Composable:
+        """Where row `t` is: its ctid, behind the table's name where it lies in a partition, as in snapshots."""
+        return sql.SQL(f"case when t.tableoid = {self.oid} then '' else t.tableoid::regclass::text end || t.ctid::text")
 
     @property
     def writable(self) -> tuple[str, ...]:
@@ -44,11 +50,15 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One row: where it is (`table_oid` tells partitions apart) and its whole text as JSON."""
+    """One row: where it is (`table_oid` tells partitions apart) and its whole text as JSON.
+
+    `image` is its exact text as PostgreSQL's row literal, where it was asked for; it takes no part in comparisons.
+    """
 
     table_oid: int
     ctid: str
     text: str
+    image: str | None = field(default=None, compare=False)
 
 
 def describe_table(connection: Session, point: TablePoint) -> Table:
@@ -76,35 +86,73 @@ def describe_table(connection: Session, point: TablePoint) -> Table:
             f"point {point.name}: {point.table} has no column {', '.join(absent)}; "
             "the table changed, or the pipeline file is wrong"
         )
-    return Table(schema=found[0][0], name=found[0][1], columns=columns)
+    return Table(schema=found[0][0], name=found[0][1], oid=found[0][6], columns=columns)
+
+
+def cascading_references(connection: Session, table: Table) -> tuple[str, ...]:
+    """The foreign keys through which deleting a row would delete or change rows elsewhere."""
+    with connection.cursor() as cursor:
+        cursor.execute(load_queries("target")["cascading_references"], {"schema": table.schema, "name": table.name})
+        return tuple(row[0] for row in cursor.fetchall())
+
+
+def quoted(*names: str) -> sql.Composable:
+    """A name, or a qualified one, for a statement that is executed with parameters (a percent sign is doubled)."""
+    text = ".".join('"{}"'.format(name.replace('"', '""')) for name in names)
+    return sql.SQL(text.replace("%", "%%"))
+
+
+def listed(parts: Iterable[sql.Composable], by: str = ", ") -> sql.Composed:
+    """The parts one after the other."""
+    return sql.SQL(by).join(parts)
 
 
 def key_components(key: str, columns: Sequence[str]) -> tuple[str, ...]:
-    """A business key's text taken apart: one component is its text, several are a JSON array of strings."""
-    if len(columns) == 1:
-        return (key,)
-    parts = json.loads(key)
+    """A business key's text taken apart: one component is its text, several are a JSON array of strings.
+
+    Raises:
+        RefusedError: it has another number of components, or is no text to PostgreSQL.
+    """
+    parts = [key] if len(columns) == 1 else json.loads(key)
     if not isinstance(parts, list) or len(parts) != len(columns):
         raise RefusedError(f"a key does not have the {len(columns)} components that {', '.join(columns)} ask for")
+    if any("\0" in part for part in parts):
+        raise RefusedError("unfit: the table's key columns cannot hold this key: it has a NUL character")
     return tuple(parts)
 
 
+def key_fields(columns: Sequence[str]) -> list[str]:
+    """The names of a key's components as parameters of a statement, or as fields of the JSON it reads."""
+    return [f"key_{place}" for place in range(len(columns))]
+
+
+def key_parameters(columns: Sequence[str], key: str) -> dict[str, str]:
+    """The components of a key by those names."""
+    return dict(zip(key_fields(columns), key_components(key, columns), strict=True))
+
+
 def match_key(table: Table, columns: Sequence[str], key: str, *, is_exact: bool) -> tuple[sql.Composed, dict[str, str]]:
-    """The condition `row t has this key`, and its parameters.
+    """The condition `row t has this key`, and its parameters; see `match_parts`."""
+    placeholders = [sql.Placeholder(name) for name in key_fields(columns)]
+    return match_parts(table, columns, placeholders, is_exact=is_exact), key_parameters(columns, key)
+
+
+def match_parts(
+    table: Table, columns: Sequence[str], parts: Sequence[sql.Composable], *, is_exact: bool
+) -> sql.Composed:
+    """The condition `row t has this key`; `parts` are the key's components as they stand in the statement, texts.
 
     Compared in the column's own type, so that an index serves; `is_exact` also asks for the same text (1.0 is not
     1.00). Leave it out to ask whether a key is *free*: there, an equal value in another spelling counts too.
     """
     terms: list[sql.Composable] = []
-    parameters = {}
-    for place, (name, part) in enumerate(zip(columns, key_components(key, columns), strict=True)):
-        column, value = sql.Identifier("t", name), sql.Placeholder(f"key_{place}")
-        cast = sql.SQL(table.columns[name].type)  # from format_type: already quoted by the catalogue
-        terms.append(sql.SQL("{} = {}::{}").format(column, value, cast))
+    for name, part in zip(columns, parts, strict=True):
+        column = quoted("t", name)
+        cast = sql.SQL(table.columns[name].type.replace("%", "%%"))  # from format_type: quoted by the catalogue
+        terms.append(sql.SQL("{} = {}::{}").format(column, part, cast))
         if is_exact:
-            terms.append(sql.SQL("{}::text = {}").format(column, value))
-        parameters[f"key_{place}"] = part
-    return sql.SQL(" and ").join(terms), parameters
+            terms.append(sql.SQL("{}::text = {}").format(column, part))
+    return listed(terms, " and ")
 
 
 def statement(name: str, **parts: sql.Composable) -> sql.Composed:
@@ -145,23 +193,13 @@ def rows_of_key(
         return [Row(table_oid=row[0], ctid=row[1], text=row[2]) for row in cursor.fetchall()]
 
 
-def lock_rows_of_key(
-    connection: Session, table: Table, point: TablePoint, key: str, *, is_exact: bool = True
-) -> list[Row]:
-    """The same rows, in no order, locked until the transaction ends."""
-    match, parameters = match_key(table, point.key, key, is_exact=is_exact)
-    with connection.cursor() as cursor:
-        cursor.execute(statement("lock_rows_of_key", table=table.identifier, match=match), parameters)
-        return [Row(table_oid=row[0], ctid=row[1], text=row[2]) for row in cursor.fetchall()]
-
-
 def survivor_order(point: TablePoint, *, is_latest_first: bool = False) -> sql.Composed:
     """First by time column, then by place; or the latest version first."""
     terms: list[sql.Composable] = []
     direction = sql.SQL(" desc nulls last" if is_latest_first else " nulls last")
     if is_latest_first and point.version:
-        terms.append(sql.Identifier("t", point.version) + direction)
+        terms.append(quoted("t", point.version) + direction)
     if point.time:
-        terms.append(sql.Identifier("t", point.time) + direction)
+        terms.append(quoted("t", point.time) + direction)
     terms.append(sql.SQL("t.ctid"))
     return sql.SQL(", ").join(terms)

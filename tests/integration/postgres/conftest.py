@@ -15,6 +15,7 @@ from makewhole.model.connection import PostgresConnection
 from makewhole.model.pipeline import PointKind, TablePoint
 from makewhole.postgres.export import TableReader, exported, read_keys
 from makewhole.postgres.expressions import TableShape, TimeBounds
+from tests.integration.postgres.store import run_sql
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,13 +25,7 @@ class People:
     connection: PostgresConnection
 
     def sql(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        connection = psycopg2.connect(self.connection.dsn)
-        try:
-            with connection, connection.cursor() as cursor:
-                cursor.execute(statement, values or None)
-                return cursor.fetchall() if cursor.description else []
-        finally:
-            connection.close()
+        return run_sql(self.connection.dsn, statement, *values)
 
     def session(self, stack: ExitStack) -> Any:
         """A session of its own, left open."""

@@ -1,0 +1,73 @@
+"""A table of people's as compensation writes it: chunks applied, effects read, all without a plan around them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg2
+from psycopg2 import sql
+
+from makewhole.model.connection import PostgresConnection
+from makewhole.model.pipeline import PointKind, TablePoint
+from makewhole.postgres.apply import Item, apply_chunk
+from makewhole.postgres.connect import connect
+from makewhole.postgres.effects import Effect, effects
+from makewhole.postgres.receipts import ChunkId, ReceiptRow, ensure_schema
+from makewhole.postgres.tables import Row, describe_table, rows_of_key
+from makewhole.postgres.upsert import UpsertRow
+
+PLAN = "shop-1-0123456789ab"
+
+
+def run_sql(dsn: str, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    """One statement as somebody else, committed."""
+    connection = psycopg2.connect(dsn)
+    try:
+        with connection, connection.cursor() as cursor:
+            cursor.execute(statement, values or None)
+            return cursor.fetchall() if cursor.description else []
+    finally:
+        connection.close()
+
+
+class Store:
+    """One table, by default `store` with the key `id`."""
+
+    def __init__(self, dsn: str, *, table: str = "store", key: tuple[str, ...] = ("id",), **columns: Any) -> None:
+        self.connection = PostgresConnection(id="people", dsn=dsn)
+        self.point = TablePoint(
+            name="store", kind=PointKind.STORE, connection="people", table=table, key=key, **columns
+        )
+
+    def sql(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        return run_sql(self.connection.dsn, statement, *values)
+
+    def apply(self, *items: Item, chunk: int = 0, plan: str = PLAN) -> ReceiptRow:
+        """One chunk of a plan."""
+        number = ChunkId(plan=plan, plan_sha256="0" * 64, target=self.point.name, chunk=chunk, lease_epoch=1)
+        with connect(self.connection) as session:
+            ensure_schema(session)
+            return apply_chunk(session, self.point, number, items)
+
+    def rows(self, key: str, *, is_exact: bool = True) -> tuple[Row, ...]:
+        """What a plan would see of a key."""
+        with connect(self.connection) as session:
+            table = describe_table(session, self.point)
+            return tuple(rows_of_key(session, table, self.point, key, is_exact=is_exact))
+
+    def missing(self, seq: int, key: str, value: str, columns: Sequence[str]) -> UpsertRow:
+        return UpsertRow(seq=seq, key=key, value=value, columns=tuple(columns), before=())
+
+    def mismatched(self, seq: int, key: str, value: str, columns: Sequence[str]) -> UpsertRow:
+        before = self.rows(key, is_exact=False)
+        return UpsertRow(seq=seq, key=key, value=value, columns=tuple(columns), before=before)
+
+    def effects(self, plan: str = PLAN) -> list[Effect]:
+        with connect(self.connection) as session:
+            return effects(session, plan, self.point.name)
+
+    def images(self) -> list[str]:
+        """Every row of the table as an exact text, sorted."""
+        name = sql.Identifier(*self.point.table.split("."))
+        with connect(self.connection) as session, session.cursor() as cursor:
+            cursor.execute(sql.SQL("select (t.*)::text from {} as t order by 1").format(name))
+            return [row[0] for row in cursor.fetchall()]
