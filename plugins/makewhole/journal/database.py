@@ -60,6 +60,21 @@ def journal_dsn() -> str:
     return dsn
 
 
+def open_connection(dsn: str) -> PgConnection:
+    """A connection to the journal that the caller closes.
+
+    Raises:
+        TransientError: the server cannot be reached.
+    """
+    try:
+        return psycopg2.connect(dsn, application_name="makewhole", connect_timeout=10)
+    except psycopg2.OperationalError as error:
+        raise TransientError(
+            "the journal's PostgreSQL does not answer; check that it runs (`makewhole status`) "
+            "and that MAKEWHOLE_JOURNAL_DSN names it"
+        ) from error
+
+
 @contextmanager
 def connect(dsn: str | None = None) -> Iterator[PgConnection]:
     """One connection to the journal: commits when the block ends, rolls back when it raises.
@@ -67,13 +82,7 @@ def connect(dsn: str | None = None) -> Iterator[PgConnection]:
     Raises:
         TransientError: the server cannot be reached.
     """
-    try:
-        connection = psycopg2.connect(dsn or journal_dsn(), application_name="makewhole", connect_timeout=10)
-    except psycopg2.OperationalError as error:
-        raise TransientError(
-            "the journal's PostgreSQL does not answer; check that it runs (`makewhole status`) "
-            "and that MAKEWHOLE_JOURNAL_DSN names it"
-        ) from error
+    connection = open_connection(dsn or journal_dsn())
     try:
         with connection:
             yield connection

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Self
 
 import psycopg2
 from psycopg2.extensions import connection as PgConnection  # noqa: N812 - it is a class
 
-from makewhole.journal.database import connect, load_queries
+from makewhole.journal.database import load_queries, open_connection
 from makewhole.model.errors import LeaseLostError, TransientError
 
 
@@ -29,13 +30,62 @@ def session(dsn: str, *, idle_seconds: float = 5.0) -> Iterator[PgConnection]:
     Raises:
         TransientError: the journal is away, or ended this session.
     """
-    try:
-        with connect(dsn) as connection:
-            with connection.cursor() as cursor:
-                cursor.execute(load_queries("lease")["limit_idle"], {"milliseconds": int(idle_seconds * 1000)})
-            yield connection
-    except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
-        raise TransientError("the session with the journal's PostgreSQL broke; try again") from error
+    with JournalSession(dsn) as kept, kept.transaction(idle_seconds=idle_seconds) as connection:
+        yield connection
+
+
+class JournalSession:
+    """One connection to the journal for many short transactions, opened when it is first needed. A context manager.
+
+    Between transactions it holds nothing, so that it may stay open as long as a runner works.
+    """
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._connection: PgConnection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection. Safe to call twice."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    @contextmanager
+    def transaction(self, *, idle_seconds: float = 5.0) -> Iterator[PgConnection]:
+        """As `session`. A connection that broke while nothing was done with it is made anew.
+
+        Raises:
+            TransientError: the journal is away, or ended this session.
+        """
+        try:
+            connection = self._begun(idle_seconds)
+            with connection:
+                yield connection
+        except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
+            self.close()
+            raise TransientError("the session with the journal's PostgreSQL broke; try again") from error
+
+    def _begun(self, idle_seconds: float) -> PgConnection:
+        """The connection, in a new transaction."""
+        if self._connection is not None:
+            try:
+                return _limit_idle(self._connection, idle_seconds)
+            except (psycopg2.OperationalError, psycopg2.InterfaceError):
+                self.close()
+        self._connection = open_connection(self._dsn)
+        return _limit_idle(self._connection, idle_seconds)
+
+
+def _limit_idle(connection: PgConnection, idle_seconds: float) -> PgConnection:
+    with connection.cursor() as cursor:
+        cursor.execute(load_queries("lease")["limit_idle"], {"milliseconds": int(idle_seconds * 1000)})
+    return connection
 
 
 def acquire(connection: PgConnection, resource: str, holder: str, seconds: float) -> Lease:
