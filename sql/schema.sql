@@ -173,6 +173,8 @@ create table makewhole.gate_report (
 -- One plan per window revision, and what it came to. A plan that `undoes` another puts back what that one wrote, at most
 -- one at a time. `control` and `records_per_second` (null: the pipeline's) steer a running plan between chunks;
 -- `log_ends` is where the logs of its targets ended when it was begun: target → partition → stable offset.
+-- `settled_at` is when another plan took its place: its runners are fenced since, and its receipts are all here, unless
+-- it `is_untold`: then it may have written any of its keys.
 create table makewhole.plan (
     id text primary key,
     pipeline text not null,
@@ -192,26 +194,29 @@ create table makewhole.plan (
     began_at timestamptz,
     ended_at timestamptz,
     log_ends jsonb,
+    settled_at timestamptz,
+    is_untold boolean not null default false,
     foreign key (pipeline, number, revision) references makewhole.window
 );
 create unique index plan_of_window on makewhole.plan (pipeline, number, revision) where undoes is null;
 create unique index undo_of_plan on makewhole.plan (undoes) where state not in ('refused', 'rejected');
 
-create table makewhole.action (
+-- What a plan will do, frozen: the plan's hash is over these rows as COPY writes them. `before` is canonical JSON.
+-- `refusal` is the only thing that is ever added: why the action is not done.
+create table makewhole.planned_action (
     plan text not null references makewhole.plan (id),
     seq integer not null,
+    chunk integer not null check (chunk >= 0),
     remedy text not null,
     hop text not null,
     target text not null,
     key text not null,
     key_hash text not null,
-    payload_sha256 text,
-    before jsonb not null default '{}',
-    outcome text,
-    outcome_reason text,
+    before text not null,
+    refusal text,
     primary key (plan, seq)
 );
-create index action_by_key on makewhole.action (key_hash, target);
+create index action_by_key on makewhole.planned_action (key_hash, target);
 
 -- One answer per plan, bound to its hash, copied from where the person gave it.
 create table makewhole.approval (
@@ -234,6 +239,17 @@ create table makewhole.chunk (
     observed_at timestamptz not null default clock_timestamp(),
     primary key (plan, target, chunk)
 );
+
+-- The actions with what became of them: done when their chunk has its receipt and they were not refused.
+create view makewhole.action as
+select plan, seq, chunk, remedy, hop, target, key, key_hash, before,
+       case when refusal is not null then 'refused'
+            when exists (select from makewhole.chunk as receipt
+                         where receipt.plan = planned.plan and receipt.target = planned.target
+                         and receipt.chunk = planned.chunk) then 'done'
+       end as outcome,
+       refusal as outcome_reason
+from makewhole.planned_action as planned;
 
 -- The epoch grows with every take-over: a runner with an older one is fenced.
 create table makewhole.lease (

@@ -4,50 +4,100 @@ select pg_advisory_xact_lock(hashtextextended('makewhole plan ' || %(pipeline)s 
 
 -- plan_of_window --
 -- The plan that was frozen for a window revision, if any.
-select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, payload_sha256
+select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
+payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and undoes is null
 
 -- plan_by_id --
 -- One plan.
-select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, payload_sha256
+select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
+payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
 where id = %(plan)s
 
 -- lock_plan --
 -- One plan, locked until the end of the transaction.
-select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, payload_sha256
+select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
+payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
 where id = %(plan)s
 for update
 
+-- plans_before --
+-- Plans of earlier revisions of a window that could still write, or of which it was not yet asked what they wrote.
+select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
+payload_sha256, control, records_per_second, began_at, ended_at, log_ends
+from makewhole.plan
+where pipeline = %(pipeline)s and number = %(number)s and revision < %(revision)s and settled_at is null
+and (state not in ('done', 'refused', 'rejected') or state = 'rejected' and began_at is not null)
+order by frozen_at
+
 -- insert_plan --
 -- Freeze a plan.
 insert into makewhole.plan
-(id, pipeline, number, revision, sha256, payload_uri, payload_sha256, counts, state, reason)
+(id, pipeline, number, revision, sha256, payload_uri, payload_sha256, counts, state, reason, undoes)
 values (%(plan)s, %(pipeline)s, %(number)s, %(revision)s, %(sha256)s, %(payload_uri)s, %(payload_sha256)s,
-%(counts)s::jsonb, %(state)s, %(reason)s)
+%(counts)s::jsonb, %(state)s, %(reason)s, %(undoes)s)
 
--- insert_actions --
--- The actions of a plan, many at once.
-insert into makewhole.action (plan, seq, remedy, hop, target, key, key_hash, payload_sha256, before) values %s
+-- copy_actions_in --
+-- The actions of a plan, each line of the plan's hash behind the plan's id.
+copy makewhole.planned_action (plan, seq, chunk, remedy, hop, target, key, key_hash, before)
+from stdin with (format text, encoding 'UTF8')
+
+-- copy_actions_out --
+-- The very bytes that the plan's hash is over.
+copy (
+    select seq, chunk, remedy, hop, target, key, key_hash, before
+    from makewhole.planned_action where plan = {plan} order by seq
+) to stdout with (format text, encoding 'UTF8')
 
 -- actions_of_plan --
 -- Every action in order, with what became of it.
-select seq, remedy, hop, target, key, key_hash, payload_sha256, before, outcome, outcome_reason
+select seq, chunk, remedy, hop, target, key, key_hash, before, outcome, outcome_reason
 from makewhole.action
 where plan = %(plan)s
 order by seq
 
 -- refused_actions --
--- Which of these actions are refused, and why.
-select seq, coalesce(outcome_reason, 'refused')
-from makewhole.action
-where plan = %(plan)s and seq = any(%(seqs)s) and outcome = 'refused'
+-- Which actions of a chunk are refused, and why.
+select seq, refusal
+from makewhole.planned_action
+where plan = %(plan)s and target = %(target)s and chunk = %(chunk)s and seq between %(first)s and %(last)s
+and refusal is not null
+
+-- chunks_refused_whole --
+-- The chunks of a target in which nothing is left to do.
+select chunk from makewhole.planned_action
+where plan = %(plan)s and target = %(target)s
+group by chunk
+having bool_and(refusal is not null)
+order by chunk
 
 -- set_plan_state --
 -- Move a plan on.
-update makewhole.plan set state = %(state)s, reason = coalesce(%(reason)s, reason) where id = %(plan)s
+update makewhole.plan
+set state = %(state)s, reason = coalesce(%(reason)s, reason),
+    ended_at = case when %(state)s in ('done', 'rejected') then coalesce(ended_at, clock_timestamp()) end
+where id = %(plan)s
+
+-- settle_plan --
+-- Nobody writes for this plan any more, and its receipts are all known, or never will be.
+update makewhole.plan set settled_at = clock_timestamp(), is_untold = %(is_untold)s where id = %(plan)s
+
+-- set_plan_control --
+-- Pause a plan, or let it go on.
+update makewhole.plan set control = %(control)s, reason = %(reason)s where id = %(plan)s
+
+-- set_plan_rate --
+-- Slow a plan down, or let it go at its own rate.
+update makewhole.plan set records_per_second = %(records_per_second)s, reason = %(reason)s where id = %(plan)s
+
+-- begin_plan --
+-- The approval is used up. Where the logs ended is kept from the first time: nothing of the plan is before that.
+update makewhole.plan
+set state = 'running', began_at = coalesce(began_at, clock_timestamp()), log_ends = coalesce(log_ends, %(log_ends)s::jsonb)
+where id = %(plan)s
 
 -- put_approval --
 -- One answer per plan; a second one changes nothing.
@@ -65,14 +115,9 @@ where plan = %(plan)s
 
 -- refuse_actions --
 -- A refusal that is decided before the chunk, so that every later attempt leaves the same actions out.
-update makewhole.action set outcome = 'refused', outcome_reason = refused.reason
+update makewhole.planned_action set refusal = refused.reason
 from unnest(%(seqs)s::integer[], %(reasons)s::text[]) as refused (seq, reason)
-where action.plan = %(plan)s and action.seq = refused.seq and action.outcome is null
-
--- finish_actions --
--- What a receipt says was done; a recorded refusal stays.
-update makewhole.action set outcome = 'done'
-where plan = %(plan)s and seq = any(%(seqs)s) and outcome is null
+where planned_action.plan = %(plan)s and planned_action.seq = refused.seq and planned_action.refusal is null
 
 -- put_chunk --
 -- A receipt seen at the target.
@@ -91,10 +136,25 @@ from unnest(%(hops)s::text[], %(hashes)s::text[], %(reasons)s::text[]) as refuse
 where finding.pipeline = %(pipeline)s and finding.number = %(number)s and finding.revision = %(revision)s
 and finding.hop = refused.hop and finding.key_hash = refused.key_hash
 
+-- keys_written_since --
+-- Which of these keys a plan of the pipeline wrote after a window revision was opened: by its receipts, or possibly.
+select distinct on (wanted.hop, wanted.key_hash) wanted.hop, wanted.key_hash, action.plan,
+       coalesce(receipt.observed_at > judged.opened_at, false)
+from unnest(%(hops)s::text[], %(hashes)s::text[]) as wanted (hop, key_hash)
+join makewhole.planned_action as action
+    on action.key_hash = wanted.key_hash and action.hop = wanted.hop and action.refusal is null
+join makewhole.plan on plan.id = action.plan and plan.pipeline = %(pipeline)s
+join makewhole.window as judged
+    on judged.pipeline = %(pipeline)s and judged.number = %(number)s and judged.revision = %(revision)s
+left join makewhole.chunk as receipt
+    on receipt.plan = action.plan and receipt.target = action.target and receipt.chunk = action.chunk
+where receipt.observed_at > judged.opened_at or plan.is_untold and plan.settled_at > judged.opened_at
+order by wanted.hop, wanted.key_hash, receipt.observed_at desc nulls last
+
 -- replayed_keys --
 -- What the plans of a pipeline may have written to topics: (plan, key hash).
 select action.plan, action.key_hash
-from makewhole.action join makewhole.plan on plan.id = action.plan
+from makewhole.planned_action as action join makewhole.plan on plan.id = action.plan
 where plan.pipeline = %(pipeline)s and plan.id = any(%(plans)s) and plan.state in ('running', 'done', 'rejected')
-and action.remedy in ('redeliver', 'produce') and action.outcome is distinct from 'refused'
+and action.remedy in ('redeliver', 'produce') and action.refusal is null
 order by action.plan, action.key_hash

@@ -9,7 +9,7 @@ from typing import Any
 from makewhole.journal import leases, plans
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Approval
-from makewhole.model.plan import Plan, PlanState, plan_digest
+from makewhole.model.plan import Plan, PlanState
 from makewhole.postgres.connect import Session
 
 
@@ -59,21 +59,8 @@ def record_answer(journal_dsn: str, plan_id: str, answer: Answer, policy: Approv
         return plans.get_plan(journal, plan_id).plan
 
 
-def stop(journal_dsn: str, plan_id: str, *, by: str, reason: str) -> Plan:
-    """The kill switch: a plan that is not done is rejected; a runner notices before its next chunk.
-
-    What was written stays, with its receipts. A stopped plan does not start again: open a new revision.
-    """
-    with leases.session(journal_dsn) as journal:
-        plan = plans.get_plan(journal, plan_id, is_locked=True).plan
-        if plan.state in (PlanState.DONE, PlanState.REFUSED, PlanState.REJECTED):
-            return plan
-        plans.set_state(journal, plan_id, PlanState.REJECTED, f"stopped by {by}: {reason}")
-        return plans.get_plan(journal, plan_id).plan
-
-
 def require_approved(journal: Session, plan_id: str) -> Plan:
-    """The plan, locked, if it may run: its content is what was frozen, and the answer was for that content.
+    """The plan, locked, if it may run: the answer was for its hash. That its content has this hash is checked apart.
 
     A plan that runs already may be taken up again: its approval was used by itself.
 
@@ -81,7 +68,6 @@ def require_approved(journal: Session, plan_id: str) -> Plan:
         RefusedError: it may not run; the message says what is missing.
     """
     plan = plans.get_plan(journal, plan_id, is_locked=True).plan
-    _require_unchanged(journal, plan)
     approval = plans.approval_of(journal, plan_id)
     if plan.state not in (PlanState.FROZEN, PlanState.APPROVED, PlanState.RUNNING, PlanState.DONE):
         raise RefusedError(f"plan {plan_id} is {plan.state.value}{': ' + plan.reason if plan.reason else ''}")
@@ -92,15 +78,6 @@ def require_approved(journal: Session, plan_id: str) -> Plan:
     if approval.has_expired and plan.state in (PlanState.FROZEN, PlanState.APPROVED):
         raise RefusedError(f"the approval of plan {plan_id} has expired; open a new revision and ask again")
     return plan
-
-
-def _require_unchanged(journal: Session, plan: Plan) -> None:
-    actions = [stored.action for stored in plans.actions_of(journal, plan.id)]
-    if plan_digest(plan.pipeline, plan.window, actions) != plan.sha256:
-        raise RefusedError(
-            f"plan {plan.id} is not the one that was frozen: its actions were changed in the journal. "
-            "Nothing is written; open a new revision of the window"
-        )
 
 
 def _require_answerable(plan: Plan, answer: Answer, policy: Approval) -> None:

@@ -98,8 +98,7 @@ class Fetcher:
         seen = self._payload_from(step) | {name: payload.extra[name] for name in ("origin",) if name in payload.extra}
         if "rows" in payload.extra:
             seen["rows"] = [row["ctid"] for row in payload.extra["rows"]]
-        action = replace(step.action, before={**step.action.before, **seen}, payload_sha256=payload.sha256())
-        return replace(step, action=action), payload
+        return replace(step, action=replace(step.action, before={**step.action.before, **seen})), payload
 
     def _payload_from(self, step: Step) -> dict[str, Any]:
         """Said of every action that writes something; one that moves rows aside has no payload."""

@@ -4,18 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from makewhole.compensation.chunks import chunk_actions, numbered, row_groups
 from makewhole.compensation.fetch import Fetcher, PayloadSource
 from makewhole.compensation.payloads import write_payloads
 from makewhole.compensation.plan import Draft, Refusal, count_remedies, draft_plan
 from makewhole.journal import leases, plans
 from makewhole.model.connection import Connection
-from makewhole.model.pipeline import Limits, Pipeline
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import Action, Plan, PlanState, plan_digest
 from makewhole.model.verdict import Finding
 from makewhole.model.window import Window
 from makewhole.postgres.connect import Session
 
-_CHUNK_ACTIONS_MOST = 1_000
 _FETCH_SECONDS_MOST = 900.0
 
 
@@ -62,19 +62,17 @@ def freeze(journal_dsn: str, request: FreezeRequest, sources: FreezeSources) -> 
         if stored is not None:
             actions = tuple(item.action for item in plans.actions_of(journal, stored.plan.id))
             return Frozen(plan=stored.plan, actions=actions)
-        draft = draft_plan(request.pipeline, request.findings, window_keys=request.window_keys)
-        if draft.refused_as_a_whole:
-            frozen = _freeze_refused(journal, request, draft)
-        else:
-            frozen = _freeze(journal, request, sources, draft)
+        frozen = _freeze_findings(journal, request, sources)
         refused = [(refusal.hop, refusal.key_hash, refusal.reason) for refusal in frozen.refusals]
         plans.refuse_findings(journal, (window.pipeline, window.number, window.revision), refused)
         return frozen
 
 
-def chunk_actions(limits: Limits) -> int:
-    """Actions per chunk: at most a second's worth of the permitted rate, so that the rate is kept between chunks."""
-    return max(1, min(_CHUNK_ACTIONS_MOST, limits.records_per_second))
+def _freeze_findings(journal: Session, request: FreezeRequest, sources: FreezeSources) -> Frozen:
+    draft = draft_plan(request.pipeline, request.findings, window_keys=request.window_keys)
+    if draft.refused_as_a_whole:
+        return _freeze_refused(journal, request, draft)
+    return _freeze(journal, request, sources, draft)
 
 
 def _freeze(journal: Session, request: FreezeRequest, sources: FreezeSources, draft: Draft) -> Frozen:
@@ -83,12 +81,13 @@ def _freeze(journal: Session, request: FreezeRequest, sources: FreezeSources, dr
     refusals = [*draft.refusals, *refusals]
     if not fetched:
         return Frozen(plan=None, refusals=tuple(refusals))
-    actions = [replace(step.action, seq=seq) for seq, (step, _) in enumerate(fetched)]
+    items = numbered(((step.action, payload) for step, payload in fetched), chunk_actions(request.pipeline.limits))
+    actions = [action for action, _ in items]
+    prefix = f"{sources.storage.rstrip('/')}/{request.window.prefix}/plan/payloads"
+    uri, file_sha256 = write_payloads(prefix, row_groups(items))
     needs_approval = len(actions) > request.pipeline.approval.above_actions
-    plan = _plan(journal, request, actions, PlanState.AWAITING_APPROVAL if needs_approval else PlanState.FROZEN, None)
-    uri = f"{sources.storage.rstrip('/')}/{request.window.prefix}/plan/payloads-{plan.sha256[:12]}.parquet"
-    file_sha256 = write_payloads(uri, [payload for _, payload in fetched], chunk_actions(request.pipeline.limits))
-    plan = replace(plan, payload_uri=uri)
+    state = PlanState.AWAITING_APPROVAL if needs_approval else PlanState.FROZEN
+    plan = replace(_plan(journal, request, actions, file_sha256, state), payload_uri=uri)
     plans.put_plan(journal, plans.StoredPlan(plan=plan, payload_sha256=file_sha256), actions)
     if not needs_approval:
         plans.put_approval(journal, plan, decision="not_needed", by=None, at=datetime.now(UTC), expires=None, seen={})
@@ -97,17 +96,17 @@ def _freeze(journal: Session, request: FreezeRequest, sources: FreezeSources, dr
 
 def _freeze_refused(journal: Session, request: FreezeRequest, draft: Draft) -> Frozen:
     actions = [step.action for step in draft.steps]
-    plan = _plan(journal, request, actions, PlanState.REFUSED, draft.refused_as_a_whole)
+    plan = replace(_plan(journal, request, actions, None, PlanState.REFUSED), reason=draft.refused_as_a_whole)
     plans.put_plan(journal, plans.StoredPlan(plan=plan, payload_sha256=None), actions)
     return Frozen(plan=plan, actions=tuple(actions), refusals=draft.refusals)
 
 
 def _plan(
-    journal: Session, request: FreezeRequest, actions: Sequence[Action], state: PlanState, reason: str | None
+    journal: Session, request: FreezeRequest, actions: Sequence[Action], payload_sha256: str | None, state: PlanState
 ) -> Plan:
     """A plan whose id is free: a later revision that plans the very same again is still another plan."""
     window = request.window
-    sha256 = plan_digest(window.pipeline, window.number, actions)
+    sha256 = plan_digest(window.pipeline, window.number, payload_sha256, actions)
     plan_id = f"{window.pipeline}-{window.number}-{sha256[:12]}"
     if plans.find_plan(journal, plan_id) is not None:
         plan_id = f"{plan_id}-r{window.revision}"
@@ -120,5 +119,4 @@ def _plan(
         payload_uri=None,
         counts=count_remedies(actions),
         state=state,
-        reason=reason,
     )

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping
 
-from makewhole.compensation.targets import Chunk, Done, require_receipts_kept
-from makewhole.kafka.replay import ReplayRecord, ReplayWriter, TopicRules, lineage, now_ms
-from makewhole.model.errors import TransientError
-from makewhole.model.plan import Action, Plan
+from makewhole.compensation.memory import Memory
+from makewhole.compensation.rescan import chunks_in_topic
+from makewhole.compensation.targets import Chunk, Done
+from makewhole.kafka.replay import ReplayWriter, now_ms
+from makewhole.kafka.replay_records import Lineage, ReplayRecords, TopicRules
+from makewhole.model.errors import CorruptionError, TransientError
 
 _ATTEMPTS = 3
 
@@ -13,23 +15,23 @@ _ATTEMPTS = 3
 class KafkaTarget:
     """Chunks as transactions of records and marker."""
 
-    def __init__(self, plan: Plan, writer: ReplayWriter) -> None:
-        self._plan, self._writer = plan, writer
+    def __init__(self, writer: ReplayWriter, memory: Memory) -> None:
+        self._writer, self._memory = writer, memory
         self._rules: TopicRules | None = None
 
     def done(self) -> list[Done]:
-        marker = self._writer.open()
+        memory = self._memory
+        # Nothing was written before the plan was begun: no marker says no more than that.
+        chunks = self._ask(memory.chunks_seen()) if memory.is_begun else self._writer.open() or 0
         self._rules = self._writer.rules()
-        return [self._done(chunk) for chunk in range(marker or 0)]
+        return [self._done(chunk) for chunk in range(chunks)]
 
     def unfit(self, chunk: Chunk) -> Mapping[int, str]:
-        rules, now = self._rules or self._writer.rules(), now_ms()
-        reasons = {action.seq: rules.refusal(self._record(chunk, action), now) for action in chunk.actions}
-        return {seq: reason for seq, reason in reasons.items() if reason is not None}
+        return self._records(chunk).refusals(self._rules or self._writer.rules(), now_ms())
 
     def write(self, chunk: Chunk, guard: Callable[[], None]) -> Done:
         """A failed attempt is asked about, never assumed: a new producer fences the old one, then reads the marker."""
-        records = [self._record(chunk, action) for action in chunk.actions if action.seq not in chunk.decided]
+        records = self._records(chunk).without(chunk.decided)
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 self._writer.write(chunk.number, records)
@@ -38,29 +40,34 @@ class KafkaTarget:
                 if attempt == _ATTEMPTS:
                     raise
                 guard()  # fenced by a newer runner: stop here; by an older one: carry on
-                marker = self._writer.open() or 0
-                if marker > chunk.number:
+                if self._ask(chunk.number) > chunk.number:
                     return self._done(chunk.number)
-                require_receipts_kept(self._writer.marker, marker, chunk.number, chunk.number)
                 guard()
         raise AssertionError("unreachable")
+
+    def _ask(self, seen: int) -> int:
+        """Fence every earlier producer, then how many chunks are done. `seen`: those that the journal has receipts of.
+
+        The journal follows each chunk before the next, so that the marker is where the journal is, or one ahead. Any
+        other is lost or wrong, and the topic itself is asked.
+        """
+        marker, memory = self._writer.open(), self._memory
+        if memory.is_done and marker is None:
+            return memory.chunks
+        if marker is not None and seen <= marker <= seen + 1:
+            return marker
+        found = chunks_in_topic(self._writer.connection, self._writer.topic, memory)
+        if marker is not None and marker > found:
+            raise CorruptionError(
+                f"{self._writer.marker} says that {marker} chunks of this plan are done, and {self._writer.topic} "
+                f"holds {found} of them; somebody else uses its marker. Nothing more is written"
+            )
+        return found
 
     def _done(self, chunk: int) -> Done:
         return Done(chunk=chunk, place=f"{self._writer.marker}, offset {chunk + 1}")
 
-    def _record(self, chunk: Chunk, action: Action) -> ReplayRecord:
-        payload = chunk.payloads[action.seq]
-        mark = lineage(
-            plan=self._plan.id,
-            window=f"{self._plan.pipeline}/{self._plan.window}",
-            seq=action.seq,
-            origin=str(payload.extra["origin"]),
-            chunk=chunk.number,
-        )
-        return ReplayRecord(
-            key=payload.key,
-            value=payload.value,
-            headers=(*payload.headers, *mark),
-            timestamp_ms=payload.timestamp_ms,
-            partition=payload.partition,
-        )
+    def _records(self, chunk: Chunk) -> ReplayRecords:
+        plan = self._memory.plan
+        lineage = Lineage(plan=plan.id, window=f"{plan.pipeline}/{plan.window}", chunk=chunk.number)
+        return ReplayRecords(chunk.columns, lineage)

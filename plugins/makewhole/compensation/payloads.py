@@ -1,9 +1,10 @@
-"""The payload file of a plan: what will be written, frozen, each row bound to its action by a digest."""
+"""The payload file of a plan: what will be written, frozen; the plan's hash is over the file's."""
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any, cast
 
@@ -14,18 +15,21 @@ import pyarrow.parquet as pq
 from makewhole.model.errors import CorruptionError, TransientError
 
 _BLOCK_BYTES = 1 << 20
-_CHUNK_ACTIONS = b"makewhole.chunk_actions"
+_ORIGIN = "origin"
 
+HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 _TYPES: dict[str, pa.DataType] = {
     "seq": pa.int32(),
     "key": pa.binary(),
     "value": pa.binary(),
-    "headers": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+    "headers": pa.list_(HEADER),
     "timestamp": pa.timestamp("ms", tz="UTC"),
     "partition": pa.int32(),
+    _ORIGIN: pa.string(),
     "extra": pa.string(),
 }
 SCHEMA = pa.schema(_TYPES)
+"""A row per action, a row group per chunk: target by target in the order of their first action, chunk by chunk."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,80 +44,109 @@ class Payload:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def extra_text(self) -> str:
-        return json.dumps(dict(self.extra), sort_keys=True, separators=(",", ":"))
-
-    def sha256(self) -> str:
-        """Over every field, each with its length, so that no two payloads read alike."""
-        digest = hashlib.sha256()
-        numbers = [None if number is None else str(number).encode() for number in (self.timestamp_ms, self.partition)]
-        parts: list[bytes | None] = [self.key, self.value, *numbers, self.extra_text.encode()]
-        for name, value in self.headers:
-            parts += [name.encode(), value]
-        for part in parts:
-            digest.update(b"-" if part is None else f"{len(part)}:".encode() + part)
-        return digest.hexdigest()
+    def size_bytes(self) -> int:
+        """What it takes in memory, roughly."""
+        headers = sum(len(name) + len(value or b"") for name, value in self.headers)
+        return len(self.key or b"") + len(self.value or b"") + headers + len(_text(self.extra))
 
 
-@dataclass(frozen=True, kw_only=True)
 class PayloadFile:
-    """A payload file that was verified against the journal. `chunk_actions` is frozen with it."""
+    """A private copy of a plan's payload file: what was hashed is what is read. Close it when the plan is done."""
 
-    uri: str
-    rows: int
-    chunk_actions: int
+    def __init__(self, uri: str, copy: IO[bytes]) -> None:
+        self._uri = uri
+        self._copy = copy
+        with _undamaged(uri):
+            self._parquet = pq.ParquetFile(copy)
+
+    @property
+    def rows(self) -> int:
+        return int(self._parquet.metadata.num_rows)
+
+    def close(self) -> None:
+        """Let the copy go."""
+        self._parquet.close()
+        self._copy.close()
+
+    def chunk(self, group: int, seqs: Any) -> pa.Table:
+        """The payloads of a chunk, by the number of its row group: columns of `SCHEMA`, rows in the order of `seqs`.
+
+        Raises:
+            CorruptionError: they are not those of these actions.
+        """
+        with _undamaged(self._uri):
+            table = self._parquet.read_row_group(group)
+        if table.schema.names != SCHEMA.names or not table.column("seq").equals(seqs):
+            raise _tampered(self._uri)
+        return table
 
 
-def write_payloads(uri: str, payloads: Sequence[Payload], chunk_actions: int) -> str:
-    """Write the payloads in order, one row group per `chunk_actions`; returns the file's SHA-256.
+def write_payloads(prefix: str, chunks: Iterable[Sequence[tuple[int, Payload]]]) -> tuple[str, str]:
+    """Write the payloads of chunks, each a row group of (action number, payload); returns the file's URI and SHA-256.
 
-    Written under another name first: a reader sees all of it or nothing.
+    The URI is `<prefix>-<first 12 of the SHA-256>.parquet`. It is written under another name first: a reader sees all
+    of it or nothing. One chunk at a time is in memory.
     """
-    rows = [_row(seq, payload) for seq, payload in enumerate(payloads)]
-    schema = SCHEMA.with_metadata({_CHUNK_ACTIONS: str(chunk_actions).encode()})
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), sink, row_group_size=chunk_actions, compression="zstd")
-    content = sink.getvalue().to_pybytes()
-    filesystem, path = fsspec.core.url_to_fs(uri)
-    filesystem.makedirs(filesystem._parent(path), exist_ok=True)
-    filesystem.pipe_file(f"{path}.partial", content)
-    filesystem.mv(f"{path}.partial", path)
-    return hashlib.sha256(content).hexdigest()
+    with tempfile.NamedTemporaryFile(prefix="makewhole-payloads-") as local:
+        with pq.ParquetWriter(local, SCHEMA, compression="zstd") as writer:
+            for chunk in chunks:
+                writer.write_table(_table(chunk), row_group_size=len(chunk))
+        local.flush()
+        local.seek(0)
+        sha256 = _copied(local, None)
+        uri = f"{prefix}-{sha256[:12]}.parquet"
+        filesystem, path = fsspec.core.url_to_fs(uri)
+        filesystem.makedirs(filesystem._parent(path), exist_ok=True)
+        filesystem.put_file(local.name, f"{path}.partial")
+        filesystem.mv(f"{path}.partial", path)
+        return uri, sha256
 
 
-def verify_payloads(uri: str, file_sha256: str, action_digests: Sequence[str | None]) -> PayloadFile:
-    """Read the whole file once and compare it with what the journal says of it and of each action, in order.
+def verified_copy(uri: str, file_sha256: str, while_copying: Callable[[], None] = lambda: None) -> PayloadFile:
+    """Copy the file to a private place, hashed on the way: nothing can change between the check and the use.
+
+    `while_copying` is called after every block of it.
 
     Raises:
         CorruptionError: the file is not there, or is not what was frozen.
+        TransientError: it cannot be read now.
     """
-    with _opened(uri) as file:
-        digest = hashlib.sha256()
-        while block := file.read(_BLOCK_BYTES):
-            digest.update(block)
-        if digest.hexdigest() != file_sha256:
-            raise _tampered(uri)
-        file.seek(0)
-        parquet = pq.ParquetFile(file)
-        chunk_actions = int((parquet.schema_arrow.metadata or {}).get(_CHUNK_ACTIONS, b"0"))
-        found = [payload.sha256() for _, payload in _read(parquet, range(parquet.num_row_groups))]
-    if found != list(action_digests) or chunk_actions < 1:
-        raise _tampered(uri)
-    return PayloadFile(uri=uri, rows=len(found), chunk_actions=chunk_actions)
+    with ExitStack() as stack:
+        copy = stack.enter_context(tempfile.TemporaryFile(prefix="makewhole-payloads-"))
+        with _opened(uri) as file:
+            if _copied(file, copy, while_copying) != file_sha256:
+                raise _tampered(uri)
+        copy.seek(0)
+        payloads = PayloadFile(uri, copy)
+        stack.pop_all()
+        return payloads
 
 
-def read_payloads(file: PayloadFile, digests: Mapping[int, str]) -> dict[int, Payload]:
-    """The payloads of these actions (by number), each checked again: the file may have changed since.
+def payloads_of(table: pa.Table) -> dict[int, Payload]:
+    """A chunk's payloads one by one, by action number."""
+    index = table.schema.get_field_index("timestamp")
+    return {
+        row["seq"]: Payload(
+            key=row["key"],
+            value=row["value"],
+            headers=tuple((header["key"], header["value"]) for header in row["headers"]),
+            timestamp_ms=row["timestamp"],
+            partition=row["partition"],
+            extra=json.loads(row["extra"]) | ({} if row[_ORIGIN] is None else {_ORIGIN: row[_ORIGIN]}),
+        )
+        for row in table.set_column(index, "timestamp", table.column("timestamp").cast(pa.int64())).to_pylist()
+    }
 
-    Raises:
-        CorruptionError: one does not match its digest, or is not there.
-    """
-    groups = sorted({seq // file.chunk_actions for seq in digests})
-    with _opened(file.uri) as handle:
-        found = {seq: payload for seq, payload in _read(pq.ParquetFile(handle), groups) if seq in digests}
-    if any(seq not in found or found[seq].sha256() != digest for seq, digest in digests.items()):
-        raise _tampered(file.uri)
-    return found
+
+def _copied(source: IO[bytes], target: IO[bytes] | None, after_block: Callable[[], None] = lambda: None) -> str:
+    """The SHA-256 of what was read, and written to `target` if there is one."""
+    digest = hashlib.sha256()
+    while block := source.read(_BLOCK_BYTES):
+        digest.update(block)
+        if target is not None:
+            target.write(block)
+        after_block()
+    return digest.hexdigest()
 
 
 @contextmanager
@@ -125,10 +158,16 @@ def _opened(uri: str) -> Iterator[IO[bytes]]:
         raise CorruptionError(
             f"the payload file {uri} is gone; nothing was written. Restore it, or open a new revision of the window"
         ) from error
-    except (pa.ArrowInvalid, pa.ArrowKeyError, IndexError) as error:
-        raise _tampered(uri) from error
     except (TimeoutError, ConnectionError) as error:
         raise TransientError(f"the payload file {uri} cannot be read; try again") from error
+
+
+@contextmanager
+def _undamaged(uri: str) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError, IndexError) as error:
+        raise _tampered(uri) from error
 
 
 def _tampered(uri: str) -> CorruptionError:
@@ -138,33 +177,21 @@ def _tampered(uri: str) -> CorruptionError:
     )
 
 
-def _row(seq: int, payload: Payload) -> dict[str, Any]:
-    return {
-        "seq": seq,
-        "key": payload.key,
-        "value": payload.value,
-        "headers": [{"key": name, "value": value} for name, value in payload.headers],
-        "timestamp": payload.timestamp_ms,
-        "partition": payload.partition,
-        "extra": payload.extra_text,
+def _text(extra: Mapping[str, Any]) -> str:
+    return json.dumps(dict(extra), sort_keys=True, separators=(",", ":"))
+
+
+def _table(chunk: Sequence[tuple[int, Payload]]) -> pa.Table:
+    payloads = [payload for _, payload in chunk]
+    columns: dict[str, list[Any]] = {
+        "seq": [seq for seq, _ in chunk],
+        "key": [payload.key for payload in payloads],
+        "value": [payload.value for payload in payloads],
+        "headers": [payload.headers for payload in payloads],
+        "timestamp": [payload.timestamp_ms for payload in payloads],
+        "partition": [payload.partition for payload in payloads],
+        # Beside the rest, so that the headers of a replay are made without reading JSON.
+        _ORIGIN: [payload.extra.get(_ORIGIN) for payload in payloads],
+        "extra": [_text({k: v for k, v in payload.extra.items() if k != _ORIGIN}) for payload in payloads],
     }
-
-
-def _read(parquet: pq.ParquetFile, groups: Iterable[int]) -> Iterator[tuple[int, Payload]]:
-    for group in groups:
-        table = parquet.read_row_group(group)
-        table = table.set_column(
-            table.schema.get_field_index("timestamp"), "timestamp", table.column("timestamp").cast(pa.int64())
-        )
-        for row in table.to_pylist():
-            yield (
-                row["seq"],
-                Payload(
-                    key=row["key"],
-                    value=row["value"],
-                    headers=tuple((header["key"], header["value"]) for header in row["headers"]),
-                    timestamp_ms=row["timestamp"],
-                    partition=row["partition"],
-                    extra=json.loads(row["extra"]),
-                ),
-            )
+    return pa.Table.from_pydict(columns, schema=SCHEMA)

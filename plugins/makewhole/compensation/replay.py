@@ -2,26 +2,28 @@
 
 import os
 import socket
-import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 
 from makewhole.compensation.approve import require_approved
-from makewhole.compensation.payloads import PayloadFile, read_payloads, verify_payloads
-from makewhole.compensation.targets import (
-    Chunk,
-    Done,
-    Target,
-    TargetWriter,
-    require_receipts_kept,
-    require_same_places,
-)
-from makewhole.compensation.writers import open_writer
-from makewhole.journal import leases, plans
-from makewhole.model.errors import CorruptionError, RefusedError, TransientError
-from makewhole.model.plan import Action, Plan, PlanState, Receipt
+from makewhole.compensation.attempt import Attempt
+from makewhole.compensation.content import PlanContent, load_content
+from makewhole.compensation.memory import Memory
+from makewhole.compensation.steering import Pace, Progress, Speed
+from makewhole.compensation.targets import Chunk, Target, TargetWriter, require_same_places
+from makewhole.compensation.writers import log_ends, open_writer
+from makewhole.journal import plans
+from makewhole.journal.actions import unchanged_actions
+from makewhole.journal.leases import JournalSession
+from makewhole.journal.plans import LogEnds, StoredPlan
+from makewhole.model.errors import RefusedError
+from makewhole.model.plan import PlanState, Receipt
+
+__all__ = ["Progress", "RunOptions", "compensate"]
+
+_CHECK_SECONDS_MOST = 900.0
 
 
 def _this_process() -> str:
@@ -38,16 +40,6 @@ class RunOptions:
     lease_seconds: float = 30.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """After each chunk: `chunks_done` of `chunks` at this target."""
-
-    plan: str
-    target: str
-    chunks_done: int
-    chunks: int
-
-
 def compensate(
     journal_dsn: str,
     plan_id: str,
@@ -57,7 +49,8 @@ def compensate(
 ) -> list[Receipt]:
     """Do what is left of the plan and return every receipt of it, by target and chunk.
 
-    May be killed anywhere and called again; called on a plan that is done it writes nothing.
+    May be killed anywhere and called again; called on a plan that is done it writes nothing. Between chunks it heeds
+    what `compensation.control` says.
 
     Raises:
         RefusedError: the plan is not approved, was changed or stopped, or a target is not what it was.
@@ -66,148 +59,115 @@ def compensate(
         TransientError: something is away, or another runner is at work: try again.
     """
     options = options or RunOptions()
-    run = _Run(journal_dsn, plan_id, options)
-    run.begin()
-    try:
-        return run.work(targets, progress or (lambda _: None))
-    finally:
-        run.end()
+    with (
+        JournalSession(journal_dsn) as journal,
+        Attempt(journal, plan_id, holder=options.holder, lease_seconds=options.lease_seconds) as attempt,
+    ):
+        # The lease comes first: what is read after that, nobody else changes.
+        with attempt.leased() as session:
+            require_approved(session, plan_id)
+        return _Run(attempt, targets, options, progress or (lambda _: None)).work()
+
+
+def checked(attempt: Attempt, targets: Mapping[str, Target]) -> tuple[StoredPlan, PlanContent]:
+    """Everything that was frozen, compared with the plan's hash; what was checked is what is used.
+
+    Nothing is locked meanwhile: a process that is stopped in the middle of it holds nobody up.
+
+    Raises:
+        RefusedError: the actions were changed in the journal, or a target is not what it was.
+        CorruptionError: the payload file was changed.
+    """
+    with attempt.journal.transaction(idle_seconds=_CHECK_SECONDS_MOST) as journal:
+        stored = plans.get_plan(journal, attempt.plan_id)
+        actions = unchanged_actions(journal, stored.plan, stored.payload_sha256)
+    require_same_places(actions, targets)
+    return stored, load_content(stored, actions, attempt.renew)
 
 
 class _Run:
-    """One attempt at one plan."""
+    """One attempt at one plan, from its checks to its end."""
 
-    def __init__(self, journal_dsn: str, plan_id: str, options: RunOptions) -> None:
-        self._dsn, self._plan_id, self._options = journal_dsn, plan_id, options
-        self._pace = _Pace(options.records_per_second)
-
-    def begin(self) -> None:
-        """Take the lease first, then read the plan: what is read after that, nobody else changes."""
-        with leases.session(self._dsn) as journal:
-            resource = f"plan {self._plan_id}"
-            self._lease = leases.acquire(journal, resource, self._options.holder, self._options.lease_seconds)
-
-    def end(self) -> None:
-        """Let the next runner in. When the journal is away the lease expires by itself."""
-        with suppress(TransientError), leases.session(self._dsn) as journal:
-            leases.release(journal, self._lease)
-
-    def work(self, targets: Mapping[str, Target], progress: Callable[[Progress], None]) -> list[Receipt]:
-        plan = self._start(targets)
-        with ExitStack() as stack:
-            for name, chunks in self._chunks.items():
-                writer = open_writer(stack, plan, name, targets[name], self._lease.epoch)
-                self._replay(plan, name, chunks, writer, progress)
-        with leases.session(self._dsn) as journal:
-            leases.renew(journal, self._lease)
-            if plans.get_plan(journal, plan.id, is_locked=True).plan.state is PlanState.RUNNING:
-                plans.set_state(journal, plan.id, PlanState.DONE)
-            return plans.chunks_of(journal, plan.id)
-
-    def _start(self, targets: Mapping[str, Target]) -> Plan:
-        """Check everything that was frozen, then use the approval up."""
-        with leases.session(self._dsn) as journal:
-            require_approved(journal, self._plan_id)
-            stored = plans.get_plan(journal, self._plan_id)
-            actions = [item.action for item in plans.actions_of(journal, self._plan_id)]
-        require_same_places(actions, targets)
-        self._file = _verified(stored, actions)
-        self._chunks = split(actions, self._file.chunk_actions)
-        with leases.session(self._dsn) as journal:
-            leases.renew(journal, self._lease)
-            plan = require_approved(journal, self._plan_id)
-            self._is_done = plan.state is PlanState.DONE
-            if not self._is_done:
-                plans.set_state(journal, plan.id, PlanState.RUNNING)
-            return plan
-
-    def _replay(
+    def __init__(
         self,
-        plan: Plan,
-        name: str,
-        chunks: Sequence[tuple[Action, ...]],
-        writer: TargetWriter,
+        attempt: Attempt,
+        targets: Mapping[str, Target],
+        options: RunOptions,
         progress: Callable[[Progress], None],
     ) -> None:
-        self._guard()
-        done = writer.done()
-        self._recover(plan, name, chunks, done)
-        for number in range(len(done), len(chunks)):
-            self._pace.wait(len(chunks[number]), self._guard)
-            self._guard()
-            chunk = self._decided(plan, self._chunk(number, chunks[number]), writer)
-            self._follow(plan, name, chunk.actions, writer.write(chunk, self._guard))
-            progress(Progress(plan=plan.id, target=name, chunks_done=number + 1, chunks=len(chunks)))
+        self._attempt, self._targets, self._progress = attempt, targets, progress
+        self._pace = Pace(options.records_per_second)
 
-    def _recover(self, plan: Plan, name: str, chunks: Sequence[tuple[Action, ...]], done: Sequence[Done]) -> None:
-        """The journal follows the receipts: those it has not seen are copied."""
-        with leases.session(self._dsn) as journal:
-            seen = [receipt.chunk for receipt in plans.chunks_of(journal, plan.id) if receipt.target == name]
-        known = max(seen, default=-1) + 1
-        require_receipts_kept(name, len(done), len(chunks) if self._is_done else known, len(chunks))
-        for item in done:
-            if item.chunk not in seen:
-                self._follow(plan, name, chunks[item.chunk], item)
+    def work(self) -> list[Receipt]:
+        with ExitStack() as stack:
+            stored, content = checked(self._attempt, self._targets)
+            stack.callback(content.close)
+            log_ends = self._begin(stored, content)
+            self._speed = Speed(len(content.actions))
+            for name in content.chunks:
+                memory = Memory(
+                    attempt=self._attempt,
+                    content=content,
+                    target=name,
+                    log_ends=log_ends.get(name, {}),
+                    is_begun=stored.began_at is not None,
+                    is_done=stored.plan.state is PlanState.DONE,
+                )
+                self._replay(memory, open_writer(stack, self._targets[name], memory))
+        return self._end()
 
-    def _chunk(self, number: int, actions: tuple[Action, ...]) -> Chunk:
-        digests = {action.seq: action.payload_sha256 or "" for action in actions}
-        return Chunk(number=number, actions=actions, payloads=read_payloads(self._file, digests))
+    def _begin(self, stored: StoredPlan, content: PlanContent) -> LogEnds:
+        """Use the approval up. Returns where the logs of the targets ended when that was first done."""
+        ends = stored.log_ends or log_ends({name: self._targets[name] for name in content.chunks})
+        with self._attempt.leased() as journal:
+            plan = require_approved(journal, self._attempt.plan_id)
+            if plan.sha256 != content.plan.sha256:
+                raise RefusedError(
+                    f"plan {plan.id} was changed in the journal while it was checked; nothing is written"
+                )
+            if plan.state is not PlanState.DONE:
+                plans.begin(journal, plan.id, ends)
+        return ends
 
-    def _decided(self, plan: Plan, chunk: Chunk, writer: TargetWriter) -> Chunk:
+    def _replay(self, memory: Memory, writer: TargetWriter) -> None:
+        self._attempt.guard()
+        chunks = memory.content.chunks[memory.target]
+        done = self._attempt.recover(memory.content, memory.target, writer, is_done=memory.is_done)
+        self._speed.found(sum(chunk.size for chunk in chunks[:done]))
+        for part in chunks[done:]:
+            self._pace.wait(self._attempt.guard(), self._attempt.guard)
+            self._pace.start(part.size)
+            chunk = self._decided(memory, part.number, writer)
+            self._attempt.follow(memory.content, memory.target, writer.write(chunk, self._guard))
+            self._speed.add(part.size)
+            self._progress(self._told(memory.target, part.number + 1, len(chunks)))
+
+    def _decided(self, memory: Memory, number: int, writer: TargetWriter) -> Chunk:
         """Refusals are written down before the chunk, under the lease: every attempt leaves the same actions out."""
+        chunk = memory.content.chunk(memory.target, number)
         unfit = writer.unfit(chunk)
-        with leases.session(self._dsn) as journal:
-            leases.renew(journal, self._lease)
-            plans.refuse_actions(journal, plan.id, unfit)
-            refused = plans.refused_actions(journal, plan.id, chunk.seqs)
-        return Chunk(number=chunk.number, actions=chunk.actions, payloads=chunk.payloads, decided=refused)
-
-    def _follow(self, plan: Plan, name: str, actions: Sequence[Action], done: Done) -> None:
-        seqs = [action.seq for action in actions]
-        with leases.session(self._dsn) as journal:
-            refused = {**done.refused, **plans.refused_actions(journal, plan.id, seqs)}
-            count = len(seqs) - len(refused) if done.actions is None else done.actions
-            receipt = Receipt(plan=plan.id, target=name, chunk=done.chunk, actions=count, place=done.place)
-            plans.follow_receipt(journal, receipt, seqs, refused)
+        with self._attempt.leased() as journal:
+            plans.refuse_actions(journal, self._attempt.plan_id, unfit)
+            refused = plans.refused_actions(journal, memory.content.place(memory.target, number))
+        return replace(chunk, decided=refused)
 
     def _guard(self) -> None:
-        """Before every chunk: is the lease still ours, is the plan still to run?"""
-        with leases.session(self._dsn) as journal:
-            leases.renew(journal, self._lease)
-            plan = plans.get_plan(journal, self._plan_id).plan
-        if plan.state not in (PlanState.RUNNING, PlanState.DONE):
-            raise RefusedError(f"plan {plan.id} was stopped ({plan.reason}); what was written has its receipts")
+        self._attempt.guard()
 
+    def _told(self, name: str, chunks_done: int, chunks: int) -> Progress:
+        return Progress(
+            plan=self._attempt.plan_id,
+            target=name,
+            chunks_done=chunks_done,
+            chunks=chunks,
+            actions_done=self._speed.done,
+            actions=self._speed.planned,
+            records_per_second=self._speed.records_per_second,
+            seconds_left=self._speed.seconds_left,
+        )
 
-class _Pace:
-    """Spreads chunks over time, outside any transaction."""
-
-    def __init__(self, records_per_second: int | None) -> None:
-        self._rate = records_per_second
-        self._next = time.monotonic()
-
-    def wait(self, records: int, while_waiting: Callable[[], None]) -> None:
-        """Until the next chunk may start; long waits keep the lease alive."""
-        while self._rate and (left := self._next - time.monotonic()) > 0:
-            time.sleep(min(left, 5.0))
-            if left > 5.0:
-                while_waiting()
-        self._next = max(self._next, time.monotonic()) + (records / self._rate if self._rate else 0.0)
-
-
-def split(actions: Sequence[Action], chunk_actions: int) -> dict[str, list[tuple[Action, ...]]]:
-    """Actions by target in the order of their first action, each target's in chunks: the same for every attempt."""
-    by_target: dict[str, list[Action]] = {}
-    for action in actions:
-        by_target.setdefault(action.target, []).append(action)
-    return {
-        name: [tuple(mine[start : start + chunk_actions]) for start in range(0, len(mine), chunk_actions)]
-        for name, mine in by_target.items()
-    }
-
-
-def _verified(stored: plans.StoredPlan, actions: Sequence[Action]) -> PayloadFile:
-    if stored.plan.payload_uri is None or stored.payload_sha256 is None:
-        raise CorruptionError(f"plan {stored.plan.id} has no payload file; open a new revision of the window")
-    digests = [action.payload_sha256 for action in actions]
-    return verify_payloads(stored.plan.payload_uri, stored.payload_sha256, digests)
+    def _end(self) -> list[Receipt]:
+        with self._attempt.leased() as journal:
+            if plans.get_plan(journal, self._attempt.plan_id, is_locked=True).plan.state is PlanState.RUNNING:
+                plans.set_state(journal, self._attempt.plan_id, PlanState.DONE)
+            return plans.chunks_of(journal, self._attempt.plan_id)

@@ -1,11 +1,16 @@
 """The two kinds of target behind one face: what is done there already, and how one more chunk is done."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
-from makewhole.compensation.payloads import Payload
+import polars as pl
+import pyarrow as pa
+
+from makewhole.compensation.payloads import Payload, payloads_of
 from makewhole.compensation.plan import place_of
+from makewhole.journal.actions import actions_in
 from makewhole.model.connection import Connection
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.pipeline import Pipeline, Point
@@ -22,16 +27,25 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """One transaction's worth, in order. `decided` are the refusals that the journal already holds."""
+    """One transaction's worth, in order, as columns: `rows` of actions, `columns` of their payloads.
+
+    `decided` are the refusals that the journal already holds, by action number.
+    """
 
     number: int
-    actions: tuple[Action, ...]
-    payloads: Mapping[int, Payload]
+    rows: pa.Table
+    columns: pa.Table
     decided: Mapping[int, str] = field(default_factory=dict)
 
-    @property
-    def seqs(self) -> tuple[int, ...]:
-        return tuple(action.seq for action in self.actions)
+    @cached_property
+    def actions(self) -> tuple[Action, ...]:
+        """The actions one by one."""
+        return actions_in(self.rows)
+
+    @cached_property
+    def payloads(self) -> Mapping[int, Payload]:
+        """What each action writes, by its number."""
+        return payloads_of(self.columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,20 +83,27 @@ def targets_of(pipeline: Pipeline, connections: Mapping[str, Connection]) -> dic
     }
 
 
-def require_same_places(actions: Sequence[Action], targets: Mapping[str, Target]) -> None:
+def require_same_places(actions: pa.Table, targets: Mapping[str, Target]) -> None:
     """The plan names the topics and tables it was made for; the pipeline file must still say the same.
 
     Raises:
         RefusedError: a target is not given, or is another thing now.
     """
-    for action in actions:
-        target = targets.get(action.target)
+    columns = pl.DataFrame(
+        {
+            "target": pl.from_arrow(actions.column("target").cast(pa.string())),
+            "place": pl.from_arrow(actions.column("before")),
+        }
+    )
+    places = columns.with_columns(pl.col("place").str.json_path_match("$.place")).unique(maintain_order=True)
+    for name, place in places.rows():
+        target = targets.get(name)
         if target is None:
-            raise RefusedError(f"the plan writes to {action.target}, and no connection to it is given")
-        if place_of(target.point) != action.before.get("place"):
+            raise RefusedError(f"the plan writes to {name}, and no connection to it is given")
+        if place_of(target.point) != place:
             raise RefusedError(
-                f"{action.target} is {place_of(target.point)} now and was {action.before.get('place')} when the plan "
-                "was frozen; open a new revision of the window"
+                f"{name} is {place_of(target.point)} now and was {place} when the plan was frozen; "
+                "open a new revision of the window"
             )
 
 

@@ -4,23 +4,43 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
 from psycopg2.extensions import connection as PgConnection  # noqa: N812 - it is a class
-from psycopg2.extras import execute_values
 
+from makewhole.journal.actions import put_actions
 from makewhole.journal.database import load_queries
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, PlanState, Receipt
 
+LogEnds = Mapping[str, Mapping[int, int]]
+"""Target → partition → stable offset."""
+
+
+class Control(StrEnum):
+    """What a runner is told to do with its next chunk."""
+
+    RUN = "run"
+    PAUSE = "pause"
+
 
 @dataclass(frozen=True, kw_only=True)
 class StoredPlan:
-    """A plan with the digest of its payload file."""
+    """A plan with the digest of its payload file, how it is steered, and how far its life has come.
+
+    `records_per_second` None: the pipeline's. `log_ends` are where the logs of its targets ended when it was first
+    begun; None: it never was.
+    """
 
     plan: Plan
     payload_sha256: str | None
+    control: Control = Control.RUN
+    records_per_second: int | None = None
+    began_at: datetime | None = None
+    ended_at: datetime | None = None
+    log_ends: LogEnds | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +50,17 @@ class StoredAction:
     action: Action
     outcome: str | None
     reason: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkActions:
+    """Which actions a chunk has: those of its target and number, with `first <= seq <= last`."""
+
+    plan: str
+    target: str
+    chunk: int
+    first: int
+    last: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +100,14 @@ def get_plan(connection: PgConnection, plan_id: str, *, is_locked: bool = False)
     return _stored(rows[0])
 
 
-def put_plan(connection: PgConnection, stored: StoredPlan, actions: Sequence[Action]) -> None:
+def plans_before(connection: PgConnection, pipeline: str, window: int, revision: int) -> list[StoredPlan]:
+    """The plans of earlier revisions of a window that could still write, or of which nobody has asked yet what they
+    wrote before they were stopped."""
+    parameters = {"pipeline": pipeline, "number": window, "revision": revision}
+    return [_stored(row) for row in _rows(connection, "plans_before", parameters)]
+
+
+def put_plan(connection: PgConnection, stored: StoredPlan, actions: Iterable[Action]) -> None:
     """Freeze a plan with its actions."""
     plan = stored.plan
     _run(
@@ -86,10 +124,10 @@ def put_plan(connection: PgConnection, stored: StoredPlan, actions: Sequence[Act
             "counts": json.dumps(dict(plan.counts)),
             "state": plan.state.value,
             "reason": plan.reason,
+            "undoes": plan.undoes,
         },
     )
-    with connection.cursor() as cursor:
-        execute_values(cursor, load_queries("plan")["insert_actions"], [_action_row(plan.id, a) for a in actions])
+    put_actions(connection, plan.id, actions)
 
 
 def actions_of(connection: PgConnection, plan_id: str) -> list[StoredAction]:
@@ -98,13 +136,13 @@ def actions_of(connection: PgConnection, plan_id: str) -> list[StoredAction]:
         StoredAction(
             action=Action(
                 seq=row[0],
-                remedy=Remedy(row[1]),
-                hop=row[2],
-                target=row[3],
-                key=row[4],
-                key_hash=row[5],
-                payload_sha256=row[6],
-                before=row[7],
+                chunk=row[1],
+                remedy=Remedy(row[2]),
+                hop=row[3],
+                target=row[4],
+                key=row[5],
+                key_hash=row[6],
+                before=json.loads(row[7]),
             ),
             outcome=row[8],
             reason=row[9],
@@ -116,6 +154,27 @@ def actions_of(connection: PgConnection, plan_id: str) -> list[StoredAction]:
 def set_state(connection: PgConnection, plan_id: str, state: PlanState, reason: str | None = None) -> None:
     """Move a plan on; a reason replaces the one before it."""
     _run(connection, "set_plan_state", {"plan": plan_id, "state": state.value, "reason": reason})
+
+
+def settle(connection: PgConnection, plan_id: str, *, is_untold: bool) -> None:
+    """Another plan took the place of this one. `is_untold`: what it wrote cannot be known any more."""
+    _run(connection, "settle_plan", {"plan": plan_id, "is_untold": is_untold})
+
+
+def set_control(connection: PgConnection, plan_id: str, control: Control, reason: str) -> None:
+    """What the runner does with its next chunk, and who said so."""
+    _run(connection, "set_plan_control", {"plan": plan_id, "control": control.value, "reason": reason})
+
+
+def set_rate(connection: PgConnection, plan_id: str, records_per_second: int | None, reason: str) -> None:
+    """How fast the plan goes from its next chunk on, and who said so. None: as the pipeline says."""
+    parameters = {"plan": plan_id, "records_per_second": records_per_second, "reason": reason}
+    _run(connection, "set_plan_rate", parameters)
+
+
+def begin(connection: PgConnection, plan_id: str, log_ends: LogEnds) -> None:
+    """The plan runs from now on. `log_ends` are kept the first time only."""
+    _run(connection, "begin_plan", {"plan": plan_id, "log_ends": json.dumps(log_ends)})
 
 
 def put_approval(
@@ -163,26 +222,20 @@ def refuse_actions(connection: PgConnection, plan_id: str, refused: Mapping[int,
         )
 
 
-def refused_actions(connection: PgConnection, plan_id: str, seqs: Sequence[int]) -> dict[int, str]:
-    """Which of these actions are refused already, with the reason."""
-    return dict(_rows(connection, "refused_actions", {"plan": plan_id, "seqs": list(seqs)}))
+def refused_actions(connection: PgConnection, wanted: ChunkActions) -> dict[int, str]:
+    """Which actions of a chunk are refused already, by number, with the reason."""
+    return dict(_rows(connection, "refused_actions", vars(wanted)))
 
 
-def follow_receipt(connection: PgConnection, receipt: Receipt, seqs: Iterable[int], refused: Mapping[int, str]) -> None:
-    """Copy a receipt that was seen at the target: the chunk, and the outcome of each of its actions."""
+def chunks_refused_whole(connection: PgConnection, plan_id: str, target: str) -> set[int]:
+    """The chunks at a target of which every action is refused: nothing of them is ever written."""
+    return {row[0] for row in _rows(connection, "chunks_refused_whole", {"plan": plan_id, "target": target})}
+
+
+def follow_receipt(connection: PgConnection, receipt: Receipt, refused: Mapping[int, str]) -> None:
+    """Copy a receipt that was seen at the target. Its actions are done with that, but for those that are refused."""
     refuse_actions(connection, receipt.plan, refused)
-    _run(connection, "finish_actions", {"plan": receipt.plan, "seqs": [seq for seq in seqs if seq not in refused]})
-    _run(
-        connection,
-        "put_chunk",
-        {
-            "plan": receipt.plan,
-            "target": receipt.target,
-            "chunk": receipt.chunk,
-            "actions": receipt.actions,
-            "place": receipt.place,
-        },
-    )
+    _run(connection, "put_chunk", vars(receipt))
 
 
 def chunks_of(connection: PgConnection, plan_id: str) -> list[Receipt]:
@@ -191,6 +244,22 @@ def chunks_of(connection: PgConnection, plan_id: str) -> list[Receipt]:
         Receipt(plan=plan_id, target=row[0], chunk=row[1], actions=row[2], place=row[3])
         for row in _rows(connection, "chunks_of_plan", {"plan": plan_id})
     ]
+
+
+def keys_written_since(
+    connection: PgConnection, window: tuple[str, int, int], keys: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], tuple[str, bool]]:
+    """Which of these keys (hop, key hash) a plan of the pipeline wrote after the window revision (pipeline, number,
+    revision) was opened: which plan, and whether that is proven. It is not where nothing tells what the plan wrote."""
+    pipeline, number, revision = window
+    parameters = {
+        "pipeline": pipeline,
+        "number": number,
+        "revision": revision,
+        "hops": [hop for hop, _ in keys],
+        "hashes": [key_hash for _, key_hash in keys],
+    }
+    return {(row[0], row[1]): (row[2], row[3]) for row in _rows(connection, "keys_written_since", parameters)}
 
 
 def refuse_findings(
@@ -231,22 +300,22 @@ def _stored(row: tuple[Any, ...]) -> StoredPlan:
         counts=row[6],
         state=PlanState(row[7]),
         reason=row[8],
+        undoes=row[9],
     )
-    return StoredPlan(plan=plan, payload_sha256=row[9])
+    return StoredPlan(
+        plan=plan,
+        payload_sha256=row[10],
+        control=Control(row[11]),
+        records_per_second=row[12],
+        began_at=row[13],
+        ended_at=row[14],
+        log_ends=None if row[15] is None else _log_ends(row[15]),
+    )
 
 
-def _action_row(plan_id: str, action: Action) -> tuple[Any, ...]:
-    return (
-        plan_id,
-        action.seq,
-        action.remedy.value,
-        action.hop,
-        action.target,
-        action.key,
-        action.key_hash,
-        action.payload_sha256,
-        json.dumps(dict(action.before)),
-    )
+def _log_ends(stored: Mapping[str, Mapping[str, int]]) -> LogEnds:
+    """As the journal has them, where JSON makes text of every name."""
+    return {target: {int(number): end for number, end in ends.items()} for target, ends in stored.items()}
 
 
 def _run(connection: PgConnection, name: str, parameters: Mapping[str, Any]) -> None:

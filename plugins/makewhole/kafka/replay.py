@@ -5,23 +5,21 @@ The marker is the committed offset of a consumer group that nobody ever joins: i
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
 
+from makewhole.kafka.replay_records import ReplayRecords, TopicRules
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import PermanentError, TransientError
 
 MARKER_TOPIC = "makewhole-markers"
 _TIMEOUT_SECONDS = 30.0
 _TRANSACTION_TIMEOUT_MS = 60_000
-_BATCH_OVERHEAD_BYTES = 1024  # of a record alone in its batch, generously
 _NO_OFFSET = -1001
-_ANY_PARTITION = -1
 _ERRORS_ONLY = 3
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 _NO_COORDINATOR_YET = (
@@ -44,51 +42,11 @@ class FencedError(TransientError):
     """Another producer with the same transactional id has come after this one."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReplayRecord:
-    """A record to write. `partition` None: by the partitioner. `timestamp_ms` None: now."""
-
-    key: bytes | None
-    value: bytes | None
-    headers: Sequence[tuple[str, bytes | None]]
-    timestamp_ms: int | None
-    partition: int | None
-
-    @property
-    def size_bytes(self) -> int:
-        headers = sum(len(name.encode()) + len(value or b"") + 10 for name, value in self.headers)
-        return len(self.key or b"") + len(self.value or b"") + headers + 30
-
-
-@dataclass(frozen=True, kw_only=True)
-class TopicRules:
-    """What the broker would refuse in this topic."""
-
-    partitions: frozenset[int]
-    max_message_bytes: int
-    max_ahead_ms: int
-    max_behind_ms: int
-    is_create_time: bool
-
-    def refusal(self, record: ReplayRecord, now_ms: int) -> str | None:
-        """Why the broker would not take the record, if so. One such record would abort its whole chunk."""
-        if record.partition is not None and record.partition not in self.partitions:
-            return f"unfit: the topic has no partition {record.partition} any more"
-        if record.size_bytes + _BATCH_OVERHEAD_BYTES > self.max_message_bytes:
-            return f"unfit: with its lineage headers the record exceeds max.message.bytes ({self.max_message_bytes})"
-        if self.is_create_time and record.timestamp_ms is not None:
-            if record.timestamp_ms - now_ms > self.max_ahead_ms:
-                return "unfit: its timestamp is further ahead than message.timestamp.after.max.ms allows"
-            if now_ms - record.timestamp_ms > self.max_behind_ms:
-                return "unfit: its timestamp is older than message.timestamp.before.max.ms allows"
-        return None
-
-
 class ReplayWriter:
     """One plan's way into one topic. `identity` is both transactional id and marker group."""
 
     def __init__(self, connection: KafkaConnection, topic: str, identity: str) -> None:
-        self._connection, self._topic, self._identity = connection, topic, identity
+        self.connection, self.topic, self._identity = connection, topic, identity
         self._producer: Producer | None = None
         self._consumer: Consumer | None = None
 
@@ -104,26 +62,26 @@ class ReplayWriter:
         """
         self.close()
         with self._mapped("open"):
-            ensure_marker_topic(self._connection)
+            ensure_marker_topic(self.connection)
             self._producer = Producer(self._producer_properties())
             self._producer.init_transactions(_TIMEOUT_SECONDS)
             self._consumer = Consumer(
-                _without_partitioner(self._connection)
+                _without_partitioner(self.connection)
                 | {"group.id": self._identity, "isolation.level": "read_committed"}
             )
             found = _committed(self._consumer)
         if found.error is not None:
             raise TransientError(
-                f"Kafka {self._connection.id}: the marker of {self._identity} cannot be read; try again"
+                f"Kafka {self.connection.id}: the marker of {self._identity} cannot be read; try again"
             )
         return None if found.offset == _NO_OFFSET else int(found.offset)
 
     def rules(self) -> TopicRules:
         """What the topic accepts now."""
         with self._mapped("describe"):
-            return topic_rules(self._connection, self._topic)
+            return topic_rules(self.connection, self.topic)
 
-    def write(self, chunk: int, records: Sequence[ReplayRecord]) -> None:
+    def write(self, chunk: int, records: ReplayRecords) -> None:
         """Records and marker in one transaction. After any error call `open` again: it knows whether it happened.
 
         Raises:
@@ -134,8 +92,7 @@ class ReplayWriter:
             raise TransientError(f"{self._identity}: write before open")
         with self._mapped("write"):
             self._producer.begin_transaction()
-            for record in records:
-                self._produce(record)
+            self._produce(self._producer, records)
             self._producer.send_offsets_to_transaction(
                 [TopicPartition(MARKER_TOPIC, 0, chunk + 1)],
                 self._consumer.consumer_group_metadata(),
@@ -151,31 +108,26 @@ class ReplayWriter:
         if consumer is not None:
             consumer.close()
 
-    def _produce(self, record: ReplayRecord) -> None:
-        assert self._producer is not None
-        while True:
-            try:
-                self._producer.produce(
-                    self._topic,
-                    value=record.value,
-                    key=record.key,
-                    headers=list(record.headers),
-                    partition=_ANY_PARTITION if record.partition is None else record.partition,
-                    timestamp=_timestamp(record.timestamp_ms),
-                )
-                self._producer.poll(0)
-                return
-            except BufferError:
-                self._producer.poll(0.1)
+    def _produce(self, producer: Producer, records: ReplayRecords) -> None:
+        """Hand the records over. A delivery that fails fails the transaction, so that none is asked about by itself."""
+        topic, produce = self.topic, producer.produce
+        for value, key, headers, partition, timestamp in records.messages():
+            while True:
+                try:
+                    produce(topic, value, key, headers=headers, partition=partition, timestamp=timestamp)
+                    break
+                except BufferError:
+                    producer.poll(0.1)
 
     def _producer_properties(self) -> dict[str, Any]:
-        return dict(self._connection.properties) | {
+        return dict(self.connection.properties) | {
             "log_level": _ERRORS_ONLY,
             "transactional.id": self._identity,
             "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
             "enable.idempotence": True,
             "acks": "all",
             "linger.ms": 5,
+            "delivery.report.only.error": True,
             "retry.backoff.ms": 5,  # twice as fast as the default between short transactions
             "message.max.bytes": 1_000_000_000,  # the topic decides, see TopicRules
         }
@@ -187,7 +139,7 @@ class ReplayWriter:
             yield
         except KafkaException as error:
             kafka_error: KafkaError = error.args[0]
-            text = f"Kafka {self._connection.id}, {self._identity}: {what} failed ({kafka_error.name()})"
+            text = f"Kafka {self.connection.id}, {self._identity}: {what} failed ({kafka_error.name()})"
             if kafka_error.code() in _FENCED:
                 raise FencedError(f"{text}: another runner came after this one") from error
             if kafka_error.code() in _PERMANENT:
@@ -246,22 +198,9 @@ def topic_rules(connection: KafkaConnection, topic: str) -> TopicRules:
     )
 
 
-def _timestamp(milliseconds: int | None) -> int:
-    """As librdkafka takes it: 0 is now, so that the first millisecond of 1970 has to become the second."""
-    if milliseconds is None or milliseconds < 0:
-        return 0
-    return max(milliseconds, 1)
-
-
 def now_ms() -> int:
     """This machine's clock, in milliseconds since 1970."""
     return int(time.time() * 1000)
-
-
-def lineage(*, plan: str, window: str, seq: int, origin: str, chunk: int) -> list[tuple[str, bytes]]:
-    """The headers that mark a record as ours, so that it is never counted as a duplicate later."""
-    values = {"plan": plan, "window": window, "seq": seq, "origin": origin, "chunk": chunk}
-    return [(f"makewhole-{name}", str(value).encode()) for name, value in values.items()]
 
 
 def _admin(connection: KafkaConnection) -> AdminClient:

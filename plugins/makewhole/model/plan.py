@@ -12,6 +12,12 @@ from makewhole.model.pipeline import Remedy
 PLAN_HEADER = "makewhole-plan"
 """The record header that names the plan which wrote a record."""
 
+PLAN_FORMAT = "makewhole plan 2"
+"""The first line of what is hashed; a change of the format changes it."""
+
+_ESCAPES = str.maketrans({"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"})
+"""What COPY does not leave as it is (PostgreSQL, COPY, "Text Format")."""
+
 
 class PlanState(StrEnum):
     FROZEN = "frozen"
@@ -27,8 +33,9 @@ class PlanState(StrEnum):
 class Action:
     """One item of a plan.
 
-    `payload_sha256` binds it to a row of the plan's payload file (`seq` is the row's place in it). `target` names the
-    point that is written. `before` describes what is at the target now, as far as the remedy touches it.
+    `seq` is also the number of its row in the plan's payload file; `chunk` is the transaction at its target that it
+    belongs to, counted from 0. `target` names the point that is written. `before` describes what is at the target now,
+    as far as the remedy touches it.
     """
 
     seq: int
@@ -37,30 +44,27 @@ class Action:
     target: str
     key: str
     key_hash: str
-    payload_sha256: str | None = None
+    chunk: int = 0
     before: Mapping[str, Any] = field(default_factory=dict)
 
-    def canonical(self) -> str:
-        """One line of JSON, the same for the same action on every machine."""
-        return json.dumps(
-            {
-                "seq": self.seq,
-                "remedy": self.remedy.value,
-                "hop": self.hop,
-                "target": self.target,
-                "key": self.key,
-                "key_hash": self.key_hash,
-                "payload_sha256": self.payload_sha256,
-                "before": dict(self.before),
-            },
-            sort_keys=True,
-            separators=(",", ":"),
-        )
+    @property
+    def before_text(self) -> str:
+        """`before` as canonical JSON: ASCII, ordered by name, the same on every machine."""
+        return json.dumps(dict(self.before), sort_keys=True, separators=(",", ":"))
+
+    def line(self) -> bytes:
+        """The action as PostgreSQL's COPY writes it, in the text format: what the journal holds, byte for byte."""
+        texts = (self.remedy.value, self.hop, self.target, self.key, self.key_hash, self.before_text)
+        fields = (str(self.seq), str(self.chunk), *(text.translate(_ESCAPES) for text in texts))
+        return ("\t".join(fields) + "\n").encode()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """`id` is `<pipeline>-<window>-<first 12 of sha256>`; `payload_uri` names the Parquet file with the payloads."""
+    """`id` is `<pipeline>-<window>-<first 12 of sha256>`; `payload_uri` names the Parquet file with the payloads.
+
+    `undoes` is the id of the plan whose work this one takes back.
+    """
 
     id: str
     pipeline: str
@@ -71,6 +75,7 @@ class Plan:
     counts: Mapping[str, int]
     state: PlanState
     reason: str | None = None
+    undoes: str | None = None
 
     @property
     def actions(self) -> int:
@@ -88,10 +93,17 @@ class Receipt:
     place: str
 
 
-def plan_digest(pipeline: str, window: int, actions: Iterable[Action]) -> str:
-    """SHA-256 over the pipeline, the window and every action in order: what an approval binds to."""
-    digest = hashlib.sha256(f"{pipeline}\n{window}\n".encode())
+def plan_hash(pipeline: str, window: int, payload_sha256: str | None) -> "hashlib._Hash":
+    """SHA-256 over what a plan is besides its actions; the lines of the actions follow, in order.
+
+    The result is what an approval binds to. `payload_sha256` is None for a plan that writes nothing.
+    """
+    return hashlib.sha256(f"{PLAN_FORMAT}\n{pipeline}\n{window}\n{payload_sha256 or '-'}\n".encode())
+
+
+def plan_digest(pipeline: str, window: int, payload_sha256: str | None, actions: Iterable[Action]) -> str:
+    """The SHA-256 of a plan, as 64 hexadecimal digits."""
+    digest = plan_hash(pipeline, window, payload_sha256)
     for action in actions:
-        digest.update(action.canonical().encode())
-        digest.update(b"\n")
+        digest.update(action.line())
     return digest.hexdigest()

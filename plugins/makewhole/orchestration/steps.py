@@ -246,10 +246,7 @@ def compensate(context: Mapping[str, Any]) -> int:
 
     there = _window(context)
 
-    def progress(done: Any) -> None:
-        logger.info("%s: chunk %d of %d", done.target, done.chunks_done, done.chunks)
-
-    return len(compensate_window(there, progress))
+    return len(compensate_window(there, lambda progress: logger.info("%s", progress)))
 
 
 @step

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from makewhole.compensation.approve import Answer, Decision, record_answer, stop
+from makewhole.compensation.approve import Answer, Decision, record_answer
+from makewhole.compensation.control import stop
 from makewhole.compensation.known import replayed_keys
 from makewhole.compensation.replay import RunOptions, compensate
 from makewhole.journal import leases
@@ -102,21 +103,6 @@ def test_a_stopped_plan_ends_before_its_next_chunk_and_stays_stopped(world: Any)
     assert len(world.replayed()) == 5
     with pytest.raises(RefusedError, match="is rejected"):
         world.run(plan.id)
-
-
-def test_a_marker_that_is_gone_is_not_taken_for_nothing_done(world: Any) -> None:
-    plan = _plan(world, records=10)
-
-    def interrupt(progress: Any) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        compensate(world.journal, plan.id, world.targets, interrupt)
-    admin = AdminClient({"bootstrap.servers": world.bootstrap})
-    admin.delete_consumer_groups([f"replay-{plan.id}-flights"])[f"replay-{plan.id}-flights"].result(30)
-    with pytest.raises(CorruptionError, match="remembers 0 chunks of this plan and the journal has seen 1"):
-        world.run(plan.id)
-    assert len(world.replayed()) == 5
 
 
 def test_removed_receipts_are_not_taken_for_nothing_done(world: Any) -> None:

@@ -195,7 +195,15 @@ def _frame(rows: list[tuple[Any, ...]]) -> pl.DataFrame:
 def _repair(journal: Journal, window: Window) -> None:
     """A plan of two chunks; its first action was refused, so that K2 is the first of the second chunk."""
     actions = [
-        Action(seq=seq, remedy=Remedy.REDELIVER, hop="flights→warehouse", target="flights", key=key, key_hash=hashed)
+        Action(
+            seq=seq,
+            chunk=seq // 2,
+            remedy=Remedy.REDELIVER,
+            hop="flights→warehouse",
+            target="flights",
+            key=key,
+            key_hash=hashed,
+        )
         for seq, (key, hashed) in enumerate(
             (key, key_hash(key) if key == "K2" else f"{seq:032x}") for seq, key in enumerate(("A", "B", "K2", "C"))
         )
@@ -213,11 +221,11 @@ def _repair(journal: Journal, window: Window) -> None:
     plans.put_plan(journal, plans.StoredPlan(plan=plan, payload_sha256=None), actions)
     now = datetime.now(UTC)
     plans.put_approval(journal, plan, decision="approved", by="ann", at=now, expires=None, seen={})
-    for chunk, (seqs, refused) in enumerate((((0, 1), {0: "too old"}), ((2, 3), {}))):
+    for chunk, refused in enumerate(({0: "too old"}, {})):
         receipt = Receipt(
             plan=PLAN, target="flights", chunk=chunk, actions=2 - len(refused), place=f"replay-{PLAN}@{chunk + 1}"
         )
-        plans.follow_receipt(journal, receipt, seqs, refused)
+        plans.follow_receipt(journal, receipt, refused)
 
 
 def test_a_key_is_shown_at_every_point_with_all_that_the_log_says_of_it(service: Service) -> None:

@@ -244,6 +244,61 @@ def test_a_journal_with_data_is_brought_up_to_date_with_all_it_holds(database: s
     insert(database, window(2, (0, 10, 20), (1, 10, 12)))
 
 
+def test_plans_of_an_earlier_version_keep_what_they_did_and_end(database: str) -> None:
+    early = [path for path in sorted((CHECKOUT / "sql" / "migrations").glob("*.sql")) if path.name < "0004"]
+    with connect(database) as connection, connection.cursor() as cursor:
+        for path in early:
+            text = path.read_text(encoding="utf-8")
+            cursor.execute(text)
+            cursor.execute(
+                "insert into makewhole.migration (version, name, sha256) values (%s, %s, %s)",
+                (int(path.name[:4]), path.stem, hashlib.sha256(text.encode()).hexdigest()),
+            )
+        for number, state in enumerate(("done", "running", "refused"), start=1):
+            cursor.execute(
+                "insert into makewhole.window (pipeline, number, revision, end_time, request, configuration) "
+                "values ('demo', %s, 1, '2013-01-02', %s, '{}')",
+                (number, f"run-{number}"),
+            )
+            cursor.execute(
+                "insert into makewhole.plan (id, pipeline, number, revision, sha256, counts, state, reason) "
+                "values (%s, 'demo', %s, 1, 'f', '{}', %s, 'as it was')",
+                (f"demo-{number}", number, state),
+            )
+        outcomes = ["done", "refused", "done", "done", None]
+        for seq, outcome in enumerate(outcomes):
+            cursor.execute(
+                "insert into makewhole.action "
+                "(plan, seq, remedy, hop, target, key, key_hash, before, outcome, outcome_reason) "
+                "values ('demo-2', %s, 'redeliver', 'a→b', 'a', %s, 'f', '{\"b\": 1, \"a\": 2}', %s, %s)",
+                (seq, f"K{seq}", outcome, "stale" if outcome == "refused" else None),
+            )
+        for chunk, actions in enumerate((1, 2)):
+            cursor.execute(
+                "insert into makewhole.chunk (plan, target, chunk, actions, place) values ('demo-2', 'a', %s, %s, '')",
+                (chunk, actions),
+            )
+
+    assert migrate(database) == MIGRATIONS[len(early) :]
+
+    with connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("select seq, chunk, key, before, outcome, outcome_reason from makewhole.action order by seq")
+        assert cursor.fetchall() == [
+            (0, 0, "K0", '{"a": 2, "b": 1}', "done", None),
+            (1, 2, "K1", '{"a": 2, "b": 1}', "refused", "stale"),
+            (2, 1, "K2", '{"a": 2, "b": 1}', "done", None),
+            (3, 1, "K3", '{"a": 2, "b": 1}', "done", None),
+            (4, 2, "K4", '{"a": 2, "b": 1}', None, None),
+        ]
+        cursor.execute("select id, state, reason from makewhole.plan order by id")
+        ended = "frozen by an earlier version of makewhole; open a new revision of the window"
+        assert cursor.fetchall() == [
+            ("demo-1", "done", "as it was"),
+            ("demo-2", "rejected", ended),
+            ("demo-3", "refused", "as it was"),
+        ]
+
+
 def test_a_request_opens_one_revision_only(journal: str) -> None:
     insert(journal, window(1, (0, 0, 10)))
 

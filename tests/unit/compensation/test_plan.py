@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makewhole.compensation.plan import draft_plan, over_limits, plan_actions, source_position
-from makewhole.compensation.replay import split
 from makewhole.model.pipeline import (
     Approval,
     Hop,
@@ -51,7 +50,7 @@ def test_order_is_hop_then_remedy_then_key_whatever_the_order_of_findings() -> N
 def test_the_digest_does_not_depend_on_the_order_of_findings(keys: list[str]) -> None:
     def digest(names: list[str]) -> str:
         findings = [_finding(name, Verdict.MISSING, "topic→store") for name in names]
-        return plan_digest("p", 1, plan_actions(_pipeline(), findings))
+        return plan_digest("p", 1, None, plan_actions(_pipeline(), findings))
 
     assert digest(keys) == digest(sorted(keys))
 
@@ -174,19 +173,6 @@ def test_approval_is_needed_above_its_limit_only() -> None:
     assert not draft_plan(pipeline, findings, window_keys=100).needs_approval
     pipeline = replace(pipeline, approval=Approval(above_actions=2))
     assert draft_plan(pipeline, findings, window_keys=100).needs_approval
-
-
-@given(st.integers(1, 7), st.lists(st.sampled_from(["topic→store", "ledger→topic"]), min_size=1, max_size=30))
-def test_chunks_hold_every_action_once_in_order(size: int, hops: list[str]) -> None:
-    findings = [_finding(str(number), Verdict.MISSING, hop) for number, hop in enumerate(hops)]
-    findings += [_finding("d", Verdict.DUPLICATE, "topic→store")]
-    actions = plan_actions(_pipeline(), findings)
-    chunks = split(actions, size)
-    assert set(chunks) == {"topic", "store"}
-    for target, parts in chunks.items():
-        assert [action for part in parts for action in part] == [a for a in actions if a.target == target]
-        assert all(len(part) == size for part in parts[:-1])
-        assert 0 < len(parts[-1]) <= size
 
 
 def _finding(key: str, verdict: Verdict, hop: str, source: list[dict[str, Any]] | None = None) -> Finding:

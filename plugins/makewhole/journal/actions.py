@@ -1,0 +1,123 @@
+"""The actions of plans in the journal, written and read by COPY: its bytes are what the hash of a plan is over."""
+
+import json
+import tempfile
+from collections.abc import Iterable
+from itertools import islice
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pcsv
+from psycopg2 import sql
+from psycopg2.extensions import connection as PgConnection  # noqa: N812 - it is a class
+
+from makewhole.journal.database import load_queries
+from makewhole.model.errors import RefusedError
+from makewhole.model.pipeline import Remedy
+from makewhole.model.plan import Action, Plan, plan_hash
+
+_LINES_TOGETHER = 10_000
+_BLOCK_BYTES = 1 << 20
+_PARSED_BYTES = 64 << 20  # more than the longest line
+_NAMES = pa.dictionary(pa.int32(), pa.string())
+_TYPES: dict[str, pa.DataType] = {
+    "seq": pa.int32(),
+    "chunk": pa.int32(),
+    "remedy": _NAMES,
+    "hop": _NAMES,
+    "target": _NAMES,
+    "key": pa.string(),
+    "key_hash": pa.string(),
+    "before": pa.string(),
+}
+SCHEMA = pa.schema(_TYPES)
+"""The columns of actions, one row each, ordered by `seq`; `before` is canonical JSON."""
+_COPIED = {name: pa.string() if name not in ("seq", "chunk") else pa.int32() for name in SCHEMA.names}
+
+Column = Any
+"""A chunked array of Arrow, whose type checkers know too little of."""
+
+_NUL = "\0"  # in no text that PostgreSQL holds
+_ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+def put_actions(connection: PgConnection, plan_id: str, actions: Iterable[Action]) -> None:
+    """Write the actions of a plan, in the caller's transaction."""
+    with connection.cursor() as cursor:
+        cursor.copy_expert(load_queries("plan")["copy_actions_in"], _Lines(plan_id, actions))
+
+
+def unchanged_actions(connection: PgConnection, plan: Plan, payload_sha256: str | None) -> pa.Table:
+    """The actions of a plan as columns of `SCHEMA`, when they are the ones that its hash is over.
+
+    Raises:
+        RefusedError: something of the plan was changed in the journal since it was frozen.
+    """
+    statement = sql.SQL(load_queries("plan")["copy_actions_out"]).format(plan=sql.Literal(plan.id))
+    with tempfile.TemporaryFile() as copied, connection.cursor() as cursor:
+        cursor.copy_expert(statement, copied)
+        copied.seek(0)
+        digest = plan_hash(plan.pipeline, plan.window, payload_sha256)
+        while block := copied.read(_BLOCK_BYTES):
+            digest.update(block)
+        if digest.hexdigest() != plan.sha256:
+            raise RefusedError(
+                f"plan {plan.id} is not the one that was frozen: its actions were changed in the journal. "
+                "Nothing is written; open a new revision of the window"
+            )
+        return _columns(copied)
+
+
+def actions_in(table: pa.Table) -> tuple[Action, ...]:
+    """Rows of `SCHEMA` as actions."""
+    return tuple(
+        Action(**{**row, "remedy": Remedy(row["remedy"]), "before": json.loads(row["before"])})
+        for row in table.to_pylist()
+    )
+
+
+class _Lines:
+    """What COPY reads: the lines of the actions, each behind the plan's id."""
+
+    def __init__(self, plan_id: str, actions: Iterable[Action]) -> None:
+        self._prefix = f"{plan_id}\t".encode()
+        self._actions = iter(actions)
+
+    def read(self, _: int = -1) -> bytes:
+        """Some whole lines; nothing at the end."""
+        return b"".join(self._prefix + action.line() for action in islice(self._actions, _LINES_TOGETHER))
+
+    def readline(self, _: int = -1) -> bytes:
+        """The next line; nothing at the end. The driver's types want it."""
+        return b"".join(self._prefix + action.line() for action in islice(self._actions, 1))
+
+
+def _columns(copied: IO[bytes]) -> pa.Table:
+    if copied.tell() == 0:
+        return SCHEMA.empty_table()
+    copied.seek(0)
+    table = pcsv.read_csv(
+        copied,
+        read_options=pcsv.ReadOptions(column_names=SCHEMA.names, block_size=_PARSED_BYTES),
+        parse_options=pcsv.ParseOptions(delimiter="\t", quote_char=False, double_quote=False),
+        convert_options=pcsv.ConvertOptions(column_types=_COPIED, strings_can_be_null=False),
+    )
+    return pa.table([_decoded(table.column(field.name), field.type) for field in SCHEMA], schema=SCHEMA)
+
+
+def _decoded(copied: Column, wanted: pa.DataType) -> Column:
+    if pa.types.is_integer(wanted):
+        return copied
+    texts = _unescaped(copied)
+    return texts.dictionary_encode() if pa.types.is_dictionary(wanted) else texts
+
+
+def _unescaped(texts: Column) -> Column:
+    """The texts that COPY escaped. A pair of backslashes is set aside first: what follows it is no escape."""
+    if not pc.any(pc.match_substring(texts, "\\")).as_py():
+        return texts
+    texts = pc.replace_substring(texts, "\\\\", _NUL)
+    for letter, character in _ESCAPED.items():
+        texts = pc.replace_substring(texts, f"\\{letter}", character)
+    return pc.replace_substring(texts, _NUL, "\\")

@@ -1,0 +1,168 @@
+"""The records of a chunk as columns: what the broker would refuse of them, and how the producer takes them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from makewhole.model.plan import PLAN_HEADER
+
+_BATCH_OVERHEAD_BYTES = 1024  # of a record alone in its batch, generously
+_RECORD_OVERHEAD_BYTES = 30
+_HEADER_OVERHEAD_BYTES = 10
+_ANY_PARTITION = -1
+
+WINDOW_HEADER = "makewhole-window"
+SEQ_HEADER = "makewhole-seq"
+ORIGIN_HEADER = "makewhole-origin"
+CHUNK_HEADER = "makewhole-chunk"
+
+Header = tuple[str, str | bytes | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lineage:
+    """What marks a record as ours, so that it is never counted as a duplicate later, and a lost marker can be made
+    again. The number of the action and the origin differ from record to record."""
+
+    plan: str
+    window: str
+    chunk: int
+
+    @property
+    def before(self) -> tuple[Header, Header]:
+        """The headers in front of those of the record."""
+        return (PLAN_HEADER, self.plan.encode()), (WINDOW_HEADER, self.window.encode())
+
+    @property
+    def after(self) -> Header:
+        """The header behind them."""
+        return CHUNK_HEADER, str(self.chunk).encode()
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all five, without the values that differ."""
+        same = sum(len(name) + len(value or b"") for name, value in (*self.before, self.after))
+        return same + len(SEQ_HEADER) + len(ORIGIN_HEADER) + 5 * _HEADER_OVERHEAD_BYTES
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicRules:
+    """What the broker would refuse in this topic."""
+
+    partitions: frozenset[int]
+    max_message_bytes: int
+    max_ahead_ms: int
+    max_behind_ms: int
+    is_create_time: bool
+
+
+@dataclass(frozen=True)
+class ReplayRecords:
+    """Records to write, in order.
+
+    Columns of `table`: `seq` (int32), `key`, `value` (binary), `headers` (list of key and value), `timestamp` (ms,
+    null: now), `partition` (int32, null: by the partitioner), `origin` (string).
+    """
+
+    table: pa.Table
+    lineage: Lineage
+
+    def without(self, seqs: Mapping[int, Any]) -> "ReplayRecords":
+        """All but those with these numbers."""
+        if not seqs:
+            return self
+        is_left_out = np.isin(self._column("seq").to_numpy(), list(seqs))
+        return ReplayRecords(self.table.filter(pa.array(~is_left_out)), self.lineage)
+
+    def messages(self) -> Iterator[tuple[bytes | None, bytes | None, list[Header], int, int]]:
+        """Value, key, headers, partition and timestamp of each, as the producer takes them."""
+        return zip(
+            self._column("value").to_pylist(),
+            self._column("key").to_pylist(),
+            self._headers(),
+            self._column("partition").fill_null(_ANY_PARTITION).to_pylist(),
+            _as_librdkafka_takes_them(self._timestamps_ms).tolist(),
+            strict=True,
+        )
+
+    def refusals(self, rules: TopicRules, now_ms: int) -> dict[int, str]:
+        """Which of them the broker would not take, by number, and why. One such record would abort its whole chunk."""
+        partitions = self._column("partition").fill_null(min(rules.partitions)).to_numpy()
+        stamps = self._timestamps_ms
+        is_checked = (stamps >= 0) & rules.is_create_time
+        checks: list[tuple[NDArray[np.bool_], str]] = [
+            (~np.isin(partitions, list(rules.partitions)), "the topic has no partition {partition} any more"),
+            (
+                self._sizes + _BATCH_OVERHEAD_BYTES > rules.max_message_bytes,
+                f"with its lineage headers the record exceeds max.message.bytes ({rules.max_message_bytes})",
+            ),
+            (
+                is_checked & (stamps - now_ms > rules.max_ahead_ms),
+                "its timestamp is further ahead than message.timestamp.after.max.ms allows",
+            ),
+            (
+                is_checked & (now_ms - stamps > rules.max_behind_ms),
+                "its timestamp is older than message.timestamp.before.max.ms allows",
+            ),
+        ]
+        found: dict[int, str] = {}
+        for is_refused, reason in checks:
+            for row in np.flatnonzero(is_refused).tolist():
+                text = reason.format(partition=partitions[row])
+                found.setdefault(self._column("seq")[row].as_py(), f"unfit: {text}")
+        return found
+
+    @cached_property
+    def _timestamps_ms(self) -> NDArray[np.int64]:
+        """-1 where there is none."""
+        stamps: NDArray[np.int64] = self._column("timestamp").cast(pa.int64()).fill_null(-1).to_numpy()
+        return stamps
+
+    @property
+    def _sizes(self) -> NDArray[np.int64]:
+        """Bytes of each record with its lineage headers, at most."""
+        parts = [_lengths(self._column(name)) for name in ("key", "value", "origin")]
+        parts.append(np.char.str_len(self._column("seq").to_numpy().astype(str)))
+        pairs, bounds = self._own_headers
+        lengths = _lengths(pairs.field("key")) + _lengths(pairs.field("value")) + _HEADER_OVERHEAD_BYTES
+        parts.append(np.diff(np.concatenate([[0], np.cumsum(lengths)])[bounds]))
+        sizes: NDArray[np.int64] = np.sum(parts, axis=0)
+        return sizes + self.lineage.size_bytes + _RECORD_OVERHEAD_BYTES
+
+    @property
+    def _own_headers(self) -> tuple[Any, NDArray[np.int64]]:
+        """The pairs of key and value of all records, and where in them those of each record begin and end."""
+        lists: Any = self._column("headers").combine_chunks()
+        bounds = lists.offsets.to_numpy().astype(np.int64)
+        return lists.flatten(), bounds - bounds[0]
+
+    def _headers(self) -> Iterator[list[Header]]:
+        """Of each record: its own, then the lineage."""
+        before, after = self.lineage.before, self.lineage.after
+        pairs, bounds = self._own_headers
+        own: list[Header] = list(zip(pairs.field("key").to_pylist(), pairs.field("value").to_pylist(), strict=True))
+        seqs, origins = self._column("seq").to_pylist(), self._column("origin").cast(pa.binary()).to_pylist()
+        for seq, origin, (start, end) in zip(seqs, origins, pairwise(bounds.tolist()), strict=True):
+            yield [*own[start:end], *before, (SEQ_HEADER, b"%d" % seq), (ORIGIN_HEADER, origin), after]
+
+    def _column(self, name: str) -> Any:
+        """A column of Arrow, whose type stubs know too little of it."""
+        return self.table.column(name)
+
+
+def _lengths(texts: Any) -> NDArray[np.int64]:
+    """In bytes; 0 for null."""
+    lengths: Any = pc.binary_length(texts)
+    return np.asarray(lengths.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _as_librdkafka_takes_them(stamps: NDArray[np.int64]) -> NDArray[np.int64]:
+    """0 is now, so that the first millisecond of 1970 has to become the second."""
+    return np.where(stamps < 0, 0, np.maximum(stamps, 1))

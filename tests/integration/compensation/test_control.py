@@ -1,0 +1,143 @@
+"""A plan on its way does what it is told between chunks: wait, go on, go slower, stop."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from makewhole.compensation.control import pause, resume, set_rate, stop
+from makewhole.compensation.replay import RunOptions, compensate
+from makewhole.compensation.steering import Progress
+from makewhole.model.errors import RefusedError, TransientError
+from makewhole.model.verdict import Verdict
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+
+RECORDS = 20
+CHUNK = 5
+
+
+class Running:
+    """A plan that runs in a thread of its own."""
+
+    def __init__(self, world: Any, plan: str, on_progress: Callable[[Progress], None], options: RunOptions) -> None:
+        self.told: list[Progress] = []
+        self.error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, args=(world, plan, on_progress, options), daemon=True)
+        self._thread.start()
+
+    def _run(self, world: Any, plan: str, on_progress: Callable[[Progress], None], options: RunOptions) -> None:
+        def progress(told: Progress) -> None:
+            self.told.append(told)
+            on_progress(told)
+
+        try:
+            compensate(world.journal, plan, world.targets, progress, options)
+        except Exception as error:
+            self.error = error
+
+    def end(self) -> "Running":
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+        return self
+
+
+@pytest.fixture
+def start(world: Any) -> Iterator[Callable[..., Running]]:
+    def run(plan: str, on_progress: Callable[[Progress], None] = lambda _: None, **options: Any) -> Running:
+        return Running(world, plan, on_progress, RunOptions(**options))
+
+    yield run
+
+
+def test_a_paused_plan_waits_with_its_lease_and_goes_on_when_told(world: Any, start: Callable[..., Running]) -> None:
+    plan = _plan(world)
+
+    def pause_after_the_first(told: Progress) -> None:
+        if told.chunks_done == 1:
+            assert pause(world.journal, plan, by="ann", reason="lunch").reason == "paused by ann: lunch"
+
+    running = start(plan, pause_after_the_first, lease_seconds=2.0)
+    _wait_until(lambda: len(running.told) == 1)
+    time.sleep(4)
+    assert len(running.told) == 1
+    with pytest.raises(TransientError, match=f"plan {plan} is being worked on by"):
+        world.run(plan)
+    assert resume(world.journal, plan, by="bob").reason == "resumed by bob"
+    assert running.end().error is None
+    assert len(world.replayed()) == RECORDS
+    assert [told.actions_done for told in running.told] == [5, 10, 15, 20]
+    assert {(told.actions, told.chunks) for told in running.told} == {(20, 4)}
+    assert running.told[-1].seconds_left == 0.0
+
+
+def test_a_plan_that_is_paused_before_it_begins_writes_nothing_until_it_is_resumed(
+    world: Any, start: Callable[..., Running]
+) -> None:
+    plan = _plan(world)
+    pause(world.journal, plan, by="ann")
+    running = start(plan)
+    _wait_until(lambda: world.journal_sql("select state from makewhole.plan") == [("running",)])
+    time.sleep(1)
+    assert world.replayed() == []
+    resume(world.journal, plan, by="ann")
+    running.end()
+    assert len(world.replayed()) == RECORDS
+
+
+def test_a_plan_that_is_stopped_while_it_is_paused_ends(world: Any, start: Callable[..., Running]) -> None:
+    plan = _plan(world)
+    pause(world.journal, plan, by="ann")
+    running = start(plan)
+    _wait_until(lambda: world.journal_sql("select state from makewhole.plan") == [("running",)])
+    stop(world.journal, plan, by="bob", reason="wrong day")
+    assert isinstance(running.end().error, RefusedError)
+    assert str(running.error) == (
+        f"plan {plan} was stopped (stopped by bob: wrong day); what was written has its receipts"
+    )
+    assert world.replayed() == []
+    for steer in (lambda: pause(world.journal, plan, by="x"), lambda: set_rate(world.journal, plan, 1, by="x")):
+        with pytest.raises(RefusedError, match=f"plan {plan} is rejected; there is nothing left of it to steer"):
+            steer()
+
+
+def test_the_rate_can_be_changed_while_the_plan_runs(world: Any, start: Callable[..., Running]) -> None:
+    plan = _plan(world)
+    assert set_rate(world.journal, plan, 5, by="ann").reason == "set to 5 records a second by ann"
+    moments: list[float] = []
+
+    def faster_after_the_third(told: Progress) -> None:
+        moments.append(time.monotonic())
+        if told.chunks_done == 3:
+            set_rate(world.journal, plan, 1_000, by="ann")
+
+    assert start(plan, faster_after_the_third).end().error is None
+    gaps = [after - before for before, after in pairwise(moments)]
+    assert min(gaps[:2]) > 0.8, "a chunk of five is a second's worth"
+    assert len(moments) == RECORDS // CHUNK
+    assert world.journal_sql("select records_per_second, reason from makewhole.plan") == [
+        (1_000, "set to 1000 records a second by ann")
+    ]
+
+
+def test_no_rate_means_that_of_the_pipeline_and_none_is_not_zero(world: Any) -> None:
+    plan = _plan(world)
+    set_rate(world.journal, plan, 7, by="ann")
+    assert set_rate(world.journal, plan, None, by="ann").reason == "set to the pipeline's rate by ann"
+    with pytest.raises(RefusedError, match="0 records a second is no rate; pause the plan, or name 1 or more"):
+        set_rate(world.journal, plan, 0, by="ann")
+
+
+def _plan(world: Any) -> str:
+    world.send(range(RECORDS))
+    return str(world.freeze([world.finding(number, Verdict.MISSING) for number in range(RECORDS)]).plan.id)
+
+
+def _wait_until(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
