@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 
 from makewhole.compensation.chunks import chunk_actions, numbered, row_groups
 from makewhole.compensation.fetch import Fetcher, PayloadSource
+from makewhole.compensation.overlap import name_successor, overtake, refuse_written
 from makewhole.compensation.payloads import write_payloads
 from makewhole.compensation.plan import Draft, Refusal, count_remedies, draft_plan
+from makewhole.compensation.targets import targets_of
 from makewhole.journal import leases, plans
 from makewhole.model.connection import Connection
 from makewhole.model.pipeline import Pipeline
@@ -52,9 +54,12 @@ def freeze(journal_dsn: str, request: FreezeRequest, sources: FreezeSources) -> 
 
     A plan over its limits is frozen in state `refused`, without payloads. One that needs nobody's approval says so in
     the journal. Findings that no action can answer are marked `refused` with the reason, in the same transaction.
+    Plans of earlier revisions of the window end, and what they or others wrote since the window was judged is left
+    alone.
 
     Raises:
-        TransientError: a database or the storage is away; nothing was frozen.
+        TransientError: a plan of an earlier revision is running, or a database or the storage is away; nothing was
+            frozen.
     """
     window = request.window
     with leases.session(journal_dsn, idle_seconds=_FETCH_SECONDS_MOST) as journal:
@@ -62,7 +67,12 @@ def freeze(journal_dsn: str, request: FreezeRequest, sources: FreezeSources) -> 
         if stored is not None:
             actions = tuple(item.action for item in plans.actions_of(journal, stored.plan.id))
             return Frozen(plan=stored.plan, actions=actions)
-        frozen = _freeze_findings(journal, request, sources)
+        overtaken = overtake(journal_dsn, journal, window, targets_of(request.pipeline, sources.connections))
+        findings, written = refuse_written(journal, window, request.findings)
+        frozen = _freeze_findings(journal, replace(request, findings=findings), sources)
+        frozen = replace(frozen, refusals=(*written, *frozen.refusals))
+        if frozen.plan is not None:
+            name_successor(journal, overtaken, frozen.plan)
         refused = [(refusal.hop, refusal.key_hash, refusal.reason) for refusal in frozen.refusals]
         plans.refuse_findings(journal, (window.pipeline, window.number, window.revision), refused)
         return frozen

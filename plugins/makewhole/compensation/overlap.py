@@ -1,0 +1,49 @@
+"""Plans that would write the same keys: that of an earlier revision ends, what others wrote meanwhile is left alone."""
+
+from collections.abc import Mapping, Sequence
+
+from makewhole.compensation.plan import Refusal
+from makewhole.compensation.supersede import supersede
+from makewhole.compensation.targets import Target
+from makewhole.journal import plans
+from makewhole.model.plan import Plan, PlanState
+from makewhole.model.verdict import Finding
+from makewhole.model.window import Window
+from makewhole.postgres.connect import Session
+
+
+def overtake(journal_dsn: str, journal: Session, window: Window, targets: Mapping[str, Target]) -> list[str]:
+    """End every plan of earlier revisions of the window; returns those that were not ended before.
+
+    Raises:
+        TransientError: one of them is running: wait for it to end.
+    """
+    before = plans.plans_before(journal, window.pipeline, window.number, window.revision)
+    for stored in before:
+        supersede(journal_dsn, stored.plan.id, targets, f"superseded by revision {window.revision}")
+    return [stored.plan.id for stored in before if stored.plan.state is not PlanState.REJECTED]
+
+
+def name_successor(journal: Session, overtaken: Sequence[str], plan: Plan) -> None:
+    """Write down which plan took the place of those that were ended for it."""
+    for plan_id in overtaken:
+        if plans.get_plan(journal, plan_id, is_locked=True).plan.state is PlanState.REJECTED:
+            plans.set_state(journal, plan_id, PlanState.REJECTED, f"superseded by plan {plan.id}")
+
+
+def refuse_written(
+    journal: Session, window: Window, findings: Sequence[Finding]
+) -> tuple[list[Finding], list[Refusal]]:
+    """The findings that still stand, and a refusal for each whose key was written after it was judged."""
+    gaps = [(finding.hop, finding.key_hash) for finding in findings if finding.verdict.is_gap]
+    written = plans.keys_written_since(journal, (window.pipeline, window.number, window.revision), gaps)
+    refusals = [
+        Refusal(hop=hop, key_hash=key_hash, reason=_reason(plan_id, is_proven=is_proven))
+        for (hop, key_hash), (plan_id, is_proven) in written.items()
+    ]
+    return [finding for finding in findings if (finding.hop, finding.key_hash) not in written], refusals
+
+
+def _reason(plan_id: str, *, is_proven: bool) -> str:
+    verb = "wrote" if is_proven else "may have written"
+    return f"stale: plan {plan_id} {verb} this key after it was judged; run the window again"

@@ -1,0 +1,197 @@
+"""Several plans for the same keys: the newest revision's is the only one that runs, and nothing is written twice."""
+
+from collections import Counter
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from makewhole.compensation import payloads
+from makewhole.compensation.replay import compensate
+from makewhole.journal import leases
+from makewhole.journal.database import connect
+from makewhole.kafka.replay import FencedError, ReplayWriter
+from makewhole.kafka.replay_records import Lineage, ReplayRecords
+from makewhole.model.errors import RefusedError, TransientError
+from makewhole.model.verdict import Finding, Verdict
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+
+RECORDS = 15
+
+
+def test_a_plan_of_a_later_revision_takes_the_place_of_one_that_waits(world: Any) -> None:
+    first = world.freeze(_findings(world)).plan
+    second = world.freeze(_findings(world)).plan
+    assert _state(world, first.id) == ("rejected", f"superseded by plan {second.id}")
+    with pytest.raises(RefusedError, match=f"plan {first.id} is rejected: superseded by plan {second.id}"):
+        world.run(first.id)
+    world.run(second.id)
+    _assert_each_once(world)
+
+
+def test_while_a_plan_of_an_earlier_revision_runs_the_next_one_waits(world: Any) -> None:
+    first = world.freeze(_findings(world)).plan
+
+    def freeze_meanwhile(progress: Any) -> None:
+        if progress.chunks_done == 1:
+            with pytest.raises(TransientError, match=f"plan {first.id} is being worked on by .*; wait for it to end"):
+                world.freeze(_findings(world))
+
+    compensate(world.journal, first.id, world.targets, freeze_meanwhile)
+    assert _state(world, first.id)[0] == "done"
+    assert world.journal_sql("select count(*) from makewhole.plan") == [(1,)]
+    _assert_each_once(world)
+
+
+def test_a_plan_that_broke_off_is_asked_what_it_wrote_before_another_takes_its_place(world: Any) -> None:
+    first = _broken_off(world)
+    # The runner was killed between the commit of its second chunk and the journal.
+    world.journal_sql("delete from makewhole.chunk where chunk = 1")
+    frozen = world.freeze(_findings(world))
+    assert _state(world, first) == ("rejected", f"superseded by plan {frozen.plan.id}")
+    stale = f"stale: plan {first} wrote this key after it was judged; run the window again"
+    written = world.journal_sql("select key_hash from makewhole.action where plan = %s and chunk = 1", first)
+    assert {(refusal.key_hash, refusal.reason) for refusal in frozen.refusals} == {(row[0], stale) for row in written}
+    assert world.journal_sql(
+        "select count(*) from makewhole.finding where revision = 2 and outcome = 'refused' and outcome_reason = %s",
+        stale,
+    ) == [(5,)]
+    assert world.journal_sql("select settled_at is not null, is_untold from makewhole.plan where id = %s", first) == [
+        (True, False)
+    ]
+
+
+def test_what_was_written_before_the_window_was_judged_again_is_judged_with_it(world: Any) -> None:
+    first = _broken_off(world)
+    done = {row[0] for row in world.journal_sql("select key from makewhole.action where outcome = 'done'")}
+    assert len(done) == 10
+    left = [finding for finding in _findings(world) if finding.key not in done]
+    second = world.freeze(left)
+    assert second.refusals == ()
+    world.run(second.plan.id)
+    _assert_each_once(world)
+    assert _state(world, first)[0] == "rejected"
+
+
+def test_a_plan_of_which_all_was_written_turns_out_to_be_done(world: Any) -> None:
+    first = world.freeze(_findings(world)).plan.id
+    _run_until(world, first, 3)
+    world.journal_sql("delete from makewhole.chunk where chunk = 2")
+    second = world.freeze(_findings(world))
+    assert _state(world, first) == ("done", None)
+    assert len(second.refusals) == 5
+    assert second.plan.actions == 10
+
+
+def test_a_runner_that_was_stopped_writes_nothing_once_another_plan_took_its_place(world: Any) -> None:
+    findings = _findings(world)
+    first = world.freeze(findings).plan
+    _run_until(world, first.id, 1)
+    zombie = ReplayWriter(world.connections["kafka"], world.topic, f"replay-{first.id}-flights")
+    assert zombie.open() == 1
+    world.freeze(findings)
+    record = payloads.write_payloads("memory://zombie", [[(7, payloads.Payload(key=b"K7", extra={"origin": "z"}))]])
+    table = payloads.verified_copy(*record).chunk(0, _column(7))
+    with pytest.raises(FencedError, match="another runner came after this one"):
+        zombie.write(1, ReplayRecords(table, Lineage(plan=first.id, window="p/1", chunk=1)))
+    zombie.close()
+    assert len(world.replayed()) == 5
+
+
+def test_what_another_plan_wrote_after_the_window_was_opened_is_not_written_again(world: Any) -> None:
+    first = world.freeze(_findings(world)).plan
+    findings = _opened_again(world)
+    world.run(first.id)
+    frozen = world.freeze(findings, is_new=False)
+    assert frozen.plan is None
+    reason = f"stale: plan {first.id} wrote this key after it was judged; run the window again"
+    assert Counter(refusal.reason for refusal in frozen.refusals) == {reason: RECORDS}
+    _assert_each_once(world)
+
+
+def test_other_hops_and_other_keys_are_none_of_its_business(world: Any) -> None:
+    first = world.freeze(_findings(world)[:5]).plan
+    findings = _opened_again(world)
+    world.run(first.id)
+    world.sql(
+        "insert into ops.outbox select 'K' || n, jsonb_build_object('id', 'K' || n), now() from generate_series(0, 4) n"
+    )
+    elsewhere = [world.finding(number, Verdict.MISSING, hop="outbox→flights") for number in range(5)]
+    frozen = world.freeze([*findings, *elsewhere], is_new=False)
+    assert len(frozen.refusals) == 5
+    assert dict(frozen.plan.counts) == {"produce": 5, "redeliver": 10}
+
+
+def test_where_nothing_tells_what_a_plan_wrote_its_keys_are_left_alone_until_the_window_is_judged_again(
+    world: Any,
+) -> None:
+    first = _broken_off(world)
+    findings = _opened_again(world)
+    world.journal_sql("update makewhole.action set key_hash = key_hash, key = 'K999' where seq = 14")
+    frozen = world.freeze(findings, is_new=False)
+    assert frozen.plan is None
+    told = f"stale: plan {first} may have written this key after it was judged; run the window again"
+    assert Counter(refusal.reason for refusal in frozen.refusals) == {told: RECORDS}
+    later = world.freeze(_findings(world))
+    assert later.refusals == ()
+    assert later.plan.actions == RECORDS
+
+
+def test_a_plan_whose_runner_died_can_be_superseded_when_its_lease_is_over(world: Any) -> None:
+    first = world.freeze(_findings(world)).plan
+    with connect(world.journal) as session:
+        leases.acquire(session, f"plan {first.id}", "somebody", 3600)
+    with pytest.raises(TransientError, match="is being worked on by somebody until"):
+        world.freeze(_findings(world))
+    world.journal_sql("update makewhole.lease set expires_at = now()")
+    second = world.freeze(_findings(world)).plan
+    assert _state(world, first.id) == ("rejected", f"superseded by plan {second.id}")
+
+
+def _findings(world: Any) -> list[Finding]:
+    if not world.originals:
+        world.send(range(RECORDS))
+    return [world.finding(number, Verdict.MISSING) for number in range(RECORDS)]
+
+
+def _opened_again(world: Any) -> list[Finding]:
+    """The next revision of the window, judged before anything else happens."""
+    findings = _findings(world)
+    world.revision += 1
+    world.window = world._open_window(world.revision)
+    for finding in findings:
+        world._note(finding)
+    return findings
+
+
+def _broken_off(world: Any) -> str:
+    """A plan that wrote two chunks of three and is running, though nobody works on it."""
+    plan = world.freeze(_findings(world)).plan.id
+    _run_until(world, plan, 2)
+    return str(plan)
+
+
+def _run_until(world: Any, plan: str, chunks: int) -> None:
+    def interrupt(progress: Any) -> None:
+        if progress.chunks_done == chunks:
+            raise KeyboardInterrupt
+
+    with suppress(KeyboardInterrupt):
+        compensate(world.journal, plan, world.targets, interrupt)
+    assert _state(world, plan)[0] == "running"
+
+
+def _state(world: Any, plan: str) -> tuple[str, str | None]:
+    ((state, reason),) = world.journal_sql("select state, reason from makewhole.plan where id = %s", plan)
+    return state, reason
+
+
+def _assert_each_once(world: Any) -> None:
+    keys = Counter(message.key().decode() for message in world.replayed())
+    assert keys == {f"K{number}": 1 for number in range(RECORDS)}
+
+
+def _column(seq: int) -> Any:
+    return pa.chunked_array([pa.array([seq], pa.int32())])
