@@ -116,7 +116,7 @@ select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text from {table} as 
 
 -- lock_rows_of_key --
 -- The same with their exact text, held until the end of the transaction.
-select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, (t.*)::text
+select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, (t.*)::text, {place}
 from {table} as t where {match} for update of t
 
 -- lock_table --
@@ -195,6 +195,49 @@ select chunk, seq, kind, place, before, after
 from makewhole.effect
 where plan = %(plan)s and target = %(target)s
 order by chunk desc, seq desc, place desc
+
+-- delete_row --
+-- One row that a plan had inserted.
+with gone as (
+    delete from {table} as t where t.ctid = %(ctid)s::tid and t.tableoid = %(table_oid)s
+    returning {place} as place, (t.*)::text as image
+)
+insert into makewhole.effect (plan, target, chunk, seq, kind, place, before)
+select %(plan)s, %(target)s, %(chunk)s, %(seq)s, 'deleted', gone.place, gone.image from gone
+returning seq
+
+-- put_back --
+-- One row as it was.
+update {table} as t set {assignments}
+from (select %(image)s::{table} as image offset 0) as was
+where t.ctid = %(ctid)s::tid and t.tableoid = %(table_oid)s
+returning {written}
+
+-- bring_back --
+-- One row that was there.
+insert into {table} as t ({columns}) overriding system value
+select {values} from (select %(image)s::{table} as image offset 0) as was
+returning {written}
+
+-- read_image --
+-- Whether the text of a row is still one of this table.
+select %(image)s::{table} is null
+
+-- moved_beside --
+-- The rows that an action moved aside.
+select before from makewhole.effect
+where plan = %(undone_plan)s and target = %(target)s and seq = %(undone_seq)s and kind = 'moved'
+
+-- release_from_quarantine --
+-- A row that was moved aside is back; once.
+update makewhole.quarantine set restored_at = clock_timestamp()
+where plan = %(undone_plan)s and seq = %(undone_seq)s and place = %(undone_place)s and restored_at is null
+returning id
+
+-- is_in_quarantine --
+-- Whether a row that was moved aside is kept still.
+select id from makewhole.quarantine
+where plan = %(undone_plan)s and seq = %(undone_seq)s and place = %(undone_place)s
 
 -- compare_version --
 -- How the version of a key's rows stands to that of a JSON object.

@@ -33,10 +33,10 @@ class OpenChunk:
             return cursor.fetchall() if cursor.description else []
 
     def lock_rows(self, key: str, *, is_exact: bool = True) -> list[Row]:
-        """All rows of a key, in no order, with their images; locked until the transaction ends."""
+        """All rows of a key, in no order, with their images and places; locked until the transaction ends."""
         match, parameters = match_key(self.table, self.point.key, key, is_exact=is_exact)
         found = self.run("lock_rows_of_key", parameters, match=match)
-        return [Row(table_oid=row[0], ctid=row[1], text=row[2], image=row[3]) for row in found]
+        return [Row(table_oid=row[0], ctid=row[1], text=row[2], image=row[3], place=row[4]) for row in found]
 
     @property
     def settable(self) -> tuple[str, ...]:

@@ -1,7 +1,9 @@
 """What a plan did to people's rows, kept in their own database by the transaction that did it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Any
 
 from makewhole.journal.database import load_queries
 from makewhole.model.errors import RefusedError
@@ -33,6 +35,16 @@ class Effect:
     place: str
     before: str | None
     after: str | None
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """As JSON has it: for the payload of the action that restores it."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> "Effect":
+        """The other way."""
+        return cls(**{**fields, "kind": EffectKind(fields["kind"])})
 
 
 def effects(connection: Session, plan: str, target: str) -> list[Effect]:

@@ -22,6 +22,11 @@ class QuarantineRows:
     survivor: Row | None
     extras: tuple[Row, ...]
 
+    @property
+    def size_bytes(self) -> int:
+        """About what it comes to as part of a statement."""
+        return len(self.key) + sum(len(row.text) for row in self.extras)
+
 
 def require_quarantine_possible(connection: Session, table: Table) -> None:
     """Deleting here must not reach into other tables.
@@ -29,7 +34,7 @@ def require_quarantine_possible(connection: Session, table: Table) -> None:
     Raises:
         RefusedError: a foreign key on this table cascades.
     """
-    _require_no_cascade(table, cascading_references(connection, table))
+    require_no_cascade(table, cascading_references(connection, table))
 
 
 def move_aside(chunk: OpenChunk, item: QuarantineRows) -> str | None:
@@ -37,7 +42,7 @@ def move_aside(chunk: OpenChunk, item: QuarantineRows) -> str | None:
 
     The rows of the key are locked first, so what is compared is what is deleted.
     """
-    _require_no_cascade(chunk.table, chunk.cascades)
+    require_no_cascade(chunk.table, chunk.cascades)
     now = chunk.lock_rows(item.key)
     refusal = difference(now, item)
     if refusal is None:
@@ -67,9 +72,14 @@ def image_of(row: Row | None, now: Sequence[Row]) -> str | None:
 
 def _move(chunk: OpenChunk, seq: int, row: Row, stays: str | None) -> None:
     place = {"ctid": row.ctid, "table_oid": row.table_oid}
-    known = {"seq": seq, "source_table": f"{chunk.table.schema}.{chunk.table.name}", "stays": stays}
+    known = {"seq": seq, "source_table": source_table(chunk), "stays": stays}
     if not chunk.run("move_to_quarantine", {**place, **known, "how_to_restore": how_to_restore(chunk)}):
         raise RefusedError(KEPT)
+
+
+def source_table(chunk: OpenChunk) -> str:
+    """The table's name, for people."""
+    return f"{chunk.table.schema}.{chunk.table.name}"
 
 
 def how_to_restore(chunk: OpenChunk) -> str:
@@ -83,7 +93,8 @@ def how_to_restore(chunk: OpenChunk) -> str:
     ).as_string(chunk.session)
 
 
-def _require_no_cascade(table: Table, cascades: Sequence[str]) -> None:
+def require_no_cascade(table: Table, cascades: Sequence[str]) -> None:
+    """The same, of what is known of the table already."""
     if cascades:
         raise RefusedError(
             f"rows of {table.schema}.{table.name} cannot be quarantined: deleting one also changes other tables "

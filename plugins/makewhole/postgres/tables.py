@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 
 import psycopg2
 from psycopg2 import sql
@@ -52,13 +53,15 @@ class Table:
 class Row:
     """One row: where it is (`table_oid` tells partitions apart) and its whole text as JSON.
 
-    `image` is its exact text as PostgreSQL's row literal, where it was asked for; it takes no part in comparisons.
+    `image` is its exact text as PostgreSQL's row literal and `place` where effects say it is, when they were asked for;
+    they take no part in comparisons.
     """
 
     table_oid: int
     ctid: str
     text: str
     image: str | None = field(default=None, compare=False)
+    place: str | None = field(default=None, compare=False)
 
 
 def describe_table(connection: Session, point: TablePoint) -> Table:
@@ -138,16 +141,16 @@ def match_key(table: Table, columns: Sequence[str], key: str, *, is_exact: bool)
 
 
 def match_parts(
-    table: Table, columns: Sequence[str], parts: Sequence[sql.Composable], *, is_exact: bool
+    table: Table, columns: Sequence[str], parts: Sequence[sql.Composable], *, is_exact: bool, row: str = "t"
 ) -> sql.Composed:
-    """The condition `row t has this key`; `parts` are the key's components as they stand in the statement, texts.
+    """The condition `row has this key`; `parts` are the key's components as they stand in the statement, texts.
 
     Compared in the column's own type, so that an index serves; `is_exact` also asks for the same text (1.0 is not
     1.00). Leave it out to ask whether a key is *free*: there, an equal value in another spelling counts too.
     """
     terms: list[sql.Composable] = []
     for name, part in zip(columns, parts, strict=True):
-        column = quoted("t", name)
+        column = quoted(row, name)
         cast = sql.SQL(table.columns[name].type.replace("%", "%%"))  # from format_type: quoted by the catalogue
         terms.append(sql.SQL("{} = {}::{}").format(column, part, cast))
         if is_exact:
@@ -155,9 +158,14 @@ def match_parts(
     return listed(terms, " and ")
 
 
+@cache
+def _statements() -> Mapping[str, str]:
+    return {**load_queries("target"), **load_queries("target_many")}
+
+
 def statement(name: str, **parts: sql.Composable) -> sql.Composed:
-    """A statement of target.sql with its identifiers filled in."""
-    return sql.SQL(load_queries("target")[name]).format(**parts)
+    """A statement of target.sql or target_many.sql with its identifiers filled in."""
+    return sql.SQL(_statements()[name]).format(**parts)
 
 
 @contextmanager

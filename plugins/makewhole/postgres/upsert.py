@@ -29,6 +29,11 @@ class UpsertRow:
     columns: tuple[str, ...]
     before: tuple[Row, ...]
 
+    @property
+    def size_bytes(self) -> int:
+        """About what it comes to as part of a statement."""
+        return len(self.value) + len(self.key) + sum(len(row.text) for row in self.before)
+
 
 def upsert(chunk: OpenChunk, item: UpsertRow) -> str | None:
     """Insert or mend one key in the chunk's transaction, which holds the table's lock. Returns a refusal's reason."""

@@ -1,0 +1,61 @@
+"""Many items as one parameter of one statement: a JSON array that the server takes apart."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from psycopg2 import sql
+
+from makewhole.postgres.chunk import OpenChunk
+from makewhole.postgres.tables import key_fields, key_parameters, listed, match_parts, quoted
+
+
+class NotTogether(Exception):  # noqa: N818 - no error: it says how to go on
+    """Items cannot be done by one statement; the caller takes back what was written, and does them one by one."""
+
+
+_TYPES = {
+    "seq": "integer",
+    "table_oid": "bigint",
+    "ctid": "text",
+    "row": "text",
+    "value": "text",
+    "stays": "text",
+}
+
+
+def items_with(chunk: OpenChunk, *fields: str) -> sql.Composable:
+    """The items as rows `i` of these fields and of their keys' components; their texts are in parameter `items`."""
+    columns = [f"{field} {_TYPES[field]}" for field in fields]
+    columns += [f"{field} text" for field in key_fields(chunk.point.key)]
+    return sql.SQL(f"json_to_recordset(%(items)s::json) as i ({', '.join(columns)})")
+
+
+def as_items(chunk: OpenChunk, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, str]:
+    """The parameter: of each item its business key and its fields."""
+    columns = chunk.point.key
+    return {"items": json.dumps([{**fields, **key_parameters(columns, key)} for key, fields in rows])}
+
+
+def key_of_item(chunk: OpenChunk) -> list[sql.Composable]:
+    """The components of an item's key, each a text."""
+    return [quoted("i", field) for field in key_fields(chunk.point.key)]
+
+
+def key_array(chunk: OpenChunk) -> sql.Composed:
+    """The same as an array, as `OpenChunk.key_texts` has it of a row."""
+    return sql.SQL("array[{}]").format(listed(key_of_item(chunk)))
+
+
+def match_items(chunk: OpenChunk, row: str, *, is_exact: bool = False) -> sql.Composed:
+    """The condition that a row, by its name in the statement, has the key of item `i`."""
+    return match_parts(chunk.table, chunk.point.key, key_of_item(chunk), row=row, is_exact=is_exact)
+
+
+def wanted(chunk: OpenChunk) -> tuple[sql.Composable, dict[str, str]]:
+    """The value of an item over its key, as `jsonb`, and the parameters of that expression."""
+    names = {f"name_{place}": name for place, name in enumerate(chunk.point.key)}
+    pairs: list[sql.Composable] = []
+    for name, part in zip(names, key_of_item(chunk), strict=True):
+        pairs += [sql.SQL("{}::text").format(sql.Placeholder(name)), part]
+    return sql.SQL("(jsonb_build_object({}) || i.value::jsonb)").format(listed(pairs)), names

@@ -1,0 +1,72 @@
+"""Moves the extra rows of many keys aside under the same guards as `move_aside`: one look, one move."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from makewhole.postgres.chunk import OpenChunk
+from makewhole.postgres.many import NotTogether, as_items, items_with, match_items
+from makewhole.postgres.quarantine import (
+    QuarantineRows,
+    difference,
+    how_to_restore,
+    image_of,
+    require_no_cascade,
+    source_table,
+)
+from makewhole.postgres.tables import Row
+
+Extra = tuple[str, Mapping[str, Any]]
+
+
+def move_aside_many(chunk: OpenChunk, items: Sequence[QuarantineRows]) -> dict[int, str]:
+    """The refusals by action number.
+
+    Raises:
+        NotTogether: the items have to be done one by one; the caller takes back what was written.
+        RefusedError: rows of this table cannot be moved.
+    """
+    require_no_cascade(chunk.table, chunk.cascades)
+    _require_apart(items)
+    now = _lock_rows(chunk, items)
+    reasons = {item.seq: difference(now.get(item.seq, []), item) for item in items}
+    extras = [extra for item in items if reasons[item.seq] is None for extra in _extras(item, now[item.seq])]
+    if extras and _move(chunk, extras) != len(extras):
+        raise NotTogether
+    return {seq: reason for seq, reason in reasons.items() if reason is not None}
+
+
+def _require_apart(items: Sequence[QuarantineRows]) -> None:
+    """No row is two items' business: what one does, the other would have to see."""
+    rows = [(row.table_oid, row.ctid) for item in items for row in (item.survivor, *item.extras) if row is not None]
+    if len(rows) != len(set(rows)):
+        raise NotTogether
+
+
+def _lock_rows(chunk: OpenChunk, items: Sequence[QuarantineRows]) -> dict[int, list[Row]]:
+    """The rows of each key as they are, by action number."""
+    found = chunk.run(
+        "lock_rows_of_keys",
+        as_items(chunk, ((item.key, {"seq": item.seq}) for item in items)),
+        items=items_with(chunk, "seq"),
+        match=match_items(chunk, "t", is_exact=True),
+    )
+    now: dict[int, list[Row]] = {}
+    for seq, table_oid, ctid, text, image in found:
+        now.setdefault(seq, []).append(Row(table_oid=table_oid, ctid=ctid, text=text, image=image))
+    return now
+
+
+def _extras(item: QuarantineRows, now: Sequence[Row]) -> Iterator[Extra]:
+    stays = image_of(item.survivor, now)
+    for row in item.extras:
+        yield item.key, {"seq": item.seq, "stays": stays, "table_oid": row.table_oid, "ctid": row.ctid}
+
+
+def _move(chunk: OpenChunk, extras: Sequence[Extra]) -> int:
+    known = {"source_table": source_table(chunk), "how_to_restore": how_to_restore(chunk)}
+    ((count,),) = chunk.run(
+        "move_rows_to_quarantine",
+        {**as_items(chunk, extras), **known},
+        items=items_with(chunk, "seq", "stays", "table_oid", "ctid"),
+    )
+    return int(count)

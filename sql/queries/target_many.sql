@@ -1,0 +1,85 @@
+-- insert_rows --
+-- Many rows from JSON objects, those of which the key is free: how many came of it, of how many keys, and of which
+-- items under their own key. What `returning` gives is matched to what was given by order, and by key besides: in a full
+-- join, which the planner cannot take for a loop in a loop, however few rows it expects of a JSON text.
+with item as materialized (
+    select i.*, row_number() over (order by i.seq) as number
+    from {items}
+    where not exists (select from {table} as t where {match})
+), written as (
+    insert into {table} as t ({columns}) overriding system value
+    select {values} from item as i, jsonb_populate_record(null::{table}, {wanted}) as wanted order by i.number
+    returning {place} as place, (t.*)::text as image, {key_texts} as key, {key_columns}
+), numbered as (
+    select row_number() over () as number, place, image, key from written
+), kept as (
+    insert into makewhole.effect (plan, target, chunk, seq, kind, place, after)
+    select %(plan)s, %(target)s, %(chunk)s, i.seq, 'inserted', n.place, n.image
+    from numbered as n full join item as i on i.number = n.number
+    where coalesce({key} = n.key, false)
+    returning seq
+)
+select
+    (select count(*) from written),
+    (select count(*) from (select from written group by {key_names}) as known),
+    (select coalesce(array_agg(seq), '{{}}') from kept)
+
+-- update_rows --
+-- The named columns of many rows, from JSON objects, where {{guard}} holds of the row `old` that is to be replaced: how
+-- many were written, and of which items under their own key.
+with written as (
+    update {table} as t set {assignments}
+    from {items}
+    join {table} as old on old.ctid = i.ctid::tid and old.tableoid = i.table_oid::oid and {match}
+    cross join lateral jsonb_populate_record(null::{table}, {wanted}) as wanted
+    where t.ctid = old.ctid and t.tableoid = old.tableoid and {guard}
+    returning i.seq, {place} as place, (old.*)::text as before, (t.*)::text as after, {key_texts} = {key} as has_its_key
+), kept as (
+    insert into makewhole.effect (plan, target, chunk, seq, kind, place, before, after)
+    select %(plan)s, %(target)s, %(chunk)s, seq, 'updated', place, before, after from written where has_its_key
+    returning seq
+)
+select (select count(*) from written), (select coalesce(array_agg(seq), '{{}}') from kept)
+
+-- keys_as_they_are --
+-- Of each key: its rows, whether one was written by this very transaction, whether it is the one that the plan saw, how
+-- its version stands to the record's, and where it is. Nobody else writes since we hold the lock, so what is not older
+-- than our own transaction is ours.
+select
+    i.seq, count(t.ctid), coalesce(bool_or(age(t.xmin) <= 0), false),
+    coalesce(bool_and(t.ctid = i.ctid::tid and t.tableoid = i.table_oid::oid and row_to_json(t.*)::text = i.row), false),
+    {is_older}, {is_newer}, min(t.tableoid::bigint), min(t.ctid::text)
+from {items}
+left join {table} as t on {match} {version}
+group by i.seq
+
+-- rows_overtaken --
+-- How many rows that were just written are another by now: a trigger wrote them again, or took them away.
+select count(*)
+from makewhole.effect as e
+where e.plan = %(plan)s and e.target = %(target)s and e.chunk = %(chunk)s and e.seq = any(%(seqs)s)
+and not exists (
+    select from {table} as t
+    where t.ctid = substring(e.place from '[(][0-9]+,[0-9]+[)]$')::tid and {place} = e.place and (t.*)::text = e.after
+)
+
+-- lock_rows_of_keys --
+-- Every row of many keys with its exact text, held until the end of the transaction.
+select i.seq, t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, (t.*)::text
+from {items} join {table} as t on {match} for update of t
+
+-- move_rows_to_quarantine --
+-- Many rows, taken out of their table and kept: how many.
+with moved as (
+    delete from {table} as t using {items}
+    where t.ctid = i.ctid::tid and t.tableoid = i.table_oid::oid
+    returning i.seq, i.stays, {place} as place, to_jsonb(t.*) as row, (t.*)::text as image
+), kept as (
+    insert into makewhole.quarantine (plan, seq, source_table, place, row, how_to_restore)
+    select %(plan)s, seq, %(source_table)s, place, row, format(%(how_to_restore)s, %(plan)s::text, seq, place)
+    from moved order by seq, place
+), noted as (
+    insert into makewhole.effect (plan, target, chunk, seq, kind, place, before, after)
+    select %(plan)s, %(target)s, %(chunk)s, seq, 'moved', place, image, stays from moved
+)
+select count(*) from moved

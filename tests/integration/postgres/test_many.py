@@ -1,0 +1,309 @@
+"""Done together or one by one, a chunk gives the same rows, the same refusals and the same effects."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import psycopg2
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from makewhole.journal.database import load_queries
+from makewhole.model.errors import RefusedError, TransientError
+from makewhole.postgres import apply
+from makewhole.postgres.apply import Item
+from makewhole.postgres.connect import Session, connect
+from makewhole.postgres.quarantine import QuarantineRows
+from makewhole.postgres.receipts import ChunkId, begin_chunk, ensure_schema
+from makewhole.postgres.tables import Row, describe_table, rows_of_key
+from makewhole.postgres.upsert import UpsertRow
+from tests.integration.postgres.store import PLAN, Store
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(280)]
+
+EXAMPLES = int(os.environ.get("MAKEWHOLE_TEST_EXAMPLES", "25"))
+PLAIN = "id text primary key, amount int, version int, note text default 'none'"
+STAMP = (
+    "create function stamp() returns trigger language plpgsql as $$ begin "
+    "if new.amount = 3 then return null; elsif new.amount = 4 then raise exception 'no'; "
+    "elsif new.amount = 5 then new.id := 'k0'; end if; new.note := 'stamped'; return new; end $$;"
+    "create trigger stamp before insert or update on store for each row execute function stamp();"
+)
+TOUCH = (
+    "create table heard (id text);"
+    "create function touch() returns trigger language plpgsql as $$ begin "
+    "insert into heard values (new.id); "
+    "if new.amount = 3 then update store set note = 'touched' where id = new.id; "
+    "elsif new.amount = 4 then update store set note = 'next' where id = 'k' || (substr(new.id, 2)::int + 1); "
+    "elsif new.amount = 5 then delete from store where id = new.id; end if; return null; end $$;"
+    "create trigger touch after insert or update on store for each row when (pg_trigger_depth() < 1) "
+    "execute function touch();"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """A table, the spellings of its keys (spellings of one key in one tuple), and what the point says of it."""
+
+    ddl: str
+    keys: Sequence[tuple[str, ...]]
+    key: tuple[str, ...] = ("id",)
+    version: str | None = None
+    is_unique: bool = True
+    touches_others: bool = False
+    """A trigger changes rows that the chunk wrote before: their effects stay as they were."""
+
+
+WORDS = [(f"k{number}",) for number in range(5)]
+SHAPES = {
+    "primary key": Shape(ddl=f"create table store ({PLAIN})", keys=WORDS),
+    "version": Shape(ddl=f"create table store ({PLAIN})", keys=WORDS, version="version"),
+    "no key": Shape(ddl=f"create table store ({PLAIN.replace('primary key', '')})", keys=WORDS, is_unique=False),
+    "no key, version": Shape(
+        ddl=f"create table store ({PLAIN.replace('primary key', '')})", keys=WORDS, version="version", is_unique=False
+    ),
+    "constraints": Shape(
+        ddl=f"create table store ({PLAIN}, unique (amount), check (version < 3))", keys=WORDS, version="version"
+    ),
+    "deferred": Shape(
+        ddl=f"create table store ({PLAIN}, unique (amount) deferrable initially deferred)",
+        keys=WORDS,
+        version="version",
+    ),
+    "identity": Shape(
+        ddl="create table store (n int generated always as identity, "
+        f"twice int generated always as (amount * 2) stored, {PLAIN})",
+        keys=WORDS,
+    ),
+    "before": Shape(ddl=f"create table store ({PLAIN});{STAMP}", keys=WORDS, version="version"),
+    "after": Shape(ddl=f"create table store ({PLAIN});{TOUCH}", keys=WORDS, version="version", touches_others=True),
+    "numbers": Shape(
+        ddl="create table store (id numeric, amount int, version int, note text)",
+        keys=[(f"{number}", f"{number}.0", f"{number}.00") for number in range(5)] + [("x",), ("NaN",)],
+        version="version",
+        is_unique=False,
+    ),
+    "padded": Shape(
+        ddl="create table store (id char(3), amount int, version int, note text)",
+        keys=[("a", "a  ", "a "), ("bb", "bb "), ("ccc",), ("dddd",)],
+        is_unique=False,
+    ),
+    "partitions": Shape(
+        ddl="create table store (year int, id char(2), amount int, version int, note text, primary key (year, id)) "
+        "partition by list (year);"
+        "create table store_1 (note text, id char(2) not null, amount int, version int, year int not null);"
+        "alter table store attach partition store_1 for values in (1);"
+        "create table store_2 partition of store for values in (2)",
+        keys=[(f'["{year}","{letter}"]', f'["0{year}","{letter}"]') for year in (1, 2, 3) for letter in ("aa", "b")]
+        + [('["x","aa"]',), ('["1"]',)],
+        key=("year", "id"),
+        version="version",
+    ),
+}
+
+
+class Situation:
+    """A table in some state, a chunk planned on it, and what others did meanwhile: drawn."""
+
+    def __init__(self, store: Store, shape: Shape, session: Session, data: st.DataObject) -> None:
+        self._store, self._shape, self._session, self._data = store, shape, session, data
+        self.try_sql("truncate store")
+        for spellings in shape.keys:
+            for _ in range(self.draw(st.integers(0, 1 if shape.is_unique else 2))):
+                self._put(self.draw(st.sampled_from(spellings)))
+        self.items = [self._item(seq) for seq in range(self.draw(st.integers(1, 14)))]
+        for spellings in self.draw(st.lists(st.sampled_from(shape.keys), max_size=3)):
+            self._meddle(spellings)
+
+    def draw(self, strategy: st.SearchStrategy[Any]) -> Any:
+        return self._data.draw(strategy)
+
+    def try_sql(self, statement: str, *values: Any) -> None:
+        """What the table does not take, others could not do either."""
+        try:
+            with self._session, self._session.cursor() as cursor:
+                cursor.execute(statement, values)
+        except psycopg2.Error:
+            pass
+
+    def _put(self, key: str) -> None:
+        names = ", ".join([*self._shape.key, "amount", "version"])
+        values = [*self._parts(key), self.draw(st.integers(0, 40)), self.draw(VERSIONS)]
+        self.try_sql(f"insert into store ({names}) values ({', '.join(['%s'] * len(values))})", *values)
+
+    def _meddle(self, spellings: Sequence[str]) -> None:
+        match = " and ".join(f"{name}::text = %s" for name in self._shape.key)
+        match self.draw(st.sampled_from(["update", "delete", "insert"])):
+            case "update":
+                self.try_sql(
+                    f"update store set version = %s where {match}", self.draw(VERSIONS), *self._parts(spellings[0])
+                )
+            case "delete":
+                self.try_sql(f"delete from store where {match}", *self._parts(spellings[0]))
+            case _:
+                self._put(self.draw(st.sampled_from(spellings)))
+
+    def _item(self, seq: int) -> Item:
+        key = self.draw(st.sampled_from(self.draw(st.sampled_from(self._shape.keys))))
+        before = self._rows(key)
+        if before and self.draw(st.integers(0, 4)) == 0:
+            keeps = self.draw(st.integers(0, 1))
+            return QuarantineRows(seq=seq, key=key, survivor=before[0] if keeps else None, extras=before[keeps:])
+        value = self._value()
+        return UpsertRow(
+            seq=seq,
+            key=key,
+            value=json.dumps(value),
+            columns=tuple(dict.fromkeys([*self._shape.key, *value])),
+            before=before if self.draw(st.integers(0, 5)) else (),
+        )
+
+    def _rows(self, key: str) -> tuple[Row, ...]:
+        try:
+            table = describe_table(self._session, self._store.point)
+            return tuple(rows_of_key(self._session, table, self._store.point, key, is_exact=False))
+        except RefusedError:
+            return ()
+
+    def _value(self) -> dict[str, Any]:
+        value: dict[str, Any] = {"amount": self.draw(st.one_of(st.integers(0, 12), st.just("unfit")))}
+        if self.draw(st.booleans()):
+            value["version"] = self.draw(VERSIONS)
+        if self.draw(st.integers(0, 5)) == 0:
+            value[self._shape.key[-1]] = self.draw(st.sampled_from(["k1", "2", "aa"]))
+        return value
+
+    def _parts(self, key: str) -> list[str | None]:
+        parts = json.loads(key) if len(self._shape.key) > 1 else [key]
+        return [*parts, *[None] * len(self._shape.key)][: len(self._shape.key)]
+
+    def outcome(self, *, few: int) -> Any:
+        """Rows, refusals and effects of the chunk, which is taken back; identities and places do not count."""
+        chunk = ChunkId(plan=PLAN, plan_sha256="0" * 64, target="store", chunk=0, lease_epoch=1)
+        try:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(apply, "_FEW", few)
+                begin_chunk(self._session, chunk)
+                refused = apply._apply(apply._open(self._session, self._store.point, chunk, self.items), self.items)
+            rows = self._read("select (to_jsonb(t.*) - 'n')::text from store as t order by 1")
+            effects = self._read(EFFECTS)
+            not_there = [] if self._shape.touches_others else self._read(NOT_THERE)
+        finally:
+            self._session.rollback()
+        assert not_there == [], "an effect names a row that is not there"
+        return refused, rows, effects
+
+    def _read(self, query: str) -> list[tuple[Any, ...]]:
+        with self._session.cursor() as cursor:
+            cursor.execute(query)
+            return cursor.fetchall()
+
+
+VERSIONS = st.sampled_from([None, 0, 1, 2, 3])
+EFFECTS = """
+select seq, kind, to_jsonb(before::store) - 'n', to_jsonb(after::store) - 'n' from makewhole.effect order by seq, before
+"""
+NOT_THERE = """
+select seq from makewhole.effect as e
+where kind in ('inserted', 'updated')
+and not exists (select from store as t where e.place like '%' || t.ctid::text and (t.*)::text = e.after)
+and not exists (select from makewhole.effect as later where later.seq > e.seq and later.before = e.after)
+"""
+
+
+@pytest.fixture(params=SHAPES)
+def shaped(request: pytest.FixtureRequest, database: str) -> Iterator[tuple[Store, Shape, Session]]:
+    shape = SHAPES[request.param]
+    store = Store(database, key=shape.key, version=shape.version)
+    store.sql(shape.ddl)
+    with connect(store.connection) as session:
+        ensure_schema(session)
+        yield store, shape, session
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_together_is_the_same_as_one_by_one(shaped: tuple[Store, Shape, Session], data: st.DataObject) -> None:
+    situation = Situation(*shaped, data)
+    assert situation.outcome(few=1) == situation.outcome(few=len(situation.items))
+
+
+def test_one_bad_row_leaves_the_others_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.sql(f"create table store ({PLAIN}, check (amount <> 777))")
+    alone = count_calls(monkeypatch, "_alone")
+    items = [store.missing(seq, f"k{seq}", json.dumps({"amount": seq}), ("id", "amount")) for seq in range(2000)]
+    assert list(store.apply(*items).refused) == [777]
+    assert len(alone) <= 2 * apply._FEW
+    assert store.sql("select count(*) from store") == [(1999,)]
+
+
+def test_stale_rows_are_told_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.sql(f"create table store ({PLAIN})")
+    alone = count_calls(monkeypatch, "_alone")
+    store.sql("insert into store (id, amount) select 'k' || n, 7 from generate_series(0, 999) as n")
+    seen = {key: store.rows(key) for key in ("k1", "k3")}
+    store.sql("update store set note = 'mine' where id = 'k3'")
+    missing = [store.missing(seq, f"k{seq}", '{"amount": 1}', ("id", "amount")) for seq in range(4, 1004)]
+    mismatched = [
+        UpsertRow(seq=seq, key=key, value='{"amount": 1}', columns=("id", "amount"), before=before)
+        for seq, (key, before) in enumerate(seen.items())
+    ]
+    refused = store.apply(*mismatched, *missing).refused
+    assert refused == {
+        1: "stale: the row of this key changed after the plan was made",
+        **dict.fromkeys(range(4, 1000), "stale: a row of this key appeared after the plan was made"),
+    }
+    assert alone == []
+
+
+def test_what_would_make_a_statement_too_large_is_split(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.sql(f"create table store ({PLAIN})")
+    monkeypatch.setattr(apply, "_MANY_BYTES", 1000)
+    together = count_calls(monkeypatch, "_together")
+    items = [store.missing(seq, f"k{seq}", json.dumps({"note": "x" * 40}), ("id", "note")) for seq in range(64)]
+    assert store.apply(*items).refused == {}
+    assert {len(items) for _, items in together} == {16}
+
+
+def test_a_statement_that_takes_too_long_is_tried_with_fewer_rows(store: Store) -> None:
+    store.sql(
+        f"create table store ({PLAIN});"
+        "create function slow() returns trigger language plpgsql as "
+        "$$ begin perform pg_sleep(0.01); return new; end $$;"
+        "create trigger slow before insert on store for each row execute function slow()"
+    )
+    store.connection = replace(store.connection, dsn=f"{store.connection.dsn}?options=-c%20statement_timeout%3D150")
+    items = [store.missing(seq, f"k{seq}", '{"amount": 1}', ("id", "amount")) for seq in range(30)]
+    assert store.apply(*items).refused == {}
+
+
+def test_a_lock_that_is_not_free_is_no_rows_fault(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.sql(f"create table store ({PLAIN})")
+    store.sql("insert into store (id, amount) select 'k' || n, 1 from generate_series(1, 20) as n")
+    alone = count_calls(monkeypatch, "_alone")
+    queries = load_queries("target")
+    monkeypatch.setitem(queries, "begin_chunk", queries["begin_chunk"].replace("'30s'", "'200ms'"))  # type: ignore[arg-type]
+    items = [store.mismatched(seq, f"k{seq}", '{"amount": 2}', ("id", "amount")) for seq in range(1, 21)]
+    with closing(psycopg2.connect(store.connection.dsn)) as other, other.cursor() as cursor:
+        cursor.execute("select from store where id = 'k20' for share")
+        with pytest.raises(TransientError, match="a lock was not free in time"):
+            store.apply(*items)
+    assert store.effects() == alone == []
+    assert store.apply(*items).refused == {}
+
+
+@pytest.fixture
+def store(database: str) -> Store:
+    return Store(database)
+
+
+def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[tuple[Any, ...]]:
+    """The arguments of every call of a function of the module."""
+    calls: list[tuple[Any, ...]] = []
+    really = getattr(apply, name)
+    monkeypatch.setattr(apply, name, lambda *arguments: calls.append(arguments) or really(*arguments))
+    return calls
