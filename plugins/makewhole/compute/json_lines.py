@@ -55,7 +55,7 @@ def _joined(values: Any) -> pa.Buffer:
     """The values, one a line; refused unless each is non-empty, on one line, shallow and looks like one object.
 
     A line break in a value would let a string run on into the next one, and a NUL would end the reading: the rows after
-    it would be missing, and two objects in one value make up for them.
+    it would be missing, and two objects in one value make up for them. `NaN` and `Inf` would be read as numbers.
     """
     if values.null_count or not len(values):
         raise NotQuick
@@ -71,6 +71,9 @@ def _joined(values: Any) -> pa.Buffer:
     lines = _on.binary_join_element_wise(values, b"", b"\n")
     start, end = _starts(lines)[[0, -1]].tolist()
     joined: pa.Buffer = lines.buffers()[2].slice(start, end - start)
+    text = joined.to_pybytes()
+    if b"NaN" in text or b"Inf" in text:
+        raise NotQuick
     return joined
 
 
