@@ -1,22 +1,24 @@
 """Record values → the key and the compared columns, as canonical text.
 
-Two ways give the same answer: a whole batch at once through Arrow's JSON reader with an explicit schema, and, when any
-value of the batch is unusual, record by record through Python's. The quick way refuses rather than guesses: it demands
-that every value is one object on its own, so that one bad record cannot shift its neighbours.
+Three ways give the same answer: values that are laid out alike side by side; what is left of a batch at once through
+Arrow's JSON reader with an explicit schema; and, when any value of that is unusual, record by record through Python's.
+The quick ways refuse rather than guess: Arrow's demands that every value is one object on its own, so that one bad
+record cannot shift its neighbours.
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
 from makewhole.compute.canonical import canonical_text, decimal_scale
-from makewhole.compute.json_lines import DEEPEST, NotQuick, are_usable_texts, at_path, read_lines
+from makewhole.compute.decode_alike import KEY, VERSION, Wanted, decode_alike
+from makewhole.compute.json_document import document_of
+from makewhole.compute.json_lines import NotQuick, are_usable_texts, at_path, read_lines
 from makewhole.compute.keys import KeyProblem, component_text, key_text
 from makewhole.compute.where import Term
 
@@ -34,9 +36,6 @@ _QUICK_TYPES: dict[str, pa.DataType] = {
 _SCALE_WITHOUT_EXPONENT = 6  # Arrow writes smaller fractions as 1E-7
 _FEW = 128
 _RECORD_KEY = "kafka.key"
-_MOST_INT_DIGITS = 4_000
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
-_BRACKET = re.compile(r"[\[\]{}]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +71,23 @@ def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
         return _assemble([], [], {name: [] for name in shape.compare}, [], [])
     if not _is_quick(shape):
         return _decode_one_by_one(batch, shape)
+    parts, left = decode_alike(batch.column("value"), _wanted(shape))
+    found = [(rows, _completed(frame, shape)) for rows, frame in parts]
+    if len(left):
+        found.append((left, _decode_rest(_copied(batch).take(left), shape)))
+    if len(found) == 1:
+        return found[0][1]
+    order = np.argsort(np.concatenate([rows for rows, _ in found]), kind="stable")
+    return pl.concat([frame for _, frame in found])[order]
+
+
+def _copied(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """With values that may come as views copied: Arrow cannot take from those."""
+    at = batch.schema.get_field_index("value")
+    return batch.set_column(at, "value", batch.column(at).cast(pa.binary()))
+
+
+def _decode_rest(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
     parts = list(_decoded_parts(batch, shape))
     return parts[0] if len(parts) == 1 else pl.concat(parts)
 
@@ -108,7 +124,34 @@ def _assemble(
 def _is_quick(shape: ValueShape) -> bool:
     """Whether values of this shape can be read all at once, if they are as usual."""
     has_plain_key = len(shape.key) == 1 and bool(shape.key_paths) and shape.key_paths[0] not in shape.compare
-    return has_plain_key and "double" not in shape.compare.values() and not any(shape.filters.values())
+    has_plain_version = shape.version is None or shape.version.startswith("$.")
+    has_filters = any(shape.filters.values())
+    return has_plain_key and has_plain_version and "double" not in shape.compare.values() and not has_filters
+
+
+def _wanted(shape: ValueShape) -> dict[str, Wanted]:
+    """The leaves of a value that a shape needs."""
+    wanted = {"key": Wanted(_names(shape.key_paths[0]), KEY)}
+    wanted |= {f"c:{name}": Wanted(_names(name), declared) for name, declared in shape.compare.items()}
+    if shape.version is not None:
+        wanted["version"] = Wanted(_names(shape.version.removeprefix("$.")), VERSION)
+    return wanted
+
+
+def _names(path: str) -> tuple[str, ...]:
+    return tuple(path.split("."))
+
+
+def _completed(frame: pl.DataFrame, shape: ValueShape) -> pl.DataFrame:
+    """With the columns that a record without a problem has, whatever its value is."""
+    has_version = "version" in frame.columns
+    return frame.select(
+        "key",
+        pl.lit(None, dtype=pl.String).alias("problem"),
+        *(f"c:{name}" for name in shape.compare),
+        pl.col("version") if has_version else pl.lit(None, dtype=pl.Int64).alias("version"),
+        pl.lit([], dtype=pl.List(pl.String)).alias("excluded_by"),
+    )
 
 
 def _decode_quickly(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
@@ -127,13 +170,7 @@ def _decode_quickly(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
         frame.append(_canonical_column(at_path(table, name), declared).alias(f"c:{name}"))
     if version is not None:
         frame.append(pl.Series("version", pl.from_arrow(at_path(table, version)), dtype=pl.Int64))
-    return pl.DataFrame(frame).select(
-        "key",
-        pl.lit(None, dtype=pl.String).alias("problem"),
-        *(f"c:{name}" for name in shape.compare),
-        pl.col("version") if version is not None else pl.lit(None, dtype=pl.Int64).alias("version"),
-        pl.lit([], dtype=pl.List(pl.String)).alias("excluded_by"),
-    )
+    return _completed(pl.DataFrame(frame), shape)
 
 
 def _version_path(shape: ValueShape, wanted: dict[str, pa.DataType]) -> str | None:
@@ -180,7 +217,7 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
         document: Any = {}
         is_tombstone = value is None and shape.keeps_tombstones and not shape.key_paths
         try:
-            document = _document(value) if needs_json and not is_tombstone else {}
+            document = document_of(value) if needs_json and not is_tombstone else {}
             keys.append(
                 key_text([component_text(_component(part, record_key, document, headers)) for part in shape.key])
             )
@@ -211,55 +248,6 @@ def _version(place: str | None, record_key: bytes | None, document: Any, headers
     except ValueError:  # a KeyProblem too
         return None
     return number if -(2**63) <= number < 2**63 else None
-
-
-def _document(value: bytes | None) -> Any:
-    """The JSON object of a value, numbers exact.
-
-    Raises:
-        KeyProblem: not an object, or not JSON at all.
-    """
-    if value is None:
-        raise KeyProblem("value is null (a tombstone)")
-    try:
-        text = value.decode("utf-8-sig")
-        if _is_too_deep(text):
-            raise KeyProblem(f"value is nested more than {DEEPEST} deep")
-        # Python refuses to make an int of more than 4,300 digits.
-        parse_int = Decimal if len(text) > _MOST_INT_DIGITS else None
-        document = json.loads(text, parse_float=_exact, parse_int=parse_int, parse_constant=_no_constant)
-    except UnicodeDecodeError:
-        raise KeyProblem("value is not valid UTF-8") from None
-    except KeyProblem:
-        raise
-    except ValueError:
-        raise KeyProblem("value is not JSON") from None
-    if not isinstance(document, dict):
-        raise KeyProblem("value is not a JSON object")
-    return document
-
-
-def _is_too_deep(text: str) -> bool:
-    """By brackets, so that the answer does not depend on how deep the caller is already."""
-    if text.count("{") + text.count("[") <= DEEPEST:
-        return False
-    depth = 0
-    for bracket in _BRACKET.findall(_STRING.sub("", text)):
-        depth += 1 if bracket in "{[" else -1
-        if depth > DEEPEST:
-            return True
-    return False
-
-
-def _exact(text: str) -> Decimal:
-    try:
-        return Decimal(text)
-    except InvalidOperation:  # an exponent that no Decimal holds
-        return Decimal("Infinity")
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _component(part: str, record_key: bytes | None, document: Any, headers: Any) -> Any:

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from makewhole.compute.json_document import DEEPEST
+
 _Array = Any  # pyarrow.Array: its type stubs know nothing of binary columns,
 _on: Any = pc  # and neither do those of its functions
-DEEPEST = 200
 
 
 class NotQuick(Exception):  # noqa: N818 - not an error: a way that is closed

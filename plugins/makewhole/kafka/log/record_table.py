@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from makewhole.compute.words import Bools, Longs
 from makewhole.kafka.log.batches import Batch
 from makewhole.kafka.log.binary_columns import PADDING_BYTES, Text
 from makewhole.kafka.log.walk import record_places
@@ -39,8 +40,6 @@ SCHEMA: pa.Schema = pa.schema(
 _PADDING = bytes(PADDING_BYTES)
 
 Array = Any  # pyarrow.Array: its type stubs know nothing of views
-Longs = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 class Item(NamedTuple):
@@ -72,7 +71,7 @@ class RecordTable:
         sizes = np.array([len(item.data) for item in self.items], dtype=np.int64)
         counts = np.array([item.batch.record_count for item in self.items], dtype=np.int64)
         behind = np.cumsum(sizes)
-        starts, fits = record_places(self._text.content, behind - sizes, behind, counts)
+        starts, fits = record_places(self._text.bytes, behind - sizes, behind, counts)
         self.damaged.update(np.flatnonzero(~fits).tolist())
         self._counts: Longs = np.where(fits, counts, 0)
         ends = np.empty_like(starts)
@@ -132,7 +131,7 @@ class RecordTable:
             self._header_owner = np.concatenate(owners)[order]
             self._names = type(names[0]).joined(names).take(order)
             self._contents = type(names[0]).joined(contents).take(order)
-            good[self._header_owner[~self._names.is_utf8(self._text.content)]] = False
+            good[self._header_owner[~self._names.is_utf8(self._text)]] = False
         return cursor, good
 
     def _offsets_fit(self, delta: Longs) -> Bools:
@@ -160,8 +159,8 @@ class RecordTable:
         wanted = (self._offsets >= lows) & (self._offsets < highs)
         return np.bincount(self._owner[wanted], minlength=len(self.items)).tolist(), wanted
 
-    def columns(self, partition: int, names: Collection[str]) -> pa.RecordBatch:
-        """Those columns of `SCHEMA` that are named."""
+    def columns(self, partition: int, names: Collection[str], *, has_views: bool = False) -> pa.RecordBatch:
+        """Those columns of `SCHEMA` that are named; with `has_views`, `value` is one of views into the joined bytes."""
         fields = [field for field in SCHEMA if field.name in names]
         makers: dict[str, Callable[[], Array]] = {
             "partition": lambda: pa.array(np.full(len(self._offsets), partition, dtype=np.int32)),
@@ -170,7 +169,7 @@ class RecordTable:
             "timestamp": lambda: pa.array(self._timestamps).view(SCHEMA.field("timestamp").type),
             "timestamp_type": lambda: pa.array(self._of_batch("is_log_append_time", np.int8)),
             "key": lambda: self._key.column(self._text),
-            "value": lambda: self._value.column(self._text),
+            "value": lambda: self._value.views(self._text) if has_views else self._value.column(self._text),
             "headers": self._headers,
             "producer_id": lambda: pa.array(self._of_batch("producer_id", np.int64)),
             "producer_epoch": lambda: pa.array(self._of_batch("producer_epoch", np.int16)),
@@ -179,7 +178,7 @@ class RecordTable:
             "is_aborted": lambda: pa.array(self._of_item([item.is_aborted for item in self.items], np.bool_)),
             "is_replayed": self._replayed,
         }
-        return pa.RecordBatch.from_arrays([makers[field.name]() for field in fields], schema=pa.schema(fields))
+        return pa.RecordBatch.from_arrays([makers[field.name]() for field in fields], [field.name for field in fields])
 
     def _sequences(self) -> Array:
         base = self._of_batch("base_sequence", np.int64)
@@ -198,6 +197,6 @@ class RecordTable:
     def _replayed(self) -> Array:
         replayed = np.zeros(len(self._offsets), dtype=np.bool_)
         if self._has_headers:
-            named = self._names.equal_to(self._text.content, PLAN_HEADER.encode())
+            named = self._names.equal_to(self._text, PLAN_HEADER.encode())
             replayed[self._header_owner[named]] = True
         return pa.array(replayed)

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Longs = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from makewhole.compute.words import Bools, Bytes, Longs
 
 _SMALLEST_RECORD_BYTES = 7
 _FEWEST_SIDE_BY_SIDE = 16
@@ -34,7 +33,7 @@ def _steps() -> npt.NDArray[np.int64]:
 _STEPS = _steps()
 
 
-def record_places(text: bytes, begins: Longs, ends: Longs, counts: Longs) -> tuple[Longs, Bools]:
+def record_places(text: Bytes, begins: Longs, ends: Longs, counts: Longs) -> tuple[Longs, Bools]:
     """Where each record's length stands, batch after batch, and which batches their records fill exactly.
 
     `counts[i]` records are to stand in `text[begins[i]:ends[i]]`; those of a batch that they do not fill are left out.
@@ -57,7 +56,7 @@ def record_places(text: bytes, begins: Longs, ends: Longs, counts: Longs) -> tup
     return (places if fits.all() else places[np.repeat(fits, counts)]), fits
 
 
-def _side_by_side(text: bytes, begins: Longs, counts: Longs, firsts: Longs, places: Longs) -> tuple[int, Longs]:
+def _side_by_side(text: Bytes, begins: Longs, counts: Longs, firsts: Longs, places: Longs) -> tuple[int, Longs]:
     """Walk lanes, longest first, until too few are left.
 
     Returns how many records of each lane are placed at most, and where each stopped. A lane that meets a length which
@@ -94,7 +93,7 @@ def _blocks(counts: Longs) -> Iterator[tuple[int, int]]:
         done, remaining = height, remaining - ending
 
 
-def _alone(text: bytes, position: int, end: int, count: int) -> list[int] | None:
+def _alone(text: Bytes, position: int, end: int, count: int) -> list[int] | None:
     """The places of one batch's records; None when they do not fill it."""
     places: list[int] = []
     note: Any = places.append

@@ -1,0 +1,62 @@
+"""One record value as a JSON object, read by itself: the judge of what is JSON, and of what is in it."""
+
+import json
+import re
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from makewhole.compute.keys import KeyProblem
+
+DEEPEST = 200
+_MOST_INT_DIGITS = 4_000
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_BRACKET = re.compile(r"[\[\]{}]")
+
+
+def document_of(value: bytes | None) -> Any:
+    """The JSON object of a value, numbers exact.
+
+    Raises:
+        KeyProblem: not an object, or not JSON at all.
+    """
+    if value is None:
+        raise KeyProblem("value is null (a tombstone)")
+    try:
+        text = value.decode("utf-8-sig")
+        if _is_too_deep(text):
+            raise KeyProblem(f"value is nested more than {DEEPEST} deep")
+        # Python refuses to make an int of more than 4,300 digits.
+        parse_int = Decimal if len(text) > _MOST_INT_DIGITS else None
+        document = json.loads(text, parse_float=_exact, parse_int=parse_int, parse_constant=_no_constant)
+    except UnicodeDecodeError:
+        raise KeyProblem("value is not valid UTF-8") from None
+    except KeyProblem:
+        raise
+    except ValueError:
+        raise KeyProblem("value is not JSON") from None
+    if not isinstance(document, dict):
+        raise KeyProblem("value is not a JSON object")
+    return document
+
+
+def _is_too_deep(text: str) -> bool:
+    """By brackets, so that the answer does not depend on how deep the caller is already."""
+    if text.count("{") + text.count("[") <= DEEPEST:
+        return False
+    depth = 0
+    for bracket in _BRACKET.findall(_STRING.sub("", text)):
+        depth += 1 if bracket in "{[" else -1
+        if depth > DEEPEST:
+            return True
+    return False
+
+
+def _exact(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent that no Decimal holds
+        return Decimal("Infinity")
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,194 @@
+"""Values of one layout, side by side: whatever is taken that way is as it would be record by record."""
+
+import json
+from unittest import mock
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from makewhole.compute import decode
+from makewhole.compute.byte_strings import PADDING_BYTES, Blobs, Content
+from makewhole.compute.decode import ValueShape, decode_values
+from makewhole.compute.decode_alike import decode_alike
+from makewhole.compute.json_layout import NoLayout, layout_of
+
+pytestmark = pytest.mark.unit
+
+SHAPE = ValueShape(
+    key=("$.id",),
+    compare={"a.text": "string", "n": "int", "price": "decimal(12,2)", "flag": "boolean", "at": "timestamp"},
+    version="$.v",
+)
+LAYOUT = '{"id":%s,"a":{"text":%s,"skipped":[%s,1]},"n":%s, "price" : %s,"flag":%s,"at":%s,"v":%s}'
+GOOD = ['"k"', '"x"', '"y"', "1", "1.50", "true", '"2013-01-01T05:00:00Z"', "7"]
+TEXTS = [
+    "",
+    "a",
+    "k" * 12,
+    "k" * 13,
+    "k" * 15,
+    "k" * 16,
+    "k" * 63,
+    "k" * 64,
+    "k" * 200,
+    "ü",
+    "k" * 11 + "é",
+    "\x7f",
+    "😀",
+]
+LEAVES = [
+    *(json.dumps(text, ensure_ascii=False) for text in TEXTS),
+    *('"\\n"', '"a\\"b"', '"\\u00e9"', '"\\ud800"', '"a\tb"', '"' + "k" * 70 + '\\"}"', '"\x00"', '"2013-01-01"'),
+    *("null", "true", "false", "True", "nul", "truefalse", "", " ", "[]", "{}", '{"text":1}', "1}", '"a","b":1', "NaN"),
+    *(
+        "0",
+        "-0",
+        "00",
+        "01",
+        "-",
+        "-1",
+        "+1",
+        "--1",
+        "1-",
+        "1-1",
+        "0-",
+        "9" * 18,
+        "9" * 19,
+        "9" * 31,
+        "9" * 32,
+        "9" * 40,
+    ),
+    *(
+        "1.",
+        ".5",
+        "0.5",
+        "-0.0",
+        "-0.00",
+        "-0.01",
+        "00.5",
+        "1.5",
+        "1.50",
+        "1.500",
+        "1..5",
+        "1.5.",
+        "1.2.3",
+        "1./",
+        "1.:",
+    ),
+    *("1234567.12", "12345678.12", "123456789012345.6", "1e2", "1E2", "1.5e-3", "0x1", "1_0", "Infinity", "1 ", " 1"),
+]
+LEAF = st.sampled_from([leaf.encode() for leaf in LEAVES]) | st.integers(-(10**20), 10**20).map(lambda n: b"%d" % n)
+ODD = LEAF | st.just(b'"\xff"') | st.just(b'"\xc3') | st.text().map(lambda text: json.dumps(text).encode())
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> list[bytes | None]:
+    """Values of two layouts, most leaves good, some rows nothing at all."""
+    found: list[bytes | None] = []
+    for _ in range(draw(st.integers(1, 8))):
+        leaves = [leaf.encode() for leaf in GOOD]
+        for at in draw(st.lists(st.integers(0, len(leaves) - 1), max_size=2)):
+            leaves[at] = draw(ODD)
+        layout = LAYOUT.encode() if draw(st.booleans()) else LAYOUT.replace(", ", ",").encode()
+        found.append(draw(st.sampled_from([layout % tuple(leaves)] * 9 + [None])))
+    return found
+
+
+def batch(values: list[bytes | None], column: pa.Array | None = None) -> pa.RecordBatch:  # type: ignore[type-arg]
+    empty = pa.array([None] * len(values), pa.binary())
+    return pa.RecordBatch.from_pydict(
+        {"key": empty, "value": pa.array(values, pa.binary()) if column is None else column, "headers": empty}
+    )
+
+
+def views(values: list[bytes | None], padding: bytes) -> pa.Array:  # type: ignore[type-arg]
+    """The values as views into one content that has other bytes between them."""
+    content, starts = b"", []
+    for value in values:
+        content += b"\x81\xff\x00"
+        starts.append(len(content))
+        content += value or b""
+    lengths = pa.array([-1 if value is None else len(value) for value in values], pa.int64()).to_numpy()
+    return Blobs(starts=pa.array(starts, pa.int64()).to_numpy(), lengths=lengths).views(Content(content + padding))
+
+
+@settings(max_examples=500, deadline=None)
+@given(rows(), st.sampled_from([None, bytes(12), bytes(PADDING_BYTES)]))
+@example([(LAYOUT % tuple(GOOD)).encode(), (LAYOUT % (*GOOD[:7], "7}")).encode()], bytes(PADDING_BYTES))
+def test_values_side_by_side_are_as_each_alone(values: list[bytes | None], padding: bytes | None) -> None:
+    """Copied, or as views into bytes that hold anything."""
+    alone = [decode._decode_one_by_one(batch([value]), SHAPE).row(0) for value in values]
+
+    together = decode_values(batch(values, None if padding is None else views(values, padding)), SHAPE)
+
+    assert together.rows() == alone
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("place", range(len(GOOD)))
+def test_no_leaf_is_taken_for_what_it_is_not(leaf: str, place: int) -> None:
+    usual, odd = (LAYOUT % tuple(GOOD)).encode(), (LAYOUT % (*GOOD[:place], leaf, *GOOD[place + 1 :])).encode()
+
+    together = decode_values(batch([usual, odd, usual]), SHAPE)
+
+    assert together.row(1) == decode._decode_one_by_one(batch([odd]), SHAPE).row(0)
+    assert together.row(0) == together.row(2) == decode._decode_one_by_one(batch([usual]), SHAPE).row(0)
+
+
+def test_what_programs_write_is_read_side_by_side() -> None:
+    """Fields that are sometimes null or not there, wide and long texts, numbers of any length: no record is left."""
+    values: list[bytes | None] = []
+    for number in range(300):
+        row = {"id": f"k{number}", "a": {"text": [None, "ü" * number, "x" * number][number % 3]}, "n": number**3}
+        row |= {"price": number / 4, "flag": number % 2 == 0, "v": number} if number % 5 else {"other": [1.5, "y"]}
+        values.append(json.dumps(row, ensure_ascii=False).encode())
+
+    with mock.patch.object(decode, "_decode_rest") as slowly:
+        decoded = decode_values(batch(values), SHAPE)
+
+    assert not slowly.called
+    assert decoded.rows() == decode._decode_one_by_one(batch(values), SHAPE).rows()
+
+
+def test_one_odd_record_does_not_keep_the_others_from_being_read_side_by_side() -> None:
+    usual = (LAYOUT % tuple(GOOD)).encode()
+
+    parts, left = decode_alike(pa.array([b"{", *[usual] * 9], pa.binary()), decode._wanted(SHAPE))
+
+    assert left.tolist() == [0]
+    assert [rows.tolist() for rows, _ in parts] == [list(range(1, 10))]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"{",
+        b"[1]",
+        b'{"a":"\\n"}',
+        b'{"a":1,"a":2}',
+        b'\n{"a":1}',
+        b'\xef\xbb\xbf{"a":1}',
+        b'{"a":[' + b"1," * 200 + b"1]}",
+    ],
+)
+def test_some_objects_have_no_layout(value: bytes) -> None:
+    with pytest.raises(NoLayout):
+        layout_of(value)
+
+
+def test_a_layout_is_the_fixed_text_around_the_leaves() -> None:
+    layout = layout_of(b'{"a": {"b":"x","c":[1,{"d":true}]} ,"e":{},"f":-1.5}')
+
+    assert layout.texts == (b'{"a": {"b":"', b'","c":[', b',{"d":', b'}]} ,"e":{},"f":', b"}")
+    assert [(leaf.is_text, leaf.size_bytes) for leaf in layout.leaves] == [
+        (True, 1),
+        (False, 1),
+        (False, 4),
+        (False, 4),
+    ]
+    assert dict(layout.places) == {("a", "b"): 0, ("f",): 3}
+    assert layout.branches == {(), ("a",), ("a", "c"), ("e",)}
+    assert layout.least_bytes == len(b'{"a": {"b":"","c":[1,{"d":1}]} ,"e":{},"f":1}')
