@@ -152,7 +152,9 @@ def read_topic_piece(piece: TopicPiece) -> PieceRead:
     segment = SegmentWriter(archive, piece.range, window_lo=piece.window_lo)
     with closing(BrokerLog(context.kafka(piece.point))) as broker:
         columns = log_columns(shape)
-        reader = read_range(broker, piece.range, include_aborted=True, columns=columns, on_fetched=segment.write)
+        reader = read_range(
+            broker, piece.range, include_aborted=True, columns=columns, has_views=True, on_fetched=segment.write
+        )
         try:
             for batch in reader.batches():
                 writer.add(stored_topic_frame(batch, shape))

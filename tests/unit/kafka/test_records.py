@@ -42,6 +42,17 @@ def test_gives_what_aiokafka_wrote(handmade: ModuleType, rows: list[tuple]) -> N
     assert table.column("sequence").to_pylist() == [7 + index for index in range(len(rows))]
 
 
+@settings(max_examples=100, deadline=None)
+@given(rows=_rows, lo=st.integers(0, 3))
+def test_values_as_views_are_the_values(handmade: ModuleType, rows: list[tuple], lo: int) -> None:  # type: ignore[type-arg]
+    raw = handmade.aiokafka_batch(rows)
+    items = [Item(one, raw[one.start + HEADER_BYTES : one.end], lo, 2**62, False) for one in split(raw)]
+    [part] = decode(3, items, has_views=True)
+    part.columns.validate(full=True)
+    assert part.columns.column("value").to_pylist() == [row[2] for row in rows[lo:]]
+    assert part.columns.schema.field("value").type == (pa.binary() if lo else pa.binary_view())
+
+
 @settings(max_examples=300, deadline=None)
 @given(rows=_rows, damage=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=4))
 def test_damaged_bytes_never_crash_and_every_offset_is_a_row_or_a_place(

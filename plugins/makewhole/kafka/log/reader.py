@@ -54,6 +54,7 @@ class _Options:
     isolation: Isolation
     is_crc_checked: bool
     columns: Sequence[str] | None
+    has_views: bool
     on_fetched: FetchedCallback | None
 
     @property
@@ -308,7 +309,8 @@ class RangeReader:
 
     def _decoded(self, group: _Group) -> Iterator[pa.RecordBatch]:
         options = self._options
-        for part in decode(self.range.partition, group.items, options.decoded_columns):
+        has_views = options.has_views and options.include_aborted and options.include_replayed
+        for part in decode(self.range.partition, group.items, options.decoded_columns, has_views=has_views):
             self._settle(part)
             columns = part.columns
             if not options.include_aborted:
@@ -365,6 +367,7 @@ def read_range(
     isolation: Isolation = "committed",
     is_crc_checked: bool = True,
     columns: Sequence[str] | None = None,
+    has_views: bool = False,
     on_fetched: FetchedCallback | None = None,
 ) -> RangeReader:
     """A reader of `wanted` from a broker or an archive.
@@ -373,8 +376,10 @@ def read_range(
     `include_replayed` is off: they count as data either way. `isolation="uncommitted"` reads up to the high watermark
     and marks nothing as aborted. With the leader epochs of `wanted`, what a truncation
     has taken since it was frozen counts as expired; without them, a log that ends before `wanted.hi` is an error that
-    a retry may mend. `columns` are those of `SCHEMA` that are wanted, in that order. `on_fetched` gets (base offset,
-    bytes) of every whole batch that touches the range, verbatim, each once, several at a time, in order.
+    a retry may mend. `columns` are those of `SCHEMA` that are wanted, in that order. With `has_views`, where no row is
+    left out, `value` comes as `binary_view` into the bytes of some MB of batches, uncopied and kept as long as a row of
+    it. `on_fetched` gets (base offset, bytes) of every whole batch that touches the range, verbatim, each once, several
+    at a time, in order.
     """
     options = _Options(
         max_records=max_records,
@@ -383,6 +388,7 @@ def read_range(
         isolation=isolation,
         is_crc_checked=is_crc_checked,
         columns=columns,
+        has_views=has_views,
         on_fetched=on_fetched,
     )
     return RangeReader(source, wanted, options)

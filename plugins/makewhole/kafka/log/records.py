@@ -26,25 +26,31 @@ class Decoded(NamedTuple):
     undecodable: Sequence[Undecodable]
 
 
-def decode(partition: int, items: Sequence[Item], names: Collection[str] = SCHEMA.names) -> Iterator[Decoded]:
-    """Decode items in order into the named columns of `SCHEMA`; several results when damaged batches stand between."""
+def decode(
+    partition: int, items: Sequence[Item], names: Collection[str] = SCHEMA.names, *, has_views: bool = False
+) -> Iterator[Decoded]:
+    """Decode items in order into the named columns of `SCHEMA`; several results when damaged batches stand between.
+
+    With `has_views`, `value` may come as views into the bytes of all items together.
+    """
     table = RecordTable(items)
     if not table.damaged:
-        yield _decoded(table, partition, names)
+        yield _decoded(table, partition, names, has_views)
         return
     start = 0
     for index in [*sorted(table.damaged), len(items)]:
         if index > start:
-            yield _decoded(RecordTable(items[start:index]), partition, names)
+            yield _decoded(RecordTable(items[start:index]), partition, names, has_views)
         if index < len(items):
             yield _salvaged(partition, items[index], names)
         start = index + 1
 
 
-def _decoded(table: RecordTable, partition: int, names: Collection[str]) -> Decoded:
+def _decoded(table: RecordTable, partition: int, names: Collection[str], has_views: bool) -> Decoded:
     counts, wanted = table.wanted()
-    columns = table.columns(partition, names)
-    return Decoded(table.items, counts, columns if wanted is None else columns.filter(pa.array(wanted)), ())
+    if wanted is None:
+        return Decoded(table.items, counts, table.columns(partition, names, has_views=has_views), ())
+    return Decoded(table.items, counts, table.columns(partition, names).filter(pa.array(wanted)), ())
 
 
 def _salvaged(partition: int, item: Item, names: Collection[str]) -> Decoded:
