@@ -66,6 +66,13 @@ from makewhole.planned_action
 where plan = %(plan)s and target = %(target)s and chunk = %(chunk)s and seq between %(first)s and %(last)s
 and refusal is not null
 
+-- refused_keys --
+-- What a plan refused to do when it ran: (hop, key hash, reason).
+select hop, key_hash, refusal
+from makewhole.planned_action
+where plan = %(plan)s and refusal is not null
+order by seq
+
 -- chunks_refused_whole --
 -- The chunks of a target in which nothing is left to do.
 select chunk from makewhole.planned_action

@@ -262,6 +262,11 @@ def keys_written_since(
     return {(row[0], row[1]): (row[2], row[3]) for row in _rows(connection, "keys_written_since", parameters)}
 
 
+def refused_keys(connection: PgConnection, plan_id: str) -> list[tuple[str, str, str]]:
+    """(hop, key hash, reason) of every action that was refused when the plan ran, in order."""
+    return [(row[0], row[1], row[2]) for row in _rows(connection, "refused_keys", {"plan": plan_id})]
+
+
 def refuse_findings(
     connection: PgConnection, window: tuple[str, int, int], refused: Sequence[tuple[str, str, str]]
 ) -> None:

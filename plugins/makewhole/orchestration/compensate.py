@@ -22,6 +22,7 @@ from makewhole.model.gate import GateReport
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.plan import PlanState, Receipt
 from makewhole.model.verdict import Finding
+from makewhole.model.window import Window
 from makewhole.orchestration.observe import look, observe, topic_logs
 
 logger = logging.getLogger(__name__)
@@ -97,6 +98,7 @@ def compensate_window(context: WindowContext, progress: Callable[[Progress], Non
 def verify_window(context: WindowContext, progress: Callable[[int, int], None]) -> Verified:
     """Judge the gaps of a window anew and commit what became of each, with what the gate says now."""
     with connect() as journal:
+        _mark_refused(journal, context.window)
         findings = evidence.findings(journal, context.window)
         since, patience = _since(journal, context), _patience_seconds(journal, context)
     judged = verify(context, findings, since, patience, progress)
@@ -110,6 +112,14 @@ def verify_window(context: WindowContext, progress: Callable[[int, int], None]) 
     gaps = [item for item in judged if item.finding.verdict.is_gap]
     whole = sum(item.outcome in ("repaired", "contained") for item in gaps)
     return Verified(whole=whole, gaps=len(gaps), gate=report)
+
+
+def _mark_refused(journal: Journal, window: Window) -> None:
+    """What the plan refused to do becomes the outcome of its finding: the reason is what a person has to know."""
+    stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
+    if stored is not None:
+        refused = plans.refused_keys(journal, stored.plan.id)
+        plans.refuse_findings(journal, (window.pipeline, window.number, window.revision), refused)
 
 
 def _patience_seconds(journal: Journal, context: WindowContext) -> float:
