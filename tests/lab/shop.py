@@ -1,20 +1,26 @@
 """The lab's pipeline: the tests' small shop on a cluster of three brokers, with a loader that does its work well."""
 
 import json
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Message, Producer, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
 from makewhole.config.context import WindowContext, window_context
+from makewhole.journal import evidence
+from makewhole.journal.database import connect
+from makewhole.model.errors import TransientError
+from makewhole.orchestration.compensate import compensate_window, verify_window
 from tests.integration.spark.world import Order, World
 from tests.lab.cluster import LabCluster
 from tests.lab.judged import Judged, judged
-from tests.lab.plain import committed, consumer, partitions_of, read_to_end
+from tests.lab.plain import committed, consumer, partitions_of, read_all, read_to_end
 
+_PATIENCE_SECONDS = 120.0
 _LOAD = "insert into warehouse select * from json_populate_recordset(null::warehouse, %s::json)"
 _LOAD_LATEST = """\
 insert into warehouse
@@ -133,6 +139,54 @@ class Shop(World):
 
     def count(self, table: str) -> int:
         return int(self.sql(f"select count(*) from {table}")[0][0])
+
+    def read(self, topic: str | None = None) -> list[Message]:
+        """What a committed reader finds, in the shop's topic when no other is named."""
+        return read_all(self.bootstrap, topic or self.topic)
+
+    def upsert(self, table: str, rows: Iterable[Order]) -> None:
+        """Write rows as a script does that knows no versions."""
+        columns = ("number", "region", "amount", "at", "version")
+        self.sql(
+            f"insert into {table} select * from json_populate_recordset(null::{table}, %s::json) on conflict (id) do "
+            f"update set {', '.join(f'{name} = excluded.{name}' for name in columns)}",
+            json.dumps(list(rows)),
+        )
+
+    def rows(self, keys: list[str]) -> dict[str, tuple[int, str]]:
+        """Version and amount of the store's rows of these keys."""
+        found = self.sql("select id, version, amount::text from warehouse where id = any(%s)", keys)
+        return {row[0]: (row[1], row[2]) for row in found}
+
+    # What makewhole does
+
+    def repair(self, context: WindowContext) -> None:
+        """Compensation, tried again as Airflow does when something is away."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            try:
+                compensate_window(context, lambda _: None)
+            except TransientError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.5)
+            else:
+                return
+
+    def wait_for_chunks(self, plan: str, chunks: int) -> None:
+        """Until the journal has receipts of so many chunks."""
+        query = "select count(*) from makewhole.chunk where plan = %s"
+        self.cluster.wait(f"{chunks} chunks of plan {plan}", lambda: self.journal_sql(query, plan)[0][0] >= chunks)
+
+    def verified(self, context: WindowContext) -> Judged:
+        """Judge the gaps anew, then close the window."""
+        verify_window(context, lambda *_: None)
+        return self.said(context)
+
+    def outcomes(self, context: WindowContext) -> dict[str, str]:
+        """What became of each finding, by key."""
+        with connect(self.journal) as journal:
+            return {item.finding.key: item.outcome for item in evidence.findings(journal, context.window)}
 
     # What makewhole says
 

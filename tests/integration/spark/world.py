@@ -41,7 +41,7 @@ points:
 hops:
 {hops}
 gate: {{allow_empty: {allow_empty}}}
-compensation: {{limits: {{share: 1.0}}}}
+compensation: {{{compensation}}}
 """
 
 Order = dict[str, Any]
@@ -80,6 +80,7 @@ class World:
         has_version: bool = False,
         more_points: Sequence[str] = (),
         more_hops: Sequence[str] = (),
+        compensation: str = "limits: {share: 1.0}",
     ) -> None:
         """Write the pipeline file; `hop` is what the hop to the warehouse says besides its ends."""
         version, topic_version = (", version: version", ', version: "$.version"') if has_version else ("", "")
@@ -99,6 +100,7 @@ class World:
         text = _FILE.format(
             settle=settle,
             allow_empty=allow_empty,
+            compensation=compensation,
             points="\n".join(f"  {point}" for point in points if point),
             hops="\n".join(f"  {line}" for line in hops if line),
         )
