@@ -65,6 +65,12 @@ def fill(bootstrap: str, data: DataSet, progress: Progress) -> None:
         raise RuntimeError(f"{left} records of {data.topic} were not written in two minutes")
 
 
+def records(data: DataSet) -> Iterator[dict[str, Any]]:
+    """The records themselves, in order: `key` and `value`, both text."""
+    for messages in _calls(data):
+        yield from messages
+
+
 def _make_topic(bootstrap: str, topic: str) -> None:
     settings = {"max.message.bytes": str(4 << 20)}
     admin = AdminClient({"bootstrap.servers": bootstrap})

@@ -8,11 +8,15 @@ from bench.data import DataSet
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Data sets of each part, smaller ones first; `rounds` are counted runs of each side, after those that warm up."""
+    """Data sets of each part, smaller ones first; `rounds` are counted runs of each side, after those that warm up.
+
+    Those of `replays` are made by the part itself.
+    """
 
     reads: Sequence[DataSet]
     scans: Sequence[DataSet]
     snapshots: Sequence[DataSet]
+    replays: Sequence[DataSet]
     rounds: int
     writes: int
 
@@ -30,6 +34,7 @@ def full() -> Plan:
         reads=(two, zstd[0], *large, ten, zstd[1]),
         scans=(ten, zstd[1]),
         snapshots=(DataSet(records=1_000_000), DataSet(records=5_000_000), ten),
+        replays=(DataSet(records=1_000_000), DataSet(records=100_000, is_large=True)),
         rounds=5,
         writes=3,
     )
@@ -38,9 +43,9 @@ def full() -> Plan:
 def quick() -> Plan:
     one = DataSet(records=1_000_000)
     large = DataSet(records=100_000, is_large=True)
-    return Plan(reads=(one, large), scans=(one,), snapshots=(one,), rounds=3, writes=1)
+    return Plan(reads=(one, large), scans=(one,), snapshots=(one,), replays=(one,), rounds=3, writes=1)
 
 
 def tiny() -> Plan:
     data = DataSet(records=20_000)
-    return Plan(reads=(data,), scans=(data,), snapshots=(data,), rounds=1, writes=1)
+    return Plan(reads=(data,), scans=(data,), snapshots=(data,), replays=(data,), rounds=1, writes=1)

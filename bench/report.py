@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from bench.reads import CONNECTOR, KAFKA_LOG
+from bench.replays import PRODUCER, REPLAY
 from bench.results import Series, ratio
 
 _MIB = 2**20
@@ -23,6 +24,7 @@ def page(machine: dict[str, str], load: float, series: Sequence[Series]) -> str:
         "## Reading a topic and writing it to Parquet\n\n" + _duels(series, "write"),
         "## Scanning batch headers, one core\n\n" + _scans(series),
         "## Snapshot of a topic: decoded, hashed, bucketed, archived\n\n" + _snapshots(series),
+        "## Replaying a plan into a topic, exactly once, 10,000 records per transaction\n\n" + _replays(series),
         "## Memory\n\n" + _memory(series),
     ]
     return "\n".join(parts)
@@ -84,6 +86,28 @@ def _snapshots(series: Sequence[Series]) -> str:
         for one in series
         if one.part == "snapshot"
     ]
+    return head + _table(rows)
+
+
+def _replays(series: Sequence[Series]) -> str:
+    head = (
+        f"| data | {REPLAY} s | {PRODUCER} s | × time | {REPLAY} k records/s | {PRODUCER} k records/s "
+        "| × processor time |\n|---|---|---|---|---|---|---|\n"
+    )
+    rows = []
+    for ours in (one for one in series if one.side == REPLAY and one.part == "replay"):
+        theirs = next(one for one in series if (one.part, one.side, one.data) == ("replay", PRODUCER, ours.data))
+        rows.append(
+            [
+                ours.data.title,
+                _seconds(ours),
+                _seconds(theirs),
+                f"**{ratio(ours, theirs, 'wall_seconds'):.2f}**",
+                f"**{ours.records_per_second / 1e3:.0f}**",
+                f"{theirs.records_per_second / 1e3:.0f}",
+                f"{ratio(ours, theirs, 'cpu_seconds'):.2f}",
+            ]
+        )
     return head + _table(rows)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import headers, reads, snapshots
+from bench import headers, reads, replays, snapshots
 from bench.contender import Contender, Task
 from bench.data import DataSet
 from bench.jars import connector_jars
@@ -96,3 +96,8 @@ class Bench:
             runs.append(cost)
         cold = runs[0] if is_cold else None
         return Series(part="snapshot", side="makewhole", data=data, cold=cold, warm=runs[1:], written_bytes=size)
+
+    def replays(self) -> Iterator[Series]:
+        """A plan of compensation, side by side with a plain producer of the same records."""
+        for data in self.plan.replays:
+            yield from replays.measured(self.bootstrap, self.folder, data, self.plan.rounds, self.tell)

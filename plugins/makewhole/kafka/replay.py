@@ -17,6 +17,9 @@ from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import PermanentError, TransientError
 
 MARKER_TOPIC = "makewhole-markers"
+BATCHING: Mapping[str, Any] = {"linger.ms": 5, "delivery.report.only.error": True}
+"""How records are put together on their way: a commit does not wait for the linger."""
+
 _TIMEOUT_SECONDS = 30.0
 _TRANSACTION_TIMEOUT_MS = 60_000
 _NO_OFFSET = -1001
@@ -126,8 +129,7 @@ class ReplayWriter:
             "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
             "enable.idempotence": True,
             "acks": "all",
-            "linger.ms": 5,
-            "delivery.report.only.error": True,
+            **BATCHING,
             "retry.backoff.ms": 5,  # twice as fast as the default between short transactions
             "message.max.bytes": 1_000_000_000,  # the topic decides, see TopicRules
         }

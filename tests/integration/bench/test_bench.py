@@ -19,7 +19,7 @@ def test_every_part_runs_and_gives_its_rows(kafka: KafkaServer, tmp_path: Path) 
         data.fill(kafka.bootstrap, one, lambda _: None)
     bench = Bench(bootstrap=kafka.bootstrap, plan=tiny, folder=tmp_path, tell=told.append)
     try:
-        series = [*bench.duels(), *bench.scans(), *bench.snapshots()]
+        series = [*bench.duels(), *bench.scans(), *bench.snapshots(), *bench.replays()]
     finally:
         for one in tiny.data:
             data.remove(kafka.bootstrap, one)
@@ -32,8 +32,11 @@ def test_every_part_runs_and_gives_its_rows(kafka: KafkaServer, tmp_path: Path) 
         ("scan", "checked"),
         ("scan", "not checked"),
         ("snapshot", "makewhole"),
+        ("replay", "makewhole"),
+        ("replay", "plain producer"),
     ]
     assert all(cost.cpu_seconds > 0 for one in series for cost in one.warm)
-    assert series[-1].peak("python_bytes") > 0 < series[-1].peak("jvm_bytes")
-    assert page({}, 0.0, series).count("20 k × 110 B, lz4") == 10
+    snapshot = next(one for one in series if one.part == "snapshot")
+    assert snapshot.peak("python_bytes") > 0 < snapshot.peak("jvm_bytes")
+    assert page({}, 0.0, series).count("20 k × 110 B, lz4") == 13
     assert any(line.startswith("snapshot") for line in told)

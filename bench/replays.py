@@ -1,0 +1,211 @@
+"""A plan that redelivers records, as compensation runs it, beside a plain idempotent producer of the very same records.
+
+The plan is frozen as `makewhole.compensation.freeze` leaves it: actions and approval in a journal, payloads in a file.
+"""
+
+import hashlib
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow.parquet as pq
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from bench.data import PARTITIONS, DataSet, records
+from bench.headers import scan
+from bench.measure import Cost, Meter
+from bench.results import Series
+from makewhole.compensation.chunks import Item, numbered, row_groups
+from makewhole.compensation.payloads import Payload, write_payloads
+from makewhole.compensation.plan import place_of
+from makewhole.compensation.replay import compensate
+from makewhole.compensation.targets import Target
+from makewhole.journal import plans
+from makewhole.journal.database import connect, migrate
+from makewhole.kafka.offsets import high_watermarks, stable_offsets
+from makewhole.kafka.replay import BATCHING
+from makewhole.kafka.replay_records import Lineage, ReplayRecords
+from makewhole.model.connection import KafkaConnection
+from makewhole.model.pipeline import Remedy, TopicPoint
+from makewhole.model.plan import Action, Plan, PlanState, plan_digest
+from makewhole.stack.postgres_server import PostgresServer, create_database
+
+REPLAY = "makewhole"
+PRODUCER = "plain producer"
+_CHUNK_ACTIONS = 10_000
+_TARGET = "flights"
+_FLUSH_SECONDS = 120
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """Where plans are replayed to, and the journal that they are in."""
+
+    bootstrap: str
+    topic: str
+    journal: str
+
+    @property
+    def target(self) -> Target:
+        connection = KafkaConnection(id="log", properties={"bootstrap.servers": self.bootstrap})
+        point = TopicPoint(name=_TARGET, connection="log", topic=self.topic, key=("$.flight_id",))
+        return Target(point=point, connection=connection)
+
+
+class Side:
+    """A process that is up all the time and runs one task at a time."""
+
+    def __init__(self, name: str, task: Callable[[Stage, Plan], int]) -> None:
+        self.name, self._task = name, task
+        self._pool = ProcessPoolExecutor(max_workers=1, mp_context=multiprocessing.get_context("spawn"))
+
+    def __enter__(self) -> Self:
+        self._pid = self._pool.submit(os.getpid).result()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.shutdown()
+
+    def run(self, stage: Stage, plan: Plan) -> Cost:
+        """Write the plan's records, all of them."""
+        with Meter(self._pid) as meter:
+            written = self._pool.submit(self._task, stage, plan).result()
+        if written != plan.actions:
+            raise RuntimeError(f"{self.name} wrote {written} of {plan.actions} records")
+        return meter.cost
+
+
+def measured(bootstrap: str, folder: Path, data: DataSet, rounds: int, tell: Callable[[str], None]) -> Iterator[Series]:
+    """Both sides in turn, a plan of its own each time, after one run each that warms up."""
+    with PostgresServer(folder / "postgres") as server, Side(REPLAY, replay) as ours, Side(PRODUCER, produce) as theirs:
+        topic = f"replays-{data.topic}"
+        stage = Stage(bootstrap=bootstrap, topic=topic, journal=create_database(server.dsn, topic.replace("-", "_")))
+        _make(stage)
+        found = {side.name: Series(part="replay", side=side.name, data=data) for side in (ours, theirs)}
+        for number in range(1, rounds + 2):
+            plan = freeze(stage, data, number, folder)
+            for side in (ours, theirs) if number % 2 == 1 else (theirs, ours):
+                cost = side.run(stage, plan)
+                times = f"{cost.wall_seconds:6.2f} s, {cost.cpu_seconds:6.2f} s of cores"
+                tell(f"replay   {data.title:18} {side.name:18} {times}")
+                found[side.name].warm.extend([cost] if number > 1 else [])
+        _require_all(stage, data.records * 2 * (1 + rounds))
+        yield from found.values()
+
+
+def _make(stage: Stage) -> None:
+    migrate(stage.journal)
+    admin = AdminClient({"bootstrap.servers": stage.bootstrap})
+    # The records keep their old times, by which the broker would delete them at once.
+    topic = NewTopic(stage.topic, PARTITIONS, 1, config={"retention.ms": "-1"})
+    admin.create_topics([topic])[stage.topic].result()
+
+
+def _require_all(stage: Stage, wanted: int) -> None:
+    """Every record is there, and committed. The broker answers a commit before it has marked the records as such."""
+    connection = stage.target.connection
+    assert isinstance(connection, KafkaConnection)
+    deadline = time.monotonic() + _FLUSH_SECONDS
+    while stable_offsets(connection, stage.topic) != high_watermarks(connection, stage.topic):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{stage.topic} has a transaction that does not end")
+        time.sleep(0.1)
+    there, _ = scan(stage.bootstrap, stage.topic, False)
+    if there != wanted:
+        raise RuntimeError(f"{stage.topic} holds {there} records, and both sides together wrote {wanted}")
+
+
+def freeze(stage: Stage, data: DataSet, number: int, folder: Path) -> Plan:
+    """A plan of window `number` that redelivers every record of the data set, and needs nobody's approval."""
+    items = numbered(_items(stage, data), _CHUNK_ACTIONS)
+    uri, file_sha256 = write_payloads(str(folder / "payloads"), row_groups(items))
+    actions = [action for action, _ in items]
+    sha256 = plan_digest("bench", number, file_sha256, actions)
+    plan = Plan(
+        id=f"bench-{number}-{sha256[:12]}",
+        pipeline="bench",
+        window=number,
+        revision=1,
+        sha256=sha256,
+        payload_uri=uri,
+        counts={Remedy.REDELIVER.value: len(actions)},
+        state=PlanState.FROZEN,
+    )
+    with connect(stage.journal) as journal:
+        with journal.cursor() as cursor:
+            cursor.execute(
+                "insert into makewhole.window (pipeline, number, revision, end_time, request, configuration) "
+                "values ('bench', %s, 1, now(), %s, '{}')",
+                (number, f"round {number}"),
+            )
+        plans.put_plan(journal, plans.StoredPlan(plan=plan, payload_sha256=file_sha256), actions)
+        now = datetime.now(UTC)
+        plans.put_approval(journal, plan, decision="not_needed", by=None, at=now, expires=None, seen={})
+    return plan
+
+
+def _items(stage: Stage, data: DataSet) -> Iterator[Item]:
+    place = place_of(stage.target.point)
+    for index, record in enumerate(records(data)):
+        origin = f"{data.topic}/{index % PARTITIONS}/{index // PARTITIONS}"
+        yield (
+            Action(
+                seq=0,
+                remedy=Remedy.REDELIVER,
+                hop="flights→warehouse",
+                target=_TARGET,
+                key=record["key"],
+                key_hash=hashlib.md5(record["key"].encode(), usedforsecurity=False).hexdigest(),
+                before={"origin": origin, "place": place},
+            ),
+            Payload(
+                key=record["key"].encode(),
+                value=record["value"].encode(),
+                headers=(("trace", b"%032x" % index),),
+                timestamp_ms=1_700_000_000_000 + index,
+                partition=index % PARTITIONS,
+                extra={"origin": origin},
+            ),
+        )
+
+
+def replay(stage: Stage, plan: Plan) -> int:
+    """The whole of it: lease, checks, every chunk exactly once, the journal."""
+    receipts = compensate(stage.journal, plan.id, {_TARGET: stage.target})
+    return sum(receipt.actions for receipt in receipts)
+
+
+def produce(stage: Stage, plan: Plan) -> int:
+    """The same records with the same headers from the same file: no transaction, no journal, nothing checked."""
+    settings: dict[str, Any] = {"bootstrap.servers": stage.bootstrap, "enable.idempotence": True, **BATCHING}
+    producer, written = Producer(settings), 0
+    assert plan.payload_uri is not None
+    with pq.ParquetFile(plan.payload_uri) as file:
+        for chunk in range(file.num_row_groups):
+            found = ReplayRecords(file.read_row_group(chunk), Lineage(plan=plan.id, window="bench/0", chunk=chunk))
+            for value, key, headers, partition, timestamp in found.messages():
+                _send(producer, stage.topic, value, key, headers=headers, partition=partition, timestamp=timestamp)
+                written += 1
+    if left := producer.flush(_FLUSH_SECONDS):
+        raise RuntimeError(f"{left} records were not written in two minutes")
+    return written
+
+
+def _send(producer: Producer, *message: Any, **place: Any) -> None:
+    while True:
+        try:
+            producer.produce(*message, **place)
+            return
+        except BufferError:
+            producer.poll(0.1)
