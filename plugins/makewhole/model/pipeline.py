@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 
 class PointKind(StrEnum):
@@ -84,10 +85,25 @@ class Remedies:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reverse:
+    """The business event that takes back an extra copy whose effect cannot be deleted. `to` is a topic point.
+
+    Every text is a template (`makewhole.compensation.template`). `value` is the JSON object to be: of texts, numbers as
+    Decimal, booleans and None, in mappings and lists.
+    """
+
+    to: str
+    value: Mapping[str, Any]
+    key: str = "{{ key }}"
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Hop:
     """One point to the next. `where` narrows the upstream: `column = literal` terms joined by `and`.
 
-    `redeliver_to` is the topic point that redelivered records go to; None: back to the source.
+    `redeliver_to` is the topic point that redelivered records go to; None: back to the source. `reverse` is there when
+    a remedy is `reverse`.
     """
 
     source: str
@@ -97,6 +113,7 @@ class Hop:
     consumer_group: str | None = None
     where: str | None = None
     redeliver_to: str | None = None
+    reverse: Reverse | None = None
 
     @property
     def name(self) -> str:
