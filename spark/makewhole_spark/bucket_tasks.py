@@ -15,6 +15,7 @@ from makewhole.config.context import WindowContext
 from makewhole.journal import evidence, incidents, observations, windows
 from makewhole.journal.database import Journal
 from makewhole.journal.plans import replayed_keys
+from makewhole.journal.reversals import reversal_keys
 from makewhole.kafka.offsets import committed
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Hop, Semantics, TopicPoint
@@ -81,7 +82,11 @@ class Past:
         plans = set(evidence.plans_of(self.journal, self.context.window))
         for manifest in (self.manifests[point], *others):
             plans.update(manifest["replay_plans"])
-        keys = replayed_keys(self.journal, self.context.pipeline.name, sorted(plans))
+        name = self.context.pipeline.name
+        keys = [
+            *replayed_keys(self.journal, name, sorted(plans)),
+            *reversal_keys(self.journal, name, sorted(plans)),
+        ]
         return pl.DataFrame([(plan, *split_hex(key)) for plan, key in keys], schema=REPLAYS, orient="row")
 
 

@@ -1,91 +1,54 @@
 """Fetches what each planned action will write, and what it will write over: read now, frozen next."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
 
-import pyarrow as pa
-
+from makewhole.compensation.fetch_reversals import ReversalFetcher
 from makewhole.compensation.payloads import Payload
 from makewhole.compensation.plan import Refusal, Step
-from makewhole.compute.decode import ValueShape, decode_values
-from makewhole.model.connection import Connection, PostgresConnection
+from makewhole.compensation.sources import PayloadFrom, Position, SourceRecord, Sources
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Remedy, Semantics, TopicPoint
+from makewhole.model.reversal import NOTHING_REVERSED, Past
 from makewhole.model.verdict import Verdict
-from makewhole.postgres.connect import Session, connect
+from makewhole.model.window import Window
 from makewhole.postgres.ledger import ledger_record
 from makewhole.postgres.quarantine import require_quarantine_possible
-from makewhole.postgres.tables import Row, Table, describe_table, rows_of_key
+from makewhole.postgres.tables import Row, rows_of_key
 
 _LINEAGE = "makewhole-"
-_HEADER: dict[str, pa.DataType] = {"key": pa.string(), "value": pa.binary()}
-_RECORD = pa.schema(
-    {"key": pa.binary(), "value": pa.binary(), "headers": pa.list_(pa.struct(list(_HEADER.items())))}.items()
-)
-
-
-class PayloadFrom(StrEnum):
-    """Where what an action writes was read: a snapshot's archive, a broker that still had it, or a table upstream."""
-
-    ARCHIVE = "archive"
-    BROKER = "broker"
-    LEDGER = "ledger"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SourceRecord:
-    """A record as it stands in the log. `timestamp_ms` None: it carries none. `kept_in` is where it was read."""
-
-    partition: int
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
-    timestamp_ms: int | None
-    kept_in: PayloadFrom = PayloadFrom.ARCHIVE
-
-
-class PayloadSource(Protocol):
-    """Original records by position, from the archive of the window (or wherever they still are)."""
-
-    def records(self, point: str, positions: Sequence[tuple[int, int]]) -> Iterable[SourceRecord]:
-        """The records of a topic point at these (partition, offset), in any order; those not found are left out."""
-        ...
 
 
 class Fetcher:
-    """Turns steps into (step, payload); keeps one session per database. Use as a context manager."""
+    """Turns steps into (step, payload)."""
 
-    def __init__(self, pipeline: Pipeline, records: PayloadSource, connections: Mapping[str, Connection]) -> None:
-        self._pipeline, self._records, self._connections = pipeline, records, connections
-        self._hops = {hop.name: hop for hop in pipeline.hops}
-        self._stack = ExitStack()
-        self._sessions: dict[str, Session] = {}
-        self._tables: dict[str, Table] = {}
-        self._originals: dict[tuple[str, tuple[int, int]], SourceRecord] = {}
-
-    def __enter__(self) -> "Fetcher":
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._stack.close()
+    def __init__(self, window: Window, sources: Sources, past: Past = NOTHING_REVERSED) -> None:
+        self._pipeline, self._sources = sources.pipeline, sources
+        self._hops = {hop.name: hop for hop in sources.pipeline.hops}
+        self._reversals = ReversalFetcher(window, sources, past)
 
     def fetch(self, steps: Sequence[Step]) -> tuple[list[tuple[Step, Payload]], list[Refusal]]:
-        """Every step that can be done, in order, and a refusal for every one that cannot."""
-        self._load_originals(steps)
-        fetched, refusals = [], []
+        """Every step that can be done, in order, and a refusal for every finding that has one that cannot. What was
+        taken back before is in neither."""
+        self._load(steps)
+        fetched: list[tuple[Step, Payload]] = []
+        refusals: dict[tuple[str, str], Refusal] = {}
         for step in steps:
             try:
-                fetched.append(self._fetch(step))
+                made = self._fetch(step)
             except RefusedError as error:
-                refusals.append(Refusal(hop=step.finding.hop, key_hash=step.finding.key_hash, reason=str(error)))
-        return fetched, refusals
+                refusal = Refusal(hop=step.finding.hop, key_hash=step.finding.key_hash, reason=str(error))
+                refusals.setdefault((refusal.hop, refusal.key_hash), refusal)
+            else:
+                fetched += [] if made is None else [made]
+        return fetched, list(refusals.values())
 
-    def _fetch(self, step: Step) -> tuple[Step, Payload]:
+    def _fetch(self, step: Step) -> tuple[Step, Payload] | None:
+        if step.action.remedy is Remedy.REVERSE:
+            reversal = self._reversals.fetch(step)
+            return None if reversal is None else _with_before(step, reversal.payload, reversal.before)
         match step.action.remedy:
             case Remedy.REDELIVER:
                 payload = self._redeliver(step)
@@ -95,10 +58,7 @@ class Fetcher:
                 payload = self._upsert(step)
             case _:
                 payload = self._quarantine(step)
-        seen = self._payload_from(step) | {name: payload.extra[name] for name in ("origin",) if name in payload.extra}
-        if "rows" in payload.extra:
-            seen["rows"] = [row["ctid"] for row in payload.extra["rows"]]
-        return replace(step, action=replace(step.action, before={**step.action.before, **seen})), payload
+        return _with_before(step, payload, self._payload_from(step))
 
     def _payload_from(self, step: Step) -> dict[str, Any]:
         """Said of every action that writes something; one that moves rows aside has no payload."""
@@ -120,7 +80,7 @@ class Fetcher:
 
     def _produce(self, step: Step) -> Payload:
         hop = self._hops[step.action.hop]
-        point, session, table = self._table(hop.source)
+        point, session, table = self._sources.table(hop.source)
         found = ledger_record(session, table, point, step.action.key, hop.semantics)
         if found is None:
             raise RefusedError("erased: the ledger has no row of this key any more")
@@ -129,7 +89,7 @@ class Fetcher:
     def _upsert(self, step: Step) -> Payload:
         hop = self._hops[step.action.hop]
         text, origin = self._value(step, hop)
-        point, session, table = self._table(hop.target)
+        point, session, table = self._sources.table(hop.target)
         named = _names(text) | set(point.key)
         columns = [name for name in table.writable if name in named]
         absent = [name for name in self._pipeline.compare if name in table.columns and name not in columns]
@@ -145,7 +105,7 @@ class Fetcher:
 
     def _quarantine(self, step: Step) -> Payload:
         hop = self._hops[step.action.hop]
-        point, session, table = self._table(hop.target)
+        point, session, table = self._sources.table(hop.target)
         require_quarantine_possible(session, table)
         is_upsert = hop.semantics is Semantics.UPSERT
         rows = rows_of_key(session, table, point, step.action.key, is_latest_first=is_upsert)
@@ -161,58 +121,37 @@ class Fetcher:
             if value is None:
                 raise RefusedError("unfit: the latest version is a tombstone; upsert writes rows and deletes none")
             return value, self._origin(step)
-        point, session, table = self._table(hop.source)
+        point, session, table = self._sources.table(hop.source)
         found = ledger_record(session, table, point, step.action.key, hop.semantics)
         if found is None:
             raise RefusedError("erased: the source table has no row of this key any more")
         return found.value or b"", "ledger"
 
     def _original(self, step: Step) -> SourceRecord:
-        found = self._originals.get((self._hops[step.action.hop].source, step.origin or (-1, -1)))
-        if found is None:
-            raise RefusedError("the original record is in no archive of this window")
-        point = self._pipeline.points[self._hops[step.action.hop].source]
-        assert isinstance(point, TopicPoint)
-        if business_key(point, found) != step.action.key:
-            raise RefusedError(
-                "stale: another record is at the original's offset now; the log was cut off or made again"
-            )
-        return found
+        return self._sources.record(self._hops[step.action.hop].source, step.origin, step.action.key)
 
     def _origin(self, step: Step) -> str:
         point = self._pipeline.points[self._hops[step.action.hop].source]
         assert isinstance(point, TopicPoint) and step.origin is not None
         return f"{point.topic}/{step.origin[0]}/{step.origin[1]}"
 
-    def _load_originals(self, steps: Sequence[Step]) -> None:
-        wanted: dict[str, set[tuple[int, int]]] = {}
+    def _load(self, steps: Sequence[Step]) -> None:
+        wanted: dict[str, list[Position]] = {}
         for step in steps:
+            hop = self._hops[step.action.hop]
             if step.origin is not None:
-                wanted.setdefault(self._hops[step.action.hop].source, set()).add(step.origin)
-        for point, positions in wanted.items():
-            for record in self._records.records(point, sorted(positions)):
-                self._originals[point, (record.partition, record.offset)] = record
-
-    def _table(self, name: str) -> tuple[TablePoint, Session, Table]:
-        point = self._pipeline.points[name]
-        assert isinstance(point, TablePoint)
-        if point.connection not in self._sessions:
-            connection = self._connections[point.connection]
-            assert isinstance(connection, PostgresConnection)
-            self._sessions[point.connection] = self._stack.enter_context(connect(connection))
-        session = self._sessions[point.connection]
-        if name not in self._tables:
-            self._tables[name] = describe_table(session, point)
-        return point, session, self._tables[name]
+                wanted.setdefault(hop.source, []).append(step.origin)
+            if step.repetition is not None:
+                wanted.setdefault(hop.target, []).append((step.repetition.partition, step.repetition.offset))
+        self._sources.load(wanted)
 
 
-def business_key(point: TopicPoint, record: SourceRecord) -> str | None:
-    """The key of a record, as snapshots know it; None where it has none."""
-    headers = [{"key": name, "value": value} for name, value in record.headers]
-    row: dict[str, list[Any]] = {"key": [record.key], "value": [record.value], "headers": [headers]}
-    shape = ValueShape(key=point.key, compare={}, keeps_tombstones=True)
-    key: str | None = decode_values(pa.RecordBatch.from_pydict(row, schema=_RECORD), shape)["key"].item()
-    return key
+def _with_before(step: Step, payload: Payload, before: Mapping[str, Any]) -> tuple[Step, Payload]:
+    """With what the action says of what is there: where it came from, and which rows it found."""
+    seen = {name: payload.extra[name] for name in ("origin",) if name in payload.extra}
+    if "rows" in payload.extra:
+        seen["rows"] = [row["ctid"] for row in payload.extra["rows"]]
+    return replace(step, action=replace(step.action, before={**step.action.before, **before, **seen})), payload
 
 
 def _names(text: bytes) -> set[str]:
@@ -242,4 +181,4 @@ def _is_mismatched(step: Step) -> bool:
 
 
 def _images(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    return [{"table_oid": row.table_oid, "ctid": row.ctid, "text": row.text} for row in rows]
+    return [asdict(row) for row in rows]

@@ -5,15 +5,18 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from makewhole.compensation.chunks import chunk_actions, numbered, row_groups
-from makewhole.compensation.fetch import Fetcher, PayloadSource
+from makewhole.compensation.fetch import Fetcher
 from makewhole.compensation.overlap import name_successor, overtake, refuse_written
 from makewhole.compensation.payloads import write_payloads
-from makewhole.compensation.plan import Draft, Refusal, count_remedies, draft_plan
+from makewhole.compensation.plan import Draft, Refusal, count_remedies, draft_plan, keys_to_reverse, over_limits
+from makewhole.compensation.sources import PayloadSource, Sources
 from makewhole.compensation.targets import targets_of
 from makewhole.journal import leases, plans
+from makewhole.journal.reversals import reversals_of
 from makewhole.model.connection import Connection
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import Action, Plan, PlanState, plan_digest
+from makewhole.model.reversal import Past
 from makewhole.model.verdict import Finding
 from makewhole.model.window import Window
 from makewhole.postgres.connect import Session
@@ -79,18 +82,23 @@ def freeze(journal_dsn: str, request: FreezeRequest, sources: FreezeSources) -> 
 
 
 def _freeze_findings(journal: Session, request: FreezeRequest, sources: FreezeSources) -> Frozen:
-    draft = draft_plan(request.pipeline, request.findings, window_keys=request.window_keys)
+    window, to_reverse = request.window, keys_to_reverse(request.pipeline, request.findings)
+    past = reversals_of(journal, window.pipeline, window.number, to_reverse)
+    draft = draft_plan(request.pipeline, request.findings, window_keys=request.window_keys, past=past)
     if draft.refused_as_a_whole:
         return _freeze_refused(journal, request, draft)
-    return _freeze(journal, request, sources, draft)
+    return _freeze(journal, request, sources, draft, past)
 
 
-def _freeze(journal: Session, request: FreezeRequest, sources: FreezeSources, draft: Draft) -> Frozen:
-    with Fetcher(request.pipeline, sources.records, sources.connections) as fetcher:
-        fetched, refusals = fetcher.fetch(draft.steps)
+def _freeze(journal: Session, request: FreezeRequest, sources: FreezeSources, draft: Draft, past: Past) -> Frozen:
+    with Sources(request.pipeline, sources.records, sources.connections) as read:
+        fetched, refusals = Fetcher(request.window, read, past).fetch(draft.steps)
     refusals = [*draft.refusals, *refusals]
     if not fetched:
         return Frozen(plan=None, refusals=tuple(refusals))
+    over = over_limits(request.pipeline.limits, actions=len(fetched), window_keys=request.window_keys)
+    if over is not None:  # of the rows that are reversed, only reading them tells how many there are
+        return _freeze_refused(journal, request, replace(draft, refused_as_a_whole=over, refusals=tuple(refusals)))
     items = numbered(((step.action, payload) for step, payload in fetched), chunk_actions(request.pipeline.limits))
     actions = [action for action, _ in items]
     prefix = f"{sources.storage.rstrip('/')}/{request.window.prefix}/plan/payloads"

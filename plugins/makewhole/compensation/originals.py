@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from makewhole.compensation.fetch import PayloadFrom, SourceRecord
+from makewhole.compensation.sources import PayloadFrom, SourceRecord
 from makewhole.config.context import WindowContext
 from makewhole.kafka.log.archive import ArchiveLog
 from makewhole.kafka.log.broker import BrokerLog

@@ -10,11 +10,12 @@ from makewhole.gate.summary import HopSummary
 from makewhole.journal.evidence import HopResult, JudgedFinding
 from makewhole.model.verdict import HopCounts, Verdict
 
-WHOLE = ("repaired", "contained")
+WHOLE = ("repaired", "contained", "reversed")
+"""The outcomes with which a finding needs nothing more: mended, without harm, or taken back."""
 
 
 def results_after(result: HopResult, findings: Sequence[JudgedFinding]) -> HopResult:
-    """The result of a hop with its repaired and contained findings moved to `matched`: counts, digest, summary."""
+    """The result of a hop with the findings that are whole moved to `matched`: counts, digest, summary."""
     whole = [item for item in findings if item.finding.hop == result.hop and item.outcome in WHOLE]
     counts = vars(result.counts).copy()
     for item in whole:

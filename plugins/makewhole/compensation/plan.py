@@ -4,6 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from makewhole.compensation.extra_copies import Repetition, extra_records, extra_rows
+from makewhole.compensation.reversal import names_of
+from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import (
     Hop,
     Limits,
@@ -17,19 +20,25 @@ from makewhole.model.pipeline import (
     TopicPoint,
 )
 from makewhole.model.plan import Action
+from makewhole.model.reversal import NOTHING_REVERSED, Past
 from makewhole.model.verdict import GAPS, Finding, Verdict
 
-_REMEDY_ORDER = (Remedy.PRODUCE, Remedy.REDELIVER, Remedy.UPSERT, Remedy.QUARANTINE)
+_REMEDY_ORDER = (Remedy.PRODUCE, Remedy.REDELIVER, Remedy.UPSERT, Remedy.QUARANTINE, Remedy.REVERSE)
 _UPSERTABLE = (Verdict.MISSING, Verdict.MISMATCHED)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """An action in the making, with the finding it answers. `origin` is the (partition, offset) to take it from."""
+    """An action in the making, with the finding it answers. `origin` is the (partition, offset) to take it from.
+
+    A reversal takes back the `repetition`, or of the rows that are too many the one with the number `extra`, from 0.
+    """
 
     action: Action
     finding: Finding
     origin: tuple[int, int] | None = None
+    repetition: Repetition | None = None
+    extra: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,18 +66,46 @@ class Draft:
 
 def plan_actions(pipeline: Pipeline, findings: Sequence[Finding]) -> list[Action]:
     """The actions for these findings in their fixed order: hop, remedy, key; numbered from 0. Limits not applied."""
-    return [step.action for step in _steps(pipeline, findings)[0]]
+    return [step.action for step in _steps(pipeline, findings, NOTHING_REVERSED)[0]]
 
 
-def draft_plan(pipeline: Pipeline, findings: Sequence[Finding], *, window_keys: int) -> Draft:
-    """Actions, refusals, and whether limits or approval stand in the way. `window_keys`: distinct keys judged."""
-    steps, refusals = _steps(pipeline, findings)
+def draft_plan(
+    pipeline: Pipeline, findings: Sequence[Finding], *, window_keys: int, past: Past = NOTHING_REVERSED
+) -> Draft:
+    """Actions, refusals, and whether limits or approval stand in the way. `window_keys`: distinct keys judged.
+
+    Rows that were taken back before are known again only when they are read: their steps are there, and do not count.
+    """
+    steps, refusals = _steps(pipeline, findings, past)
+    actions = len(steps) - _taken_back(pipeline, steps, past)
     return Draft(
         steps=tuple(steps),
         refusals=tuple(refusals),
-        refused_as_a_whole=over_limits(pipeline.limits, actions=len(steps), window_keys=window_keys),
-        needs_approval=len(steps) > pipeline.approval.above_actions,
+        refused_as_a_whole=over_limits(pipeline.limits, actions=actions, window_keys=window_keys),
+        needs_approval=actions > pipeline.approval.above_actions,
     )
+
+
+def keys_to_reverse(pipeline: Pipeline, findings: Iterable[Finding]) -> set[str]:
+    """The hashes of the keys that have copies to take back."""
+    return {finding.key_hash for finding in findings if is_reversed(pipeline, finding)}
+
+
+def is_reversed(pipeline: Pipeline, finding: Finding) -> bool:
+    """Whether the copies of a finding that are too many are to be taken back by an event."""
+    remedies = next((hop.remedies for hop in pipeline.hops if hop.name == finding.hop), None)
+    return remedies is not None and finding.verdict in GAPS and _remedy(remedies, finding.verdict) is Remedy.REVERSE
+
+
+def _taken_back(pipeline: Pipeline, steps: Iterable[Step], past: Past) -> int:
+    """How many of the steps are for rows of keys of which as many were taken back."""
+    targets = {hop.name: hop.target for hop in pipeline.hops}
+    by_key = Counter(
+        (targets[step.action.hop], step.action.key_hash)
+        for step in steps
+        if step.action.remedy is Remedy.REVERSE and step.repetition is None
+    )
+    return sum(min(count, len(past.of(*place))) for place, count in by_key.items())
 
 
 def over_limits(limits: Limits, *, actions: int, window_keys: int) -> str | None:
@@ -101,7 +138,7 @@ def place_of(point: Point) -> str:
     return f"{point.connection}:{point.topic if isinstance(point, TopicPoint) else point.table}"
 
 
-def _steps(pipeline: Pipeline, findings: Sequence[Finding]) -> tuple[list[Step], list[Refusal]]:
+def _steps(pipeline: Pipeline, findings: Sequence[Finding], past: Past) -> tuple[list[Step], list[Refusal]]:
     hops = {hop.name: (place, hop) for place, hop in enumerate(pipeline.hops)}
     steps: list[tuple[tuple[int, int, str], Step]] = []
     refusals: list[Refusal] = []
@@ -115,11 +152,12 @@ def _steps(pipeline: Pipeline, findings: Sequence[Finding]) -> tuple[list[Step],
         remedy = _remedy(hop.remedies, finding.verdict)
         if remedy is Remedy.REPORT:
             continue
-        made = _make(pipeline, hop, remedy, finding)
-        if isinstance(made, Step):
-            steps.append(((place, _REMEDY_ORDER.index(remedy), finding.key), made))
-        else:
+        made = _make(pipeline, hop, remedy, finding, past)
+        if isinstance(made, str):
             refusals.append(_refuse(finding, made))
+        else:
+            several = [made] if isinstance(made, Step) else made
+            steps += [((place, _REMEDY_ORDER.index(remedy), finding.key), step) for step in several]
     ordered = [step for _, step in sorted(steps, key=lambda item: item[0])]
     return list(renumbered(ordered)), refusals
 
@@ -133,8 +171,8 @@ def _remedy(remedies: Remedies, verdict: Verdict) -> Remedy:
     }[verdict]
 
 
-def _make(pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding) -> Step | str:
-    """The step, or why there is none."""
+def _make(pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding, past: Past) -> Step | Sequence[Step] | str:
+    """The step, or several, or why there is none."""
     source, target = pipeline.points[hop.source], pipeline.points[hop.target]
     if isinstance(source, TopicPoint) and finding.evidence.get("has_later"):
         return "stale: the log has a later version of this key; the window that holds it judges that one"
@@ -145,6 +183,8 @@ def _make(pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding) -> Ste
             return _redeliver(pipeline, hop, finding)
         case Remedy.UPSERT:
             return _upsert(source, target, hop, finding)
+        case Remedy.REVERSE:
+            return _reverse(pipeline, hop, finding, past)
         case _:
             return _quarantine(target, finding)
 
@@ -190,6 +230,27 @@ def _quarantine(target: Point, finding: Finding) -> Step | str:
     if finding.verdict not in (Verdict.DUPLICATE, Verdict.UNEXPECTED):
         return f"quarantine answers a duplicate or unexpected key; this one is {finding.verdict.value}"
     return _step(Remedy.QUARANTINE, target, finding)
+
+
+def _reverse(pipeline: Pipeline, hop: Hop, finding: Finding, past: Past) -> Sequence[Step] | str:
+    """A step for every copy that is too many. Which rows they are is found out when they are read."""
+    source, target = pipeline.points[hop.source], pipeline.points[hop.target]
+    if hop.reverse is None:
+        return f"{hop.name} has no template to reverse with any more"
+    is_topic = isinstance(target, TopicPoint)
+    if finding.verdict is not Verdict.DUPLICATE and (is_topic or finding.verdict is not Verdict.UNEXPECTED):
+        answered = "a duplicate key in a topic" if is_topic else "a duplicate or unexpected key"
+        return f"reverse answers {answered}; this one is {finding.verdict.value}"
+    origin = source_position(finding) if "source" in names_of(hop.reverse) else None
+    if origin is None and isinstance(source, TopicPoint) and "source" in names_of(hop.reverse):
+        return "the evidence names no committed record for the template's 'source'"
+    step = _step(Remedy.REVERSE, pipeline.points[hop.reverse.to], finding, origin)
+    if not is_topic:
+        return [replace(step, extra=extra) for extra in range(extra_rows(finding))]
+    try:
+        return [replace(step, repetition=one) for one in extra_records(finding, target.name, past)]
+    except RefusedError as error:
+        return str(error)
 
 
 def _step(remedy: Remedy, target: Point, finding: Finding, origin: tuple[int, int] | None = None) -> Step:

@@ -8,6 +8,7 @@ attributes of Python's, a handful of filters. It is checked when the file is, an
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, DecimalException, Inexact, InvalidOperation, localcontext
+from functools import lru_cache
 from typing import Any
 
 from jinja2 import StrictUndefined, TemplateSyntaxError, Undefined, nodes
@@ -118,6 +119,7 @@ class Leaf:
         raise RefusedError(f"unfit: the template {shown(self.text)} {why}") from None
 
 
+@lru_cache(maxsize=1_024)
 def read_leaf(text: str) -> Leaf:
     """The leaf that a text is.
 

@@ -2,44 +2,32 @@
 
 A finding is *repaired* when every store downstream holds its key once, with the source's value, and the topic holds a
 committed copy. A duplicate in a topic cannot be taken out of a log: it is *contained* when every store downstream
-holds the key once all the same. Whatever cannot be shown stays *open*. Consumers need a moment to load what was
+holds the key once all the same. Where copies are taken back by an event, the finding is *reversed* when there is a
+committed reversal for each of them. Whatever cannot be shown stays *open*. Consumers need a moment to load what was
 redelivered, so the stores are asked again until the deadline.
 """
 
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import polars as pl
 
-from makewhole.compute.frames import HASH, KEYS, TOPIC_KEYS, empty
-from makewhole.compute.normalise import table_frame, topic_frame
+from makewhole.compensation.appended import Copies, Since, by_key, copies_since
+from makewhole.compensation.plan import is_reversed
+from makewhole.compensation.reversals_seen import ReversalsSeen
+from makewhole.compute.frames import KEYS, empty
+from makewhole.compute.normalise import table_frame
 from makewhole.config.context import WindowContext
 from makewhole.journal.evidence import JudgedFinding
-from makewhole.kafka.log.broker import BrokerLog
-from makewhole.kafka.log.reader import read_range
-from makewhole.kafka.offsets import describe_topic, stable_offsets
 from makewhole.model.pipeline import Hop, Remedy, TablePoint, TopicPoint
+from makewhole.model.reversal import NOTHING_REVERSED, Past
 from makewhole.model.verdict import Finding, Verdict
-from makewhole.model.window import PartitionRange
 from makewhole.postgres.export import read_keys
 
 logger = logging.getLogger(__name__)
 _PAUSE_SECONDS = 1.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Since:
-    """Where the log of each topic stood before compensation wrote to it: point → partition → offset."""
-
-    offsets: Mapping[str, Mapping[int, int]]
-
-
-Copies = Mapping[str, list[dict[str, Any]]]
-"""Key → its copies at one point, each with `c:<column>` texts."""
 
 
 def verify(
@@ -48,20 +36,24 @@ def verify(
     since: Since,
     deadline_seconds: float,
     progress: Callable[[int, int], None] | None = None,
+    past: Past = NOTHING_REVERSED,
 ) -> list[JudgedFinding]:
-    """Judge every gap anew; findings that are no gaps come back as they are.
+    """Judge every gap anew; findings that are no gaps come back as they are. `past`: the reversals in the journal.
 
     `progress` is told (settled, all) after each look. Raises TransientError when a system does not answer.
     """
     gaps = [item for item in findings if item.finding.verdict.is_gap]
     ends = time.monotonic() + deadline_seconds
+    reversals = ReversalsSeen(context, past, since)
+    taken_back = [reversals.judge(item) for item in gaps if is_reversed(context.pipeline, item.finding)]
+    gaps = [item for item in gaps if not is_reversed(context.pipeline, item.finding)]
     written = _written_since(context, gaps, since)
     while True:
         stores = _read_stores(context, gaps)
-        judged = [_judge(context, item, written, stores) for item in gaps]
+        judged = [*(_judge(context, item, written, stores) for item in gaps), *taken_back]
         settled = sum(item.outcome != "open" for item in judged)
         if progress is not None:
-            progress(settled, len(gaps))
+            progress(settled, len(judged))
         hopeless = all(item.outcome != "open" or not _may_still_come(context, item) for item in judged)
         if hopeless or time.monotonic() >= ends:
             break
@@ -158,7 +150,7 @@ def _rows(context: WindowContext, name: str, keys: Sequence[str]) -> Copies:
         table_frame(frame, dict(context.pipeline.compare))[0]
         for frame in read_keys(context.postgres(point), context.table_shape(point), keys)
     ]
-    return _by_key(pl.concat(frames) if frames else empty(KEYS))
+    return by_key(pl.concat(frames) if frames else empty(KEYS))
 
 
 def _written_since(context: WindowContext, gaps: Sequence[JudgedFinding], since: Since) -> dict[str, Copies]:
@@ -170,30 +162,4 @@ def _written_since(context: WindowContext, gaps: Sequence[JudgedFinding], since:
             keys = wanted.setdefault(hop.target, set())
             if item.finding.verdict is Verdict.MISSING:
                 keys.add(item.finding.key)
-    return {name: _appended(context, name, keys, since.offsets.get(name, {})) for name, keys in wanted.items()}
-
-
-def _appended(context: WindowContext, name: str, keys: set[str], since: Mapping[int, int]) -> Copies:
-    point = context.pipeline.points[name]
-    assert isinstance(point, TopicPoint)
-    if not keys:
-        return {}
-    connection, shape = context.kafka(point), context.value_shape(point)
-    topic_id = describe_topic(connection, point.topic).topic_id
-    ends = {part.partition: part.hi for part in context.window.ranges[name]}
-    found = []
-    with closing(BrokerLog(connection)) as broker:
-        for partition, stable in stable_offsets(connection, point.topic).items():
-            lo = since.get(partition, ends.get(partition, 0))
-            whole = PartitionRange(topic=point.topic, topic_id=topic_id, partition=partition, lo=lo, hi=max(lo, stable))
-            if whole.span:
-                for batch in read_range(broker, whole).batches():
-                    found.append(topic_frame(batch, shape)[0].filter(pl.col("key").is_in(keys)))
-    return _by_key(pl.concat(found) if found else empty(TOPIC_KEYS))
-
-
-def _by_key(frame: pl.DataFrame) -> Copies:
-    copies: dict[str, list[dict[str, Any]]] = {}
-    for row in frame.unique(subset=["place"]).drop(*HASH).iter_rows(named=True):
-        copies.setdefault(row["key"], []).append(row)
-    return copies
+    return {name: copies_since(context, name, keys, since) for name, keys in wanted.items()}

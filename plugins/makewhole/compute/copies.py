@@ -13,6 +13,7 @@ Row = Mapping[str, Any]
 
 _IDENTITY = ("partition", "offset", "leader_epoch", "producer_id", "producer_epoch", "sequence", "replay_plan")
 _SHOWN = 10
+_NAMED = 1_000
 
 
 class Copies:
@@ -52,9 +53,18 @@ def basic_evidence(row: Row, source: Sequence[Copy], target: Sequence[Copy], els
         known = [shown(copy) for copy in elsewhere[:_SHOWN] if copy["producer_id"] is not None]
         if known:
             evidence["elsewhere_producers"] = known
+    if row["verdict"] == Verdict.DUPLICATE.value and target and "offset" in target[0]:
+        evidence["repeated"] = _repeated(row, target)
     if row["verdict"] == Verdict.MISMATCHED.value:
         evidence["columns"] = _differences(latest, target)
     return evidence
+
+
+def _repeated(row: Row, records: Sequence[Copy]) -> Copy:
+    """The places of a key's committed records here that name no plan, in order, and how many copies are elsewhere: each
+    copy beyond the first did its harm, and may have to be reversed."""
+    here = [copy["place"] for copy in records if not copy["is_aborted"] and copy["replay_plan"] is None]
+    return {"here": here[:_NAMED], "elsewhere": row["elsewhere_copies"]}
 
 
 def latest_of(row: Row, source: Sequence[Copy]) -> Copy | None:

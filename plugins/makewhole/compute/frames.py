@@ -60,7 +60,7 @@ TAIL: Schema = ELSEWHERE | {"is_open": pl.Boolean}
 """Copies in the log after a window. `is_open`: beyond the stable offset, so nobody can read it as committed yet."""
 
 REPLAYS: Schema = {"plan": pl.String, "key_hi": pl.UInt64, "key_lo": pl.UInt64}
-"""What compensation really replayed, from the journal: a lineage header alone proves nothing."""
+"""What compensation really wrote, a row per record, from the journal: a lineage header alone proves nothing."""
 
 HASHES: Schema = {"key_hi": pl.UInt64, "key_lo": pl.UInt64}
 

@@ -88,14 +88,15 @@ def committed(copies: pl.DataFrame) -> pl.DataFrame:
 
 
 def mark_replays(copies: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
-    """Add `is_replay`: the lineage header names a plan that really replayed this key, and this is its first copy."""
-    known = replays.unique().with_columns(pl.lit(True).alias("_known"))
-    first_of_plan = pl.col("offset").rank("ordinal").over("replay_plan", *HASH) == 1
+    """Add `is_replay`: the lineage header names a plan that really wrote this key, and no more copies than it wrote
+    are before this one."""
+    known = replays.group_by("plan", *HASH).agg(pl.len().alias("_written"))
+    of_plan = pl.col("offset").rank("ordinal").over("replay_plan", *HASH)
     return (
         copies.sort("partition", "offset")
         .join(known, left_on=["replay_plan", *HASH], right_on=["plan", *HASH], how="left", maintain_order="left")
-        .with_columns((pl.col("_known").fill_null(False) & first_of_plan).alias("is_replay"))
-        .drop("_known")
+        .with_columns((of_plan <= pl.col("_written").fill_null(0)).alias("is_replay"))
+        .drop("_written")
     )
 
 

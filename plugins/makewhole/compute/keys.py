@@ -81,6 +81,12 @@ def _to_hex(series: pl.Series) -> pl.Series:
     return pl.Series(series.name, [raw[at : at + 16] for at in range(0, len(raw), 16)], dtype=pl.String)
 
 
+def key_hash(key: str) -> str:
+    """A key's hash as 32 hexadecimal digits, as snapshots and findings know it."""
+    frame = with_hash(pl.DataFrame({"key": [key]}, schema={"key": pl.String}))
+    return str(frame.select(hash_hex()).item())
+
+
 def split_hex(key_hash: str) -> tuple[int, int]:
     """The two halves of a key hash written as 32 hexadecimal digits."""
     return int(key_hash[:16], 16), int(key_hash[16:], 16)

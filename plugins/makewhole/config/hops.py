@@ -1,9 +1,10 @@
 """The `hops` of a pipeline file: which points they join, and whether they make sense together."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 
 from makewhole.config import values
+from makewhole.config.network import Ends, note_circle, note_doubled, note_mixed, note_reversed_twice, note_unjoined
 from makewhole.config.points import PointDraft
 from makewhole.config.remedies import VERDICTS, HopKinds, can_join, choose, note_useless, read_wanted
 from makewhole.config.tree import Place, Section
@@ -11,16 +12,7 @@ from makewhole.config.where import where
 from makewhole.config.written_topics import Written, check_written, read_written
 from makewhole.model.pipeline import Hop, PointKind, Remedy, Semantics
 
-_KEYS = ("from", "to", "consumer_group", "where", "semantics", "compensation", "redeliver_to")
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Ends:
-    """The two ends of a hop, None where they could not be read; `place` is the hop's."""
-
-    place: Place
-    source: str | None
-    target: str | None
+_KEYS = ("from", "to", "consumer_group", "where", "semantics", "compensation", "redeliver_to", "reverse")
 
 
 def read_hops(
@@ -39,27 +31,29 @@ def read_hops(
             continue
         section.only(*_KEYS)
         ends.append(_read_ends(element, section, drafts))
-        hop_kinds = _join(ends[-1], drafts, _read_semantics(section))
-        if hop_kinds is not None:
-            kinds.append(hop_kinds)
         written = read_written(section, drafts)
         beside += written.names
+        hop_kinds = _join(ends[-1], drafts, _read_semantics(section))
+        if hop_kinds is not None:
+            hop_kinds = replace(hop_kinds, has_template=written.reverse_place is not None)
+            kinds.append(hop_kinds)
         hop = _read_hop(section, ends[-1], hop_kinds, of_pipeline, written)
         if hop is not None:
-            hops.append(hop)
+            hops.append((element, hop))
             check_written(written, hop, drafts)
     if not elements and not place.problems.listed():
         place.complain("joins nothing", "Write at least one hop, for example '- {from: outbox, to: flights}'")
-    _note_doubled(ends)
-    _note_circle(ends)
-    _note_unjoined(ends, beside, drafts)
-    _note_mixed(hops, drafts)
+    note_doubled(ends)
+    note_circle(ends)
+    note_unjoined(ends, beside, drafts)
+    note_mixed([hop for _, hop in hops], drafts)
+    note_reversed_twice(hops)
     if len(kinds) == len(elements):
         note_useless(of_pipeline, tuple(kinds))
-    return tuple(hops)
+    return tuple(hop for _, hop in hops)
 
 
-def _read_ends(element: Place, section: Section, drafts: Mapping[str, PointDraft]) -> _Ends:
+def _read_ends(element: Place, section: Section, drafts: Mapping[str, PointDraft]) -> Ends:
     names: list[str | None] = []
     for key in ("from", "to"):
         place = section.need(key, f"Name a point. Allowed: {', '.join(sorted(drafts))}" if drafts else "Name a point")
@@ -68,10 +62,10 @@ def _read_ends(element: Place, section: Section, drafts: Mapping[str, PointDraft
             place.complain(f"{values.shown(name)} is not a point of this pipeline", values.allowed(name, drafts))
             name = None
         names.append(name)
-    return _Ends(place=element, source=names[0], target=names[1])
+    return Ends(place=element, source=names[0], target=names[1])
 
 
-def _join(ends: _Ends, drafts: Mapping[str, PointDraft], semantics: Semantics) -> HopKinds | None:
+def _join(ends: Ends, drafts: Mapping[str, PointDraft], semantics: Semantics) -> HopKinds | None:
     """The kinds a hop joins, None when they are not known or cannot be joined, which is then noted."""
     if ends.source is None or ends.target is None or ends.source == ends.target:
         return None
@@ -100,7 +94,7 @@ def _join(ends: _Ends, drafts: Mapping[str, PointDraft], semantics: Semantics) -
 
 def _read_hop(
     section: Section,
-    ends: _Ends,
+    ends: Ends,
     kinds: HopKinds | None,
     of_pipeline: Mapping[str, tuple[Place, Remedy]],
     written: Written,
@@ -126,6 +120,7 @@ def _read_hop(
         consumer_group=consumer_group,
         where=narrowed,
         redeliver_to=written.redeliver_to,
+        reverse=written.reverse,
     )
 
 
@@ -133,67 +128,3 @@ def _read_semantics(section: Section) -> Semantics:
     place = section.get("semantics")
     semantics = place.text(values.choice(Semantics, "a semantics")) if place else None
     return semantics or Semantics.EVENT
-
-
-def _note_mixed(hops: list[Hop], drafts: Mapping[str, PointDraft]) -> None:
-    """Note a topic whose copies of a key are versions on one hop and repetitions on another."""
-    for name, draft in drafts.items():
-        touching = [hop for hop in hops if name in (hop.source, hop.target)]
-        if draft.kind is PointKind.TOPIC and len({hop.semantics for hop in touching}) > 1:
-            told = ", ".join(f"{hop.name} {hop.semantics}" for hop in touching)
-            draft.place.complain(
-                f"has hops of both semantics ({told})",
-                "Several records of one key are either its versions or repetitions: give all its hops the same one",
-            )
-
-
-def _note_doubled(ends: list[_Ends]) -> None:
-    first: dict[tuple[str, str], int] = {}
-    for hop in ends:
-        if hop.source is None or hop.target is None:
-            continue
-        pair = (hop.source, hop.target)
-        if pair in first:
-            hop.place.complain(
-                f"{pair[0]}→{pair[1]} is there twice (first in line {first[pair]})", "Keep one of the two"
-            )
-        first.setdefault(pair, hop.place.line)
-
-
-def _note_circle(ends: list[_Ends]) -> None:
-    """Note every hop that closes a circle with the hops before it."""
-    onward: dict[str, list[str]] = {}
-    for hop in ends:
-        if hop.source is None or hop.target is None:
-            continue
-        back = _way(onward, hop.target, hop.source)
-        if back is not None:
-            circle = "→".join([*back, hop.target])
-            hop.place.complain(f"closes the circle {circle}", "Take one of these hops out: events go one way")
-            continue
-        onward.setdefault(hop.source, []).append(hop.target)
-
-
-def _way(onward: Mapping[str, list[str]], start: str, goal: str) -> tuple[str, ...] | None:
-    """The points from `start` to `goal` along the hops so far, None when there is no way."""
-    reached: dict[str, tuple[str, ...]] = {start: (start,)}
-    open_ends = [start]
-    while open_ends:
-        point = open_ends.pop()
-        if point == goal:
-            return reached[point]
-        for following in onward.get(point, []):
-            if following not in reached:
-                reached[following] = (*reached[point], following)
-                open_ends.append(following)
-    return None
-
-
-def _note_unjoined(ends: list[_Ends], beside: list[str | None], drafts: Mapping[str, PointDraft]) -> None:
-    """Note points that no hop joins or writes to; not when some name could not be read, since that may be the one."""
-    named = {name for hop in ends for name in (hop.source, hop.target)} | set(beside)
-    if None in named or not ends:
-        return
-    for name, draft in drafts.items():
-        if name not in named:
-            draft.place.complain("is joined by no hop", "Join it with a hop, or take it out: nothing would look at it")

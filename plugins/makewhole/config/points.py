@@ -120,3 +120,17 @@ def _needed(section: Section, key: str, parse: Callable[[str], str], remedy: str
 def _optional(section: Section, key: str, parse: Callable[[str], str]) -> str | None:
     place = section.get(key)
     return place.text(parse) if place else None
+
+
+def named_topic(place: Place, drafts: Mapping[str, PointDraft]) -> str | None:
+    """The topic point that is named here; anything else is noted."""
+    name = place.text(str)
+    topics = [point for point, draft in drafts.items() if draft.kind is PointKind.TOPIC]
+    if name is None or name in topics:
+        return name
+    kind = drafts[name].kind if name in drafts else None
+    if name not in drafts:
+        place.complain(f"{values.shown(name)} is not a point of this pipeline", values.allowed(name, topics))
+    elif kind is not None:
+        place.complain(f"{name!r} is a {kind}, and records go to topics", values.allowed(name, topics))
+    return None

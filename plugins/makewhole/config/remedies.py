@@ -10,61 +10,71 @@ from makewhole.model.pipeline import PointKind, Remedies, Remedy, Semantics
 VERDICTS = ("missing", "duplicate", "mismatched", "unexpected")
 _LEDGER, _TOPIC, _STORE = PointKind.LEDGER, PointKind.TOPIC, PointKind.STORE
 _REDELIVER, _UPSERT, _PRODUCE = Remedy.REDELIVER, Remedy.UPSERT, Remedy.PRODUCE
-_QUARANTINE, _REPORT = Remedy.QUARANTINE, Remedy.REPORT
+_QUARANTINE, _REVERSE, _REPORT = Remedy.QUARANTINE, Remedy.REVERSE, Remedy.REPORT
 _INTO_LOGS = (_REDELIVER, _PRODUCE)
+_WRITE_TEMPLATE = "Write one beside the hop's compensation: 'reverse: {to: POINT, value: {…}}'"
 
 # The first of each tuple is the default. `redeliver` writes to the topic the hop starts from, `produce` to the topic
-# it ends in, from the ledger; `upsert` and `quarantine` touch rows, so they need a store.
+# it ends in, from the ledger; `upsert` and `quarantine` touch rows, so they need a store. `reverse` takes back what an
+# extra copy did, wherever it is.
 _POSSIBLE: Mapping[tuple[PointKind, PointKind], Mapping[str, tuple[Remedy, ...]]] = {
     (_LEDGER, _TOPIC): {
         "missing": (_PRODUCE, _REPORT),
-        "duplicate": (_REPORT,),
+        "duplicate": (_REPORT, _REVERSE),
         "mismatched": (_REPORT,),
         "unexpected": (_REPORT,),
     },
     (_TOPIC, _TOPIC): {
         "missing": (_REDELIVER, _REPORT),
-        "duplicate": (_REPORT,),
+        "duplicate": (_REPORT, _REVERSE),
         "mismatched": (_REPORT,),
         "unexpected": (_REPORT,),
     },
     (_TOPIC, _STORE): {
         "missing": (_REDELIVER, _UPSERT, _REPORT),
-        "duplicate": (_QUARANTINE, _REPORT),
+        "duplicate": (_QUARANTINE, _REPORT, _REVERSE),
         "mismatched": (_REPORT, _REDELIVER, _UPSERT),
-        "unexpected": (_REPORT, _QUARANTINE),
+        "unexpected": (_REPORT, _QUARANTINE, _REVERSE),
     },
     (_LEDGER, _STORE): {
         "missing": (_UPSERT, _REPORT),
-        "duplicate": (_QUARANTINE, _REPORT),
+        "duplicate": (_QUARANTINE, _REPORT, _REVERSE),
         "mismatched": (_REPORT, _UPSERT),
-        "unexpected": (_REPORT, _QUARANTINE),
+        "unexpected": (_REPORT, _QUARANTINE, _REVERSE),
     },
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class HopKinds:
-    """What a hop joins; `name` is for messages. `has_version`: the topic that its remedies write to names a version."""
+    """What a hop joins; `name` is for messages. `has_version`: the topic that its remedies write to names a version.
+    `has_template`: the hop has a `reverse` of its own."""
 
     name: str
     source: PointKind
     target: PointKind
     semantics: Semantics = Semantics.EVENT
     has_version: bool = False
+    has_template: bool = False
 
     def possible(self, verdict: str) -> tuple[Remedy, ...]:
         """The remedies for a verdict on this hop, the default first. Hops that no reader makes have none.
 
         A log takes for the latest what was written last: under `upsert`, only a version keeps a repeated record from
-        overtaking one that came meanwhile. A table can be guarded, so writing there is the default.
+        overtaking one that came meanwhile. A table can be guarded, so writing there is the default. What is current
+        state is mended, not reversed.
         """
         choices = _POSSIBLE[self.source, self.target][verdict]
         if self.semantics is Semantics.EVENT:
             return choices
+        choices = tuple(choice for choice in choices if choice is not _REVERSE)
         if not self.has_version:
             choices = tuple(choice for choice in choices if choice not in _INTO_LOGS)
         return tuple(sorted(choices, key=lambda choice: (choice is not _UPSERT) if verdict == "missing" else 0))
+
+    def can_do(self, remedy: Remedy, verdict: str) -> bool:
+        """Whether the hop takes this remedy without having asked for it itself."""
+        return remedy in self.possible(verdict) and (remedy is not _REVERSE or self.has_template)
 
     @property
     def is_unordered(self) -> bool:
@@ -108,11 +118,13 @@ def choose(
     for verdict in VERDICTS:
         possible = kinds.possible(verdict)
         chosen[verdict] = possible[0]
-        if verdict in of_pipeline and of_pipeline[verdict][1] in possible:
+        if verdict in of_pipeline and kinds.can_do(of_pipeline[verdict][1], verdict):
             chosen[verdict] = of_pipeline[verdict][1]
         if verdict in of_hop:
             place, chosen[verdict] = of_hop[verdict]
-            if chosen[verdict] not in possible:
+            if chosen[verdict] is _REVERSE and _REVERSE in possible and not kinds.has_template:
+                place.complain(f"'reverse' needs a template, and {kinds.name} has none", _WRITE_TEMPLATE)
+            elif chosen[verdict] not in possible:
                 under = (
                     " under upsert without a version" if chosen[verdict] in _INTO_LOGS and kinds.is_unordered else ""
                 )
@@ -128,7 +140,11 @@ def note_useless(of_pipeline: Mapping[str, tuple[Place, Remedy]], hops: tuple[Ho
     """Note a pipeline-wide remedy that is possible on no hop: it would be silently without effect."""
     for verdict, (place, remedy) in of_pipeline.items():
         possible = {choice for hop in hops for choice in hop.possible(verdict)}
-        if hops and remedy not in possible:
+        if not hops or any(hop.can_do(remedy, verdict) for hop in hops):
+            continue
+        if remedy in possible:
+            place.complain(f"'reverse' needs a template, and no hop of {verdict} keys has one", _WRITE_TEMPLATE)
+        else:
             place.complain(
                 f"{remedy.value!r} is possible for {verdict} keys on no hop of this pipeline",
                 f"Allowed: {', '.join(sorted(possible))}",

@@ -1,56 +1,55 @@
-"""The topics that a hop's remedies write to beside its own ends: `redeliver_to`."""
+"""The topics that a hop's remedies write to beside its own ends: `redeliver_to`, and `to` of its `reverse`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from makewhole.config import values
-from makewhole.config.points import PointDraft
+from makewhole.compensation.reversal import names_of
+from makewhole.config.points import PointDraft, named_topic
 from makewhole.config.remedies import VERDICTS
+from makewhole.config.reverse import read_reverse
 from makewhole.config.tree import Place, Section
-from makewhole.model.pipeline import Hop, PointKind, Remedy
+from makewhole.model.pipeline import Hop, PointKind, Remedy, Reverse
 
 Drafts = Mapping[str, PointDraft]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """What a hop says of them. `place` is where the line stands, None without one; `redeliver_to` is None, too, where
-    the line cannot be read."""
+    """What a hop says of them. A place is None where there is no such line; what cannot be read is None, too."""
 
-    place: Place | None
+    replay_place: Place | None
     redeliver_to: str | None
+    reverse_place: Place | None
+    reverse: Reverse | None
 
     @property
-    def names(self) -> tuple[str | None, ...]:
+    def names(self) -> Sequence[str | None]:
         """The points that are named, None in place of one that cannot be read."""
-        return (self.redeliver_to,) if self.place else ()
+        replay = [self.redeliver_to] if self.replay_place else []
+        reverse = [self.reverse.to if self.reverse else None] if self.reverse_place else []
+        return [*replay, *reverse]
 
 
 def read_written(section: Section, drafts: Drafts) -> Written:
     """As far as it can be read; what is wrong is noted."""
-    place = section.get("redeliver_to")
-    return Written(place=place, redeliver_to=named_topic(place, drafts) if place else None)
-
-
-def named_topic(place: Place, drafts: Drafts) -> str | None:
-    """The topic point that is named here; anything else is noted."""
-    name = place.text(str)
-    topics = [point for point, draft in drafts.items() if draft.kind is PointKind.TOPIC]
-    if name is None or name in topics:
-        return name
-    kind = drafts[name].kind if name in drafts else None
-    if name not in drafts:
-        place.complain(f"{values.shown(name)} is not a point of this pipeline", values.allowed(name, topics))
-    elif kind is not None:
-        place.complain(f"{name!r} is a {kind}, and records go to topics", values.allowed(name, topics))
-    return None
+    replay, reverse = section.get("redeliver_to"), section.get("reverse")
+    return Written(
+        replay_place=replay,
+        redeliver_to=named_topic(replay, drafts) if replay else None,
+        reverse_place=reverse,
+        reverse=read_reverse(reverse, drafts) if reverse else None,
+    )
 
 
 def check_written(written: Written, hop: Hop, drafts: Drafts) -> None:
-    """Note a replay topic that nothing goes to, or that the records do not belong to."""
-    place, name = written.place, written.redeliver_to
-    if place is None or name is None:
-        return
+    """Note what does not fit the hop and its remedies."""
+    if written.replay_place is not None and written.redeliver_to is not None:
+        _check_replay_topic(written.replay_place, written.redeliver_to, hop, drafts)
+    if written.reverse_place is not None:
+        _check_reverse(written.reverse_place, hop)
+
+
+def _check_replay_topic(place: Place, name: str, hop: Hop, drafts: Drafts) -> None:
     source = drafts[hop.source]
     if source.kind is not PointKind.TOPIC:
         place.complain(f"{hop.name} starts from a {source.kind}, which redelivers nothing", "Take the line out")
@@ -70,6 +69,19 @@ def check_written(written: Written, hop: Hop, drafts: Drafts) -> None:
         place.complain(
             f"{name} has a key of {drafts[name].key_parts} and {hop.source} one of {source.key_parts} parts",
             "Give both points the same parts of the business key, in the same order",
+        )
+
+
+def _check_reverse(place: Place, hop: Hop) -> None:
+    answered = answered_by(hop, Remedy.REVERSE)
+    if not answered:
+        place.complain(
+            f"no verdict of {hop.name} is answered by reverse",
+            "Write 'duplicate: reverse' in its compensation, or take the template out",
+        )
+    elif hop.reverse is not None and "unexpected" in answered and "source" in names_of(hop.reverse):
+        place.complain(
+            "uses 'source', and an unexpected key has none", "Use 'row' and 'key', or answer only duplicates by reverse"
         )
 
 

@@ -27,7 +27,7 @@ class HopResult:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedFinding:
-    """A finding with what became of it: open, repaired, contained, handed_over or refused."""
+    """A finding with what became of it: open, repaired, contained, reversed, handed_over or refused."""
 
     finding: Finding
     outcome: str = "open"

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from makewhole.compute.keys import hash_hex, split_hex, with_hash
+from makewhole.compute.keys import split_hex
 from makewhole.compute.normalise import table_frame
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import PostgresConnection
@@ -44,12 +44,6 @@ class Copy:
     window: int | None = None
     revision: int | None = None
     identity: Mapping[str, Any] = field(default_factory=dict)
-
-
-def key_hash(key: str) -> str:
-    """The key's hash as 32 hexadecimal digits, as snapshots and findings know it."""
-    frame = with_hash(pl.DataFrame({"key": [key]}, schema={"key": pl.String}))
-    return str(frame.select(hash_hex()).item())
 
 
 def rows_now(connection: PostgresConnection, pipeline: Pipeline, point: TablePoint, key: str) -> list[Copy]:

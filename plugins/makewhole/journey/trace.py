@@ -12,11 +12,11 @@ from typing import Any
 
 import polars as pl
 
-from makewhole.compute.keys import key_text, split_hex
+from makewhole.compute.keys import key_hash, key_text, split_hex
 from makewhole.journal import evidence, key_history, windows
 from makewhole.journal.database import Journal
 from makewhole.journal.key_history import Deed, Judgement
-from makewhole.journey.copies import Copy, copies_in, key_hash, rows_now
+from makewhole.journey.copies import Copy, copies_in, rows_now
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem

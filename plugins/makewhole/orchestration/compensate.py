@@ -5,18 +5,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from makewhole.compensation.appended import Since
 from makewhole.compensation.deadlines import read_deadlines, soonest
 from makewhole.compensation.freeze import FreezeRequest, FreezeSources, Frozen, freeze
 from makewhole.compensation.originals import WindowRecords
-from makewhole.compensation.outcome import results_after
+from makewhole.compensation.outcome import WHOLE, results_after
+from makewhole.compensation.plan import keys_to_reverse
 from makewhole.compensation.replay import Progress, RunOptions
 from makewhole.compensation.replay import compensate as run_plan
 from makewhole.compensation.targets import targets_of
-from makewhole.compensation.verify import Since, verify
+from makewhole.compensation.verify import verify
 from makewhole.config.context import WindowContext
 from makewhole.gate import HopSummary, check_summaries
 from makewhole.journal import evidence, incidents, observations, plans, windows
 from makewhole.journal.database import Journal, connect, journal_dsn
+from makewhole.journal.reversals import reversals_of
 from makewhole.kafka.retention import Fate
 from makewhole.model.gate import GateReport
 from makewhole.model.pipeline import TopicPoint
@@ -101,7 +104,9 @@ def verify_window(context: WindowContext, progress: Callable[[int, int], None]) 
         _mark_refused(journal, context.window)
         findings = evidence.findings(journal, context.window)
         since, patience = _since(journal, context), _patience_seconds(journal, context)
-    judged = verify(context, findings, since, patience, progress)
+        to_reverse = keys_to_reverse(context.pipeline, [item.finding for item in findings])
+        past = reversals_of(journal, context.pipeline.name, context.window.number, to_reverse)
+    judged = verify(context, findings, since, patience, progress, past)
     with connect() as journal:
         evidence.set_outcomes(journal, context.window, [item for item in judged if item.finding.verdict.is_gap])
         results = [results_after(result, judged) for result in evidence.results(journal, context.window).values()]
@@ -110,7 +115,7 @@ def verify_window(context: WindowContext, progress: Callable[[int, int], None]) 
         evidence.commit_results(journal, context.window, evidence.VERIFIED, results)
         evidence.put_gate_report(journal, context.window, evidence.VERIFIED, report)
     gaps = [item for item in judged if item.finding.verdict.is_gap]
-    whole = sum(item.outcome in ("repaired", "contained") for item in gaps)
+    whole = sum(item.outcome in WHOLE for item in gaps)
     return Verified(whole=whole, gaps=len(gaps), gate=report)
 
 

@@ -15,9 +15,9 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from makewhole.compensation.fetch import SourceRecord
 from makewhole.compensation.freeze import FreezeRequest, FreezeSources, Frozen, freeze
 from makewhole.compensation.replay import RunOptions, compensate
+from makewhole.compensation.sources import SourceRecord
 from makewhole.compensation.targets import Target, targets_of
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
 from makewhole.model.pipeline import (
@@ -142,6 +142,17 @@ class World:
     def outcomes(self, plan_id: str) -> dict[str, tuple[str | None, str | None]]:
         rows = self.journal_sql("select key, outcome, outcome_reason from makewhole.action where plan = %s", plan_id)
         return {row[0]: (row[1], row[2]) for row in rows}
+
+    def load_again(self, key: str, copies: int, delay: float = 1) -> None:
+        """Rows of one key, a second apart, `copy 0` first."""
+        for copy in range(copies):
+            self.sql(
+                "insert into dw.departures (id, delay, note, loaded_at) values (%s, %s, %s, %s)",
+                key,
+                delay,
+                f"copy {copy}",
+                f"2013-01-01 00:00:{copy:02d}+00",
+            )
 
     def store(self) -> list[tuple[Any, ...]]:
         return self.sql("select id, delay from dw.departures order by id, delay")

@@ -97,7 +97,7 @@ def test_a_changed_row_is_mended_only_from_what_the_plan_saw(world: Any) -> None
 
 
 def test_extra_rows_move_aside_and_can_come_back(world: Any) -> None:
-    _load(world, "K0", copies=3)
+    world.load_again("K0", copies=3)
     frozen = world.freeze([world.finding(0, Verdict.DUPLICATE)])
     assert set(frozen.actions[0].before) == {"place", "rows"}
     world.run(frozen.plan.id)
@@ -114,7 +114,7 @@ def test_extra_rows_move_aside_and_can_come_back(world: Any) -> None:
 
 def test_rows_that_changed_or_vanished_are_not_quarantined(world: Any) -> None:
     for key in ("K0", "K1", "K2", "K3"):
-        _load(world, key, copies=2)
+        world.load_again(key, copies=2)
     frozen = world.freeze([world.finding(number, Verdict.DUPLICATE) for number in range(4)])
     world.sql("update dw.departures set delay = 5 where id = 'K0' and note = 'copy 1'")
     world.sql("delete from dw.departures where id = 'K1' and note = 'copy 0'")
@@ -196,13 +196,3 @@ def test_a_plan_over_its_share_is_refused_as_a_whole(world: Any) -> None:
     with pytest.raises(Exception, match="is refused: 3 actions are more than"):
         world.run(frozen.plan.id)
     assert world.replayed() == []
-
-
-def _load(world: Any, key: str, copies: int) -> None:
-    for copy in range(copies):
-        world.sql(
-            "insert into dw.departures (id, delay, note, loaded_at) values (%s, 1, %s, %s)",
-            key,
-            f"copy {copy}",
-            f"2013-01-01 00:00:{copy:02d}+00",
-        )

@@ -18,11 +18,11 @@ from typer.testing import CliRunner, Result
 
 from makewhole.cli.main import app
 from makewhole.compute.frames import VERDICTS
+from makewhole.compute.keys import key_hash
 from makewhole.config.context import WindowContext, connections_of, find_pipeline
 from makewhole.journal import evidence, plans, windows
 from makewhole.journal.database import Journal, connect
 from makewhole.journal.evidence import HopResult, JudgedFinding
-from makewhole.journey.copies import key_hash
 from makewhole.kafka.offsets import describe_topic
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Remedy, TopicPoint

@@ -4,8 +4,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import TopicPartition
 
-from makewhole.compensation.fetch import PayloadFrom
 from makewhole.compensation.originals import WindowRecords
+from makewhole.compensation.sources import PayloadFrom
 from makewhole.orchestration.compensate import plan_window
 from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, World, orders
 

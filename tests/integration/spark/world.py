@@ -73,6 +73,7 @@ class World:
         key: str = "id",
         topic_key: str = '"$.id"',
         hop: str = "",
+        ledger_hop: str = "",
         settle: str = "0s",
         allow_empty: str = "false",
         has_ledger: bool = True,
@@ -82,7 +83,8 @@ class World:
         more_hops: Sequence[str] = (),
         compensation: str = "limits: {share: 1.0}",
     ) -> None:
-        """Write the pipeline file; `hop` is what the hop to the warehouse says besides its ends."""
+        """Write the pipeline file; `hop` and `ledger_hop` are what the hops to the warehouse and to the
+        topic say besides their ends."""
         version, topic_version = (", version: version", ', version: "$.version"') if has_version else ("", "")
         both = ", semantics: upsert" if is_upsert else ""
         table = f"connection: db, key: {key}, time: at{version}"
@@ -93,7 +95,7 @@ class World:
             *more_points,
         ]
         hops = [
-            f"- {{from: outbox, to: orders{both}}}" if has_ledger else "",
+            f"- {{from: outbox, to: orders{both}{ledger_hop}}}" if has_ledger else "",
             f"- {{from: orders, to: warehouse{both}{hop}}}",
             *more_hops,
         ]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from makewhole.compensation.fetch import SourceRecord, business_key
+from makewhole.compensation.sources import SourceRecord, business_key
 from makewhole.model.pipeline import TopicPoint
 
 pytestmark = pytest.mark.unit

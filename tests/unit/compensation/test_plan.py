@@ -1,5 +1,6 @@
 """Planning is pure: order, refusals, limits, digest."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -7,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makewhole.compensation.plan import draft_plan, over_limits, plan_actions, source_position
+from makewhole.compensation.extra_copies import Repetition
+from makewhole.compensation.plan import draft_plan, keys_to_reverse, over_limits, plan_actions, source_position
 from makewhole.model.pipeline import (
     Approval,
     Hop,
@@ -16,11 +18,13 @@ from makewhole.model.pipeline import (
     PointKind,
     Remedies,
     Remedy,
+    Reverse,
     Semantics,
     TablePoint,
     TopicPoint,
 )
 from makewhole.model.plan import plan_digest
+from makewhole.model.reversal import Past, ReversedCopy
 from makewhole.model.verdict import Cause, Finding, Verdict
 
 pytestmark = pytest.mark.unit
@@ -133,6 +137,80 @@ def test_a_replay_topic_takes_the_redelivered_records_and_is_frozen_as_the_targe
     ]
 
 
+def test_every_copy_too_many_has_a_step_of_its_own_after_everything_else() -> None:
+    repeated = _finding("r", Verdict.DUPLICATE, "ledger→topic")
+    rows = _finding("s", Verdict.DUPLICATE, "topic→store")
+    strangers = _finding("u", Verdict.UNEXPECTED, "topic→store")
+    findings = [
+        _evidence(strangers, target_copies=1),
+        _evidence(rows, target_copies=3),
+        _evidence(repeated, target_copies=2, repeated={"here": ["0:7", "1:2"], "elsewhere": 0}),
+        _finding("m", Verdict.MISSING, "topic→store"),
+    ]
+    pipeline = _reversing(duplicate=Remedy.REVERSE, unexpected=Remedy.REVERSE)
+
+    steps = draft_plan(pipeline, findings, window_keys=100).steps
+
+    assert [(step.action.seq, step.action.remedy, step.action.target, step.action.key) for step in steps] == [
+        (0, Remedy.REVERSE, "back", "r"),
+        (1, Remedy.REDELIVER, "topic", "m"),
+        (2, Remedy.REVERSE, "back", "s"),
+        (3, Remedy.REVERSE, "back", "s"),
+        (4, Remedy.REVERSE, "back", "u"),
+    ]
+    assert [step.extra for step in steps] == [0, 0, 0, 1, 0]
+    assert [step.repetition for step in steps if step.repetition] == [Repetition(number=2, partition=1, offset=2)]
+    assert {step.action.before["place"] for step in steps if step.action.target == "back"} == {"kafka:reversals"}
+    assert keys_to_reverse(pipeline, findings) == {finding.key_hash for finding in findings[:3]}
+
+
+@pytest.mark.parametrize(
+    ("hop", "verdict", "reason"),
+    [
+        ("ledger→topic", Verdict.UNEXPECTED, "reverse answers a duplicate key in a topic; this one is unexpected"),
+        ("topic→store", Verdict.MISSING, "reverse answers a duplicate or unexpected key; this one is missing"),
+    ],
+)
+def test_what_cannot_be_taken_back_is_refused_with_its_reason(hop: str, verdict: Verdict, reason: str) -> None:
+    pipeline = _reversing(**{verdict.value: Remedy.REVERSE})
+    draft = draft_plan(pipeline, [_finding("a", verdict, hop)], window_keys=10)
+
+    assert (draft.steps, [refusal.reason for refusal in draft.refusals]) == ((), [reason])
+
+
+def test_a_template_that_was_taken_out_of_the_file_or_lacks_its_source_is_refused() -> None:
+    finding = _evidence(_finding("a", Verdict.DUPLICATE, "topic→store", source=[]), target_copies=2)
+    bare = _pipeline(duplicate=Remedy.REVERSE)
+    with_source = _reversing(value={"of": "{{ source.value.id }}"}, duplicate=Remedy.REVERSE)
+
+    reasons = [draft_plan(one, [finding], window_keys=10).refusals[0].reason for one in (bare, with_source)]
+
+    assert reasons == [
+        "topic→store has no template to reverse with any more",
+        "the evidence names no committed record for the template's 'source'",
+    ]
+
+
+def test_rows_that_were_taken_back_do_not_count_against_the_limits() -> None:
+    finding = _evidence(_finding("a", Verdict.DUPLICATE, "topic→store"), target_copies=4)
+    pipeline = replace(
+        _reversing(duplicate=Remedy.REVERSE), limits=Limits(actions=1), approval=Approval(above_actions=1)
+    )
+    copy = ReversedCopy(plan="p", window=1, seq=0, target="back", copy={}, is_done=True)
+
+    drafts = [
+        draft_plan(
+            pipeline, [finding], window_keys=100, past=Past(reversed={("store", finding.key_hash): (copy,) * done})
+        )
+        for done in (1, 2)
+    ]
+
+    assert [(draft.refused_as_a_whole is None, draft.needs_approval) for draft in drafts] == [
+        (False, True),
+        (True, False),
+    ]
+
+
 def test_events_repeat_their_first_copy_and_upserts_their_latest_version() -> None:
     finding = _finding("a", Verdict.MISSING, "topic→store", source=[COPY, {"partition": 1, "offset": 20}])
     assert source_position(finding) == (1, 17)
@@ -187,6 +265,18 @@ def _finding(key: str, verdict: Verdict, hop: str, source: list[dict[str, Any]] 
             "source_copies": 1 if source is None else len(source),
         },
     )
+
+
+def _evidence(finding: Finding, **evidence: Any) -> Finding:
+    return replace(finding, evidence={**finding.evidence, **evidence})
+
+
+def _reversing(value: Mapping[str, Any] | None = None, **changed: Remedy) -> Pipeline:
+    pipeline = _pipeline(**changed)
+    back = TopicPoint(name="back", connection="kafka", topic="reversals", key=("$.id",))
+    reverse = Reverse(to="back", value=value or {"id": "{{ key }}"})
+    hops = tuple(replace(hop, reverse=reverse) for hop in pipeline.hops)
+    return replace(pipeline, points={**pipeline.points, "back": back}, hops=hops)
 
 
 def _pipeline(**changed: Remedy) -> Pipeline:

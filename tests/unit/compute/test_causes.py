@@ -134,6 +134,18 @@ def test_a_great_many_copies_are_counted_and_ten_are_shown() -> None:
     assert len(evidence["target"]) == 10
 
 
+def test_a_repeated_record_has_the_places_of_all_its_copies_that_name_no_plan() -> None:
+    copies = [{"place": f"0:{at}", "offset": at} for at in range(20)]
+    ours = {"place": "0:90", "offset": 90, "replay_plan": PLAN}
+    aborted = {"place": "0:91", "offset": 91, "is_aborted": True}
+
+    evidence = finding([{}], [*copies, ours, aborted], "ledger→topic")["evidence"]
+
+    assert len(evidence["target"]) == 10
+    assert evidence["repeated"] == {"here": [f"0:{at}" for at in range(20)], "elsewhere": 0}
+    assert "repeated" not in finding([{}], [{}, {}])["evidence"]
+
+
 def test_matched_keys_need_no_word() -> None:
     source = frame([{}], PointKind.TOPIC)
     judged = judge(BucketInput(hop="topic→store", source=source, target=frame([{}], PointKind.STORE)))

@@ -27,6 +27,7 @@ def test_every_example_is_a_good_file(tmp_path: Path) -> None:
         "departures",
         "european_flights",
         "flights_with_retries",
+        "coupons",
     ]
 
 

@@ -61,7 +61,7 @@ compensation:
         "false'. Write `column = literal` terms joined by `and`; a literal is a number, true, false or 'text in single "
         "quotes'",
         "F: hops[1].compensation.duplicate (line 11): 'redeliver' is not possible for duplicate keys from a topic to a "
-        "store. Allowed: quarantine, report",
+        "store. Allowed: quarantine, report, reverse",
         "F: compensation.limits.share (line 13): 1.5 is not between 0 and 1. Write a share from 0 to 1; 0.01 is one in "
         "a "
         "hundred",
@@ -140,7 +140,7 @@ compensation:
         ("{from: outbox, to: flights}", "{from: outbox, to: flights, compensation: {duplicate: quarantine}}", [
             "hops[0].compensation.duplicate (line 8): 'quarantine' is not possible for duplicate keys from a ledger to "
             "a "
-            "topic. Allowed: report"
+            "topic. Allowed: report, reverse"
         ]),
         ("{from: flights, to: warehouse}", "{from: flights, to: warehouse, compensation: {missing: produce}}", [
             "hops[1].compensation.missing (line 9): 'produce' is not possible for missing keys from a topic to a "
@@ -156,7 +156,7 @@ compensation:
         ]),
         ("version: 1", "version: 1\ncompensation: {duplicate: produce}", [
             "compensation.duplicate (line 2): 'produce' is possible for duplicate keys on no hop of this pipeline. "
-            "Allowed: quarantine, report"
+            "Allowed: quarantine, report, reverse"
         ]),
         ("version: 1", "version: 1\ncompensation: {limits: {actions: -1, records_per_second: 0}}", [
             "compensation.limits.actions (line 2): -1 is too small. Write a whole number of 0 or more",

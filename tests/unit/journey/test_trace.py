@@ -7,9 +7,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from makewhole.compute.keys import key_hash
 from makewhole.journal.evidence import HopResult
 from makewhole.journal.key_history import Judgement
-from makewhole.journey.copies import key_hash
 from makewhole.journey.trace import _matched, _Seen, business_key
 from makewhole.model.errors import ConfigurationError
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint

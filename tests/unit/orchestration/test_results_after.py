@@ -91,9 +91,10 @@ def test_what_was_repaired_counts_and_digests_as_if_it_had_been_whole(
 ) -> None:
     gaps = [row for row in rows if Verdict(row["verdict"]).is_gap]
     outcomes = {
-        row["key_hash"]: data.draw(st.sampled_from(["repaired", "contained", "open", "refused"])) for row in gaps
+        row["key_hash"]: data.draw(st.sampled_from(["repaired", "contained", "reversed", "open", "refused"]))
+        for row in gaps
     }
-    whole = {key for key, outcome in outcomes.items() if outcome in ("repaired", "contained")}
+    whole = {key for key, outcome in outcomes.items() if outcome in ("repaired", "contained", "reversed")}
     findings = [finding(row, outcomes[row["key_hash"]]) for row in gaps]
 
     after = results_after(result(rows), [*findings, *(finding(row, "repaired", hop="b→c") for row in gaps)])

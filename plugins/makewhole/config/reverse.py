@@ -1,0 +1,107 @@
+"""The `reverse` of a hop: the template of a compensating event, checked to its last leaf."""
+
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+from yaml.nodes import MappingNode, SequenceNode
+
+from makewhole.compensation.template import read_leaf
+from makewhole.config.points import PointDraft, named_topic
+from makewhole.config.tree import Place, Section, describe, is_empty
+from makewhole.model.pipeline import Reverse
+
+OWN_HEADERS = "makewhole-"
+_KEYS = ("to", "key", "value", "headers")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_FIELDS_MOST = 1_000
+_DEEPEST = 20
+_EXAMPLE = "for example 'value: {type: coupon_reversed, coupon_id: \"{{ key }}\"}'"
+
+
+def read_reverse(place: Place, drafts: Mapping[str, PointDraft]) -> Reverse | None:
+    """The template at a place; None when something in it is wrong, which is then noted."""
+    section = place.section()
+    if section is None:
+        return None
+    noted = len(place.problems.listed())
+    section.only(*_KEYS)
+    to = section.need("to", "Name the topic point that reversals go to")
+    key = section.get("key")
+    found = Reverse(
+        to=(named_topic(to, drafts) if to else None) or "",
+        key=(key.text(_leaf) if key else None) or Reverse.key,
+        value=_read_value(section),
+        headers=tuple(_read_headers(section)),
+    )
+    return found if len(place.problems.listed()) == noted else None
+
+
+def _leaf(text: str) -> str:
+    read_leaf(text)
+    return text
+
+
+def _read_headers(section: Section) -> Iterator[tuple[str, str]]:
+    place = section.get("headers")
+    for name, header in (place.section() if place else None) or ():
+        if name.lower().startswith(OWN_HEADERS):
+            header.complain(f"{name!r} is a header that makewhole writes itself", "Give it another name")
+        text = header.text(_leaf)
+        if text is not None:
+            yield name, text
+
+
+def _read_value(section: Section) -> Mapping[str, Any]:
+    place = section.need("value", f"Say what the reversal says, {_EXAMPLE}")
+    if place is None:
+        return {}
+    if not isinstance(place.node, MappingNode) or not place.node.value:
+        told = "empty" if isinstance(place.node, MappingNode) else describe(place.node)
+        place.complain(f"is {told}; a reversal is a JSON object", f"Write its fields, {_EXAMPLE}")
+        return {}
+    return _Value(place).read()
+
+
+class _Value:
+    """Reads the nodes below a place. A file can refer to its own nodes (`*name`), so that they could have no end."""
+
+    def __init__(self, place: Place) -> None:
+        self._place, self._left, self._is_endless = place, _FIELDS_MOST, False
+
+    def read(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self._read(self._place, 0)
+        if self._is_endless:
+            found_so_far = f"has more than {_FIELDS_MOST:,} fields, or is nested more than {_DEEPEST} deep"
+            self._place.complain(found_so_far, "Write fewer; a '*name' repeats all that it refers to")
+        return found
+
+    def _read(self, place: Place, depth: int) -> Any:
+        self._left -= 1
+        if self._left < 0 or depth > _DEEPEST:
+            self._is_endless = True
+            return None
+        match place.node:
+            case MappingNode():
+                return {name: self._read(inner, depth + 1) for name, inner in Section(place)}
+            case SequenceNode():
+                return [self._read(element, depth + 1) for element in place.elements()]
+            case _:
+                return _scalar(place)
+
+
+def _scalar(place: Place) -> Any:
+    """A text is a template; null, booleans and plain numbers are themselves."""
+    if is_empty(place.node):
+        return None
+    match describe(place.node):
+        case "text":
+            return place.text(_leaf)
+        case "a boolean":
+            return place.boolean()
+        case "a number" if _NUMBER.fullmatch(place.node.value):
+            return Decimal(place.node.value)
+        case told:
+            place.complain(f"is {told} that JSON would write otherwise", "Put it in quotes")
+            return None

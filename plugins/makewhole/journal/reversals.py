@@ -1,0 +1,34 @@
+"""The reversals in the journal: what no later plan may take back again."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from makewhole.journal.database import Journal, load_queries
+from makewhole.model.reversal import Past, ReversedCopy
+
+
+def reversals_of(journal: Journal, pipeline: str, window: int, key_hashes: Iterable[str]) -> Past:
+    """What the plans of a pipeline took back of these keys, at whatever point and in whatever window, oldest first.
+
+    In the caller's transaction; actions that were refused took nothing back.
+    """
+    parameters = {"pipeline": pipeline, "key_hashes": sorted(set(key_hashes))}
+    rows = _rows(journal, "reversals_of_keys", parameters)
+    found: dict[tuple[str, str], tuple[ReversedCopy, ...]] = {}
+    for point, key_hash, plan, number, seq, target, copy, is_done in rows:
+        one = ReversedCopy(plan=plan, window=number, seq=seq, target=target, copy=copy or {}, is_done=is_done)
+        found[point, key_hash] = (*found.get((point, key_hash), ()), one)
+    return Past(window=window, reversed=found)
+
+
+def reversal_keys(journal: Journal, pipeline: str, plans: Sequence[str]) -> list[tuple[str, str]]:
+    """(plan, key hash) of every reversal that these plans of the pipeline may have written to a topic on a hop, by the
+    business key that it has there."""
+    rows = _rows(journal, "reversal_keys", {"pipeline": pipeline, "plans": list(plans)})
+    return [(plan, key_hash) for plan, key_hash in rows]
+
+
+def _rows(journal: Journal, name: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    with journal.cursor() as cursor:
+        cursor.execute(load_queries("reversal")[name], parameters)
+        return cursor.fetchall()

@@ -1,0 +1,22 @@
+-- reversals_of_keys --
+-- Every reversal that was written for copies of these keys, or may have been: by a plan that was begun, and of which
+-- not every receipt is known.
+select split_part(action.hop, '→', 2), action.key_hash, plan.id, plan.number, action.seq, action.target,
+       action.before::jsonb -> 'copy', coalesce(action.outcome = 'done', false)
+from makewhole.action
+join makewhole.plan on plan.id = action.plan
+where plan.pipeline = %(pipeline)s and action.remedy = 'reverse' and action.key_hash = any(%(key_hashes)s)
+and (action.outcome = 'done'
+     or action.outcome is null and (plan.state = 'running' or plan.began_at is not null)
+     and (plan.settled_at is null or plan.is_untold))
+order by plan.frozen_at, plan.id, action.seq
+
+-- reversal_keys --
+-- The business keys of the reversals themselves, where they went to a topic that is judged: (plan, key hash).
+select action.plan, action.before::jsonb ->> 'reversal_key_hash'
+from makewhole.action
+join makewhole.plan on plan.id = action.plan
+where plan.pipeline = %(pipeline)s and plan.id = any(%(plans)s) and plan.state in ('running', 'done', 'rejected')
+and action.remedy = 'reverse' and action.outcome is distinct from 'refused'
+and action.before::jsonb ? 'reversal_key_hash'
+order by action.plan, action.seq
