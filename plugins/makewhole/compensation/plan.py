@@ -205,10 +205,19 @@ def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding) -> Step | str:
         return f"redeliver repeats a record of a topic; {source.name} is a {source.kind.value}"
     if finding.verdict not in _UPSERTABLE:
         return f"redeliver answers a missing or mismatched key; this one is {finding.verdict.value}"
+    if _may_add_a_row(pipeline, hop, finding):
+        return "where its loader inserts, redeliver would add a row beside the one that differs; use upsert"
     origin = source_position(finding, hop.semantics)
     if origin is None:
         return "the evidence names no committed record to redeliver"
     return _step(Remedy.REDELIVER, pipeline.points[hop.redeliver_to or hop.source], finding, origin)
+
+
+def _may_add_a_row(pipeline: Pipeline, hop: Hop, finding: Finding) -> bool:
+    """Only under `upsert`, or where the store orders its rows by a version, is a loader known to overwrite."""
+    target = pipeline.points[hop.target]
+    overwrites = hop.semantics is Semantics.UPSERT or (isinstance(target, TablePoint) and target.version is not None)
+    return finding.verdict is Verdict.MISMATCHED and not overwrites
 
 
 def _upsert(source: Point, target: Point, hop: Hop, finding: Finding) -> Step | str:

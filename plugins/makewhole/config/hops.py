@@ -88,7 +88,12 @@ def _join(ends: Ends, drafts: Mapping[str, PointDraft], semantics: Semantics) ->
         return None
     written = source if source.kind is PointKind.TOPIC else target
     return HopKinds(
-        name=name, source=source.kind, target=target.kind, semantics=semantics, has_version=written.has_version
+        name=name,
+        source=source.kind,
+        target=target.kind,
+        semantics=semantics,
+        has_version=written.has_version,
+        is_versioned=target.has_version,
     )
 
 

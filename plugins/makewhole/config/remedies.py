@@ -48,13 +48,14 @@ _POSSIBLE: Mapping[tuple[PointKind, PointKind], Mapping[str, tuple[Remedy, ...]]
 @dataclass(frozen=True, kw_only=True)
 class HopKinds:
     """What a hop joins; `name` is for messages. `has_version`: the topic that its remedies write to names a version.
-    `has_template`: the hop has a `reverse` of its own."""
+    `is_versioned`: so does the store that it ends in. `has_template`: the hop has a `reverse` of its own."""
 
     name: str
     source: PointKind
     target: PointKind
     semantics: Semantics = Semantics.EVENT
     has_version: bool = False
+    is_versioned: bool = False
     has_template: bool = False
 
     def possible(self, verdict: str) -> tuple[Remedy, ...]:
@@ -63,10 +64,14 @@ class HopKinds:
         A log takes for the latest what was written last: under `upsert`, only a version keeps a repeated record from
         overtaking one that came meanwhile. A table can be guarded, so writing there is the default. What is current
         state is mended, not reversed.
+
+        Under `event` a loader may insert: a record that comes again would then add a row beside the one that differs.
+        A store that names a version says that its loader overwrites.
         """
         choices = _POSSIBLE[self.source, self.target][verdict]
         if self.semantics is Semantics.EVENT:
-            return choices
+            may_add = verdict == "mismatched" and not self.is_versioned
+            return tuple(choice for choice in choices if not (may_add and choice is _REDELIVER))
         choices = tuple(choice for choice in choices if choice is not _REVERSE)
         if not self.has_version:
             choices = tuple(choice for choice in choices if choice not in _INTO_LOGS)
@@ -76,10 +81,13 @@ class HopKinds:
         """Whether the hop takes this remedy without having asked for it itself."""
         return remedy in self.possible(verdict) and (remedy is not _REVERSE or self.has_template)
 
-    @property
-    def is_unordered(self) -> bool:
-        """Whether nothing orders the versions of a key but their positions."""
-        return self.semantics is Semantics.UPSERT and not self.has_version
+    def under(self, remedy: Remedy, verdict: str) -> str:
+        """What of the hop makes a remedy impossible that other hops between such points have; empty for nothing."""
+        if remedy not in _POSSIBLE[self.source, self.target][verdict]:
+            return ""
+        if self.semantics is Semantics.EVENT:
+            return " without a version: a loader that inserts would add a row"
+        return " under upsert without a version" if remedy in _INTO_LOGS else " under upsert"
 
 
 def can_join(source: PointKind, target: PointKind) -> bool:
@@ -125,12 +133,9 @@ def choose(
             if chosen[verdict] is _REVERSE and _REVERSE in possible and not kinds.has_template:
                 place.complain(f"'reverse' needs a template, and {kinds.name} has none", _WRITE_TEMPLATE)
             elif chosen[verdict] not in possible:
-                under = (
-                    " under upsert without a version" if chosen[verdict] in _INTO_LOGS and kinds.is_unordered else ""
-                )
                 place.complain(
                     f"{chosen[verdict].value!r} is not possible for {verdict} keys from a {kinds.source} to a "
-                    f"{kinds.target}{under}",
+                    f"{kinds.target}{kinds.under(chosen[verdict], verdict)}",
                     f"Allowed: {', '.join(sorted(possible))}",
                 )
     return Remedies(**chosen)

@@ -220,6 +220,33 @@ def test_events_repeat_their_first_copy_and_upserts_their_latest_version() -> No
     assert source_position(named, Semantics.UPSERT) == (0, 3)
 
 
+@pytest.mark.parametrize(
+    ("version", "semantics", "refused"),
+    [
+        (
+            None,
+            Semantics.EVENT,
+            ["where its loader inserts, redeliver would add a row beside the one that differs; use upsert"],
+        ),
+        ("v", Semantics.EVENT, []),
+        (None, Semantics.UPSERT, []),
+    ],
+)
+def test_a_mismatch_is_redelivered_only_where_the_loader_overwrites(
+    version: str | None, semantics: Semantics, refused: list[str]
+) -> None:
+    pipeline = _pipeline(mismatched=Remedy.REDELIVER)
+    store = replace(pipeline.points["store"], version=version)
+    hops = tuple(replace(hop, semantics=semantics) for hop in pipeline.hops)
+    pipeline = replace(pipeline, points={**pipeline.points, "store": store}, hops=hops)
+    finding = _evidence(_finding("a", Verdict.MISMATCHED, "topic→store"), latest=COPY)
+
+    draft = draft_plan(pipeline, [finding], window_keys=10)
+
+    assert [refusal.reason for refusal in draft.refusals] == refused
+    assert len(draft.steps) == 1 - len(refused)
+
+
 @pytest.mark.parametrize("remedy", [Remedy.REDELIVER, Remedy.UPSERT])
 def test_a_version_that_was_overtaken_in_the_log_is_not_written_again(remedy: Remedy) -> None:
     finding = _finding("a", Verdict.MISSING, "topic→store", source=[COPY])

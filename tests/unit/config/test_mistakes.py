@@ -151,6 +151,10 @@ compensation:
             "points.flights (line 5): has hops of both semantics (outbox→flights event, flights→warehouse upsert). "
             "Several records of one key are either its versions or repetitions: give all its hops the same one"
         ]),
+        ("{from: flights, to: warehouse}", "{from: flights, to: warehouse, compensation: {mismatched: redeliver}}", [
+            "hops[1].compensation.mismatched (line 9): 'redeliver' is not possible for mismatched keys from a topic to "
+            "a store without a version: a loader that inserts would add a row. Allowed: report, upsert"
+        ]),
         ("{from: outbox, to: flights}", "{from: outbox, to: flights, semantics: upserts}", [
             "hops[0].semantics (line 8): 'upserts' is not a semantics. Allowed: event, upsert. Did you mean 'upsert'?"
         ]),

@@ -229,7 +229,7 @@ def test_a_file_of_many_mistakes_tells_them_all(write: Callable[..., Path]) -> N
             "    semantics: upsert\n    compensation: {duplicate: reverse}\n",
             [
                 "hops[1].compensation.duplicate (line 13): 'reverse' is not possible for duplicate keys from a topic "
-                "to a store. Allowed: quarantine, report"
+                "to a store under upsert. Allowed: quarantine, report"
             ],
         ),
         (

@@ -48,6 +48,15 @@ def test_with_a_version_the_log_can_be_written_and_the_store_is_still_the_defaul
     assert hops[1].remedies.mismatched is Remedy.REDELIVER
 
 
+def test_a_mismatch_is_redelivered_to_a_store_that_keeps_the_highest_version(write: Callable[..., Path]) -> None:
+    """Under `event`, where a loader may insert what comes again."""
+    path = write(into_store=", compensation: {mismatched: redeliver}")
+    text = path.read_text().replace(", semantics: upsert", "")
+    path.write_text(text.replace("table: copy, key: id", "table: copy, key: id, version: v"))
+
+    assert load_pipeline(path).hops[1].remedies.mismatched is Remedy.REDELIVER
+
+
 @pytest.mark.parametrize(
     ("hop", "problem"),
     [
