@@ -159,7 +159,19 @@ def _steps(pipeline: Pipeline, findings: Sequence[Finding], past: Past) -> tuple
             several = [made] if isinstance(made, Step) else made
             steps += [((place, _REMEDY_ORDER.index(remedy), finding.key), step) for step in several]
     ordered = [step for _, step in sorted(steps, key=lambda item: item[0])]
-    return list(renumbered(ordered)), refusals
+    sources = {hop.name: hop.source for hop in pipeline.hops}
+    return list(renumbered(_without_repetition(ordered, sources))), refusals
+
+
+def _without_repetition(steps: Iterable[Step], sources: Mapping[str, str]) -> list[Step]:
+    """A record that several hops miss is redelivered to a topic once: every reader of the topic gets it."""
+    kept: dict[object, Step] = {}
+    for number, step in enumerate(steps):
+        action = step.action
+        is_repeatable = action.remedy is Remedy.REDELIVER
+        record = (action.target, sources[action.hop], step.origin, action.key)
+        kept.setdefault(record if is_repeatable else number, step)
+    return list(kept.values())
 
 
 def _remedy(remedies: Remedies, verdict: Verdict) -> Remedy:

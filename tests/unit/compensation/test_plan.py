@@ -247,6 +247,23 @@ def test_a_mismatch_is_redelivered_only_where_the_loader_overwrites(
     assert len(draft.steps) == 1 - len(refused)
 
 
+def test_a_record_that_two_stores_lack_is_redelivered_once() -> None:
+    pipeline = _pipeline()
+    other = replace(pipeline.points["store"], name="other", table="dw.other")
+    hops = (*pipeline.hops, replace(pipeline.hops[1], target="other"))
+    pipeline = replace(pipeline, points={**pipeline.points, "other": other}, hops=hops)
+    findings = [_finding(key, Verdict.MISSING, hop) for key in "ab" for hop in ("topic→store", "topic→other")]
+    findings[2:] = [_evidence(finding, source=[{"partition": 0, "offset": 1}]) for finding in findings[2:]]
+
+    draft = draft_plan(pipeline, findings, window_keys=10)
+
+    assert [(step.action.seq, step.action.hop, step.action.key) for step in draft.steps] == [
+        (0, "topic→store", "a"),
+        (1, "topic→store", "b"),
+    ]
+    assert draft.refusals == ()
+
+
 @pytest.mark.parametrize("remedy", [Remedy.REDELIVER, Remedy.UPSERT])
 def test_a_version_that_was_overtaken_in_the_log_is_not_written_again(remedy: Remedy) -> None:
     finding = _finding("a", Verdict.MISSING, "topic→store", source=[COPY])
