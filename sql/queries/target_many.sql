@@ -25,14 +25,20 @@ select
     (select coalesce(array_agg(seq), '{{}}') from kept)
 
 -- update_rows --
--- The named columns of many rows, from JSON objects, where {{guard}} holds of the row `old` that is to be replaced: how
--- many were written, and of which items under their own key.
-with written as (
+-- The named columns of many rows, from JSON objects, where {{guard}} holds of the row `old` that is to be replaced and is
+-- the only one of its key: how many were written, and of which items under their own key. Keys with several rows are
+-- looked for by themselves, so that a table without an index is read once, and not once for each key.
+with item as materialized (
+    select * from {items}
+), several as (
+    select i.seq from item as i join {table} as t on {match} group by i.seq having count(*) > 1
+), written as (
     update {table} as t set {assignments}
-    from {items}
-    join {table} as old on old.ctid = i.ctid::tid and old.tableoid = i.table_oid::oid and {match}
+    from item as i
+    join {table} as old on old.ctid = i.ctid::tid and old.tableoid = i.table_oid::oid and {match_old}
     cross join lateral jsonb_populate_record(null::{table}, {wanted}) as wanted
     where t.ctid = old.ctid and t.tableoid = old.tableoid and {guard}
+    and i.seq not in (select several.seq from several)
     returning i.seq, {place} as place, (old.*)::text as before, (t.*)::text as after, {key_texts} = {key} as has_its_key
 ), kept as (
     insert into makewhole.effect (plan, target, chunk, seq, kind, place, before, after)

@@ -39,6 +39,8 @@ def items_with(chunk: OpenChunk, *fields: str) -> sql.Composable:
 def as_items(chunk: OpenChunk, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, str]:
     """The parameter: of each item its business key and its fields."""
     columns = chunk.point.key
+    if len(columns) == 1:  # nearly always, and then worth a shorter way
+        return {"items": json.dumps([{**fields, "key_0": key} for key, fields in rows])}
     return {"items": json.dumps([{**fields, **key_parameters(columns, key)} for key, fields in rows])}
 
 

@@ -76,13 +76,10 @@ def _insert(chunk: OpenChunk, columns: Sequence[str], items: Sequence[UpsertRow]
 
 def _mend(chunk: OpenChunk, columns: Sequence[str], items: Sequence[UpsertRow]) -> set[int]:
     """Replace those rows that are exactly what the plan saw, and the only ones of their key; which."""
-    guard = sql.SQL(
-        "row_to_json(old.*)::text = i.row and not exists ("
-        "select from {} as t where {} and (t.ctid <> old.ctid or t.tableoid <> old.tableoid))"
-    ).format(chunk.table.identifier, match_items(chunk, "t"))
+    guard: sql.Composable = sql.SQL("row_to_json(old.*)::text = i.row")
     if chunk.point.version is not None:
         there, record = quoted("old", chunk.point.version), quoted("wanted", chunk.point.version)
-        guard += sql.SQL(" and not coalesce({} > {}, false)").format(there, record)
+        guard = guard + sql.SQL(" and not coalesce({} > {}, false)").format(there, record)
     rows = ((item.key, {"seq": item.seq, "value": item.value, **_seen(item)}) for item in items)
     return _update(chunk, columns, as_items(chunk, rows), guard)
 
@@ -93,7 +90,8 @@ def _update(chunk: OpenChunk, columns: Sequence[str], items: Mapping[str, Any], 
         "update_rows",
         {**items, **names},
         items=items_with(chunk, "seq", "value", "table_oid", "ctid", "row"),
-        match=match_items(chunk, "old"),
+        match=match_items(chunk, "t"),
+        match_old=match_items(chunk, "old"),
         guard=guard,
         assignments=assignments(chunk, columns),
         wanted=value,
