@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 
-from makewhole.compute.frames import UNDECODABLE
-from makewhole.compute.keys import bucket_of
+from makewhole.compute.by_bucket import by_bucket
+from makewhole.compute.frames import NEVER_NULL, UNDECODABLE
 from makewhole.compute.normalise import log_columns, stored_topic_frame, table_frame
 from makewhole.config.context import WindowContext
 from makewhole.kafka.log.account import Span
@@ -77,7 +78,7 @@ class BucketWriter:
 
     context: WindowContext
     folder: str
-    held: list[pl.DataFrame] = field(default_factory=list)
+    held: dict[int, list[pa.Table]] = field(default_factory=dict)
     held_rows: int = 0
     rows: int = 0
     files: dict[str, GrowingParquet] = field(default_factory=dict)
@@ -91,25 +92,23 @@ class BucketWriter:
             self.bad.append(bad)
         if "replay_plan" in good.columns:
             self.replay_plans.update(good["replay_plan"].drop_nulls().unique())
-        self.held.append(good)
+        for bucket, part in by_bucket(good, self.context.pipeline.buckets):
+            self.held.setdefault(bucket, []).append(part)
         self.held_rows += len(good)
         if self.held_rows >= _ROWS_PER_FLUSH:
             self.flush()
 
     def flush(self) -> None:
         """Write what is held."""
-        if not self.held_rows:
-            return
-        frame = pl.concat(self.held).with_columns(bucket_of(self.context.pipeline.buckets))
-        for (bucket,), part in frame.partition_by("bucket", as_dict=True, include_key=False).items():
-            self._file_of(f"{bucket:02d}").append(part)
+        for bucket, parts in sorted(self.held.items()):
+            self._file_of(f"{bucket:02d}").append(pa.concat_tables(parts))
         self.rows += self.held_rows
-        self.held, self.held_rows = [], 0
+        self.held, self.held_rows = {}, 0
 
     def _file_of(self, bucket: str) -> GrowingParquet:
         """The one file of this task for a bucket."""
         if bucket not in self.files:
-            self.files[bucket] = self.context.storage.growing_parquet(f"{self.folder}/keys/bucket={bucket}")
+            self.files[bucket] = self.context.storage.growing_parquet(f"{self.folder}/keys/bucket={bucket}", NEVER_NULL)
         return self.files[bucket]
 
     def close(self) -> None:

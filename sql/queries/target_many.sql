@@ -25,14 +25,20 @@ select
     (select coalesce(array_agg(seq), '{{}}') from kept)
 
 -- update_rows --
--- The named columns of many rows, from JSON objects, where {{guard}} holds of the row `old` that is to be replaced: how
--- many were written, and of which items under their own key.
-with written as (
+-- The named columns of many rows, from JSON objects, where {{guard}} holds of the row `old` that is to be replaced and is
+-- the only one of its key: how many were written, and of which items under their own key. Keys with several rows are
+-- looked for by themselves, so that a table without an index is read once, and not once for each key.
+with item as materialized (
+    select * from {items}
+), several as (
+    select i.seq from item as i join {table} as t on {match} group by i.seq having count(*) > 1
+), written as (
     update {table} as t set {assignments}
-    from {items}
-    join {table} as old on old.ctid = i.ctid::tid and old.tableoid = i.table_oid::oid and {match}
+    from item as i
+    join {table} as old on old.ctid = i.ctid::tid and old.tableoid = i.table_oid::oid and {match_old}
     cross join lateral jsonb_populate_record(null::{table}, {wanted}) as wanted
     where t.ctid = old.ctid and t.tableoid = old.tableoid and {guard}
+    and i.seq not in (select several.seq from several)
     returning i.seq, {place} as place, (old.*)::text as before, (t.*)::text as after, {key_texts} = {key} as has_its_key
 ), kept as (
     insert into makewhole.effect (plan, target, chunk, seq, kind, place, before, after)
@@ -58,6 +64,7 @@ group by i.seq
 select count(*)
 from makewhole.effect as e
 where e.plan = %(plan)s and e.target = %(target)s and e.chunk = %(chunk)s and e.seq = any(%(seqs)s)
+and e.kind in ('inserted', 'updated')
 and not exists (
     select from {table} as t
     where t.ctid = substring(e.place from '[(][0-9]+,[0-9]+[)]$')::tid and {place} = e.place and (t.*)::text = e.after
@@ -65,7 +72,7 @@ and not exists (
 
 -- lock_rows_of_keys --
 -- Every row of many keys with its exact text, held until the end of the transaction.
-select i.seq, t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, (t.*)::text
+select i.seq, t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, (t.*)::text, {place}
 from {items} join {table} as t on {match} for update of t
 
 -- move_rows_to_quarantine --
@@ -83,3 +90,64 @@ with moved as (
     select %(plan)s, %(target)s, %(chunk)s, seq, 'moved', place, image, stays from moved
 )
 select count(*) from moved
+
+-- moved_beside_many --
+-- The rows that actions moved aside, with the plan and the number of each.
+select e.plan, e.seq, e.before
+from {items}
+join makewhole.effect as e on e.plan = i.undone_plan and e.target = %(target)s and e.seq = i.undone_seq
+where e.kind = 'moved'
+
+-- release_many_from_quarantine --
+-- Rows that were moved aside are back; once.
+update makewhole.quarantine as q set restored_at = clock_timestamp()
+from {items}
+where q.plan = i.undone_plan and q.seq = i.undone_seq and q.place = i.undone_place and q.restored_at is null
+returning q.id
+
+-- delete_rows --
+-- Rows that a plan had inserted: how many are gone.
+with gone as (
+    delete from {table} as t using {items}
+    where t.ctid = i.ctid::tid and t.tableoid = i.table_oid::oid
+    returning i.seq, {place} as place, (t.*)::text as image
+), kept as (
+    insert into makewhole.effect (plan, target, chunk, seq, kind, place, before)
+    select %(plan)s, %(target)s, %(chunk)s, seq, 'deleted', place, image from gone
+    returning seq
+)
+select count(*) from kept
+
+-- put_rows_back --
+-- Rows as they were: how many are exactly that.
+with written as (
+    update {table} as t set {assignments}
+    from {items} cross join lateral (select i.image::{table} as image offset 0) as was
+    where t.ctid = i.ctid::tid and t.tableoid = i.table_oid::oid
+    returning i.seq, i.image, i.present, {place} as place, (t.*)::text as after
+), kept as (
+    insert into makewhole.effect (plan, target, chunk, seq, kind, place, before, after)
+    select %(plan)s, %(target)s, %(chunk)s, seq, 'updated', place, present, after from written where after = image
+    returning seq
+)
+select count(*) from kept
+
+-- bring_rows_back --
+-- Rows that were there: how many are exactly that. In a full join, as in insert_rows.
+with item as materialized (
+    select i.*, row_number() over (order by i.seq) as number from {items}
+), written as (
+    insert into {table} as t ({columns}) overriding system value
+    select {values} from item as i cross join lateral (select i.image::{table} as image offset 0) as was
+    order by i.number
+    returning {place} as place, (t.*)::text as image
+), numbered as (
+    select row_number() over () as number, place, image from written
+), kept as (
+    insert into makewhole.effect (plan, target, chunk, seq, kind, place, after)
+    select %(plan)s, %(target)s, %(chunk)s, i.seq, 'inserted', n.place, n.image
+    from numbered as n full join item as i on i.number = n.number
+    where coalesce(i.image = n.image, false)
+    returning seq
+)
+select count(*) from kept

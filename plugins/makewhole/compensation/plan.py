@@ -262,14 +262,14 @@ def _reverse(pipeline: Pipeline, hop: Hop, finding: Finding, past: Past) -> Sequ
     if finding.verdict is not Verdict.DUPLICATE and (is_topic or finding.verdict is not Verdict.UNEXPECTED):
         answered = "a duplicate key in a topic" if is_topic else "a duplicate or unexpected key"
         return f"reverse answers {answered}; this one is {finding.verdict.value}"
-    origin = source_position(finding) if "source" in names_of(hop.reverse) else None
-    if origin is None and isinstance(source, TopicPoint) and "source" in names_of(hop.reverse):
-        return "the evidence names no committed record for the template's 'source'"
-    step = _step(Remedy.REVERSE, pipeline.points[hop.reverse.to], finding, origin)
-    if not is_topic:
-        return [replace(step, extra=extra) for extra in range(extra_rows(finding))]
     try:
-        return [replace(step, repetition=one) for one in extra_records(finding, target.name, past)]
+        origin = source_position(finding) if "source" in names_of(hop.reverse) else None
+        if origin is None and isinstance(source, TopicPoint) and "source" in names_of(hop.reverse):
+            return "the evidence names no committed record for the template's 'source'"
+        step = _step(Remedy.REVERSE, pipeline.points[hop.reverse.to], finding, origin)
+        if is_topic:
+            return [replace(step, repetition=one) for one in extra_records(finding, target.name, past)]
+        return [replace(step, extra=extra) for extra in range(extra_rows(finding))]
     except RefusedError as error:
         return str(error)
 

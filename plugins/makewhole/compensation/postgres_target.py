@@ -1,15 +1,17 @@
 """A table as a target: a chunk is one transaction of rows and receipt."""
 
+import json
 from collections.abc import Callable, Mapping
 
-from makewhole.compensation.payloads import Payload
 from makewhole.compensation.targets import Chunk, Done
 from makewhole.model.pipeline import Remedy, TablePoint
-from makewhole.model.plan import Action, Plan
+from makewhole.model.plan import Plan
 from makewhole.postgres.apply import Item, apply_chunk
 from makewhole.postgres.connect import Session
+from makewhole.postgres.effects import Effect
 from makewhole.postgres.quarantine import QuarantineRows
 from makewhole.postgres.receipts import ChunkId, receipts
+from makewhole.postgres.restore import RestoreRow
 from makewhole.postgres.tables import Row
 from makewhole.postgres.upsert import UpsertRow
 
@@ -39,7 +41,7 @@ class PostgresTarget:
                 chunk=chunk.number,
                 lease_epoch=self._epoch,
             ),
-            [self._item(action, chunk.payloads[action.seq]) for action in chunk.actions],
+            items_of(chunk),
         )
         return self._done(row.chunk, row.actions, row.refused)
 
@@ -47,20 +49,21 @@ class PostgresTarget:
         place = f"makewhole.receipt {self._plan.id}/{self._point.name}/{chunk}"
         return Done(chunk=chunk, place=place, actions=actions, refused=refused)
 
-    def _item(self, action: Action, payload: Payload) -> Item:
-        rows = tuple(Row(**row) for row in payload.extra["rows"])
-        if action.remedy is Remedy.UPSERT:
-            return UpsertRow(
-                seq=action.seq,
-                key=action.key,
-                value=(payload.value or b"").decode(),
-                columns=tuple(payload.extra["columns"]),
-                before=rows,
-            )
-        keeps = int(payload.extra["keeps"])
-        return QuarantineRows(
-            seq=action.seq,
-            key=action.key,
-            survivor=rows[0] if keeps else None,
-            extras=rows[keeps:],
-        )
+
+def items_of(chunk: Chunk) -> list[Item]:
+    """What the chunk does at a table, in order; straight from its columns, because there may be ten thousand."""
+    actions = (chunk.rows.column(name).to_pylist() for name in ("seq", "remedy", "key"))
+    payloads = (chunk.columns.column(name).to_pylist() for name in ("value", "extra"))
+    return [_item(*row) for row in zip(*actions, *payloads, strict=True)]
+
+
+def _item(seq: int, remedy: str, key: str, value: bytes | None, extra: str) -> Item:
+    fields = json.loads(extra)
+    if remedy == Remedy.RESTORE:
+        return RestoreRow(seq=seq, key=key, effect=Effect.of(fields["effect"]))
+    rows = tuple(Row(**row) for row in fields["rows"])
+    if remedy == Remedy.UPSERT:
+        text = (value or b"").decode()
+        return UpsertRow(seq=seq, key=key, value=text, columns=tuple(fields["columns"]), before=rows)
+    keeps = int(fields["keeps"])
+    return QuarantineRows(seq=seq, key=key, survivor=rows[0] if keeps else None, extras=rows[keeps:])

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from makewhole.compensation import exact_json
-from makewhole.compensation.template import Scope, read_leaf
-from makewhole.config.values import shown
+from makewhole.compensation.template import Leaf, Scope, read_leaf
+from makewhole.config.values import UnfitError, shown
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Pipeline, Reverse
 from makewhole.model.verdict import Finding
@@ -51,8 +51,12 @@ class Template:
 
 
 def names_of(reverse: Reverse) -> frozenset[str]:
-    """The names that the template uses anywhere, such as `row`."""
-    return frozenset().union(*(read_leaf(text).names for text in _texts(reverse)))
+    """The names that the template uses anywhere, such as `row`.
+
+    Raises:
+        RefusedError: it says what no template may.
+    """
+    return frozenset().union(*(_leaf(text).names for text in _texts(reverse)))
 
 
 def scope_of(pipeline: Pipeline, window: Window, finding: Finding, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,9 +78,17 @@ def scope_of(pipeline: Pipeline, window: Window, finding: Finding, data: Mapping
     }
 
 
+def _leaf(text: str) -> Leaf:
+    """A leaf, checked again: what it may say does not depend on how the template came here."""
+    try:
+        return read_leaf(text)
+    except UnfitError as unfit:
+        raise RefusedError(f"unfit: the template {unfit.found}. {unfit.remedy}") from None
+
+
 def _text(text: str) -> Callable[[Scope], str]:
     """A leaf that has to be text: a list is written as keys are, a number digit by digit."""
-    leaf = read_leaf(text)
+    leaf = _leaf(text)
 
     def render(scope: Scope) -> str:
         value = leaf.value(scope)
@@ -90,7 +102,7 @@ def _text(text: str) -> Callable[[Scope], str]:
 def _tree(value: Any) -> Callable[[Scope], Any]:
     match value:
         case str():
-            return read_leaf(value).value
+            return _leaf(value).value
         case Mapping():
             fields = {name: _tree(inner) for name, inner in value.items()}
             return lambda scope: {name: inner(scope) for name, inner in fields.items()}

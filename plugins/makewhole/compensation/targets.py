@@ -99,7 +99,10 @@ def require_same_places(actions: pa.Table, targets: Mapping[str, Target]) -> Non
     for name, place in places.rows():
         target = targets.get(name)
         if target is None:
-            raise RefusedError(f"the plan writes to {name}, and no connection to it is given")
+            raise RefusedError(
+                f"the plan writes to {name}, which is no point of the pipeline or has no connection; open a new "
+                "revision of the window"
+            )
         if place_of(target.point) != place:
             raise RefusedError(
                 f"{name} is {place_of(target.point)} now and was {place} when the plan was frozen; "

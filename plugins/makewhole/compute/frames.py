@@ -36,6 +36,9 @@ TOPIC_KEYS: Schema = KEYS | {
 STORED_TOPIC_KEYS: Schema = {name: kind for name, kind in TOPIC_KEYS.items() if name != "place"}
 """As a snapshot's files hold it: a topic's place is said by partition and offset, and `with_place` adds it."""
 
+NEVER_NULL = frozenset(STORED_TOPIC_KEYS) - {"time", "version", "excluded_by", "replay_plan"}
+"""What every copy has, of a topic or a table."""
+
 UNDECODABLE: Schema = {"place": pl.String, "reason": pl.String}
 """Records and rows without a usable key: placed and kept, never guessed."""
 

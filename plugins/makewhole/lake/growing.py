@@ -1,5 +1,6 @@
 """A Parquet file that grows by frames: no more of it is in memory than the frame that is being written."""
 
+from collections.abc import Collection
 from types import TracebackType
 from typing import Any, Self
 
@@ -10,18 +11,20 @@ from pyarrow import fs
 
 # How a column is written follows from what it holds; a dictionary of values that differ is work and space for nothing.
 _HASHES = {"key_hi", "key_lo", "row_hash"}
-_HARDLY_REPEATED = {"key", "key_hi", "key_lo", "row_hash", "place"}
-_ASCENDING = {"offset", "sequence", "time"}
+_HARDLY_REPEATED = {"key", "place"}
+_ASCENDING_OR_SAME = {"offset", "sequence", "time", "partition", "leader_epoch", "producer_id"}
 
 
 class GrowingParquet:
     """Frames of one schema, each a row group. A context manager; the file is whole once it is closed."""
 
-    def __init__(self, path: str, system: fs.FileSystem, full: str) -> None:
-        """`path` is what it is called in its storage, `full` where it is in the file system."""
+    def __init__(self, path: str, system: fs.FileSystem, full: str, never_null: Collection[str] = ()) -> None:
+        """`path` is what it is called in its storage, `full` where it is in the file system. Columns that are never
+        null are not asked for nulls value by value."""
         self.path = path
         self._system = system
         self._full = full
+        self._never_null = never_null
         self._writer: pq.ParquetWriter | None = None
 
     def __enter__(self) -> Self:
@@ -32,12 +35,13 @@ class GrowingParquet:
     ) -> None:
         self.close()
 
-    def append(self, frame: pl.DataFrame) -> None:
-        """Write the rows of a frame."""
-        table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+    def append(self, rows: pl.DataFrame | pa.Table) -> None:
+        """Write a row group."""
+        table = rows if isinstance(rows, pa.Table) else rows.to_arrow(compat_level=pl.CompatLevel.newest())
+        schema = pa.schema([field.with_nullable(field.name not in self._never_null) for field in table.schema])
         if self._writer is None:
-            self._writer = self._opened(table.schema)
-        self._writer.write_table(table)
+            self._writer = self._opened(schema)
+        self._writer.write_table(pa.Table.from_arrays(table.columns, schema=schema))
 
     def close(self) -> None:
         """Finish the file. Safe to call twice."""
@@ -49,13 +53,18 @@ class GrowingParquet:
             self._full,
             schema,
             filesystem=self._system,
-            compression={_leaf(field): "none" if field.name in _HASHES else "zstd" for field in schema},
+            compression={_leaf(field): "none" if field.name in _HASHES else "snappy" for field in schema},
             write_statistics=False,  # nothing is looked for by its range
-            use_dictionary=[name for name in schema.names if name not in _HARDLY_REPEATED | _ASCENDING],  # type: ignore[arg-type]
-            column_encoding={name: "DELTA_BINARY_PACKED" for name in schema.names if name in _ASCENDING},
+            use_dictionary=[field.name for field in schema if _may_repeat(field)],  # type: ignore[arg-type]
+            column_encoding={name: "DELTA_BINARY_PACKED" for name in schema.names if name in _ASCENDING_OR_SAME},
         )
 
 
 def _leaf(field: "pa.Field[Any]") -> str:
     """What Parquet calls the values of a column."""
     return f"{field.name}.list.element" if pa.types.is_nested(field.type) else field.name
+
+
+def _may_repeat(field: "pa.Field[Any]") -> bool:
+    """Numbers that repeat are small enough without a dictionary."""
+    return field.type == pa.string_view() and field.name not in _HARDLY_REPEATED

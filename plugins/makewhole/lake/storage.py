@@ -5,7 +5,7 @@ once a manifest in the journal names it.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -70,12 +70,12 @@ class Storage:
             growing.append(frame)
         return growing.path
 
-    def growing_parquet(self, folder: str) -> GrowingParquet:
-        """A new file of the folder, for frames of one schema."""
+    def growing_parquet(self, folder: str, never_null: Collection[str] = ()) -> GrowingParquet:
+        """A new file of the folder, for frames of one schema; none has a null in the columns that are never null."""
         path = f"{folder}/part-{uuid4().hex[:16]}.parquet"
         system, full = self._locate(path)
         system.create_dir(full.rsplit("/", 1)[0], recursive=True)
-        return GrowingParquet(path, system, full)
+        return GrowingParquet(path, system, full, never_null)
 
     def read_parquet(self, paths: Sequence[str], columns: Sequence[str] | None = None) -> pl.DataFrame | None:
         """The rows of these files together; None for no files. A column that an older file lacks is null there.

@@ -21,6 +21,7 @@ from makewhole.journal import evidence, incidents, observations, plans, windows
 from makewhole.journal.database import Journal, connect, journal_dsn
 from makewhole.journal.reversals import reversals_of
 from makewhole.kafka.retention import Fate
+from makewhole.model.errors import RefusedError
 from makewhole.model.gate import GateReport
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.plan import PlanState, Receipt
@@ -78,6 +79,22 @@ def _observe_topics(journal: Journal, context: WindowContext) -> None:
     """Where the logs stand before anything is written to them: verify reads from there."""
     with topic_logs(context.pipeline, context.connections) as logs:
         observe(journal, context.pipeline, context.connections, {name: look(log) for name, log in logs.items()})
+
+
+def require_own_plan(journal: Journal, window: tuple[str, int, int], plan_id: str) -> None:
+    """A run answers for the plan of its own window revision (pipeline, number, revision) and for no other, whatever it
+    was handed: who may say yes differs from pipeline to pipeline.
+
+    Raises:
+        RefusedError: the plan is another one's.
+    """
+    stored = plans.plan_of_window(journal, *window)
+    if stored is None or stored.plan.id != plan_id:
+        own = "which has none" if stored is None else f"whose plan is {stored.plan.id}"
+        raise RefusedError(
+            f"plan {plan_id} is not for window {window[1]} (revision {window[2]}) of {window[0]}, {own}; "
+            "the answer is not taken"
+        )
 
 
 def compensate_window(context: WindowContext, progress: Callable[[Progress], None]) -> list[Receipt]:

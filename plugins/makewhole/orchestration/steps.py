@@ -215,6 +215,7 @@ def record_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
     """Copy a person's answer (or a time-out) to the journal, bound to the plan that was shown."""
     from makewhole.compensation.approve import Answer, Decision
     from makewhole.compensation.approve import record_answer as record
+    from makewhole.orchestration.compensate import require_own_plan
 
     if "error" in event:
         return
@@ -224,6 +225,9 @@ def record_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
     decision = Decision.APPROVED if approved else Decision.REJECTED if user else Decision.TIMED_OUT
     if approved and not user:
         raise AirflowFailException("an approval without a name is none; nothing was done")
+    there = opened(context)
+    with connect() as journal:
+        require_own_plan(journal, (there["pipeline"], there["window"], there["revision"]), shown["plan"])
     answered = record(
         journal_dsn(),
         shown["plan"],

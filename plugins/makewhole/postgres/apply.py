@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from typing import cast
 
 import psycopg2
 from psycopg2 import errors as pg_errors
@@ -15,11 +16,13 @@ from makewhole.postgres.many import NotTogether
 from makewhole.postgres.quarantine import QuarantineRows, move_aside
 from makewhole.postgres.quarantine_many import move_aside_many
 from makewhole.postgres.receipts import ChunkId, ReceiptRow, begin_chunk, put_receipt
+from makewhole.postgres.restore import RestoreRow, restore
+from makewhole.postgres.restore_many import restore_many
 from makewhole.postgres.tables import describe_table
 from makewhole.postgres.upsert import UpsertRow, upsert
 from makewhole.postgres.upsert_many import upsert_many
 
-Item = UpsertRow | QuarantineRows
+Item = UpsertRow | QuarantineRows | RestoreRow
 
 _FEW = 8
 _MANY_BYTES = 8 << 20
@@ -96,10 +99,13 @@ def _together(chunk: OpenChunk, items: Sequence[Item]) -> Mapping[int, str] | No
 
 def _many(chunk: OpenChunk, items: Sequence[Item]) -> dict[int, str]:
     """Items of one kind."""
-    upserts = [item for item in items if isinstance(item, UpsertRow)]
-    if upserts:
-        return upsert_many(chunk, upserts)
-    return move_aside_many(chunk, [item for item in items if isinstance(item, QuarantineRows)])
+    match items[0]:
+        case UpsertRow():
+            return upsert_many(chunk, cast(Sequence[UpsertRow], items))
+        case QuarantineRows():
+            return move_aside_many(chunk, cast(Sequence[QuarantineRows], items))
+        case RestoreRow():
+            return restore_many(chunk, cast(Sequence[RestoreRow], items))
 
 
 def _alone(chunk: OpenChunk, item: Item) -> str | None:
@@ -122,6 +128,9 @@ def _one(chunk: OpenChunk, item: Item) -> str | None:
             return upsert(chunk, item)
         case QuarantineRows():
             return move_aside(chunk, item)
+        case RestoreRow():
+            restore(chunk, item)
+            return None
 
 
 def _end_savepoint(cursor: PgCursor, *, is_kept: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from psycopg2 import sql
 
 from makewhole.postgres.chunk import OpenChunk
-from makewhole.postgres.tables import key_fields, key_parameters, listed, match_parts, quoted
+from makewhole.postgres.tables import Row, key_fields, key_parameters, listed, match_parts, quoted
 
 
 class NotTogether(Exception):  # noqa: N818 - no error: it says how to go on
@@ -21,6 +21,11 @@ _TYPES = {
     "row": "text",
     "value": "text",
     "stays": "text",
+    "image": "text",
+    "present": "text",
+    "undone_plan": "text",
+    "undone_seq": "integer",
+    "undone_place": "text",
 }
 
 
@@ -34,6 +39,8 @@ def items_with(chunk: OpenChunk, *fields: str) -> sql.Composable:
 def as_items(chunk: OpenChunk, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, str]:
     """The parameter: of each item its business key and its fields."""
     columns = chunk.point.key
+    if len(columns) == 1:  # nearly always, and then worth a shorter way
+        return {"items": json.dumps([{**fields, "key_0": key} for key, fields in rows])}
     return {"items": json.dumps([{**fields, **key_parameters(columns, key)} for key, fields in rows])}
 
 
@@ -59,3 +66,28 @@ def wanted(chunk: OpenChunk) -> tuple[sql.Composable, dict[str, str]]:
     for name, part in zip(names, key_of_item(chunk), strict=True):
         pairs += [sql.SQL("{}::text").format(sql.Placeholder(name)), part]
     return sql.SQL("(jsonb_build_object({}) || i.value::jsonb)").format(listed(pairs)), names
+
+
+def lock_rows_of_items(chunk: OpenChunk, keys: Iterable[tuple[int, str]], *, is_exact: bool) -> dict[int, list[Row]]:
+    """The rows of each (action number, key), by action number, with images and places; locked."""
+    found = chunk.run(
+        "lock_rows_of_keys",
+        as_items(chunk, ((key, {"seq": seq}) for seq, key in keys)),
+        items=items_with(chunk, "seq"),
+        match=match_items(chunk, "t", is_exact=is_exact),
+    )
+    now: dict[int, list[Row]] = {}
+    for seq, table_oid, ctid, text, image, place in found:
+        row = Row(table_oid=table_oid, ctid=ctid, text=text, image=image, place=place)
+        now.setdefault(seq, []).append(row)
+    return now
+
+
+def require_settled(chunk: OpenChunk, seqs: Iterable[int]) -> None:
+    """Every row of these actions is still what the statement that wrote it returned.
+
+    Raises:
+        NotTogether: a trigger wrote it again, or took it away.
+    """
+    if chunk.has_triggers_after and chunk.run("rows_overtaken", {"seqs": list(seqs)})[0][0]:
+        raise NotTogether

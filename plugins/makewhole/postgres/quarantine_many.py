@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from makewhole.postgres.chunk import OpenChunk
-from makewhole.postgres.many import NotTogether, as_items, items_with, match_items
+from makewhole.postgres.many import NotTogether, as_items, items_with, lock_rows_of_items
 from makewhole.postgres.quarantine import (
     QuarantineRows,
     difference,
@@ -27,7 +27,7 @@ def move_aside_many(chunk: OpenChunk, items: Sequence[QuarantineRows]) -> dict[i
     """
     require_no_cascade(chunk.table, chunk.cascades)
     _require_apart(items)
-    now = _lock_rows(chunk, items)
+    now = lock_rows_of_items(chunk, ((item.seq, item.key) for item in items), is_exact=True)
     reasons = {item.seq: difference(now.get(item.seq, []), item) for item in items}
     extras = [extra for item in items if reasons[item.seq] is None for extra in _extras(item, now[item.seq])]
     if extras and _move(chunk, extras) != len(extras):
@@ -40,20 +40,6 @@ def _require_apart(items: Sequence[QuarantineRows]) -> None:
     rows = [(row.table_oid, row.ctid) for item in items for row in (item.survivor, *item.extras) if row is not None]
     if len(rows) != len(set(rows)):
         raise NotTogether
-
-
-def _lock_rows(chunk: OpenChunk, items: Sequence[QuarantineRows]) -> dict[int, list[Row]]:
-    """The rows of each key as they are, by action number."""
-    found = chunk.run(
-        "lock_rows_of_keys",
-        as_items(chunk, ((item.key, {"seq": item.seq}) for item in items)),
-        items=items_with(chunk, "seq"),
-        match=match_items(chunk, "t", is_exact=True),
-    )
-    now: dict[int, list[Row]] = {}
-    for seq, table_oid, ctid, text, image in found:
-        now.setdefault(seq, []).append(Row(table_oid=table_oid, ctid=ctid, text=text, image=image))
-    return now
 
 
 def _extras(item: QuarantineRows, now: Sequence[Row]) -> Iterator[Extra]:

@@ -5,14 +5,14 @@ the plan saw, where it is still there; and only what neither wrote is looked at,
 never asked: the caller takes everything back and tries fewer, down to `upsert` itself.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from psycopg2 import sql
 
 from makewhole.postgres.chunk import OpenChunk
-from makewhole.postgres.many import NotTogether, as_items, items_with, key_array, match_items, wanted
+from makewhole.postgres.many import NotTogether, as_items, items_with, key_array, match_items, require_settled, wanted
 from makewhole.postgres.tables import listed, quoted
 from makewhole.postgres.upsert import APPEARED, CHANGED, ERASED, NEWER, UpsertRow, assignments
 
@@ -44,8 +44,7 @@ def upsert_many(chunk: OpenChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
     for columns, alike in _by_columns(item for item in items if item.before).items():
         written |= _mend(chunk, columns, alike)
     refused = _rest(chunk, [item for item in items if item.seq not in written])
-    if chunk.has_triggers_after:
-        _require_settled(chunk, [item.seq for item in items])
+    require_settled(chunk, (item.seq for item in items))
     return refused
 
 
@@ -77,13 +76,10 @@ def _insert(chunk: OpenChunk, columns: Sequence[str], items: Sequence[UpsertRow]
 
 def _mend(chunk: OpenChunk, columns: Sequence[str], items: Sequence[UpsertRow]) -> set[int]:
     """Replace those rows that are exactly what the plan saw, and the only ones of their key; which."""
-    guard = sql.SQL(
-        "row_to_json(old.*)::text = i.row and not exists ("
-        "select from {} as t where {} and (t.ctid <> old.ctid or t.tableoid <> old.tableoid))"
-    ).format(chunk.table.identifier, match_items(chunk, "t"))
+    guard: sql.Composable = sql.SQL("row_to_json(old.*)::text = i.row")
     if chunk.point.version is not None:
         there, record = quoted("old", chunk.point.version), quoted("wanted", chunk.point.version)
-        guard += sql.SQL(" and not coalesce({} > {}, false)").format(there, record)
+        guard = guard + sql.SQL(" and not coalesce({} > {}, false)").format(there, record)
     rows = ((item.key, {"seq": item.seq, "value": item.value, **_seen(item)}) for item in items)
     return _update(chunk, columns, as_items(chunk, rows), guard)
 
@@ -94,7 +90,8 @@ def _update(chunk: OpenChunk, columns: Sequence[str], items: Mapping[str, Any], 
         "update_rows",
         {**items, **names},
         items=items_with(chunk, "seq", "value", "table_oid", "ctid", "row"),
-        match=match_items(chunk, "old"),
+        match=match_items(chunk, "t"),
+        match_old=match_items(chunk, "old"),
         guard=guard,
         assignments=assignments(chunk, columns),
         wanted=value,
@@ -167,13 +164,6 @@ def _seen(item: UpsertRow) -> dict[str, Any]:
     """What the plan saw of the key."""
     fields = [{"table_oid": row.table_oid, "ctid": row.ctid, "row": row.text} for row in item.before]
     return fields[0] if fields else {}
-
-
-def _require_settled(chunk: OpenChunk, seqs: Collection[int]) -> None:
-    """Every row is still what the statement that wrote it returned."""
-    ((overtaken,),) = chunk.run("rows_overtaken", {"seqs": list(seqs)})
-    if overtaken:
-        raise NotTogether
 
 
 def _by_columns(items: Iterable[UpsertRow]) -> dict[tuple[str, ...], list[UpsertRow]]:

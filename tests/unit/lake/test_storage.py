@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from makewhole.lake.storage import Storage
@@ -50,6 +51,14 @@ def test_a_file_grows_by_frames_and_is_read_as_one(storage: Storage) -> None:
     read = storage.read_parquet([growing.path])
 
     assert read is not None and read.equals(FRAME) and read.schema == FRAME.schema
+
+
+def test_a_null_where_none_can_be_is_refused_and_never_written(storage: Storage) -> None:
+    growing = storage.growing_parquet("p/keys/bucket=01", {"key"})
+    growing.append(FRAME.filter(pl.col("key").is_not_null()))
+
+    with pytest.raises(pa.ArrowInvalid, match="null"):
+        growing.append(FRAME.with_columns(pl.lit(None, dtype=pl.String).alias("key")))
 
 
 COPIES = pl.DataFrame(

@@ -1,0 +1,43 @@
+"""Copies parted by bucket are the same rows in the same order, whatever their columns hold."""
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from makewhole.compute.by_bucket import by_bucket
+
+pytestmark = pytest.mark.unit
+
+SCHEMA = {
+    "key_hi": pl.UInt64,
+    "key": pl.String,
+    "time": pl.Datetime("us", "UTC"),
+    "excluded_by": pl.List(pl.String),
+    "is_aborted": pl.Boolean,
+    "never": pl.Int64,
+}
+TEXTS = st.none() | st.text(max_size=30)
+ROWS = st.tuples(
+    st.integers(0, 2**64 - 1),
+    TEXTS,
+    st.none() | st.integers(0, 2**40),
+    st.none() | st.lists(TEXTS, max_size=2),
+    st.none() | st.booleans(),
+    st.none(),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(ROWS, max_size=30), st.sampled_from([1, 16, 300]), st.integers(0, 3))
+def test_each_bucket_has_its_rows_in_their_order(rows: list[tuple], buckets: int, start: int) -> None:  # type: ignore[type-arg]
+    frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")[start:]
+
+    parted = {bucket: pl.DataFrame(table) for bucket, table in by_bucket(frame, buckets)}
+
+    assert all(part.schema == frame.schema for part in parted.values())
+    expected: dict[int, list[tuple]] = {}  # type: ignore[type-arg]
+    for row in frame.rows():
+        expected.setdefault(row[0] % buckets, []).append(row)
+    assert {bucket: part.rows() for bucket, part in parted.items()} == expected
+    assert list(parted) == sorted(expected)
