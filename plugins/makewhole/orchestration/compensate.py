@@ -76,8 +76,9 @@ def _tell_deadlines(context: WindowContext, findings: Sequence[Finding]) -> None
 
 
 def _observe_topics(journal: Journal, context: WindowContext) -> None:
-    """Where the logs stand before anything is written to them: verify reads from there."""
-    with topic_logs(context.pipeline, context.connections) as logs:
+    """Where the logs stand before anything is written to them, those that no hop joins as well: verify reads from
+    there."""
+    with topic_logs(context.pipeline.points.values(), context.connections) as logs:
         observe(journal, context.pipeline, context.connections, {name: look(log) for name, log in logs.items()})
 
 

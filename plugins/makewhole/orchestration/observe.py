@@ -1,6 +1,6 @@
 """What exists at the sources of a pipeline now: remembered, because an absence counts from what was seen to exist."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from makewhole.journal.observations import Observation
 from makewhole.kafka.offsets import LogEnd, TopicLog, TopicState
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
 from makewhole.model.errors import TransientError
-from makewhole.model.pipeline import Pipeline, PointKind, TablePoint, TopicPoint
+from makewhole.model.pipeline import Pipeline, Point, PointKind, TablePoint, TopicPoint
 from makewhole.model.window import Window
 from makewhole.postgres.visibility import current_snapshot
 
@@ -25,11 +25,11 @@ class TopicNow:
 
 
 @contextmanager
-def topic_logs(pipeline: Pipeline, connections: Mapping[str, Connection]) -> Iterator[dict[str, TopicLog]]:
-    """Every topic of the pipeline by point, open for questions."""
+def topic_logs(points: Iterable[Point], connections: Mapping[str, Connection]) -> Iterator[dict[str, TopicLog]]:
+    """Every topic among the points, by point, open for questions."""
     with ExitStack() as stack:
         logs = {}
-        for point in pipeline.points.values():
+        for point in points:
             if isinstance(point, TopicPoint):
                 connection = connections[point.connection]
                 assert isinstance(connection, KafkaConnection)

@@ -77,7 +77,7 @@ def open_window(
         _require_compared(journal, pipeline, there)
     else:
         _supersede(journal, pipeline, place)
-    with topic_logs(pipeline, connections) as logs:
+    with topic_logs(pipeline.ordered_points(), connections) as logs:
         topics = {name: look(log) for name, log in logs.items()}
         sight = _Sight(logs=logs, now=topics, observed_at=observe(journal, pipeline, connections, topics))
         draft = (
