@@ -24,24 +24,25 @@ from bench.data import PARTITIONS, DataSet, records
 from bench.headers import scan
 from bench.measure import Cost, Meter
 from bench.results import Series
-from makewhole.compensation.chunks import Item, numbered, row_groups
-from makewhole.compensation.payloads import Payload, write_payloads
+from makewhole.compensation.chunks import Item
+from makewhole.compensation.frozen import PlanFrame, put_frozen
+from makewhole.compensation.payloads import Payload
 from makewhole.compensation.plan import place_of
 from makewhole.compensation.replay import compensate
 from makewhole.compensation.targets import Target
-from makewhole.journal import plans
+from makewhole.journal import windows
 from makewhole.journal.database import connect, migrate
 from makewhole.kafka.offsets import high_watermarks, stable_offsets
 from makewhole.kafka.replay import BATCHING
 from makewhole.kafka.replay_records import Lineage, ReplayRecords
 from makewhole.model.connection import KafkaConnection
-from makewhole.model.pipeline import Remedy, TopicPoint
-from makewhole.model.plan import Action, Plan, PlanState, plan_digest
+from makewhole.model.pipeline import Limits, Remedy, TopicPoint
+from makewhole.model.plan import Action, Plan
+from makewhole.model.window import Window
 from makewhole.stack.postgres_server import PostgresServer, create_database
 
 REPLAY = "makewhole"
 PRODUCER = "plain producer"
-_CHUNK_ACTIONS = 10_000
 _TARGET = "flights"
 _FLUSH_SECONDS = 120
 
@@ -128,30 +129,12 @@ def _require_all(stage: Stage, wanted: int) -> None:
 
 def freeze(stage: Stage, data: DataSet, number: int, folder: Path) -> Plan:
     """A plan of window `number` that redelivers every record of the data set, and needs nobody's approval."""
-    items = numbered(_items(stage, data), _CHUNK_ACTIONS)
-    uri, file_sha256 = write_payloads(str(folder / "payloads"), row_groups(items))
-    actions = [action for action, _ in items]
-    sha256 = plan_digest("bench", number, file_sha256, actions)
-    plan = Plan(
-        id=f"bench-{number}-{sha256[:12]}",
-        pipeline="bench",
-        window=number,
-        revision=1,
-        sha256=sha256,
-        payload_uri=uri,
-        counts={Remedy.REDELIVER.value: len(actions)},
-        state=PlanState.FROZEN,
-    )
+    now = datetime.now(UTC)
+    window = Window(pipeline="bench", number=number, revision=1, start=None, end=now, opened_at=now, ranges={})
+    frame = PlanFrame(window=window, storage=str(folder), limits=Limits(records_per_second=10_000))
     with connect(stage.journal) as journal:
-        with journal.cursor() as cursor:
-            cursor.execute(
-                "insert into makewhole.window (pipeline, number, revision, end_time, request, configuration) "
-                "values ('bench', %s, 1, now(), %s, '{}')",
-                (number, f"round {number}"),
-            )
-        plans.put_plan(journal, plans.StoredPlan(plan=plan, payload_sha256=file_sha256), actions)
-        now = datetime.now(UTC)
-        plans.put_approval(journal, plan, decision="not_needed", by=None, at=now, expires=None, seen={})
+        windows.insert(journal, window, request=f"round {number}", plan_only=False, configuration={})
+        plan, _ = put_frozen(journal, frame, _items(stage, data), needs_approval=False)
     return plan
 
 
