@@ -16,6 +16,13 @@ payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
 where id = %(plan)s
 
+-- undo_of_plan --
+-- The plan that undoes another one, unless it was turned down.
+select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
+payload_sha256, control, records_per_second, began_at, ended_at, log_ends
+from makewhole.plan
+where undoes = %(plan)s and state not in ('refused', 'rejected')
+
 -- lock_plan --
 -- One plan, locked until the end of the transaction.
 select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import chain, count
 
 from makewhole.compensation.chunks import Item, chunk_actions, numbered, row_groups
 from makewhole.compensation.payloads import write_payloads
@@ -49,14 +50,13 @@ def put_refused(journal: Session, frame: PlanFrame, actions: Sequence[Action], r
 
 
 def _plan(journal: Session, frame: PlanFrame, actions: Sequence[Action], payload_sha256: str | None) -> Plan:
-    """A plan whose id is free: a later revision that plans the very same again is still another plan."""
+    """A plan whose id is free: the very same planned again, by a later revision or after a no, is another plan."""
     window = frame.window
     sha256 = plan_digest(window.pipeline, window.number, payload_sha256, actions)
-    plan_id = f"{window.pipeline}-{window.number}-{sha256[:12]}"
-    if plans.find_plan(journal, plan_id) is not None:
-        plan_id = f"{plan_id}-r{window.revision}"
+    content = f"{window.pipeline}-{window.number}-{sha256[:12]}"
+    names = chain([content, f"{content}-r{window.revision}"], (f"{content}-r{window.revision}-{n}" for n in count(2)))
     return Plan(
-        id=plan_id,
+        id=next(name for name in names if plans.find_plan(journal, name) is None),
         pipeline=window.pipeline,
         window=window.number,
         revision=window.revision,

@@ -88,6 +88,12 @@ def find_plan(connection: PgConnection, plan_id: str) -> StoredPlan | None:
     return _stored(rows[0]) if rows else None
 
 
+def undo_of(connection: PgConnection, plan_id: str) -> StoredPlan | None:
+    """The plan that undoes this one, unless it was turned down."""
+    rows = _rows(connection, "undo_of_plan", {"plan": plan_id})
+    return _stored(rows[0]) if rows else None
+
+
 def get_plan(connection: PgConnection, plan_id: str, *, is_locked: bool = False) -> StoredPlan:
     """A plan by id, locked until the transaction ends when asked.
 

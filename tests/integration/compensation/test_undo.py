@@ -1,0 +1,121 @@
+"""A plan taken back: the table is what it was, row by row; what changed since is left alone; nothing happens twice."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from makewhole.compensation.approve import Answer, Decision, record_answer
+from makewhole.compensation.undo import Undo, freeze_undo
+from makewhole.model.errors import RefusedError
+from makewhole.model.pipeline import Approval, Remedy
+from makewhole.model.plan import PlanState
+from makewhole.model.verdict import Verdict
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+
+
+def test_after_an_undo_the_table_is_what_it_was_row_by_row(world: Any) -> None:
+    plan = _repaired(world)
+    undo = _undo(world, plan.id)
+    assert undo.plan is not None
+    assert (undo.plan.state, undo.plan.undoes) == (PlanState.AWAITING_APPROVAL, plan.id)
+    assert undo.plan.counts == {"restore": 9}
+    assert undo.stays == ()
+    with pytest.raises(RefusedError, match="is awaiting_approval"):
+        world.run(undo.plan.id)
+    _approve(world, undo)
+    receipts = world.run(undo.plan.id)
+    assert sum(receipt.actions for receipt in receipts) == 9
+    assert _image(world) == world.before
+    assert set(world.outcomes(undo.plan.id).values()) == {("done", None)}
+
+    assert world.run(undo.plan.id) == receipts
+    assert _image(world) == world.before
+    assert _undo(world, plan.id).plan.id == undo.plan.id  # type: ignore[union-attr]
+
+
+def test_rows_that_changed_since_are_left_alone(world: Any) -> None:
+    plan = _repaired(world)
+    world.sql("update dw.departures set note = 'mine' where id in ('K0', 'K3')")
+    world.sql("delete from dw.departures where id = 'K1'")
+    undo = _undo(world, plan.id)
+    _approve(world, undo)
+    world.run(undo.plan.id)  # type: ignore[union-attr]
+    refused = {key: reason for key, (outcome, reason) in world.outcomes(undo.plan.id).items() if outcome == "refused"}  # type: ignore[union-attr]
+    assert refused == {
+        "K0": "stale: the row was changed after the plan wrote it",
+        "K1": "erased: the row that the plan wrote is gone",
+        "K3": "stale: the row was changed after the plan wrote it",
+    }
+    assert world.sql("select id, note from dw.departures where id in ('K0', 'K1', 'K3') order by id") == [
+        ("K0", "mine"),
+        ("K3", "mine"),
+    ]
+
+
+def test_records_in_a_topic_stay_and_it_is_said(world: Any) -> None:
+    world.send(range(3))
+    plan = world.freeze([world.finding(number, Verdict.MISSING) for number in range(3)]).plan
+    world.run(plan.id)
+    assert _undo(world, plan.id) == Undo(
+        plan=None,
+        stays=(
+            f"3 records that plan {plan.id} may have written to flights stay: a log takes nothing back. Where their "
+            "effect has to go, `reverse` sends a compensating event",
+        ),
+    )
+
+
+def test_what_cannot_be_undone_is_refused_with_the_reason(world: Any) -> None:
+    world.remedies("flights→warehouse", missing=Remedy.UPSERT)
+    world.send(range(2))
+    plan = world.freeze([world.finding(number, Verdict.MISSING) for number in range(2)]).plan
+    with pytest.raises(RefusedError, match=f"plan {plan.id} is frozen and wrote nothing; there is nothing to undo"):
+        _undo(world, plan.id)
+    world.run(plan.id)
+    undo = _undo(world, plan.id)
+    _answer(world, undo, Decision.REJECTED)
+    again = _undo(world, plan.id)
+    assert again.plan is not None
+    assert undo.plan is not None
+    assert (again.plan.id, again.plan.sha256) == (f"{undo.plan.id}-r1", undo.plan.sha256)
+    with pytest.raises(RefusedError, match="undoes plan"):
+        _undo(world, again.plan.id)
+    with pytest.raises(RefusedError, match="is rejected: rejected by anna"):
+        world.run(undo.plan.id)
+
+
+def _repaired(world: Any) -> Any:
+    """Rows inserted, mended and moved aside by one plan of several chunks."""
+    world.remedies("flights→warehouse", missing=Remedy.UPSERT)
+    world.send(range(9))
+    world.sql("insert into dw.departures (id, delay, note) select 'K' || n, 99.5, 'old' from generate_series(3, 5) n")
+    world.sql(
+        "insert into dw.departures (id, delay, note) select 'K' || n, n, 'copy ' || c "
+        "from generate_series(6, 8) n, generate_series(0, 1) c"
+    )
+    world.before = _image(world)
+    verdicts = [Verdict.MISSING] * 3 + [Verdict.MISMATCHED] * 3 + [Verdict.DUPLICATE] * 3
+    plan = world.freeze([world.finding(number, verdict) for number, verdict in enumerate(verdicts)]).plan
+    world.run(plan.id)
+    assert _image(world) != world.before
+    return plan
+
+
+def _image(world: Any) -> list[tuple[Any, ...]]:
+    return world.sql("select (t.*)::text from dw.departures t order by 1")  # type: ignore[no-any-return]
+
+
+def _undo(world: Any, plan_id: str) -> Undo:
+    return freeze_undo(world.journal, plan_id, world.pipeline, world.targets, str(world.storage))
+
+
+def _approve(world: Any, undo: Undo) -> None:
+    _answer(world, undo, Decision.APPROVED)
+
+
+def _answer(world: Any, undo: Undo, decision: Decision) -> None:
+    assert undo.plan is not None
+    answer = Answer(sha256=undo.plan.sha256, decision=decision, by="anna")
+    record_answer(world.journal, undo.plan.id, answer, Approval(expires=timedelta(hours=1)))
