@@ -139,6 +139,10 @@ insert into makewhole.chunk (plan, target, chunk, actions, place)
 values (%(plan)s, %(target)s, %(chunk)s, %(actions)s, %(place)s)
 on conflict (plan, target, chunk) do nothing
 
+-- actions_done --
+-- How many actions took effect, by the receipts.
+select coalesce(sum(actions), 0) from makewhole.chunk where plan = %(plan)s
+
 -- chunks_of_plan --
 -- What the journal knows of the receipts.
 select target, chunk, actions, place from makewhole.chunk where plan = %(plan)s order by target, chunk

@@ -1,4 +1,4 @@
-"""`makewhole plan show|approve|reject`: what compensation would do, and a person's answer to it."""
+"""`makewhole plan show|approve|reject`: what compensation would do, and a person's answer to it; see `plan_control`."""
 
 import json as json_format
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from makewhole.cli import plan_control
 from makewhole.cli.airflow_api import AirflowApi, access, airflow
+from makewhole.cli.plan_control import PlanId
 from makewhole.cli.surroundings import console, printable, service
 from makewhole.journal import plans
 from makewhole.journal.database import Journal, connect
@@ -16,7 +18,6 @@ from makewhole.journal.plans import StoredAction
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import Plan, PlanState
 
-PlanId = Annotated[str, typer.Argument(help="Id of the plan, as `makewhole windows --json` shows it.")]
 plan_app = typer.Typer(no_args_is_help=True, help="What compensation does, and who said yes.")
 _console = console()
 _SHOWN = 20
@@ -76,6 +77,10 @@ def _table(actions: Sequence[StoredAction]) -> Table:
         cells = (str(action.seq), action.remedy.value, action.target, action.key, item.outcome or "")
         table.add_row(*(Text(printable(cell)) for cell in cells))
     return table
+
+
+for _command in (plan_control.pause, plan_control.resume, plan_control.rate, plan_control.stop, plan_control.watch):
+    plan_app.command()(_command)
 
 
 @plan_app.command("approve")

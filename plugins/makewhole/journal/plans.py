@@ -244,6 +244,11 @@ def follow_receipt(connection: PgConnection, receipt: Receipt, refused: Mapping[
     _run(connection, "put_chunk", vars(receipt))
 
 
+def actions_done(connection: PgConnection, plan_id: str) -> int:
+    """How many actions of a plan took effect, as far as the journal has seen their receipts."""
+    return int(_rows(connection, "actions_done", {"plan": plan_id})[0][0])
+
+
 def chunks_of(connection: PgConnection, plan_id: str) -> list[Receipt]:
     """The receipts that the journal knows of, by target and chunk."""
     return [

@@ -1,0 +1,67 @@
+"""A hand on a plan from the command line: paused, watched, slowed, let go, stopped."""
+
+import getpass
+import json
+import threading
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from makewhole.cli.main import app
+from makewhole.model.errors import RefusedError
+from makewhole.model.verdict import Verdict
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+
+RECORDS = 15
+ME = getpass.getuser()
+
+
+@pytest.fixture(autouse=True)
+def service(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", world.journal)
+    monkeypatch.setenv("MAKEWHOLE_STORAGE", str(world.storage))
+
+
+def test_a_paused_plan_is_watched_and_goes_on_when_it_is_told(world: Any) -> None:
+    plan = _plan(world)
+    assert _say("pause", plan, "--reason", "lunch", "--json") == [
+        {"id": plan, "state": "frozen", "reason": f"paused by {ME}: lunch"}
+    ]
+    runner = threading.Thread(target=world.run, args=(plan,), kwargs={"records_per_second": 1_000}, daemon=True)
+    runner.start()
+    (told,) = _say("resume", plan, "--json")
+    assert (told["id"], told["reason"]) == (plan, f"resumed by {ME}")
+    seen = _say("watch", plan, "--json")
+    runner.join(30)
+    assert (seen[-1]["state"], seen[-1]["actions_done"], seen[-1]["actions"]) == ("done", RECORDS, RECORDS)
+    done = [line["actions_done"] for line in seen]
+    assert done == sorted(done)
+    result = CliRunner().invoke(app, ["plan", "rate", plan, "5"])
+    assert result.exit_code == 2
+    assert f"plan {plan} is done; there is nothing left of it to steer" in result.stderr
+
+
+def test_a_stopped_plan_writes_nothing_more_and_says_who_stopped_it(world: Any) -> None:
+    plan = _plan(world)
+    assert _say("rate", plan, "7", "--json")[0]["reason"] == f"set to 7 records a second by {ME}"
+    assert _say("stop", plan, "--reason", "wrong window", "--json") == [
+        {"id": plan, "state": "rejected", "reason": f"stopped by {ME}: wrong window"}
+    ]
+    with pytest.raises(RefusedError, match=f"plan {plan} is rejected: stopped by {ME}: wrong window"):
+        world.run(plan)
+    assert world.replayed() == []
+    watched = CliRunner().invoke(app, ["plan", "watch", plan])
+    assert (watched.exit_code, watched.stdout) == (1, f"plan {plan}: rejected: stopped by {ME}: wrong window\n")
+
+
+def _plan(world: Any) -> str:
+    world.send(range(RECORDS))
+    return str(world.freeze([world.finding(number, Verdict.MISSING) for number in range(RECORDS)]).plan.id)
+
+
+def _say(*words: str) -> list[dict[str, Any]]:
+    result = CliRunner().invoke(app, ["plan", *words])
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
