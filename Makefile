@@ -3,7 +3,7 @@
 BIN := .venv/bin
 PYTEST = $(BIN)/python -m pytest $(PYTEST_ARGS)
 
-.PHONY: help install demo test test-unit test-integration test-e2e test-lab lab bench check lock
+.PHONY: help install demo test test-unit test-integration test-e2e test-lab lab crashes bench check lock
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -31,6 +31,9 @@ test-lab: install ## the faults of the lab that every change runs
 lab: install ## all faults on a real cluster, docs/faults.md made of them (LAB_ARGS="--lab-rows 6,9 --lab-seeds 10")
 	$(PYTEST) -m lab tests/lab --lab-results docs/faults.json $(LAB_ARGS)
 	$(BIN)/python -m tests.lab.report
+
+crashes: install ## compensation killed, stopped and cut off at every call, killed again in every recovery (CRASH_ARGS="-k kafka")
+	$(PYTEST) -m crash tests/crash $(CRASH_ARGS)
 
 bench: install ## side by side with Spark's own Kafka connector; writes bench/results.md (BENCH_ARGS="--quick")
 	@$(BIN)/python -m bench $(BENCH_ARGS)

@@ -7,15 +7,13 @@ no rule is about passes unchanged.
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from functools import partial
 from random import Random
-from typing import Any
 
-from makewhole.stack.ports import LOOPBACK
+from tests.lab.tcp_proxy import Stream, TcpProxy
 
 _LENGTH_BYTES = 4
 _TIMEOUT_SECONDS = 90.0
@@ -27,12 +25,18 @@ class Api(IntEnum):
 
     PRODUCE = 0
     FETCH = 1
+    LIST_OFFSETS = 2
     METADATA = 3
+    OFFSET_FETCH = 9
     FIND_COORDINATOR = 10
     API_VERSIONS = 18
+    CREATE_TOPICS = 19
     INIT_PRODUCER_ID = 22
     ADD_PARTITIONS_TO_TXN = 24
+    ADD_OFFSETS_TO_TXN = 25
     END_TXN = 26
+    TXN_OFFSET_COMMIT = 28
+    DESCRIBE_CONFIGS = 32
 
 
 class Fault(StrEnum):
@@ -104,34 +108,18 @@ class Rule:
             assert self._changed.wait_for(condition, _TIMEOUT_SECONDS), f"waited {_TIMEOUT_SECONDS:.0f} s for {what}"
 
 
-class Proxy:
-    """Listens on the ports that are the mapping's keys, each of which leads to the port that is its value."""
+class Proxy(TcpProxy):
+    """Between clients and brokers; `ports` as `TcpProxy` has them."""
 
     def __init__(self, ports: Mapping[int, int]) -> None:
-        self.ports = dict(ports)
+        super().__init__(ports)
         self._rules: list[Rule] = []
-        self._servers: list[asyncio.Server] = []
-        self._links: set[asyncio.Task[None]] = set()
-        self._loop = asyncio.new_event_loop()
         self._is_open: asyncio.Event = asyncio.Event()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-        self._run(self._listen())
-
-    def stop(self) -> None:
-        """Close everything. Safe to call twice, or without a start."""
-        if not self._thread.is_alive():
-            return
-        self._run(self._close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._is_open.set()
 
     def add(self, rule: Rule) -> Rule:
         """Begin to act by a rule."""
-        rule.belongs_to(self._loop)
+        rule.belongs_to(self.loop)
         self._rules.append(rule)
         return rule
 
@@ -142,15 +130,11 @@ class Proxy:
 
     def black_hole(self) -> None:
         """From now on nothing passes, in no direction; connections stay open."""
-        self._loop.call_soon_threadsafe(self._is_open.clear)
+        self.loop.call_soon_threadsafe(self._is_open.clear)
 
     def reopen(self) -> None:
         """End a black hole; what waited goes on."""
-        self._loop.call_soon_threadsafe(self._is_open.set)
-
-    def cut_all(self) -> None:
-        """Close every connection."""
-        self._run(self._cut_all())
+        self.loop.call_soon_threadsafe(self._is_open.set)
 
     def reset(self) -> None:
         """No rules, no black hole, no connections."""
@@ -159,40 +143,8 @@ class Proxy:
         self.reopen()
         self.cut_all()
 
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(_TIMEOUT_SECONDS)
-
-    async def _listen(self) -> None:
-        self._is_open.set()
-        for port, target in self.ports.items():
-            accept = partial(self._accept, target)
-            self._servers.append(await asyncio.start_server(accept, LOOPBACK, port))
-
-    async def _close(self) -> None:
-        for server in self._servers:
-            server.close()
-        await self._cut_all()
-
-    async def _cut_all(self) -> None:
-        links = list(self._links)
-        for link in links:
-            link.cancel()
-        await asyncio.gather(*links, return_exceptions=True)
-
-    async def _accept(self, target: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        link = asyncio.current_task()
-        assert link is not None
-        self._links.add(link)
-        try:
-            with suppress(OSError, asyncio.CancelledError, asyncio.IncompleteReadError):
-                to_reader, to_writer = await asyncio.open_connection(LOOPBACK, target)
-                await _Link(self._rules, self._is_open, (reader, writer), (to_reader, to_writer)).carry()
-        finally:
-            self._links.discard(link)
-            writer.close()
-
-
-Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+    async def carry(self, client: Stream, server: Stream) -> None:
+        await _Link(self._rules, self._is_open, client, server).carry()
 
 
 class _Link:

@@ -1,0 +1,64 @@
+"""What comes after a fault: the task's retries, and a look at what is there then."""
+
+import time
+from typing import Any
+
+from tests.crash import durable
+from tests.crash.atlas import Atlas
+from tests.crash.durable import Durable
+from tests.crash.runner import Report
+from tests.crash.runners import Run
+from tests.crash.whole import assert_whole
+from tests.crash.world import Case, World
+
+IDLE_MS = 1000
+"""How long the servers wait for a runner that stands still in a transaction."""
+
+TRY_AGAIN = ("TransientError", "LeaseLostError", "FencedError")
+"""How a runner ends that has met a fault or another runner; a task is tried again then."""
+
+TRIES = 6
+_PAUSE_SECONDS = 0.2
+
+
+def ended(run: Run) -> Report:
+    """The report of a run that was left alone, or woken."""
+    run.wait("ended")
+    report = run.report()
+    assert report.outcome in ("done", *TRY_AGAIN), f"ended with {report.outcome}: {report.says}"
+    return report
+
+
+def run_to_the_end(world: World, case: Case) -> Report:
+    """The one retry that must be enough when nobody else is about."""
+    report = ended(world.start(case, idle_ms=IDLE_MS))
+    assert report.outcome == "done", f"{report.outcome}: {report.says}"
+    return report
+
+
+def run_until_done(world: World, case: Case, *, tries: int = TRIES, **order: Any) -> None:
+    """As many retries as a task is given, while a zombie holds locks or takes the transactional id."""
+    for _ in range(tries):
+        report = ended(world.start(case, idle_ms=IDLE_MS, **order))
+        if report.outcome == "done":
+            return
+        time.sleep(_PAUSE_SECONDS)
+    raise AssertionError(f"not done after {tries} tries: {report.outcome}: {report.says}")
+
+
+def look(world: World, case: Case) -> Durable:
+    """The durable state when the sessions of the dead have ended."""
+    durable.settle(world)
+    return durable.read(world, case)
+
+
+def assert_known(atlas: Atlas, state: Durable) -> None:
+    """The state is one that a kill leaves too: whatever may happen from there on is enumerated there."""
+    assert state.fingerprint in atlas.states, f"a state that no kill leaves: {state.summary}"
+
+
+def assert_over(world: World, atlas: Atlas, case: Case) -> None:
+    """All is as an undisturbed run leaves it."""
+    state = look(world, case)
+    assert_whole(atlas.phase, state)
+    assert state.fingerprint == atlas.end, f"over, but in another state than an undisturbed run: {state.summary}"

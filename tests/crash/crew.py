@@ -1,0 +1,86 @@
+"""Workers, each with a world of its own: most of a case is waiting, so that several go on at once."""
+
+import queue
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from tests.crash.world import World
+
+_T = TypeVar("_T")
+_TELL_SECONDS = 5.0
+_ENOUGH_FAILURES = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(Generic[_T]):
+    """Something to be done in any world. `name` is what a person is told of it."""
+
+    name: str
+    work: Callable[[World], _T]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    name: str
+    error: BaseException
+
+    def __str__(self) -> str:
+        return f"{self.name}: {type(self.error).__name__}: {self.error}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """What jobs gave, in the order in which they ended, and those that failed."""
+
+    results: list[Any]
+    failures: list[Failure]
+    seconds: float
+
+
+class Crew:
+    """`tell` is given a line now and then."""
+
+    def __init__(self, worlds: Sequence[World], tell: Callable[[str], None]) -> None:
+        self._worlds: queue.Queue[World] = queue.Queue()
+        for world in worlds:
+            self._worlds.put(world)
+        self._size = len(worlds)
+        self._tell = tell
+
+    def do(self, what: str, jobs: Sequence[Job[Any]]) -> Done:
+        """All jobs; after many failures the rest is left."""
+        began = told = time.monotonic()
+        results: list[Any] = []
+        failures: list[Failure] = []
+        with ThreadPoolExecutor(self._size) as workers:
+            names = {workers.submit(self._do, job): job.name for job in jobs}
+            for number, future in enumerate(as_completed(names), 1):
+                error = future.exception()
+                if error is not None:
+                    failures.append(Failure(name=names[future], error=error))
+                    self._tell(f"{what}: {failures[-1]}")
+                else:
+                    results.append(future.result())
+                if len(failures) >= _ENOUGH_FAILURES:
+                    workers.shutdown(cancel_futures=True)
+                    break
+                if time.monotonic() - told > _TELL_SECONDS:
+                    told = time.monotonic()
+                    self._tell(_progress(what, number, len(jobs), told - began, len(failures)))
+        return Done(results=results, failures=failures, seconds=time.monotonic() - began)
+
+    def _do(self, job: Job[Any]) -> Any:
+        world = self._worlds.get()
+        try:
+            return job.work(world)
+        finally:
+            self._worlds.put(world)
+
+
+def _progress(what: str, done: int, jobs: int, seconds: float, failures: int) -> str:
+    left = seconds / done * (jobs - done)
+    failed = f", {failures} failed" if failures else ""
+    return f"{what}: {done:,} of {jobs:,}{failed}, about {left:,.0f} s left"

@@ -1,0 +1,279 @@
+"""What is left when a process is gone: the durable state of a case, read from the servers, and its fingerprint.
+
+A recovery is a new process: whatever it does is a function of what it reads, and it can only read what is durable. So
+two crashes that leave the same state have the same future, and it is enough to enumerate that once. What is read here
+is every row that belongs to the case, whole, in every table of ours in both databases and in the tables that are
+repaired; the committed records, the marker and the transaction in Kafka; the files of the plan. Left out is only what
+differs from case to case without anybody asking for it, see `_NORMALISED`.
+"""
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+
+from makewhole.kafka.wire.transaction_protocol import DescribeTransactionsRequest
+from tests.crash.scenario import Place
+from tests.crash.world import Case, World
+from tests.lab import raw
+
+Rows = list[dict[str, Any]]
+_DEADLINE_SECONDS = 60.0
+_NO_TRANSACTIONAL_ID = 105
+_DIGEST = re.compile(r"(?<![0-9a-f])([0-9a-f]{64}|[0-9a-f]{12})(?![0-9a-f])")
+_OURS = "application_name = 'makewhole' and datname in (%s, %s)"
+_NORMALISED = {
+    # A recovery comes under the same name as the runner before it: it takes the lease over, held or free.
+    ("lease", "expires_at"): "held or free",
+    # Only their order is asked for, and a later runner always has a later one.
+    ("lease", "epoch"): "an epoch",
+    ("receipt", "lease_epoch"): "an epoch",
+    # Where a row came to lie depends on what was rolled back before; a later chunk never asks for it.
+    ("effect", "place"): "a place",
+    # Transactions that were rolled back have used numbers up; nobody reads them.
+    ("quarantine", "id"): "a number",
+    # Where the topic ended when the plan was begun: the topic is used again and again.
+    ("plan", "log_ends"): "offsets",
+}
+
+
+_ROWS = "its rows are in the fingerprint"
+_ASKED = "asked for nothing durable"
+COVERED = {
+    **{
+        f"journal: makewhole.{table}": _ROWS
+        for table in ("plan", "planned_action", "action", "approval", "chunk", "lease", "finding", "window")
+    },
+    **{
+        f"target: {table}": _ROWS
+        for table in ("dw.departures", "makewhole.receipt", "makewhole.quarantine", "makewhole.effect")
+    },
+    **{
+        f"target: pg_{table}": "the catalogue: nobody changes it but by making the tables above"
+        for table in ("class", "namespace", "attribute", "constraint")
+    },
+    "storage: open": "the payload file: its digest is in the plan",
+    "storage: makedirs": "files",
+    "storage: put_file": "files",
+    "storage: mv": "files",
+    "admin: list_topics": "the topics: nobody changes them",
+    "admin: describe_configs": "the topics: nobody changes them",
+    "consumer: committed": "marker",
+    "admin: create_topics": "marker topic",
+    **{f"raw: {name}": "records, transaction" for name in ("LogEndsRequest", "PartitionFetchRequest")},
+    **{f"raw: {name}": _ASKED for name in ("connect", "ApiVersionRequest", "TopicMetadataRequest")},
+    "producer: init_transactions": "transaction",
+    "producer: send_offsets_to_transaction": "transaction",
+    "producer: commit_transaction": "transaction, marker, records",
+    "producer: produce": "transaction",
+    **{f"producer: {name}": _ASKED for name in ("begin_transaction", "poll", "purge")},
+    **{f"consumer: {name}": _ASKED for name in ("consumer_group_metadata", "close")},
+}
+"""Everything that a runner touches, and where the fingerprint has it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """A record that a read_committed consumer sees."""
+
+    partition: int
+    key: str
+    value: str
+    timestamp_ms: int
+    headers: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Durable:
+    """`marker` -1001: there is none. `transaction`: `none` (never begun), `idle`, or `open`. `held_back`: how many
+    offsets are behind the stable one."""
+
+    journal: Mapping[str, Rows]
+    target: Mapping[str, Rows]
+    records: tuple[Record, ...]
+    marker: int
+    has_marker_topic: bool
+    transaction: str
+    held_back: int
+    files: tuple[str, ...]
+    names: Sequence[tuple[str, str]]
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for states that a recovery cannot tell apart."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:10]
+
+    @cached_property
+    def text(self) -> str:
+        """All of it, without what differs from case to case."""
+        text = json.dumps(
+            {
+                "journal": {table: _plain(table, rows) for table, rows in self.journal.items()},
+                "target": {table: _plain(table, rows) for table, rows in self.target.items()},
+                "records": sorted((record.key, record.headers) for record in self.records),
+                "marker": self.marker,
+                "marker topic": self.has_marker_topic,
+                "transaction": self.transaction,
+                "files": self.files,
+            },
+            sort_keys=True,
+        )
+        for name, token in self.names:
+            text = text.replace(name, token)
+        return _DIGEST.sub("<digest>", text)
+
+    @property
+    def summary(self) -> str:
+        """In a few words, for people."""
+        plans, leases = self.journal["plan"], self.journal["lease"]
+        if not plans:
+            return f"no plan, {len(self.files)} files"
+        chunks = [f"{row['target']}/{row['chunk']}" for row in self.journal["chunk"]]
+        decided = sum(row["outcome"] is not None for row in self.journal["action"])
+        lease = leases[0]["expires_at"] if leases else "no lease"
+        receipts = len(self.target.get("receipt", ()))
+        return (
+            f"{plans[0]['state']}, {lease}, transaction {self.transaction}, marker {max(self.marker, 0)}, "
+            f"{len(self.records)} records, {receipts} receipts, journal: {' '.join(chunks) or 'no chunk'}, "
+            f"{decided} outcomes"
+        )
+
+
+def settle(world: World) -> None:
+    """Wait until the server has noticed that the sessions of dead runners are dead: their transactions are undone."""
+    deadline = time.monotonic() + _DEADLINE_SECONDS
+    while world.journal_sql(f"select 1 from pg_stat_activity where {_OURS} limit 1", world.databases):
+        assert time.monotonic() < deadline, "a session of a dead runner does not end"
+        time.sleep(0.002)
+
+
+def read(world: World, case: Case) -> Durable:
+    """The state as it is now; the case's own names are replaced by words."""
+    place = case.place
+    transaction = _transaction(world, place.identity)
+    stable, ends = world.ends(is_stable=True), world.ends()
+    return Durable(
+        journal=_tables(world.journal_sql, _journal_tables(world), place.pipeline),
+        target=_tables(world.sql, _target_tables(world), place.pipeline),
+        records=tuple(_record(message) for message in world.committed(case.starts)),
+        marker=_marker(world, place),
+        has_marker_topic=place.marker_topic in world.admin.list_topics(timeout=_DEADLINE_SECONDS).topics,
+        transaction=transaction,
+        held_back=sum(ends.values()) - sum(stable.values()),
+        files=_files(Path(place.storage)),
+        names=[
+            (name, token)
+            for name, token in (
+                (place.plan, "<plan>"),
+                (place.storage, "<storage>"),
+                (place.pipeline, "<pipeline>"),
+                (place.marker_topic, "<marker topic>"),
+                (place.topic, "<topic>"),
+            )
+            if name
+        ],
+    )
+
+
+def _journal_tables(world: World) -> dict[str, str]:
+    """Every table of the journal that can hold something of a pipeline: name and the condition that finds it."""
+    rows = world.journal_sql(
+        "select table_name, array_agg(column_name::text) from information_schema.columns "
+        "where table_schema = 'makewhole' group by table_name order by table_name"
+    )
+    found = {}
+    for name, columns in rows:
+        if "pipeline" in columns:
+            found[f"makewhole.{name}"] = "t.pipeline = %(pipeline)s"
+        elif "plan" in columns:
+            found[f"makewhole.{name}"] = "t.plan in (select id from makewhole.plan where pipeline = %(pipeline)s)"
+    return found | {
+        "makewhole.lease": "substr(t.resource, 6) in (select id from makewhole.plan where pipeline = %(pipeline)s)"
+    }
+
+
+def _target_tables(world: World) -> dict[str, str]:
+    rows = world.sql("select schemaname || '.' || tablename from pg_tables where schemaname in ('makewhole', 'dw')")
+    return {row[0]: "true" for row in sorted(rows)}
+
+
+def _tables(run: Any, tables: Mapping[str, str], pipeline: str) -> dict[str, Rows]:
+    """All rows of all tables in one statement: one moment. Moments become words: whether they are set, or passed."""
+    pieces = [
+        f"select '{name.split('.')[1]}', to_jsonb(t)::text from {name} as t where {condition}"
+        for name, condition in tables.items()
+    ]
+    found: dict[str, Rows] = {name.split(".")[1]: [] for name in tables}
+    for name, text in run(" union all ".join(pieces) + " order by 1, 2", {"pipeline": pipeline}):
+        found[name].append({column: _moment(column, value) for column, value in json.loads(text).items()})
+    return found
+
+
+def _moment(column: str, value: Any) -> Any:
+    if not isinstance(value, str) or not re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.+]+", value):
+        return value
+    if column == "expires_at":
+        return "held" if _is_ahead(value) else "free"
+    return "a moment"
+
+
+def _is_ahead(moment: str) -> bool:
+    return datetime.fromisoformat(moment) > datetime.now(UTC)
+
+
+def _plain(table: str, rows: Rows) -> list[str]:
+    return sorted(
+        json.dumps(
+            {
+                column: _NORMALISED.get((table, column), value) if value is not None else None
+                for column, value in row.items()
+            },
+            sort_keys=True,
+        )
+        for row in rows
+    )
+
+
+def _marker(world: World, place: Place) -> int:
+    wanted = ConsumerGroupTopicPartitions(place.identity, [TopicPartition(place.marker_topic, 0)])
+    (answer,) = world.admin.list_consumer_group_offsets([wanted]).values()
+    return int(answer.result(_DEADLINE_SECONDS).topic_partitions[0].offset)
+
+
+def _transaction(world: World, identity: str) -> str:
+    """What the coordinator says. What is decided is carried out by the brokers, with or without a runner: that is
+    waited for."""
+    deadline = time.monotonic() + _DEADLINE_SECONDS
+    while time.monotonic() < deadline:
+        (described,) = raw.send(world.port, DescribeTransactionsRequest([identity])).transactions
+        error, _, state, *_ = described
+        if error == _NO_TRANSACTIONAL_ID:
+            return "none"
+        assert error == 0, f"the coordinator does not tell of {identity} (error {error})"
+        if not state.startswith("Prepare"):
+            return "open" if state == "Ongoing" else "idle"
+        time.sleep(0.002)
+    raise AssertionError(f"the transaction of {identity} does not end")
+
+
+def _record(message: Any) -> Record:
+    return Record(
+        partition=message.partition(),
+        key=message.key().decode(),
+        value=message.value().decode(),
+        timestamp_ms=message.timestamp()[1],
+        headers=tuple((name, value.decode()) for name, value in message.headers() or ()),
+    )
+
+
+def _files(storage: Path) -> tuple[str, ...]:
+    """Of the case alone: the folder is emptied before each."""
+    return tuple(sorted(path.name for path in storage.rglob("*") if path.is_file()))

@@ -1,0 +1,204 @@
+"""What is repaired: two chunks into a topic, two into a table, with an action in each that cannot be done.
+
+`K0`–`K4` are redelivered, of which K4 is unfit: its partition is gone. `K5` is inserted and `K6` mended; of `K7`–`K9`
+the extra rows are moved aside, but K9 was changed after the plan was made.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from makewhole.compensation.approve import Answer, Decision, record_answer
+from makewhole.compensation.fetch import SourceRecord
+from makewhole.compensation.freeze import FreezeRequest, FreezeSources, freeze
+from makewhole.compensation.replay import RunOptions, compensate
+from makewhole.compensation.targets import targets_of
+from makewhole.kafka import replay
+from makewhole.kafka.replay import MARKER_TOPIC
+from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
+from makewhole.model.pipeline import (
+    Approval,
+    Hop,
+    Limits,
+    Pipeline,
+    PointKind,
+    Remedies,
+    Remedy,
+    TablePoint,
+    TopicPoint,
+)
+from makewhole.model.verdict import Cause, Finding, Verdict
+from makewhole.model.window import Window
+
+PARTITIONS = 2
+CHUNK_ACTIONS = 3
+BORN_MS = 1_356_998_400_000
+WRITTEN = ("K0", "K1", "K2", "K3")
+"""Keys whose record is sent again."""
+
+REFUSED = {
+    "K4": "unfit: the topic has no partition 7 any more",
+    "K9": "stale: rows of this key changed after the plan was made",
+}
+BEFORE = [("K6", -1), ("K7", 7), ("K7", 7), ("K8", 8), ("K8", 8), ("K8", 8), ("K9", 9), ("K9", 9)]
+"""(id, delay) in the table when the plan is made."""
+
+AFTER = [("K5", 5), ("K6", 6), ("K7", 7), ("K8", 8), ("K9", 9), ("K9", 10)]
+"""The same when it is done; the row that changed meanwhile is left alone."""
+
+QUARANTINED = [("K7", 7), ("K8", 8), ("K8", 8)]
+EFFECTS = [(5, "inserted"), (6, "updated"), (7, "moved"), (8, "moved"), (8, "moved")]
+"""(number of the action, what became of a row)."""
+
+OPENED_AT = datetime(2013, 1, 2, tzinfo=UTC)
+_MIRROR, _WAREHOUSE = "flights→mirror", "flights→warehouse"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a case happens: servers, databases, topic, and the pipeline that is the case's own."""
+
+    bootstrap: str
+    client_id: str
+    journal: str
+    target: str
+    topic: str
+    storage: str
+    pipeline: str
+    marker_topic: str = MARKER_TOPIC
+    holder: str = ""
+    lease_seconds: float = 30.0
+    plan: str = ""
+    sha256: str = ""
+
+    @property
+    def identity(self) -> str:
+        """The transactional id and the group of the plan's marker."""
+        return f"replay-{self.plan}-flights"
+
+    def connections(self) -> Mapping[str, Connection]:
+        kafka = {"bootstrap.servers": self.bootstrap, "client.id": self.client_id, "log_level": 0}
+        return {
+            "kafka": KafkaConnection(id="kafka", properties=kafka),
+            "pg": PostgresConnection(id="pg", dsn=self.target),
+        }
+
+
+class Archive:
+    """The original records, as the window's archive has them."""
+
+    def records(self, point: str, positions: Sequence[tuple[int, int]]) -> Iterable[SourceRecord]:
+        return [_original(offset) for _, offset in positions]
+
+
+def do_freeze(place: Place) -> str:
+    """Freeze the plan of the case's window; its id."""
+    request = FreezeRequest(pipeline=pipeline(place), window=window(place), findings=findings(), window_keys=1_000)
+    sources = FreezeSources(storage=place.storage, records=Archive(), connections=place.connections())
+    frozen = freeze(place.journal, request, sources)
+    assert frozen.plan is not None
+    return frozen.plan.id
+
+
+def do_approve(place: Place) -> str:
+    """Answer for the plan; its state."""
+    answer = Answer(sha256=place.sha256, decision=Decision.APPROVED, by="oncall", at=datetime.now(UTC))
+    return record_answer(place.journal, place.plan, answer, pipeline(place).approval).state.value
+
+
+def do_compensate(place: Place) -> str:
+    """Run the plan as a task does: under the plan's own name, which a retry of the task has too, or under another."""
+    replay.MARKER_TOPIC = place.marker_topic
+    targets = targets_of(pipeline(place), place.connections())
+    options = RunOptions(holder=place.holder or f"plan {place.plan}", lease_seconds=place.lease_seconds)
+    receipts = compensate(place.journal, place.plan, targets, options=options)
+    return str(len(receipts))
+
+
+PHASES = {
+    "freeze": do_freeze,
+    "approve": do_approve,
+    "compensate": do_compensate,
+    # The very first one at this Kafka: the topic of the markers is made.
+    "first": do_compensate,
+    # Taken up again when the marker has expired: what was written is looked for in the topic itself.
+    "marker lost": do_compensate,
+}
+"""The phases of a plan's life: each begins where the one before ended, the last three at the same place."""
+
+
+def window(place: Place) -> Window:
+    return Window(
+        pipeline=place.pipeline,
+        number=1,
+        revision=1,
+        start=None,
+        end=OPENED_AT + timedelta(days=1),
+        opened_at=OPENED_AT,
+        ranges={},
+    )
+
+
+def findings() -> list[Finding]:
+    numbers: list[tuple[str, Verdict, Iterable[int]]] = [
+        (_MIRROR, Verdict.MISSING, range(5)),
+        (_WAREHOUSE, Verdict.MISSING, [5]),
+        (_WAREHOUSE, Verdict.MISMATCHED, [6]),
+        (_WAREHOUSE, Verdict.DUPLICATE, [7, 8, 9]),
+    ]
+    return [_finding(hop, verdict, number) for hop, verdict, of_it in numbers for number in of_it]
+
+
+def pipeline(place: Place) -> Pipeline:
+    def store(name: str, table: str) -> TablePoint:
+        return TablePoint(name=name, kind=PointKind.STORE, connection="pg", table=table, key=("id",), time="loaded_at")
+
+    report = Remedy.REPORT
+    return Pipeline(
+        name=place.pipeline,
+        points={
+            "flights": TopicPoint(name="flights", connection="kafka", topic=place.topic, key=("$.id",)),
+            "mirror": store("mirror", "dw.mirror"),
+            "warehouse": store("warehouse", "dw.departures"),
+        },
+        hops=(
+            Hop(
+                source="flights",
+                target="mirror",
+                remedies=Remedies(missing=Remedy.REDELIVER, duplicate=report, mismatched=report),
+            ),
+            Hop(
+                source="flights",
+                target="warehouse",
+                remedies=Remedies(missing=Remedy.UPSERT, duplicate=Remedy.QUARANTINE, mismatched=Remedy.UPSERT),
+            ),
+        ),
+        compare={"delay": "int"},
+        limits=Limits(actions=100, share=1.0, records_per_second=CHUNK_ACTIONS),
+        approval=Approval(above_actions=0),
+    )
+
+
+def _original(number: int) -> SourceRecord:
+    return SourceRecord(
+        partition=7 if number == 4 else number % PARTITIONS,
+        offset=number,
+        key=f"K{number}".encode(),
+        value=json.dumps({"id": f"K{number}", "delay": number}).encode(),
+        headers=(("trace", f"t{number}".encode()),),
+        timestamp_ms=BORN_MS + number,
+    )
+
+
+def _finding(hop: str, verdict: Verdict, number: int) -> Finding:
+    original: Mapping[str, Any] = {"partition": _original(number).partition, "offset": number}
+    return Finding(
+        hop=hop,
+        key=f"K{number}",
+        key_hash=f"{number:032x}",
+        verdict=verdict,
+        cause=Cause.NOT_IN_SOURCE,
+        evidence={"source": [original], "source_copies": 1},
+    )

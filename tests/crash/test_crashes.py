@@ -1,0 +1,165 @@
+"""Compensation is exactly once whatever happens at whatever call: every point is enumerated, none is sampled.
+
+make crashes                                      all of it
+make crashes CRASH_ARGS="-k kafka"                some
+make crashes CRASH_ARGS=--crash-record            write the number of points down
+"""
+
+import re
+
+import pytest
+
+from tests.crash import cuts, faults, points
+from tests.crash.atlas import Known, uncovered
+from tests.crash.durable import COVERED
+from tests.crash.enumeration import PHASES, Enumeration, jobs
+from tests.lab.proxy import Api
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(6 * 3600)]
+
+every_phase = pytest.mark.parametrize("phase", PHASES)
+replaying = pytest.mark.parametrize("phase", ["compensate", "first", "marker lost"])
+
+SILENT = re.compile(
+    r".*: (limit_idle|select set_config.*|close|purge|begin_transaction|poll|consumer_group_metadata|.*savepoint.*|new)"
+)
+"""Steps that neither read nor write anything durable: a runner that stands still before one of them will do just what
+it does when it stands still before the next step."""
+
+UNSTEADY = (Api.METADATA, Api.API_VERSIONS, Api.FIND_COORDINATOR)
+"""Requests that the client sends when it likes, so that their number is not the same in every run."""
+
+
+@every_phase
+def test_no_point_is_left_out(enumeration: Enumeration, phase: str, request: pytest.FixtureRequest) -> None:
+    counts = points.counted(enumeration.atlas(phase))
+    if request.config.getoption("crash_record"):
+        points.record(phase, counts)
+    assert list(points.complaints(phase, counts)) == []
+
+
+@every_phase
+def test_a_fingerprint_holds_all_that_a_recovery_reads(enumeration: Enumeration, phase: str) -> None:
+    assert uncovered(enumeration.atlas(phase), COVERED) == set()
+
+
+@every_phase
+def test_killed_at_every_point_it_is_done_once(enumeration: Enumeration, phase: str) -> None:
+    atlas = enumeration.atlas(phase)
+    cases = [(_name(atlas.start, point), (atlas, atlas.start, point)) for point in enumeration.points(phase)]
+    enumeration.do(phase, "killed", jobs(faults.killed, cases))
+
+
+def test_killed_again_at_every_point_of_every_recovery_it_is_done_once(enumeration: Enumeration) -> None:
+    """A recovery is a function of the durable state: each state is recovered from once, whatever led to it. The states
+    are closed under kills, so that this goes for any number of them."""
+    if enumeration.is_short:
+        pytest.skip("states are closed by `make crashes`")
+    seen = {enumeration.atlas(phase).start.fingerprint for phase in PHASES}
+    for phase in PHASES:
+        atlas = enumeration.atlas(phase)
+        assert atlas.unknown() == {}
+        states = [known for known in atlas if known.fingerprint not in seen]
+        seen |= set(atlas.states)
+        cases = [
+            (f"killed at {known.way}, then {_name(known, point)}", (atlas, known, point))
+            for known in states
+            for point in known.points
+        ]
+        enumeration.do(phase, f"killed again, from {len(states)} states", jobs(faults.killed, cases))
+
+
+@every_phase
+def test_a_zombie_that_wakes_afterwards_adds_nothing(enumeration: Enumeration, phase: str) -> None:
+    atlas = enumeration.atlas(phase)
+    cases = [(_name(atlas.start, point), (atlas, point)) for point in enumeration.points(phase)]
+    enumeration.do(phase, "stopped, woken when all is done", jobs(faults.woken_afterwards, cases))
+
+
+def test_a_zombie_whose_lease_expired_adds_nothing(enumeration: Enumeration) -> None:
+    """The second runner has another name. At the points around each change: what a lease has to do with the others is
+    told by the runs under the same name."""
+    atlas = enumeration.atlas("compensate")
+    cases = [
+        (_name(atlas.start, point), (atlas, point))
+        for step in atlas.start.changes
+        for point in (2 * step, 2 * step + 1)
+    ]
+    enumeration.do("compensate", "stopped, another name takes over", jobs(faults.woken_afterwards_by_another, cases))
+
+
+@pytest.mark.parametrize("phase", ["freeze", "approve", "compensate"])
+def test_a_zombie_that_wakes_while_the_next_one_works_adds_nothing(enumeration: Enumeration, phase: str) -> None:
+    """Woken at every moment between two changes of the second runner."""
+    if enumeration.is_short:
+        pytest.skip("pairs of points are a matter of `make crashes`")
+    atlas = enumeration.atlas(phase)
+    cases = [
+        (f"{_name(atlas.start, point)}, woken when the next is {_name(known, moment)}", (atlas, point, moment))
+        for point, known, moment in _pairs(enumeration, phase)
+    ]
+    enumeration.do(phase, "stopped, woken while the next works", jobs(faults.woken_meanwhile, cases))
+    enumeration.do(phase, "stopped, woken when the next is killed", jobs(faults.woken_between, cases))
+
+
+@every_phase
+def test_a_connection_to_postgres_dropped_at_any_request_changes_nothing(enumeration: Enumeration, phase: str) -> None:
+    atlas = enumeration.atlas(phase)
+    cases = [
+        (f"{how} at step {step}, {atlas.start.steps[step]}", (atlas, step, how))
+        for how in cuts.POSTGRES_WAYS
+        for step in enumeration.steps(phase)
+        if atlas.start.steps[step].startswith(("journal:", "target:"))
+    ]
+    enumeration.do(phase, "connection to PostgreSQL dropped", jobs(cuts.cut_off_from_postgres, cases))
+
+
+@replaying
+def test_a_connection_to_kafka_dropped_at_any_request_changes_nothing(enumeration: Enumeration, phase: str) -> None:
+    if enumeration.is_short:
+        pytest.skip("requests to Kafka are counted by `make crashes`")
+    atlas, proxy = enumeration.atlas(phase), enumeration.servers.proxy
+    cases = [
+        (f"{how} at {api.name} {number}", (proxy, atlas, api, number, how))
+        for how in cuts.KAFKA_WAYS
+        for api, number in _requests(enumeration, phase)
+    ]
+    enumeration.do(phase, "connection to Kafka dropped", jobs(cuts.cut_off_from_kafka, cases))
+
+
+def test_a_request_to_kafka_that_arrives_much_later_changes_nothing(enumeration: Enumeration) -> None:
+    if enumeration.is_short:
+        pytest.skip("requests to Kafka are counted by `make crashes`")
+    atlas, proxy = enumeration.atlas("compensate"), enumeration.servers.proxy
+    cases = [
+        (f"{api.name} {number}, late", (proxy, atlas, api, number))
+        for api, number in _requests(enumeration, "compensate")
+        if api not in UNSTEADY
+    ]
+    enumeration.do("compensate", "request to Kafka late", jobs(cuts.late_at_kafka, cases))
+
+
+def _name(known: Known, point: int) -> str:
+    return f"{known.name(point)} (point {point})"
+
+
+def _pairs(enumeration: Enumeration, phase: str) -> list[tuple[int, Known, int]]:
+    """(point of the zombie, what the second one does, point of the second one)."""
+    atlas = enumeration.atlas(phase)
+    found = []
+    for step, name in enumerate(atlas.start.steps):
+        if not SILENT.fullmatch(name):
+            known = atlas.states[atlas.start.state_at(2 * step)]
+            found += [(2 * step, known, 2 * change + 1) for change in known.changes]
+    return found
+
+
+def _requests(enumeration: Enumeration, phase: str) -> list[tuple[Api, int]]:
+    """Every request of an undisturbed run, by kind and number."""
+    atlas, proxy = enumeration.atlas(phase), enumeration.servers.proxy
+    runs = jobs(cuts.requests_to_kafka, [("count", (proxy, atlas))] * 4)
+    counted = enumeration.do(phase, "requests to Kafka counted", runs)
+    most = counted[0] | counted[1] | counted[2] | counted[3]
+    for api in most:
+        assert api in UNSTEADY or {one[api] for one in counted} == {most[api]}, f"{api.name}: not the same in each run"
+    return [(api, number) for api in sorted(most) for number in range(1, most[api] + 1)]
