@@ -10,13 +10,14 @@ from bench.data import DataSet
 class Plan:
     """Data sets of each part, smaller ones first; `rounds` are counted runs of each side, after those that warm up.
 
-    Those of `replays` are made by the part itself.
+    Those of `replays` and `upserts` are made by the parts themselves.
     """
 
     reads: Sequence[DataSet]
     scans: Sequence[DataSet]
     snapshots: Sequence[DataSet]
     replays: Sequence[DataSet]
+    upserts: Sequence[DataSet]
     rounds: int
     writes: int
 
@@ -35,6 +36,7 @@ def full() -> Plan:
         scans=(ten, zstd[1]),
         snapshots=(DataSet(records=1_000_000), DataSet(records=5_000_000), ten),
         replays=(DataSet(records=1_000_000), DataSet(records=100_000, is_large=True)),
+        upserts=(DataSet(records=500_000),),
         rounds=5,
         writes=3,
     )
@@ -43,9 +45,17 @@ def full() -> Plan:
 def quick() -> Plan:
     one = DataSet(records=1_000_000)
     large = DataSet(records=100_000, is_large=True)
-    return Plan(reads=(one, large), scans=(one,), snapshots=(one,), replays=(one,), rounds=3, writes=1)
+    return Plan(
+        reads=(one, large),
+        scans=(one,),
+        snapshots=(one,),
+        replays=(one,),
+        upserts=(DataSet(records=200_000),),
+        rounds=3,
+        writes=1,
+    )
 
 
 def tiny() -> Plan:
     data = DataSet(records=20_000)
-    return Plan(reads=(data,), scans=(data,), snapshots=(data,), replays=(data,), rounds=1, writes=1)
+    return Plan(reads=(data,), scans=(data,), snapshots=(data,), replays=(data,), upserts=(data,), rounds=1, writes=1)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from bench.reads import CONNECTOR, KAFKA_LOG
 from bench.replays import PRODUCER, REPLAY
 from bench.results import Series, ratio
+from bench.upserts import COPY, MISMATCHED, MISSING, UPSERT
 
 _MIB = 2**20
 _ABOUT = """\
@@ -25,6 +26,7 @@ def page(machine: dict[str, str], load: float, series: Sequence[Series]) -> str:
         "## Scanning batch headers, one core\n\n" + _scans(series),
         "## Snapshot of a topic: decoded, hashed, bucketed, archived\n\n" + _snapshots(series),
         "## Replaying a plan into a topic, exactly once, 10,000 records per transaction\n\n" + _replays(series),
+        "## Upserting a plan into PostgreSQL, exactly once, 10,000 rows per transaction\n\n" + _upserts(series),
         "## Memory\n\n" + _memory(series),
     ]
     return "\n".join(parts)
@@ -106,6 +108,28 @@ def _replays(series: Sequence[Series]) -> str:
                 f"**{ours.records_per_second / 1e3:.0f}**",
                 f"{theirs.records_per_second / 1e3:.0f}",
                 f"{ratio(ours, theirs, 'cpu_seconds'):.2f}",
+            ]
+        )
+    return head + _table(rows)
+
+
+def _upserts(series: Sequence[Series]) -> str:
+    head = (
+        f"| data | keys are | {UPSERT} s | {COPY} s | × time | {UPSERT} k rows/s | {COPY} k rows/s |\n"
+        "|---|---|---|---|---|---|---|\n"
+    )
+    rows = []
+    for ours in (one for one in series if one.side == UPSERT and one.part in (MISSING, MISMATCHED)):
+        theirs = next(one for one in series if (one.part, one.side, one.data) == (ours.part, COPY, ours.data))
+        rows.append(
+            [
+                ours.data.title,
+                ours.part.split()[1],
+                _seconds(ours),
+                _seconds(theirs),
+                f"**{ratio(ours, theirs, 'wall_seconds'):.2f}**",
+                f"**{ours.records_per_second / 1e3:.1f}**",
+                f"{theirs.records_per_second / 1e3:.1f}",
             ]
         )
     return head + _table(rows)

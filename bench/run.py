@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import headers, reads, replays, snapshots
+from bench import headers, reads, replays, snapshots, upserts
 from bench.contender import Contender, Task
 from bench.data import DataSet
 from bench.jars import connector_jars
@@ -101,3 +101,8 @@ class Bench:
         """A plan of compensation, side by side with a plain producer of the same records."""
         for data in self.plan.replays:
             yield from replays.measured(self.bootstrap, self.folder, data, self.plan.rounds, self.tell)
+
+    def upserts(self) -> Iterator[Series]:
+        """Plans of compensation that write rows, side by side with a plain COPY of the same rows."""
+        for data in self.plan.upserts:
+            yield from upserts.measured(self.folder, data, self.plan.rounds, self.tell)

@@ -1,7 +1,10 @@
 """A table as a target: a chunk is one transaction of rows and receipt."""
 
+import gc
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 from makewhole.compensation.targets import Chunk, Done
 from makewhole.model.pipeline import Remedy, TablePoint
@@ -31,18 +34,15 @@ class PostgresTarget:
         return {}  # decided row by row, inside the transaction, and kept in its receipt
 
     def write(self, chunk: Chunk, guard: Callable[[], None]) -> Done:  # noqa: ARG002 - one attempt, no loop
-        row = apply_chunk(
-            self._session,
-            self._point,
-            ChunkId(
-                plan=self._plan.id,
-                plan_sha256=self._plan.sha256,
-                target=self._point.name,
-                chunk=chunk.number,
-                lease_epoch=self._epoch,
-            ),
-            items_of(chunk),
+        identity = ChunkId(
+            plan=self._plan.id,
+            plan_sha256=self._plan.sha256,
+            target=self._point.name,
+            chunk=chunk.number,
+            lease_epoch=self._epoch,
         )
+        with _uncollected():
+            row = apply_chunk(self._session, self._point, identity, items_of(chunk))
         return self._done(row.chunk, row.actions, row.refused)
 
     def _done(self, chunk: int, actions: int, refused: Mapping[int, str]) -> Done:
@@ -50,20 +50,32 @@ class PostgresTarget:
         return Done(chunk=chunk, place=place, actions=actions, refused=refused)
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Tens of thousands of small objects, none in a circle: looking for circles takes as long as making them."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def items_of(chunk: Chunk) -> list[Item]:
     """What the chunk does at a table, in order; straight from its columns, because there may be ten thousand."""
     actions = (chunk.rows.column(name).to_pylist() for name in ("seq", "remedy", "key"))
-    payloads = (chunk.columns.column(name).to_pylist() for name in ("value", "extra"))
-    return [_item(*row) for row in zip(*actions, *payloads, strict=True)]
+    values = chunk.columns.column("value").to_pylist()
+    extras = json.loads(f"[{','.join(map(str, chunk.columns.column('extra').to_pylist()))}]")
+    return [_item(*row) for row in zip(*actions, values, extras, strict=True)]
 
 
-def _item(seq: int, remedy: str, key: str, value: bytes | None, extra: str) -> Item:
-    fields = json.loads(extra)
+def _item(seq: int, remedy: str, key: str, value: bytes | None, extra: Mapping[str, Any]) -> Item:
     if remedy == Remedy.RESTORE:
-        return RestoreRow(seq=seq, key=key, effect=Effect.of(fields["effect"]))
-    rows = tuple(Row(**row) for row in fields["rows"])
+        return RestoreRow(seq=seq, key=key, effect=Effect.of(extra["effect"]))
+    rows = tuple([Row(**row) for row in extra["rows"]])
     if remedy == Remedy.UPSERT:
         text = (value or b"").decode()
-        return UpsertRow(seq=seq, key=key, value=text, columns=tuple(fields["columns"]), before=rows)
-    keeps = int(fields["keeps"])
+        return UpsertRow(seq=seq, key=key, value=text, columns=tuple(extra["columns"]), before=rows)
+    keeps = int(extra["keeps"])
     return QuarantineRows(seq=seq, key=key, survivor=rows[0] if keeps else None, extras=rows[keeps:])

@@ -1,7 +1,7 @@
 """Many items as one parameter of one statement: a JSON array that the server takes apart."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from psycopg2 import sql
@@ -36,12 +36,12 @@ def items_with(chunk: OpenChunk, *fields: str) -> sql.Composable:
     return sql.SQL(f"json_to_recordset(%(items)s::json) as i ({', '.join(columns)})")
 
 
-def as_items(chunk: OpenChunk, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, str]:
+def as_items(chunk: OpenChunk, rows: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, str]:
     """The parameter: of each item its business key and its fields."""
     columns = chunk.point.key
     if len(columns) == 1:  # nearly always, and then worth a shorter way
-        return {"items": json.dumps([{**fields, "key_0": key} for key, fields in rows])}
-    return {"items": json.dumps([{**fields, **key_parameters(columns, key)} for key, fields in rows])}
+        return {"items": json.dumps([fields | {"key_0": key} for key, fields in rows])}
+    return {"items": json.dumps([fields | key_parameters(columns, key) for key, fields in rows])}
 
 
 def key_of_item(chunk: OpenChunk) -> list[sql.Composable]:

@@ -1,6 +1,6 @@
 """Moves the extra rows of many keys aside under the same guards as `move_aside`: one look, one move."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from makewhole.postgres.chunk import OpenChunk
@@ -15,7 +15,7 @@ from makewhole.postgres.quarantine import (
 )
 from makewhole.postgres.tables import Row
 
-Extra = tuple[str, Mapping[str, Any]]
+Extra = tuple[str, dict[str, Any]]
 
 
 def move_aside_many(chunk: OpenChunk, items: Sequence[QuarantineRows]) -> dict[int, str]:

@@ -18,7 +18,7 @@ from makewhole.postgres.restore import (
 )
 from makewhole.postgres.tables import Row
 
-Fields = tuple[str, Mapping[str, Any]]
+Fields = tuple[str, dict[str, Any]]
 
 
 @dataclass

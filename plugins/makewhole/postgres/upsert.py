@@ -32,7 +32,7 @@ class UpsertRow:
     @property
     def size_bytes(self) -> int:
         """About what it comes to as part of a statement."""
-        return len(self.value) + len(self.key) + sum(len(row.text) for row in self.before)
+        return len(self.value) + (len(self.before[0].text) if self.before else 0)
 
 
 def upsert(chunk: OpenChunk, item: UpsertRow) -> str | None:

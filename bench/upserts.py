@@ -1,0 +1,186 @@
+"""Plans that write rows into PostgreSQL, as compensation runs them, beside a plain COPY of the very same rows.
+
+First every key is missing, then every key is there with another value. The journal is on the same server. A COPY looks
+at nothing and keeps nothing: it is how fast the server takes rows at all.
+"""
+
+import csv
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+from psycopg2 import sql
+
+from bench.data import DataSet, records
+from bench.replays import Side
+from bench.results import Series
+from makewhole.compensation.chunks import Item
+from makewhole.compensation.frozen import PlanFrame, put_frozen
+from makewhole.compensation.payloads import Payload
+from makewhole.compensation.plan import place_of
+from makewhole.compensation.replay import compensate
+from makewhole.compensation.targets import Target
+from makewhole.journal import windows
+from makewhole.journal.database import connect as journal_of
+from makewhole.journal.database import migrate
+from makewhole.model.connection import PostgresConnection
+from makewhole.model.pipeline import Limits, PointKind, Remedy, TablePoint
+from makewhole.model.plan import Action, Plan
+from makewhole.model.window import Window
+from makewhole.postgres.connect import connect
+from makewhole.stack.postgres_server import PostgresServer, create_database
+
+UPSERT = "makewhole"
+COPY = "plain COPY"
+MISSING, MISMATCHED = "upsert missing", "upsert mismatched"
+_TARGET = "warehouse"
+_COLUMNS = {
+    "flight_id": "text primary key",
+    "carrier": "text",
+    "dep_delay": "numeric(6,1)",
+    "seats": "integer",
+    "cancelled": "boolean",
+    "minute": "integer",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """Store and journal; the table that the plan writes, and the one that COPY fills from `rows`, a CSV file."""
+
+    store: str
+    journal: str
+    table: str
+    copied: str
+    rows: Path
+
+    @property
+    def connection(self) -> PostgresConnection:
+        return PostgresConnection(id="pg", dsn=self.store)
+
+    @property
+    def target(self) -> Target:
+        point = TablePoint(
+            name=_TARGET, kind=PointKind.STORE, connection="pg", table=f"public.{self.table}", key=("flight_id",)
+        )
+        return Target(point=point, connection=self.connection)
+
+
+def measured(folder: Path, data: DataSet, rounds: int, tell: Callable[[str], None]) -> Iterator[Series]:
+    """Both sides in turn, tables of their own each time, after one run each that warms up."""
+    with PostgresServer(folder / "postgres") as server, Side(UPSERT, upsert) as ours, Side(COPY, copy) as theirs:
+        store, journal = (create_database(server.dsn, f"{name}_{data.records}") for name in ("store", "journal"))
+        migrate(journal)
+        found = {
+            (part, side.name): Series(part=part, side=side.name, data=data)
+            for part in (MISSING, MISMATCHED)
+            for side in (ours, theirs)
+        }
+        for number in range(rounds + 1):
+            for step, part in enumerate((MISSING, MISMATCHED)):
+                stage = _set(store, journal, folder, data, number=number, step=step)
+                plan = freeze(stage, data, folder, number=1 + 2 * number + step, step=step)
+                for side in (ours, theirs) if number % 2 else (theirs, ours):
+                    cost = side.run(cast(Any, stage), plan)
+                    tell(f"{part:17} {data.title:18} {side.name:10} {cost.wall_seconds:6.2f} s")
+                    found[part, side.name].warm.extend([cost] if number else [])
+                _agree(stage, data)
+        yield from found.values()
+
+
+def _set(store: str, journal: str, folder: Path, data: DataSet, *, number: int, step: int) -> Stage:
+    """The tables of a step, and the rows that it leads to. The second step goes on with the first one's table."""
+    stage = Stage(
+        store=store,
+        journal=journal,
+        table=f"written_{number}",
+        copied=f"copied_{number}_{step}",
+        rows=folder / f"rows-{step}.csv",
+    )
+    columns = sql.SQL(", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items()))
+    for table in (stage.table, stage.copied) if step == 0 else (stage.copied,):
+        _run(stage, sql.SQL("create table {} ({})").format(sql.Identifier(table), columns))
+    with stage.rows.open("w", newline="") as file:
+        csv.writer(file).writerows(row.values() for row in _rows(data, step))
+    return stage
+
+
+def _rows(data: DataSet, step: int) -> Iterator[Mapping[str, Any]]:
+    """What the records say; in the second step something else."""
+    for record in records(data):
+        row = json.loads(record["value"])
+        yield {**row, "seats": row["seats"] + step}
+
+
+def freeze(stage: Stage, data: DataSet, folder: Path, *, number: int, step: int) -> Plan:
+    """A plan of window `number` that upserts every row, and needs nobody's approval."""
+    now = datetime.now(UTC)
+    window = Window(pipeline="bench", number=number, revision=1, start=None, end=now, opened_at=now, ranges={})
+    frame = PlanFrame(window=window, storage=str(folder), limits=Limits(records_per_second=10_000))
+    with journal_of(stage.journal) as journal:
+        windows.insert(journal, window, request=f"round {number}", plan_only=False, configuration={})
+        plan, _ = put_frozen(journal, frame, _items(stage, data, step), needs_approval=False)
+    return plan
+
+
+def _items(stage: Stage, data: DataSet, step: int) -> Iterator[Item]:
+    place = place_of(stage.target.point)
+    before = _before(stage)
+    for row in _rows(data, step):
+        key = row["flight_id"]
+        rows = before.get(key, [])
+        yield (
+            Action(
+                seq=0,
+                remedy=Remedy.UPSERT,
+                hop="flights→warehouse",
+                target=_TARGET,
+                key=key,
+                key_hash=hashlib.md5(key.encode(), usedforsecurity=False).hexdigest(),
+                before={"place": place, "rows": [seen["ctid"] for seen in rows]},
+            ),
+            Payload(
+                key=key.encode(),
+                value=json.dumps(row, separators=(",", ":")).encode(),
+                extra={"origin": "ledger", "columns": list(_COLUMNS), "rows": rows},
+            ),
+        )
+
+
+def _before(stage: Stage) -> dict[str, list[dict[str, Any]]]:
+    """What a plan sees of each key."""
+    query = sql.SQL("select flight_id, tableoid::bigint, ctid::text, row_to_json(t)::text from {} as t")
+    found = _run(stage, query.format(sql.Identifier(stage.table)))
+    return {key: [{"table_oid": oid, "ctid": ctid, "text": text}] for key, oid, ctid, text in found}
+
+
+def upsert(stage: Stage, plan: Plan) -> int:
+    """The whole of it: lease, checks, every chunk exactly once with its effects and its receipt, the journal."""
+    receipts = compensate(stage.journal, plan.id, {_TARGET: stage.target})
+    return sum(receipt.actions for receipt in receipts)
+
+
+def copy(stage: Stage, _: Plan) -> int:
+    """The same rows from a file, in one transaction."""
+    query = sql.SQL("copy {} from stdin with (format csv)").format(sql.Identifier(stage.copied))
+    with connect(stage.connection) as session, session.cursor() as cursor, stage.rows.open() as file:
+        cursor.copy_expert(query, file)
+        return int(cursor.rowcount)
+
+
+def _agree(stage: Stage, data: DataSet) -> None:
+    """Both tables must hold the same: all of it."""
+    query = sql.SQL("select count(*), sum(hashtextextended((t.*)::text, 0)) from {} as t")
+    ours, theirs = (_run(stage, query.format(sql.Identifier(table))) for table in (stage.table, stage.copied))
+    if ours != theirs or ours[0][0] != data.records:
+        raise RuntimeError(f"{data.title}: the sides do not agree on what is in the tables: {ours}, {theirs}")
+
+
+def _run(stage: Stage, statement: sql.Composed) -> list[tuple[Any, ...]]:
+    with connect(stage.connection) as session, session.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchall() if cursor.description else []
