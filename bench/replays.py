@@ -53,13 +53,18 @@ class Stage:
 
     bootstrap: str
     topic: str
+    codec: str
     journal: str
 
     @property
+    def connection(self) -> KafkaConnection:
+        properties = {"bootstrap.servers": self.bootstrap, "compression.type": self.codec}
+        return KafkaConnection(id="log", properties=properties)
+
+    @property
     def target(self) -> Target:
-        connection = KafkaConnection(id="log", properties={"bootstrap.servers": self.bootstrap})
         point = TopicPoint(name=_TARGET, connection="log", topic=self.topic, key=("$.flight_id",))
-        return Target(point=point, connection=connection)
+        return Target(point=point, connection=self.connection)
 
 
 class Side:
@@ -91,7 +96,8 @@ def measured(bootstrap: str, folder: Path, data: DataSet, rounds: int, tell: Cal
     """Both sides in turn, a plan of its own each time, after one run each that warms up."""
     with PostgresServer(folder / "postgres") as server, Side(REPLAY, replay) as ours, Side(PRODUCER, produce) as theirs:
         topic = f"replays-{data.topic}"
-        stage = Stage(bootstrap=bootstrap, topic=topic, journal=create_database(server.dsn, topic.replace("-", "_")))
+        journal = create_database(server.dsn, topic.replace("-", "_"))
+        stage = Stage(bootstrap=bootstrap, topic=topic, codec=data.codec, journal=journal)
         _make(stage)
         found = {side.name: Series(part="replay", side=side.name, data=data) for side in (ours, theirs)}
         for number in range(1, rounds + 2):
@@ -115,10 +121,8 @@ def _make(stage: Stage) -> None:
 
 def _require_all(stage: Stage, wanted: int) -> None:
     """Every record is there, and committed. The broker answers a commit before it has marked the records as such."""
-    connection = stage.target.connection
-    assert isinstance(connection, KafkaConnection)
     deadline = time.monotonic() + _FLUSH_SECONDS
-    while stable_offsets(connection, stage.topic) != high_watermarks(connection, stage.topic):
+    while stable_offsets(stage.connection, stage.topic) != high_watermarks(stage.connection, stage.topic):
         if time.monotonic() > deadline:
             raise RuntimeError(f"{stage.topic} has a transaction that does not end")
         time.sleep(0.1)
@@ -171,7 +175,7 @@ def replay(stage: Stage, plan: Plan) -> int:
 
 def produce(stage: Stage, plan: Plan) -> int:
     """The same records with the same headers from the same file: no transaction, no journal, nothing checked."""
-    settings: dict[str, Any] = {"bootstrap.servers": stage.bootstrap, "enable.idempotence": True, **BATCHING}
+    settings: dict[str, Any] = {**stage.connection.properties, **BATCHING, "enable.idempotence": True}
     producer, written = Producer(settings), 0
     assert plan.payload_uri is not None
     with pq.ParquetFile(plan.payload_uri) as file:

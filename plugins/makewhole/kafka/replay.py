@@ -17,12 +17,13 @@ from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import PermanentError, TransientError
 
 MARKER_TOPIC = "makewhole-markers"
-BATCHING: Mapping[str, Any] = {"linger.ms": 5, "delivery.report.only.error": True}
+BATCHING: Mapping[str, Any] = {"linger.ms": 5}
 """How records are put together on their way: a commit does not wait for the linger."""
 
 _TIMEOUT_SECONDS = 30.0
 _TRANSACTION_TIMEOUT_MS = 60_000
 _NO_OFFSET = -1001
+_OF_PRODUCERS = ("partitioner", "compression.type", "compression.codec")
 _ERRORS_ONLY = 3
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 _NO_COORDINATOR_YET = (
@@ -69,8 +70,7 @@ class ReplayWriter:
             self._producer = Producer(self._producer_properties())
             self._producer.init_transactions(_TIMEOUT_SECONDS)
             self._consumer = Consumer(
-                _without_partitioner(self.connection)
-                | {"group.id": self._identity, "isolation.level": "read_committed"}
+                _of_every_client(self.connection) | {"group.id": self._identity, "isolation.level": "read_committed"}
             )
             found = _committed(self._consumer)
         if found.error is not None:
@@ -206,9 +206,9 @@ def now_ms() -> int:
 
 
 def _admin(connection: KafkaConnection) -> AdminClient:
-    return AdminClient(_without_partitioner(connection))
+    return AdminClient(_of_every_client(connection))
 
 
-def _without_partitioner(connection: KafkaConnection) -> dict[str, Any]:
+def _of_every_client(connection: KafkaConnection) -> dict[str, Any]:
     """The connection's properties, without what only a producer understands."""
-    return {name: value for name, value in connection.properties.items() if name != "partitioner"}
+    return {name: value for name, value in connection.properties.items() if name not in _OF_PRODUCERS}
