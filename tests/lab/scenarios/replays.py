@@ -74,7 +74,6 @@ def _require_sent_once(shop: Shop, lost: Sequence[Order]) -> None:
     made="SIGSTOP of the attempt in mid-plan; the retry does the rest; SIGCONT.",
     why="The retry raises the lease's epoch and fences the producer: what the first attempt still does is refused.",
     covered_by=CRASH_TESTS,
-    is_short=True,
 )
 def task_lives_on(lab: Lab) -> Outcome:
     made, lost = _lost(lab)
@@ -198,7 +197,6 @@ def _script_without_answer(lab: Lab, name: str, lost: Sequence[Order]) -> None:
     made="Rows are lost and changed in the store and a plan is made; some of its keys are updated or deleted; it runs.",
     why="Every write is guarded by version and before-image: what is newer stays, what was erased stays away.",
     covered_by=("tests/integration/compensation/test_remedies.py",),
-    is_short=True,
 )
 def too_late(lab: Lab) -> Outcome:
     shop = lab.shop.open_shop(
