@@ -1,7 +1,7 @@
 -- reversals_of_keys --
 -- Every reversal that was written for copies of these keys, or may have been: by a plan that was begun, and of which
 -- not every receipt is known.
-select split_part(action.hop, '→', 2), action.key_hash, plan.id, plan.number, action.seq, action.target,
+select action.key_hash, plan.id, plan.number, action.seq, action.target, action.before::jsonb ->> 'of',
        action.before::jsonb -> 'copy', coalesce(action.outcome = 'done', false)
 from makewhole.action
 join makewhole.plan on plan.id = action.plan

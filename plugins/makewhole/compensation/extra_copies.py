@@ -33,16 +33,16 @@ class Repetition:
     offset: int
 
 
-def extra_records(finding: Finding, point: str, past: Past) -> list[Repetition]:
-    """The window's records beyond the survivor that were not taken back before, by position.
+def extra_records(finding: Finding, place: str, past: Past) -> list[Repetition]:
+    """The window's records in a topic beyond the survivor that were not taken back before, by position.
 
     The survivor is the key's first record: one of an earlier window, or else the first by position.
 
     Raises:
         RefusedError: the evidence does not name every copy, or what was taken back is not known.
     """
-    before = _certain(past.of(point, finding.key_hash))
-    done = {(copy.copy["partition"], copy.copy["offset"]) for copy in before if copy.window == past.window}
+    before = _certain(past, place, finding)
+    done = {(copy.copy.get("partition"), copy.copy.get("offset")) for copy in before if copy.window == past.window}
     return [record for record in _repetitions(finding) if (record.partition, record.offset) not in done]
 
 
@@ -81,7 +81,7 @@ def left_to_reverse(rows: Sequence[Row], finding: Finding, point: TablePoint, pa
             "run the window again"
         )
     left = list(enumerate(rows, start=1))[_keeps(finding) :]
-    before = _certain(past.of(point.name, finding.key_hash))
+    before = _certain(past, point.place, finding)
     gone = []
     for copy in before:
         again = next((item for item in left if _is_same(item[1], copy.copy, point)), None)
@@ -89,7 +89,7 @@ def left_to_reverse(rows: Sequence[Row], finding: Finding, point: TablePoint, pa
             gone.append(copy)
         else:
             left.remove(again)
-    if left and (gone or (before and len(rows) > before[-1].copy["rows"])):
+    if left and (gone or (before and len(rows) > before[-1].copy.get("rows", 0))):
         raise RefusedError(
             f"not known: plan {before[-1].plan} took back a row of this key, and its rows changed since. Whether an "
             "extra row is that one, what its reversal wrote, or one more repetition cannot be told; reverse by hand"
@@ -97,7 +97,15 @@ def left_to_reverse(rows: Sequence[Row], finding: Finding, point: TablePoint, pa
     return left
 
 
-def _certain(copies: Sequence[ReversedCopy]) -> Sequence[ReversedCopy]:
+def _certain(past: Past, place: str, finding: Finding) -> Sequence[ReversedCopy]:
+    """What was taken back in this place, when nothing is in doubt."""
+    elsewhere = past.elsewhere(finding.key_hash)
+    if elsewhere:
+        raise RefusedError(
+            f"not known: plan {elsewhere[0].plan} took back a copy of this key in {elsewhere[0].place}, which is no "
+            "point of the pipeline any more; whether it is this one under another name cannot be told. Reverse by hand"
+        )
+    copies = past.of(place, finding.key_hash)
     doubtful = next((copy for copy in copies if not copy.is_done), None)
     if doubtful is not None:
         raise RefusedError(

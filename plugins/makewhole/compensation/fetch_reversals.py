@@ -1,6 +1,7 @@
 """Fetches the copy that a reversal takes back, and renders the reversal from it: read now, frozen next."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -70,8 +71,12 @@ class ReversalFetcher:
                 headers=headers,
                 extra={"origin": PayloadFrom.TEMPLATE.value, "rows": [asdict(row) for row in copy.rows]},
             ),
-            before={"payload_from": PayloadFrom.TEMPLATE.value, "copy": dict(copy.identity)}
-            | self._own_key(hop, hop.reverse, rendered, step),
+            before={
+                "payload_from": PayloadFrom.TEMPLATE.value,
+                "of": self._pipeline.points[hop.target].place,
+                "copy": dict(copy.identity),
+                **self._own_key(hop, hop.reverse, rendered, step),
+            },
         )
 
     def _template(self, hop: Hop) -> Template:
@@ -140,7 +145,7 @@ class ReversalFetcher:
         found = ledger_record(session, table, point, step.action.key, hop.semantics)
         if found is None:
             raise RefusedError("erased: the source table has no row of this key any more")
-        return {"key": _utf8(found.key), "value": _json(found.value), "timestamp_ms": found.timestamp_ms}
+        return {**_texts({"key": found.key}), "value": _json(found.value), "timestamp_ms": found.timestamp_ms}
 
     def _own_key(self, hop: Hop, reverse: Reverse, rendered: Rendered, step: Step) -> dict[str, str]:
         """Where the topic of the reversal is judged, its own business key is remembered: it is no stranger there.
@@ -169,21 +174,22 @@ def _leads_to(pipeline: Pipeline, start: str, goal: str) -> bool:
 
 def _record_fields(record: SourceRecord) -> dict[str, Any]:
     return {
-        "key": _utf8(record.key),
+        **_texts({"key": record.key}),
         "value": _json(record.value),
-        "headers": {name: _utf8(value) for name, value in record.headers},
+        "headers": _texts(dict(record.headers)),
         "partition": record.partition,
         "offset": record.offset,
         "timestamp_ms": record.timestamp_ms,
     }
 
 
-def _utf8(text: bytes | None) -> str | None:
-    """None also for what is no text: a template that names it is refused."""
-    try:
-        return None if text is None else text.decode()
-    except UnicodeDecodeError:
-        return None
+def _texts(values: Mapping[str, bytes | None]) -> dict[str, str | None]:
+    """Those that are text, or null. The others are left out: a template that names them is refused."""
+    found: dict[str, str | None] = {}
+    for name, value in values.items():
+        with suppress(UnicodeDecodeError):
+            found[name] = None if value is None else value.decode()
+    return found
 
 
 def _json(value: bytes | None) -> Any:

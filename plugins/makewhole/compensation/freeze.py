@@ -80,7 +80,7 @@ def freeze(journal_dsn: str, request: FreezeRequest, sources: FreezeSources) -> 
 
 def _freeze_findings(journal: Session, request: FreezeRequest, sources: FreezeSources) -> Frozen:
     window, to_reverse = request.window, keys_to_reverse(request.pipeline, request.findings)
-    past = reversals_of(journal, window.pipeline, window.number, to_reverse)
+    past = reversals_of(journal, request.pipeline, window.number, to_reverse)
     draft = draft_plan(request.pipeline, request.findings, window_keys=request.window_keys, past=past)
     frame = PlanFrame(window=window, storage=sources.storage, limits=request.pipeline.limits)
     if draft.refused_as_a_whole:

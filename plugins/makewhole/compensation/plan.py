@@ -99,9 +99,9 @@ def is_reversed(pipeline: Pipeline, finding: Finding) -> bool:
 
 def _taken_back(pipeline: Pipeline, steps: Iterable[Step], past: Past) -> int:
     """How many of the steps are for rows of keys of which as many were taken back."""
-    targets = {hop.name: hop.target for hop in pipeline.hops}
+    places = {hop.name: pipeline.points[hop.target].place for hop in pipeline.hops}
     by_key = Counter(
-        (targets[step.action.hop], step.action.key_hash)
+        (places[step.action.hop], step.action.key_hash)
         for step in steps
         if step.action.remedy is Remedy.REVERSE and step.repetition is None
     )
@@ -135,7 +135,7 @@ def renumbered(steps: Sequence[Step]) -> tuple[Step, ...]:
 
 def place_of(point: Point) -> str:
     """Which thing behind which connection: frozen into the plan, so that an edited pipeline file cannot redirect it."""
-    return f"{point.connection}:{point.topic if isinstance(point, TopicPoint) else point.table}"
+    return point.place
 
 
 def _steps(pipeline: Pipeline, findings: Sequence[Finding], past: Past) -> tuple[list[Step], list[Refusal]]:
@@ -268,7 +268,7 @@ def _reverse(pipeline: Pipeline, hop: Hop, finding: Finding, past: Past) -> Sequ
             return "the evidence names no committed record for the template's 'source'"
         step = _step(Remedy.REVERSE, pipeline.points[hop.reverse.to], finding, origin)
         if is_topic:
-            return [replace(step, repetition=one) for one in extra_records(finding, target.name, past)]
+            return [replace(step, repetition=one) for one in extra_records(finding, target.place, past)]
         return [replace(step, extra=extra) for extra in range(extra_rows(finding))]
     except RefusedError as error:
         return str(error)

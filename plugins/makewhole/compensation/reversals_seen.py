@@ -7,7 +7,7 @@ from makewhole.compensation.extra_copies import extra_records, extra_rows
 from makewhole.config.context import WindowContext
 from makewhole.journal.evidence import JudgedFinding
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import TopicPoint
+from makewhole.model.pipeline import Point, TopicPoint
 from makewhole.model.reversal import Past, ReversedCopy
 
 
@@ -22,25 +22,26 @@ class ReversalsSeen:
         """The finding as `reversed`, or still open (or refused) with the reason."""
         if item.outcome == "refused":
             return item
-        point = next(hop.target for hop in self._context.pipeline.hops if hop.name == item.finding.hop)
-        copies = self._past.of(point, item.finding.key_hash)
+        hop = next(hop for hop in self._context.pipeline.hops if hop.name == item.finding.hop)
+        point = self._context.pipeline.points[hop.target]
+        copies = self._past.of(point.place, item.finding.key_hash)
         problem = self._left(item, point, copies) or self._unseen(copies)
         if problem is not None:
             return replace(item, outcome="open", reason=problem)
         places = sorted({f"{copy.target} by plan {copy.plan}" for copy in copies})
         return replace(item, outcome="reversed", reason=f"taken back in {', '.join(places)}")
 
-    def _left(self, item: JudgedFinding, point: str, copies: tuple[ReversedCopy, ...]) -> str | None:
+    def _left(self, item: JudgedFinding, point: Point, copies: tuple[ReversedCopy, ...]) -> str | None:
         """Why not every extra copy has its reversal."""
         finding = item.finding
         try:
-            if isinstance(self._context.pipeline.points[point], TopicPoint):
-                left = len(extra_records(finding, point, self._past))
+            if isinstance(point, TopicPoint):
+                left = len(extra_records(finding, point.place, self._past))
             else:
                 left = extra_rows(finding) - sum(copy.is_done for copy in copies)
         except RefusedError as error:
             return str(error)
-        return f"{left} of its extra copies at {point} were not taken back" if left > 0 else None
+        return f"{left} of its extra copies at {point.name} were not taken back" if left > 0 else None
 
     def _unseen(self, copies: tuple[ReversedCopy, ...]) -> str | None:
         """Which reversal of this window has a receipt and no record. What Kafka deleted since is taken as it was."""

@@ -130,6 +130,8 @@ def read_leaf(text: str) -> Leaf:
         tree = _SANDBOX.parse(text)
     except TemplateSyntaxError as error:
         raise UnfitError(f"{shown(text)} is not a template: {(error.message or '').rstrip('.')}", _WRITE) from None
+    except (RecursionError, ValueError):  # as deep, or with as long a number, as Python's own parser takes none
+        raise UnfitError(f"{shown(text)} is not a template: it is too deep, or a number too long", _WRITE) from None
     for node in _walk(tree):
         _check(text, node)
     names = frozenset(name.name for name in tree.find_all(nodes.Name))

@@ -47,7 +47,7 @@ def read_hops(
     note_circle(ends)
     note_unjoined(ends, beside, drafts)
     note_mixed([hop for _, hop in hops], drafts)
-    note_reversed_twice(hops)
+    note_reversed_twice(hops, drafts)
     if len(kinds) == len(elements):
         note_useless(of_pipeline, tuple(kinds))
     return tuple(hop for _, hop in hops)

@@ -82,17 +82,19 @@ def note_unjoined(ends: list[Ends], beside: list[str | None], drafts: Mapping[st
             draft.place.complain("is joined by no hop", "Join it with a hop, or take it out: nothing would look at it")
 
 
-def note_reversed_twice(hops: Sequence[tuple[Place, Hop]]) -> None:
+def note_reversed_twice(hops: Sequence[tuple[Place, Hop]], drafts: Mapping[str, PointDraft]) -> None:
     """Note a hop that reverses a copy which another hop reverses, too: the same repetition is a duplicate at every
-    point that it passes."""
+    point that it passes, and a table can be two points."""
+    places = {name: draft.point.place if draft.point else name for name, draft in drafts.items()}
     onward: dict[str, list[str]] = {}
     for _, hop in hops:
         onward.setdefault(hop.source, []).append(hop.target)
     reversing = [(place, hop) for place, hop in hops if answered_by(hop, Remedy.REVERSE)]
     for at, (place, hop) in enumerate(reversing):
         for _, other in reversing[:at]:
-            if _way(onward, other.target, hop.target) or _way(onward, hop.target, other.target):
+            ways = (_way(onward, other.target, hop.target), _way(onward, hop.target, other.target))
+            if any(ways) or places[hop.target] == places[other.target]:
                 place.complain(
-                    f"{hop.name} and {other.name} would both reverse one repetition, which passes both their ends",
+                    f"{hop.name} and {other.name} would both reverse one repetition, which is at both their ends",
                     "Reverse it once: on the hop to the point where the harm is done",
                 )

@@ -4,21 +4,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from makewhole.journal.database import Journal, load_queries
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.reversal import Past, ReversedCopy
 
 
-def reversals_of(journal: Journal, pipeline: str, window: int, key_hashes: Iterable[str]) -> Past:
-    """What the plans of a pipeline took back of these keys, at whatever point and in whatever window, oldest first.
+def reversals_of(journal: Journal, pipeline: Pipeline, window: int, key_hashes: Iterable[str]) -> Past:
+    """What the plans of a pipeline took back of these keys, in whatever place and window, oldest first.
 
     In the caller's transaction; actions that were refused took nothing back.
     """
-    parameters = {"pipeline": pipeline, "key_hashes": sorted(set(key_hashes))}
-    rows = _rows(journal, "reversals_of_keys", parameters)
-    found: dict[tuple[str, str], tuple[ReversedCopy, ...]] = {}
-    for point, key_hash, plan, number, seq, target, copy, is_done in rows:
-        one = ReversedCopy(plan=plan, window=number, seq=seq, target=target, copy=copy or {}, is_done=is_done)
-        found[point, key_hash] = (*found.get((point, key_hash), ()), one)
-    return Past(window=window, reversed=found)
+    found: dict[str, tuple[ReversedCopy, ...]] = {}
+    parameters = {"pipeline": pipeline.name, "key_hashes": sorted(set(key_hashes))}
+    for key_hash, plan, number, seq, target, place, copy, is_done in _rows(journal, "reversals_of_keys", parameters):
+        one = ReversedCopy(
+            plan=plan, window=number, seq=seq, target=target, place=place or "", copy=copy or {}, is_done=is_done
+        )
+        found[key_hash] = (*found.get(key_hash, ()), one)
+    places = frozenset(point.place for point in pipeline.points.values())
+    return Past(window=window, reversed=found, places=places)
 
 
 def reversal_keys(journal: Journal, pipeline: str, plans: Sequence[str]) -> list[tuple[str, str]]:

@@ -54,6 +54,11 @@ class TablePoint:
     payload: str | None = None
     record_key: str | None = None
 
+    @property
+    def place(self) -> str:
+        """Which table behind which connection: what a plan is bound to, whatever the point is called."""
+        return f"{self.connection}:{self.table}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class TopicPoint:
@@ -69,6 +74,11 @@ class TopicPoint:
     @property
     def kind(self) -> PointKind:
         return PointKind.TOPIC
+
+    @property
+    def place(self) -> str:
+        """Which topic behind which connection."""
+        return f"{self.connection}:{self.topic}"
 
 
 Point = TablePoint | TopicPoint

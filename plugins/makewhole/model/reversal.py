@@ -9,29 +9,40 @@ from typing import Any
 class ReversedCopy:
     """A reversal in the journal: action `seq` of a plan of a window, written to point `target`.
 
-    `copy` identifies what it took back: `partition` and `offset` of a record, or `table_oid`, `ctid`, `sha256` of the
-    row's text and, where it told the key's rows apart, `time`, with the number of `rows` that the key had then.
-    `is_done`: the chunk has its receipt; otherwise the plan was begun, and nobody knows whether it was written.
+    `place` is the table or topic that the copy is in, `copy` identifies it there: `partition` and `offset` of a record,
+    or `table_oid`, `ctid`, `sha256` of the row's text and, where it told the key's rows apart, `time`, with the number
+    of `rows` that the key had then. `is_done`: the chunk has its receipt; otherwise the plan was begun, and whether the
+    reversal was written is not known.
     """
 
     plan: str
     window: int
     seq: int
     target: str
+    place: str
     copy: Mapping[str, Any]
     is_done: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Past:
-    """What was taken back before a plan of window `window` is made: by the point of the copies and the key's hash."""
+    """What was taken back before a plan of window `window` is made, by the key's hash, oldest first.
+
+    `places` are those of the pipeline's points now. They tell copies apart, not the points' names: a point that was
+    renamed still holds what was taken back.
+    """
 
     window: int = 0
-    reversed: Mapping[tuple[str, str], tuple[ReversedCopy, ...]] = field(default_factory=dict)
+    reversed: Mapping[str, tuple[ReversedCopy, ...]] = field(default_factory=dict)
+    places: frozenset[str] = frozenset()
 
-    def of(self, point: str, key_hash: str) -> tuple[ReversedCopy, ...]:
-        """The reversals of a key's copies at a point."""
-        return self.reversed.get((point, key_hash), ())
+    def of(self, place: str, key_hash: str) -> tuple[ReversedCopy, ...]:
+        """The reversals of a key's copies in a table or topic."""
+        return tuple(copy for copy in self.reversed.get(key_hash, ()) if copy.place == place)
+
+    def elsewhere(self, key_hash: str) -> tuple[ReversedCopy, ...]:
+        """Those of copies in places that no point of the pipeline is in any more."""
+        return tuple(copy for copy in self.reversed.get(key_hash, ()) if copy.place not in self.places)
 
 
 NOTHING_REVERSED = Past()

@@ -123,7 +123,7 @@ def verify_window(context: WindowContext, progress: Callable[[int, int], None]) 
         findings = evidence.findings(journal, context.window)
         since, patience = _since(journal, context), _patience_seconds(journal, context)
         to_reverse = keys_to_reverse(context.pipeline, [item.finding for item in findings])
-        past = reversals_of(journal, context.pipeline.name, context.window.number, to_reverse)
+        past = reversals_of(journal, context.pipeline, context.window.number, to_reverse)
     judged = verify(context, findings, since, patience, progress, past)
     with connect() as journal:
         evidence.set_outcomes(journal, context.window, [item for item in judged if item.finding.verdict.is_gap])

@@ -531,5 +531,5 @@ def context_of(world: Any) -> WindowContext:
 def judged(world: Any, context: WindowContext, since: Since | None = None) -> list[JudgedFinding]:
     finding = duplicate(world, "K1")
     with connect_journal(world.journal) as journal:
-        past = reversals_of(journal, world.pipeline.name, 1, [finding.key_hash])
+        past = reversals_of(journal, world.pipeline, 1, [finding.key_hash])
     return verify(context, [JudgedFinding(finding=finding)], since or Since(offsets={}), 0.0, past=past)

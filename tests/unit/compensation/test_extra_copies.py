@@ -40,10 +40,12 @@ def row(number: int, *, time: int | None = None, text: str = "") -> Row:
 
 def past(*copies: Mapping[str, Any], window: int = 1, is_done: bool = True) -> Past:
     made = tuple(
-        ReversedCopy(plan="p-1-x", window=window, seq=seq, target="reversals", copy=copy, is_done=is_done)
+        ReversedCopy(
+            plan="p-1-x", window=window, seq=seq, target="reversals", place=TABLE.place, copy=copy, is_done=is_done
+        )
         for seq, copy in enumerate(copies)
     )
-    return Past(window=1, reversed={("grants", HASH): made, ("coupons", HASH): made})
+    return Past(window=1, reversed={HASH: made}, places=frozenset((TABLE.place,)))
 
 
 # Records
@@ -61,7 +63,7 @@ def past(*copies: Mapping[str, Any], window: int = 1, is_done: bool = True) -> P
 def test_the_first_record_survives_wherever_it_is(
     repeated: Mapping[str, Any], copies: int, expected: list[tuple[int, int, int]]
 ) -> None:
-    found = extra_records(finding(copies, repeated=repeated), "coupons", NOTHING_REVERSED)
+    found = extra_records(finding(copies, repeated=repeated), TABLE.place, NOTHING_REVERSED)
 
     assert found == [Repetition(number=number, partition=part, offset=offset) for number, part, offset in expected]
 
@@ -70,7 +72,7 @@ def test_the_first_record_survives_wherever_it_is(
 def test_records_that_the_evidence_does_not_tell_apart_are_left_to_a_person(evidence: Mapping[str, Any]) -> None:
     named = 2 if evidence else 0
     with pytest.raises(RefusedError) as caught:
-        extra_records(finding(3, **evidence), "coupons", NOTHING_REVERSED)
+        extra_records(finding(3, **evidence), TABLE.place, NOTHING_REVERSED)
 
     assert str(caught.value) == (
         f"not known: {named} of the key's 3 records could be told apart. The others name a plan that did not write "
@@ -82,9 +84,9 @@ def test_a_record_is_known_again_by_its_position_in_its_window() -> None:
     twice = finding(3, repeated={"here": ["0:3", "0:4", "0:5"], "elsewhere": 0})
     third = [Repetition(number=3, partition=0, offset=5)]
 
-    assert extra_records(twice, "coupons", past({"partition": 0, "offset": 4})) == third
+    assert extra_records(twice, TABLE.place, past({"partition": 0, "offset": 4})) == third
     other_window = past({"partition": 0, "offset": 4}, window=2)
-    assert len(extra_records(twice, "coupons", other_window)) == 2
+    assert len(extra_records(twice, TABLE.place, other_window)) == 2
 
 
 # Rows
@@ -158,6 +160,20 @@ def test_what_a_begun_plan_did_is_not_guessed() -> None:
         "not known: plan p-1-x was begun, and the journal has no receipt of its action 0, which takes back a copy of "
         "this key. Look for both numbers in the lineage headers of reversals"
     )
+
+
+def test_what_was_taken_back_in_a_place_that_is_no_point_any_more_may_be_the_same_one_renamed() -> None:
+    rows = [row(1), row(2)]
+    before = replace(past(row_copy(rows[1], rows, TABLE)), places=frozenset(("db:ledger",)))
+    with pytest.raises(RefusedError) as caught:
+        left_to_reverse(rows, finding(2), replace(TABLE, table="ledger"), before)
+
+    assert str(caught.value) == (
+        "not known: plan p-1-x took back a copy of this key in db:grants, which is no point of the pipeline any more; "
+        "whether it is this one under another name cannot be told. Reverse by hand"
+    )
+    renamed = replace(TABLE, name="ledger")
+    assert left_to_reverse(rows, finding(2), renamed, past(row_copy(rows[1], rows, TABLE))) == []
 
 
 def test_another_number_of_rows_than_was_judged_is_stale() -> None:

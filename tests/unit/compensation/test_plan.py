@@ -196,12 +196,10 @@ def test_rows_that_were_taken_back_do_not_count_against_the_limits() -> None:
     pipeline = replace(
         _reversing(duplicate=Remedy.REVERSE), limits=Limits(actions=1), approval=Approval(above_actions=1)
     )
-    copy = ReversedCopy(plan="p", window=1, seq=0, target="back", copy={}, is_done=True)
+    copy = ReversedCopy(plan="p", window=1, seq=0, target="back", place="pg:dw.flights", copy={}, is_done=True)
 
     drafts = [
-        draft_plan(
-            pipeline, [finding], window_keys=100, past=Past(reversed={("store", finding.key_hash): (copy,) * done})
-        )
+        draft_plan(pipeline, [finding], window_keys=100, past=Past(reversed={finding.key_hash: (copy,) * done}))
         for done in (1, 2)
     ]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makewhole.compensation.template import read_leaf
-from makewhole.config.values import UnfitError
+from makewhole.config.values import UnfitError, shown
 from makewhole.model.errors import RefusedError
 
 pytestmark = pytest.mark.unit
@@ -163,6 +163,8 @@ FILTERS = "Allowed: abs, default, lower, string, trim, upper"
         ("{{ key[1:] }}", "uses what templates leave out (Slice)", WRITE),
         ("{% set key = 1 %}", "has a statement", WRITE),
         ("{% include 'x' %}", "has a statement", WRITE),
+        ("{{ " + "-" * 5_000 + "1 }}", "is not a template: it is too deep, or a number too long", WRITE),
+        ("{{ " + "9" * 5_000 + " }}", "is not a template: it is too deep, or a number too long", WRITE),
         ("{{ row.amount * 1.1 }}", "computes with 1.1, which is not exact", "Write a whole number"),
         (
             "{{ key ",
@@ -176,7 +178,7 @@ def test_what_no_leaf_may_say_is_refused_when_it_is_read(text: str, found: str, 
     with pytest.raises(UnfitError) as caught:
         read_leaf(text)
 
-    assert (caught.value.found, caught.value.remedy) == (f"{text!r} {found}", remedy)
+    assert (caught.value.found, caught.value.remedy) == (f"{shown(text)} {found}", remedy)
 
 
 def test_a_leaf_knows_the_names_it_uses() -> None:

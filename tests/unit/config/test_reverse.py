@@ -262,11 +262,25 @@ def test_a_wish_of_the_pipeline_that_no_hop_has_a_template_for_is_refused(write:
     ]
 
 
+INLINE = 'compensation: {duplicate: reverse}, reverse: {to: reversals, value: {of: "{{ key }}"}}'
+
+
 def test_one_repetition_is_not_reversed_at_two_points_that_it_passes(write: Callable[..., Path]) -> None:
-    reverse = 'compensation: {duplicate: reverse}, reverse: {to: reversals, value: {of: "{{ key }}"}}'
-    text = HEAD.replace("to: coupons}", f"to: coupons, {reverse}}}") + TEMPLATE
+    text = HEAD.replace("to: coupons}", f"to: coupons, {INLINE}}}") + TEMPLATE
 
     assert problems_of(write(text)) == [
-        "hops[1] (line 10): coupons→grants and shop→coupons would both reverse one repetition, which passes both their "
+        "hops[1] (line 10): coupons→grants and shop→coupons would both reverse one repetition, which is at both their "
         "ends. Reverse it once: on the hop to the point where the harm is done"
     ]
+
+
+def test_one_row_is_not_reversed_as_two_points(write: Callable[..., Path]) -> None:
+    again = "  again: {kind: store, connection: db, table: loyalty.grants, key: coupon_id}\n"
+    text = HEAD.replace("hops:\n", again + "hops:\n") + TEMPLATE + f"  - {{from: coupons, to: again, {INLINE}}}\n"
+
+    assert problems_of(write(text)) == [
+        "hops[2] (line 17): coupons→again and coupons→grants would both reverse one repetition, which is at both their "
+        "ends. Reverse it once: on the hop to the point where the harm is done"
+    ]
+    other = write(text.replace("table: loyalty.grants, key: coupon_id}", "table: loyalty.mails, key: coupon_id}"))
+    assert len(load_pipeline(other).hops) == 3
