@@ -23,6 +23,13 @@ payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
 where undoes = %(plan)s and state not in ('refused', 'rejected')
 
+-- newest_undo_of_plan --
+-- The plan that was last made to undo another one, turned down or not.
+select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
+payload_sha256, control, records_per_second, began_at, ended_at, log_ends
+from makewhole.plan
+where undoes = %(plan)s order by frozen_at desc limit 1
+
 -- lock_plan --
 -- One plan, locked until the end of the transaction.
 select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
@@ -138,6 +145,10 @@ where planned_action.plan = %(plan)s and planned_action.seq = refused.seq and pl
 insert into makewhole.chunk (plan, target, chunk, actions, place)
 values (%(plan)s, %(target)s, %(chunk)s, %(actions)s, %(place)s)
 on conflict (plan, target, chunk) do nothing
+
+-- actions_by_target --
+-- How many actions a plan has for each target.
+select target, count(*) from makewhole.planned_action where plan = %(plan)s group by target order by target
 
 -- actions_done --
 -- How many actions took effect, by the receipts.

@@ -5,12 +5,13 @@ a run ends as it should.
 """
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.e2e.shop import NONE, Contents, Mistakes, Shop, pipeline_file
-from tests.e2e.stage import ONCALL, Run, Stage, until, utc
+from tests.e2e.stage import ONCALL, RUN_SECONDS, UNDO, Run, Stage, until, utc
 
 ORDERS = 120
 STARTED = datetime.now(UTC).replace(second=0, microsecond=0)
@@ -26,6 +27,7 @@ FILES = {
     "answered": pipeline_file("answered", approval="above_actions: 0, by: [oncall]"),
     "ignored": pipeline_file("ignored", approval="above_actions: 0, expires: 2s"),
     "broken": pipeline_file("broken"),
+    "undone": pipeline_file("undone", approval="by: [oncall]"),
 }
 
 
@@ -104,6 +106,7 @@ def backfilled(stage: Stage, shop: Shop) -> Backfilled:
 class Asked:
     """One revision of the same window: the contents before and after, and what was answered to whom."""
 
+    run: str
     window: Mapping[str, Any]
     tasks: Mapping[str, str]
     before: Contents
@@ -154,6 +157,7 @@ def _asked(stage: Stage, shop: Shop, answer: Callable[[Stage, Run], Mapping[str,
     tasks = stage.ended(run, state)
     window = stage.window_of(run)
     return Asked(
+        run=run.id,
         window=window,
         tasks=tasks,
         before=before,
@@ -242,10 +246,63 @@ def broken(stage: Stage, shop: Shop) -> Broken:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Undone:
+    """A repaired window whose plan was taken back, and what the table held before, between and after."""
+
+    repaired: Mapping[str, Any]
+    before: Contents
+    between: Contents
+    after: Contents
+    exit_code: int
+    told: Mapping[str, Any]
+    tasks: Mapping[str, str]
+    approval: tuple[Any, ...] | None
+    window: Mapping[str, Any]
+    again: Mapping[str, Any]
+
+
+def undone(stage: Stage, shop: Shop) -> Undone:
+    """Rows that were loaded twice are moved aside, and put back again: somebody wants to look at them first."""
+    shop.build()
+    shop.trade(range(ORDERS), STARTED - timedelta(hours=3), Mistakes(loaded_twice=(55, 56)))
+    before = shop.contents()
+    stage.wait_for_dag(shop.pipeline_dag)
+    repaired = _asked(stage, shop, None, "success")
+    plan = repaired.window["plan"]["id"]
+    with ThreadPoolExecutor(1) as beside:
+        asked = beside.submit(stage.run_command, "plan", "undo", plan, "--reason", "to look at them", "--json")
+        run = Run(dag=UNDO, id=until(lambda: _newest_run(stage, UNDO), 60, lambda: "a run of the undo"))
+        stage.wait_for_task(run, "approve", "awaiting_input")
+        undo = stage.journal("select id from makewhole.plan where undoes = %s", plan)[0][0]
+        accepted = stage.command("plan", "approve", undo, user="oncall")
+        assert accepted.returncode == 0, accepted.stderr
+        told = asked.result(RUN_SECONDS)
+    window = stage.window_of(Run(dag=ONCALL, id=repaired.run))
+    return Undone(
+        repaired=repaired.window,
+        before=before,
+        between=repaired.after,
+        after=shop.contents(),
+        exit_code=told.code,
+        told=told.document,
+        tasks=stage.tasks(run),
+        approval=_approval(stage, {"plan": {"id": undo}}),
+        window=window,
+        again=_asked(stage, shop, None, "success").window,
+    )
+
+
+def _newest_run(stage: Stage, dag: str) -> str | None:
+    runs = stage.get(f"/dags/{dag}/dagRuns")["dag_runs"]
+    return str(runs[0]["dag_run_id"]) if runs else None
+
+
 SCENARIOS: Mapping[str, Callable[[Stage, Shop], Any]] = {
     "answered": answered,
     "backfilled": backfilled,
     "scheduled": scheduled,
+    "undone": undone,
     "broken": broken,
     "ignored": ignored,
 }

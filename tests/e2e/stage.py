@@ -21,7 +21,8 @@ from makewhole.journal.database import connect
 from makewhole.stack.environment import environment
 from makewhole.stack.settings import load
 
-ONCALL, ENDED = "makewhole_oncall", ("success", "failed")
+ONCALL, UNDO = "makewhole_oncall", "makewhole_undo"
+ENDED = ("success", "failed")
 RUN_SECONDS = 400.0
 _POLL_SECONDS = 0.5
 _LOG_LINES = 25

@@ -1,4 +1,4 @@
-"""`makewhole plan show|approve|reject`: what compensation would do, and a person's answer to it; see `plan_control`."""
+"""`makewhole plan …`: here what compensation would do, and a person's answer to it; the rest in modules beside."""
 
 import json as json_format
 from collections.abc import Iterator, Sequence
@@ -11,6 +11,7 @@ from rich.text import Text
 from makewhole.cli import plan_control
 from makewhole.cli.airflow_api import AirflowApi, access, airflow
 from makewhole.cli.plan_control import PlanId
+from makewhole.cli.plan_undo import undo
 from makewhole.cli.surroundings import console, printable, service
 from makewhole.journal import plans
 from makewhole.journal.database import Journal, connect
@@ -79,6 +80,7 @@ def _table(actions: Sequence[StoredAction]) -> Table:
     return table
 
 
+plan_app.command("undo")(undo)
 for _command in (plan_control.pause, plan_control.resume, plan_control.rate, plan_control.stop, plan_control.watch):
     plan_app.command()(_command)
 

@@ -2,7 +2,6 @@
 
 import json as json_format
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
-from makewhole.cli.airflow_api import Access, AirflowApi, access, airflow
+from makewhole.cli.airflow_api import AirflowApi, access, airflow
 from makewhole.cli.documents import window_document
+from makewhole.cli.follow import follow
 from makewhole.cli.report import PipelineName, show_windows
 from makewhole.cli.surroundings import Exit, console, exit_of, printable, service
 from makewhole.config.context import find_pipeline
@@ -25,7 +24,6 @@ from makewhole.model.errors import TransientError
 from makewhole.model.window import WindowState
 
 _DAG = "makewhole_oncall"
-_ENDED = ("success", "failed")
 _WAIT_FOR_DAG_SECONDS = 120.0
 _POLL_SECONDS = 1.0
 
@@ -136,7 +134,7 @@ def _end(asked: _Asked, run_id: str, out: Console) -> dict[str, Any]:
     """Follow a run; its window as it ended."""
     where = access()
     with airflow(where) as api:
-        _follow(api, where, run_id, out)
+        follow(api, _DAG, run_id, out, where.url)
     return _document(asked.pipeline, run_id)
 
 
@@ -154,34 +152,6 @@ def _trigger(api: AirflowApi, form: dict[str, Any]) -> str:
         time.sleep(_POLL_SECONDS)
     run = api.send("POST", f"/dags/{_DAG}/dagRuns", {"logical_date": None, "conf": form})
     return str(run["dag_run_id"])
-
-
-def _follow(api: AirflowApi, where: Access, run_id: str, out: Console) -> None:
-    """Until the run has ended, each task's state as it changes."""
-    seen: dict[str, str] = {}
-    with out.status("starting") as status:
-        while True:
-            tasks = api.get(f"/dags/{_DAG}/dagRuns/{run_id}/taskInstances", limit=100)["task_instances"]
-            for task in sorted(tasks, key=lambda task: task["start_date"] or "9999"):
-                _tell(task, seen, out, status.update)
-                if task["state"] == "awaiting_input" and seen.get("told") != run_id:
-                    seen["told"] = run_id
-                    out.print(f"waits for a person: {where.url}/dags/{_DAG}/runs/{run_id}/required_actions")
-            if api.get(f"/dags/{_DAG}/dagRuns/{run_id}")["state"] in _ENDED:
-                return
-            time.sleep(_POLL_SECONDS)
-
-
-def _tell(task: dict[str, Any], seen: dict[str, str], out: Console, update: Callable[[str], None]) -> None:
-    name, state = task["task_id"], task["state"]
-    if state is None or seen.get(name) == state:
-        return
-    seen[name] = state
-    update(f"{name}: {state}")
-    if state in ("success", "failed", "awaiting_input", "up_for_retry"):
-        took = f" {task['duration']:.1f} s" if task["duration"] else ""
-        colour = {"success": "green", "failed": "red"}.get(state, "yellow")
-        out.print(Text.assemble(f"  {name}: ", (state, colour), took))
 
 
 def _document(pipeline: str, run_id: str) -> dict[str, Any]:

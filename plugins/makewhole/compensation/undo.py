@@ -2,7 +2,7 @@
 
 What a plan did is read from its effects, in the databases where it did it, never from what it was meant to do. An undo
 is a plan like any other: frozen, hashed, approved by a person, done exactly once. Records in topics stay: a log takes
-nothing back.
+nothing back. Their effects can be reversed by events, when asked for.
 """
 
 from collections import Counter
@@ -11,18 +11,23 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from makewhole.compensation.chunks import Item
+from makewhole.compensation.freeze import FreezeSources
 from makewhole.compensation.frozen import PlanFrame, put_frozen
 from makewhole.compensation.payloads import Payload
 from makewhole.compensation.plan import place_of
-from makewhole.compensation.targets import Target, require_same_places
+from makewhole.compensation.sources import Sources
+from makewhole.compensation.targets import Target, require_same_places, targets_of
+from makewhole.compensation.undo_reversals import Reversals, reverse_records, reversing_hops
 from makewhole.journal import leases, plans, windows
 from makewhole.journal.actions import actions_in, unchanged_actions
 from makewhole.journal.plans import StoredPlan
+from makewhole.journal.reversals import reversals_of
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Pipeline, Remedy, TablePoint, TopicPoint
 from makewhole.model.plan import Action, Plan, PlanState
-from makewhole.postgres.connect import connect
+from makewhole.model.window import Window
+from makewhole.postgres.connect import Session, connect
 from makewhole.postgres.effects import Effect, effects
 from makewhole.postgres.receipts import ensure_schema
 
@@ -31,42 +36,64 @@ _READ_SECONDS_MOST = 900.0
 
 @dataclass(frozen=True, kw_only=True)
 class Undo:
-    """A frozen undo. `plan` is None when there is no row to put back; `stays` says what cannot be undone, and why."""
+    """A frozen undo. `plan` is None when there is nothing to do; `stays` says what is not undone, and why."""
 
     plan: Plan | None
     stays: tuple[str, ...]
 
 
-def freeze_undo(
-    journal_dsn: str, plan_id: str, pipeline: Pipeline, targets: Mapping[str, Target], storage: str
-) -> Undo:
-    """The plan that undoes a plan: the one that waits or runs already, or a new one, which waits for a person.
+@dataclass(frozen=True, kw_only=True)
+class UndoRequest:
+    """Which plan, of which pipeline, to take back. `reverses`: what it wrote to topics is reversed by events."""
+
+    plan: str
+    pipeline: Pipeline
+    reverses: bool = False
+
+
+def freeze_undo(journal_dsn: str, request: UndoRequest, sources: FreezeSources) -> Undo:
+    """The plan that undoes a plan: the one that waits, runs or is done already, or a new one, which waits for a person.
 
     Raises:
         RefusedError: the plan wrote nothing, is at work, undoes another one, was changed in the journal, or its effects
-            are not known.
+            are not known; or an undo of the other kind is there.
         TransientError: a database or the storage is away; nothing was frozen.
     """
+    pipeline = request.pipeline
+    targets = targets_of(pipeline, sources.connections)
     with leases.session(journal_dsn, idle_seconds=_READ_SECONDS_MOST) as journal:
-        stored = plans.get_plan(journal, plan_id, is_locked=True)
-        _require_undoable(stored, pipeline)
+        stored = plans.get_plan(journal, request.plan, is_locked=True)
+        require_undoable(stored, pipeline)
         planned = unchanged_actions(journal, stored.plan, stored.payload_sha256)
         require_same_places(planned, targets)
         actions = actions_in(planned)
-        stays = _what_stays(plan_id, actions, targets)
-        known = plans.undo_of(journal, plan_id)
+        counts = Counter(action.target for action in actions)
+        stays = what_stays(request, counts)
+        known = plans.undo_of(journal, request.plan)
         if known is not None:
+            require_same_kind(known.plan, request)
             return Undo(plan=known.plan, stays=stays)
-        items = list(_items(plan_id, actions, targets))
+        window = windows.load(journal, pipeline.name, stored.plan.window, stored.plan.revision)
+        items = list(_items(request.plan, actions, targets))
+        if request.reverses:
+            reversals = _reversals(journal, request, sources, window)
+            items += reversals.items
+            stays += tuple(
+                f"{count} of these records are not reversed: {reason}" for reason, count in reversals.refused.items()
+            )
         if not items:
             return Undo(plan=None, stays=stays)
-        window = windows.load(journal, pipeline.name, stored.plan.window, stored.plan.revision)
-        frame = PlanFrame(window=window, storage=storage, limits=pipeline.limits, undoes=plan_id)
+        frame = PlanFrame(window=window, storage=sources.storage, limits=pipeline.limits, undoes=request.plan)
         plan, _ = put_frozen(journal, frame, items, needs_approval=True)
         return Undo(plan=plan, stays=stays)
 
 
-def _require_undoable(stored: StoredPlan, pipeline: Pipeline) -> None:
+def require_undoable(stored: StoredPlan, pipeline: Pipeline) -> None:
+    """Whether there is anything to undo, as far as the journal tells.
+
+    Raises:
+        RefusedError: there is not, and why.
+    """
     plan = stored.plan
     if plan.pipeline != pipeline.name:
         raise RefusedError(f"plan {plan.id} is one of {plan.pipeline}, not of {pipeline.name}")
@@ -76,6 +103,52 @@ def _require_undoable(stored: StoredPlan, pipeline: Pipeline) -> None:
         raise RefusedError(f"plan {plan.id} is at work; stop it first, then undo what it did")
     if stored.began_at is None:
         raise RefusedError(f"plan {plan.id} is {plan.state.value} and wrote nothing; there is nothing to undo")
+
+
+def what_stays(request: UndoRequest, actions_by_target: Mapping[str, int]) -> tuple[str, ...]:
+    """What went to topics, topic by topic, and how its effect could be taken back."""
+    told = []
+    for name, count in sorted(actions_by_target.items()):
+        if not isinstance(request.pipeline.points[name], TopicPoint):
+            continue
+        remedy = ""
+        if not request.reverses:
+            can_reverse = reversing_hops(request.pipeline, name)
+            remedy = (
+                f". `makewhole plan undo {request.plan} --reverse` sends an event for each that takes its effect back"
+                if can_reverse
+                else f". Where their effect has to go, give the hop from {name} a `reverse`, or send a compensating "
+                "event by hand"
+            )
+        written = f"{count} records that plan {request.plan} may have written to {name}"
+        told.append(f"{written} stay: a log takes nothing back{remedy}")
+    return tuple(told)
+
+
+def require_same_kind(undo: Plan, request: UndoRequest) -> None:
+    """What was frozen without reversals is not taken for what has them, nor the other way round.
+
+    Raises:
+        RefusedError: the undo that is there is of the other kind.
+    """
+    has_reversals = Remedy.REVERSE.value in undo.counts
+    if has_reversals != request.reverses:
+        raise RefusedError(
+            f"plan {request.plan} has an undo {'with' if has_reversals else 'without'} reversals already: plan "
+            f"{undo.id}, which is {undo.state.value}. Reject that one first, if it still waits"
+        )
+
+
+def _reversals(journal: Session, request: UndoRequest, sources: FreezeSources, window: Window) -> Reversals:
+    """Of what is proven written by receipts; what is not, may not be there."""
+    written = [
+        item.action
+        for item in plans.actions_of(journal, request.plan)
+        if item.outcome == "done" and item.action.remedy in (Remedy.REDELIVER, Remedy.PRODUCE)
+    ]
+    past = reversals_of(journal, request.pipeline, window.number, {action.key_hash for action in written})
+    with Sources(request.pipeline, sources.records, sources.connections) as read:
+        return reverse_records(window, read, past, written)
 
 
 def _items(plan_id: str, actions: Sequence[Action], targets: Mapping[str, Target]) -> Iterator[Item]:
@@ -97,13 +170,3 @@ def _item(action: Action, effect: Effect, target: Target) -> Item:
     before = {"place": place_of(target.point), "undoes": effect.seq, "kind": effect.kind.value}
     undoing = replace(action, remedy=Remedy.RESTORE, before=before)
     return undoing, Payload(key=action.key.encode(), extra={"effect": effect.fields})
-
-
-def _what_stays(plan_id: str, actions: Sequence[Action], targets: Mapping[str, Target]) -> tuple[str, ...]:
-    """What went to topics, by topic."""
-    written = Counter(action.target for action in actions if isinstance(targets[action.target].point, TopicPoint))
-    return tuple(
-        f"{count} records that plan {plan_id} may have written to {name} stay: a log takes nothing back. Where their "
-        "effect has to go, `reverse` sends a compensating event"
-        for name, count in sorted(written.items())
-    )

@@ -94,6 +94,12 @@ def undo_of(connection: PgConnection, plan_id: str) -> StoredPlan | None:
     return _stored(rows[0]) if rows else None
 
 
+def newest_undo_of(connection: PgConnection, plan_id: str) -> StoredPlan | None:
+    """The plan that was last made to undo this one, turned down or not."""
+    rows = _rows(connection, "newest_undo_of_plan", {"plan": plan_id})
+    return _stored(rows[0]) if rows else None
+
+
 def get_plan(connection: PgConnection, plan_id: str, *, is_locked: bool = False) -> StoredPlan:
     """A plan by id, locked until the transaction ends when asked.
 
@@ -242,6 +248,11 @@ def follow_receipt(connection: PgConnection, receipt: Receipt, refused: Mapping[
     """Copy a receipt that was seen at the target. Its actions are done with that, but for those that are refused."""
     refuse_actions(connection, receipt.plan, refused)
     _run(connection, "put_chunk", vars(receipt))
+
+
+def actions_by_target(connection: PgConnection, plan_id: str) -> dict[str, int]:
+    """How many actions a plan has for each target."""
+    return dict(_rows(connection, "actions_by_target", {"plan": plan_id}))
 
 
 def actions_done(connection: PgConnection, plan_id: str) -> int:

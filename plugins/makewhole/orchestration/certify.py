@@ -37,11 +37,13 @@ class Closed:
 def certify(journal: Journal, pipeline: Pipeline, window: Window, storage: Storage) -> Closed:
     """Decide the state of a revision from what the steps committed, and issue the certificate when it is certified.
 
-    Asked again, the answer that was given stays.
+    Asked again, the answer that was given stays, and so does what an undo made of it since.
     """
     given = evidence.certificate_of(journal, window)
     if given is not None:
-        return Closed(state=WindowState.CERTIFIED, reason=None, certificate=given)
+        now = windows.load(journal, window.pipeline, window.number, window.revision)
+        is_certified = now.state is WindowState.CERTIFIED
+        return Closed(state=now.state, reason=now.reason, certificate=given if is_certified else None)
     state, reason = decide(journal, pipeline, window)
     certificate = None
     if state is WindowState.CERTIFIED:

@@ -116,12 +116,18 @@ def compensate_window(context: WindowContext, progress: Callable[[Progress], Non
     )
 
 
-def verify_window(context: WindowContext, progress: Callable[[int, int], None]) -> Verified:
-    """Judge the gaps of a window anew and commit what became of each, with what the gate says now."""
+def verify_window(
+    context: WindowContext, progress: Callable[[int, int], None], *, patience_seconds: float | None = None
+) -> Verified:
+    """Judge the gaps of a window anew and commit what became of each, with what the gate says now.
+
+    `patience_seconds`: how long consumers are given to load what was replayed; None: as long as the plan asks for.
+    """
     with connect() as journal:
         _mark_refused(journal, context.window)
         findings = evidence.findings(journal, context.window)
-        since, patience = _since(journal, context), _patience_seconds(journal, context)
+        since = _since(journal, context)
+        patience = _patience_seconds(journal, context) if patience_seconds is None else patience_seconds
         to_reverse = keys_to_reverse(context.pipeline, [item.finding for item in findings])
         past = reversals_of(journal, context.pipeline, context.window.number, to_reverse)
     judged = verify(context, findings, since, patience, progress, past)
@@ -146,7 +152,7 @@ def _mark_refused(journal: Journal, window: Window) -> None:
 
 
 def _patience_seconds(journal: Journal, context: WindowContext) -> float:
-    """How long consumers are given to load what was replayed; where nothing was written, nothing is waited for."""
+    """Where nothing was written, nothing is waited for."""
     stored = plans.plan_of_window(journal, context.window.pipeline, context.window.number, context.window.revision)
     if stored is None or stored.plan.state not in (PlanState.RUNNING, PlanState.DONE):
         return 0.0

@@ -11,8 +11,8 @@ from makewhole.orchestration import task_ids
 from makewhole.orchestration.operators import PlanApproval, SparkStep
 
 _JOBS = Path(__file__).resolve().parents[3] / "spark" / "jobs"
-_START = datetime(2000, 1, 1)
-_DEFAULTS = {"retries": 2, "retry_delay": timedelta(seconds=15), "owner": "makewhole"}
+START = datetime(2000, 1, 1)
+DEFAULTS = {"retries": 2, "retry_delay": timedelta(seconds=15), "owner": "makewhole"}
 _DOC = """\
 Compares **{name}** end to end, window by window, repairs what it may and certifies the result.
 
@@ -42,11 +42,11 @@ def reconcile_dag(pipeline: Pipeline) -> DAG:
             hops=", ".join(hop.name for hop in pipeline.hops),
         ),
         schedule=None if pipeline.schedule is None else CronDataIntervalTimetable(pipeline.schedule, timezone="UTC"),
-        start_date=_START,
+        start_date=START,
         end_date=pipeline.until,
         catchup=False,
         max_active_runs=1,
-        default_args=_DEFAULTS,
+        default_args=DEFAULTS,
         params=_form(),
         tags=["makewhole", pipeline.name],
     ) as dag:
@@ -68,11 +68,11 @@ def oncall_dag(pipelines: list[str]) -> DAG:
         description="Check and repair one window of a pipeline now",
         doc_md="Choose pipeline and interval. *Plan only* changes nothing: it compares, and shows what it would do.",
         schedule=None,
-        start_date=_START,
+        start_date=START,
         catchup=False,
         max_active_runs=4,
         is_paused_upon_creation=False,
-        default_args=_DEFAULTS,
+        default_args=DEFAULTS,
         params={"pipeline": choice, **_form()},
         tags=["makewhole"],
     ) as dag:
@@ -143,12 +143,7 @@ def _window_tasks(pipeline_name: str | None) -> None:
 
         return steps.plan(get_current_context())
 
-    approve = PlanApproval(
-        task_id=task_ids.APPROVE,
-        subject="{{ ti.xcom_pull(task_ids='plan', key='approval')['subject'] }}",
-        body="{{ ti.xcom_pull(task_ids='plan', key='approval')['body'] }}",
-        defaults=PlanApproval.REJECT,
-    )
+    approve = PlanApproval.of_planned()
 
     @task(task_id=task_ids.COMPENSATE, trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS)
     def compensate() -> int:

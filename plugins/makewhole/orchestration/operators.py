@@ -9,6 +9,8 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, Context
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 
+from makewhole.orchestration import task_ids
+
 _PERMANENT = "Error code is: 64."
 
 
@@ -42,23 +44,33 @@ class SparkStep(SparkSubmitOperator):
 
 
 class PlanApproval(ApprovalOperator):
-    """Asks a person about the plan of the window; who may answer, and for how long, comes from the pipeline.
+    """Asks a person about the plan of a run; who may answer, and for how long, comes from the pipeline.
 
     The answer goes to the journal before anything downstream runs, bound to the hash of the plan that was shown.
     """
 
+    @classmethod
+    def of_planned(cls) -> "PlanApproval":
+        """The task that asks about what the task `plan` of the same run froze."""
+        return cls(
+            task_id=task_ids.APPROVE,
+            subject="{{ ti.xcom_pull(task_ids='plan', key='approval')['subject'] }}",
+            body="{{ ti.xcom_pull(task_ids='plan', key='approval')['body'] }}",
+            defaults=cls.REJECT,
+        )
+
     def execute(self, context: Context) -> Any:
         """Ask, with the pipeline's own time limit and list of people."""
-        from makewhole.orchestration import steps
+        from makewhole.orchestration import answers
 
-        policy = steps.approval_policy(context)
+        policy = answers.approval_policy(context)
         self.response_timeout = policy.expires
         self.assigned_users = [{"id": name, "name": name} for name in policy.by] or None
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Record the answer, then go on or skip as Airflow's operator does."""
-        from makewhole.orchestration import steps
+        from makewhole.orchestration import answers
 
-        steps.record_answer(context, event)
+        answers.record_answer(context, event)
         return super().execute_complete(context, event)

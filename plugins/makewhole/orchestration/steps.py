@@ -14,12 +14,11 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from makewhole.config.context import WindowContext, connections_of, find_pipeline, window_context
 from makewhole.journal import evidence, windows
-from makewhole.journal.database import connect, journal_dsn
+from makewhole.journal.database import connect
 from makewhole.lake.storage import Storage
 from makewhole.model.errors import PermanentError
 from makewhole.model.gate import GateAnswer
 from makewhole.model.incident_text import told
-from makewhole.model.pipeline import Approval
 from makewhole.model.plan import PlanState
 from makewhole.model.window import WindowState
 from makewhole.orchestration.connections import provide
@@ -28,7 +27,6 @@ from makewhole.orchestration.task_ids import (
     CERTIFY,
     COMPENSATE,
     OPEN_WINDOW,
-    PLAN,
     SETTLE_POLL_SECONDS,
     VERIFY,
 )
@@ -190,6 +188,7 @@ def _what_to_approve(there: WindowContext, frozen: Any) -> dict[str, str]:
     """What the approval page shows. Counts only: keys and payloads stay where they may be seen."""
     rows = "\n".join(f"| {remedy} | {count:,} |" for remedy, count in frozen.counts.items())
     return {
+        "pipeline": there.pipeline.name,
         "plan": frozen.id,
         "sha256": frozen.sha256,
         "subject": f"Repair {there.window.label}: {frozen.actions:,} actions",
@@ -203,44 +202,6 @@ def _what_to_approve(there: WindowContext, frozen: Any) -> dict[str, str]:
             "the window open."
         ),
     }
-
-
-def approval_policy(context: Mapping[str, Any]) -> Approval:
-    """Who may answer for this run's pipeline, and for how long."""
-    return find_pipeline(opened(context)["pipeline"]).approval
-
-
-@step
-def record_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
-    """Copy a person's answer (or a time-out) to the journal, bound to the plan that was shown."""
-    from makewhole.compensation.approve import Answer, Decision
-    from makewhole.compensation.approve import record_answer as record
-    from makewhole.orchestration.compensate import require_own_plan
-
-    if "error" in event:
-        return
-    shown = context["ti"].xcom_pull(task_ids=PLAN, key="approval")
-    user = event.get("responded_by_user")
-    approved = event["chosen_options"] == ["Approve"]
-    decision = Decision.APPROVED if approved else Decision.REJECTED if user else Decision.TIMED_OUT
-    if approved and not user:
-        raise AirflowFailException("an approval without a name is none; nothing was done")
-    there = opened(context)
-    with connect() as journal:
-        require_own_plan(journal, (there["pipeline"], there["window"], there["revision"]), shown["plan"])
-    answered = record(
-        journal_dsn(),
-        shown["plan"],
-        Answer(
-            sha256=shown["sha256"],
-            decision=decision,
-            by=user["name"] if user else None,
-            at=event["responded_at"] or datetime.now(UTC),
-            seen={"subject": shown["subject"], "run": context["dag_run"].run_id},
-        ),
-        approval_policy(context),
-    )
-    logger.info("plan %s is %s: %s", answered.id, answered.state.value, answered.reason)
 
 
 @step

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from makewhole.compensation.approve import Answer, Decision, record_answer
-from makewhole.compensation.undo import Undo, freeze_undo
+from makewhole.compensation.freeze import FreezeSources
+from makewhole.compensation.undo import Undo, UndoRequest, freeze_undo
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Approval, Remedy
 from makewhole.model.plan import PlanState
@@ -62,7 +63,7 @@ def test_records_in_a_topic_stay_and_it_is_said(world: Any) -> None:
         plan=None,
         stays=(
             f"3 records that plan {plan.id} may have written to flights stay: a log takes nothing back. Where their "
-            "effect has to go, `reverse` sends a compensating event",
+            "effect has to go, give the hop from flights a `reverse`, or send a compensating event by hand",
         ),
     )
 
@@ -107,8 +108,10 @@ def _image(world: Any) -> list[tuple[Any, ...]]:
     return world.sql("select (t.*)::text from dw.departures t order by 1")  # type: ignore[no-any-return]
 
 
-def _undo(world: Any, plan_id: str) -> Undo:
-    return freeze_undo(world.journal, plan_id, world.pipeline, world.targets, str(world.storage))
+def _undo(world: Any, plan_id: str, *, reverses: bool = False) -> Undo:
+    request = UndoRequest(plan=plan_id, pipeline=world.pipeline, reverses=reverses)
+    sources = FreezeSources(storage=str(world.storage), records=world, connections=world.connections)
+    return freeze_undo(world.journal, request, sources)
 
 
 def _approve(world: Any, undo: Undo) -> None:

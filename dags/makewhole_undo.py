@@ -1,0 +1,5 @@
+"""Airflow's DAG that takes a plan back."""
+
+from makewhole.orchestration.undo_dag import undo_dag
+
+makewhole_undo = undo_dag()

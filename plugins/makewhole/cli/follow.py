@@ -1,0 +1,42 @@
+"""Following a run of Airflow to its end, each task as its state changes."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from makewhole.cli.airflow_api import AirflowApi
+
+_ENDED = ("success", "failed")
+_POLL_SECONDS = 1.0
+
+
+def follow(api: AirflowApi, dag: str, run_id: str, out: Console, url: str) -> dict[str, str]:
+    """Until the run has ended; the last state of each task by its id. `url` is where people see Airflow."""
+    seen: dict[str, str] = {}
+    has_told = False
+    with out.status("starting") as status:
+        while True:
+            tasks = api.get(f"/dags/{dag}/dagRuns/{run_id}/taskInstances", limit=100)["task_instances"]
+            for task in sorted(tasks, key=lambda task: task["start_date"] or "9999"):
+                _tell(task, seen, out, status.update)
+                if task["state"] == "awaiting_input" and not has_told:
+                    has_told = True
+                    out.print(f"waits for a person: {url}/dags/{dag}/runs/{run_id}/required_actions")
+            if api.get(f"/dags/{dag}/dagRuns/{run_id}")["state"] in _ENDED:
+                return seen
+            time.sleep(_POLL_SECONDS)
+
+
+def _tell(task: dict[str, Any], seen: dict[str, str], out: Console, update: Callable[[str], None]) -> None:
+    name, state = task["task_id"], task["state"]
+    if state is None or seen.get(name) == state:
+        return
+    seen[name] = state
+    update(f"{name}: {state}")
+    if state in ("success", "failed", "awaiting_input", "up_for_retry"):
+        took = f" {task['duration']:.1f} s" if task["duration"] else ""
+        colour = {"success": "green", "failed": "red"}.get(state, "yellow")
+        out.print(Text.assemble(f"  {name}: ", (state, colour), took))

@@ -1,0 +1,78 @@
+"""A person's answer to the plan of a run: who may give it, and its way into the journal."""
+
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from makewhole.config.context import find_pipeline
+from makewhole.journal import plans
+from makewhole.journal.database import connect, journal_dsn
+from makewhole.model.pipeline import Approval
+from makewhole.orchestration import undo_steps
+from makewhole.orchestration.steps import opened, step
+from makewhole.orchestration.task_ids import PLAN, UNDO_DAG
+
+logger = logging.getLogger(__name__)
+
+
+def approval_policy(context: Mapping[str, Any]) -> Approval:
+    """Who may answer for this run's pipeline, and for how long."""
+    return find_pipeline(_pipeline(context)).approval
+
+
+@step
+def record_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
+    """Copy a person's answer (or a time-out) to the journal, bound to the plan that was shown."""
+    from makewhole.compensation.approve import Answer, Decision
+    from makewhole.compensation.approve import record_answer as record
+
+    if "error" in event:
+        return
+    shown = context["ti"].xcom_pull(task_ids=PLAN, key="approval")
+    user = event.get("responded_by_user")
+    approved = event["chosen_options"] == ["Approve"]
+    decision = Decision.APPROVED if approved else Decision.REJECTED if user else Decision.TIMED_OUT
+    if approved and not user:
+        raise AirflowFailException("an approval without a name is none; nothing was done")
+    _require_own(context, shown["plan"])
+    answered = record(
+        journal_dsn(),
+        shown["plan"],
+        Answer(
+            sha256=shown["sha256"],
+            decision=decision,
+            by=user["name"] if user else None,
+            at=event["responded_at"] or datetime.now(UTC),
+            seen={"subject": shown["subject"], "run": context["dag_run"].run_id},
+        ),
+        approval_policy(context),
+    )
+    logger.info("plan %s is %s: %s", answered.id, answered.state.value, answered.reason)
+
+
+def _is_undo(context: Mapping[str, Any]) -> bool:
+    return bool(context["dag"].dag_id == UNDO_DAG)
+
+
+def _pipeline(context: Mapping[str, Any]) -> str:
+    """Of an undo the pipeline of the plan that its form names: a form cannot be changed once the run is there."""
+    if not _is_undo(context):
+        return str(opened(context)["pipeline"])
+    with connect() as journal:
+        return plans.get_plan(journal, undo_steps.asked(context)).plan.pipeline
+
+
+def _require_own(context: Mapping[str, Any], plan: str) -> None:
+    """A run answers for its own plan alone."""
+    from makewhole.orchestration.compensate import require_own_plan
+    from makewhole.orchestration.undo import own_undo
+
+    with connect() as journal:
+        if _is_undo(context):
+            own_undo(journal, undo_steps.asked(context), plan)
+        else:
+            there = opened(context)
+            require_own_plan(journal, (there["pipeline"], there["window"], there["revision"]), plan)

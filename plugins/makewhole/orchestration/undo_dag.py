@@ -1,0 +1,85 @@
+"""The DAG that takes a plan back: plan, approve, restore, reopen."""
+
+from typing import Any
+
+from airflow.sdk import DAG, Param, TriggerRule, get_current_context, task
+
+from makewhole.orchestration import task_ids
+from makewhole.orchestration.dags import DEFAULTS, START
+from makewhole.orchestration.operators import PlanApproval
+
+_DOC = """\
+Puts back every row that a plan wrote, changed or moved aside, as it was before, the last one first; then judges the
+window anew. Who may say yes is in the pipeline's file.
+
+| task | what its colour means |
+|---|---|
+| plan | which rows go back, frozen; **red: there is nothing that could be put back**, its log says why |
+| approve | a person is always asked |
+| restore | putting back, each row exactly once; what changed since the plan is left alone |
+| reopen | **green: every row is back. Red: some were left**, the reason is in the last line of its log |
+
+Records in topics stay: a log takes nothing back. Started by `makewhole plan undo PLAN`, too.
+"""
+
+
+def undo_dag() -> DAG:
+    """One DAG for all pipelines: the plan says which."""
+    with DAG(
+        dag_id=task_ids.UNDO_DAG,
+        description="Take a plan back: rows as they were before it",
+        doc_md=_DOC,
+        schedule=None,
+        start_date=START,
+        catchup=False,
+        max_active_runs=4,
+        is_paused_upon_creation=False,
+        default_args=DEFAULTS,
+        params={
+            "plan": Param(
+                type="string",
+                minLength=1,
+                title="Plan",
+                description="Id of the plan to take back; `makewhole windows PIPELINE --json` names them",
+            ),
+            "reverse": Param(
+                False,
+                type="boolean",
+                title="Reverse",
+                description="For what it wrote to topics, send events that take the effect back, by the `reverse` of "
+                "the hop",
+            ),
+            "reason": Param(
+                None, type=["null", "string"], title="Reason", description="Why, for those who read the run later"
+            ),
+        },
+        tags=["makewhole"],
+    ) as dag:
+        _tasks()
+    return dag
+
+
+def _tasks() -> None:
+    @task.branch(task_id=task_ids.PLAN)
+    def plan() -> str:
+        from makewhole.orchestration import undo_steps
+
+        return undo_steps.plan(get_current_context())
+
+    approve = PlanApproval.of_planned()
+
+    @task(task_id=task_ids.RESTORE, trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS)
+    def restore() -> int:
+        from makewhole.orchestration import undo_steps
+
+        return undo_steps.restore(get_current_context())
+
+    @task(task_id=task_ids.REOPEN)
+    def reopen() -> dict[str, Any]:
+        from makewhole.orchestration import undo_steps
+
+        return undo_steps.reopen(get_current_context())
+
+    planned, restored = plan(), restore()
+    planned >> [approve, restored]
+    approve >> restored >> reopen()

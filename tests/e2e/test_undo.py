@@ -1,0 +1,35 @@
+"""A plan taken back through Airflow: asked for on the command line, approved by who may, seen in the table."""
+
+import pytest
+
+from tests.e2e.scenarios import Undone
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+
+
+def test_after_the_undo_the_table_is_what_it_was_before_the_repair(undone: Undone) -> None:
+    assert undone.between != undone.before
+    assert undone.after == undone.before
+    assert undone.exit_code == 0
+    told = undone.told
+    assert (told["plan"], told["state"], told["reason"]) == (
+        undone.repaired["plan"]["id"],
+        "done",
+        "approved by oncall",
+    )
+    assert (told["actions"], told["done"], told["left"], told["stays"]) == (2, 2, {}, [])
+
+
+def test_a_person_was_asked_and_every_task_is_green(undone: Undone) -> None:
+    assert undone.approval is not None
+    assert undone.approval[:2] == ("approved", "oncall")
+    assert undone.tasks == dict.fromkeys(("plan", "approve", "restore", "reopen"), "success")
+
+
+def test_the_window_is_open_until_it_is_repaired_again(undone: Undone) -> None:
+    plan = undone.repaired["plan"]["id"]
+    assert undone.repaired["state"] == "certified"
+    assert (undone.window["state"], undone.told["window"]["state"]) == ("gaps", "gaps")
+    assert undone.window["reason"].startswith(f"plan {plan} was undone by plan {undone.told['undo']}: ")
+    assert (undone.again["revision"], undone.again["state"]) == (2, "certified")
+    assert undone.again["certificate"]["digest"] == undone.repaired["certificate"]["digest"]

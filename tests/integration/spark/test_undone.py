@@ -1,0 +1,155 @@
+"""A repaired window whose plan is taken back: the rows are what they were, and the window says so until it is repaired
+again."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from makewhole.compensation.approve import Answer, Decision, record_answer
+from makewhole.compensation.replay import compensate
+from makewhole.compensation.targets import targets_of
+from makewhole.config.context import WindowContext
+from makewhole.journal import evidence, windows
+from makewhole.journal.database import connect
+from makewhole.model.errors import RefusedError
+from makewhole.model.plan import Plan
+from makewhole.model.window import WindowState
+from makewhole.orchestration.certify import Closed, chain_problems
+from makewhole.orchestration.compensate import compensate_window, plan_window, verify_window
+from makewhole.orchestration.undo import Reopened, own_undo, plan_undo, reopen
+from tests.integration.spark.test_reversals import POINT, REVERSE, sent
+from tests.integration.spark.world import World, orders
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+UPSERT = "missing: upsert, limits: {share: 1.0}"
+
+
+def test_an_undone_window_is_open_until_it_is_repaired_again(world: World) -> None:
+    world.describe(compensation=UPSERT)
+    made = orders(range(10))
+    world.trade(made, unloaded=made[4:6])
+    world.write("warehouse", [made[7]])
+    before = rows(world)
+    first, plan, closed = repaired(world)
+    later, same = world.whole_way()
+    assert (closed.state, same.state, later.window.revision) == (WindowState.CERTIFIED, WindowState.CERTIFIED, 2)
+
+    undo, reopened = undone(world, first, plan)
+
+    assert rows(world) == before
+    assert reopened.state is WindowState.GAPS
+    assert reopened.left == {}
+    assert reopened.reason is not None
+    assert reopened.reason.startswith(f"plan {plan.id} was undone by plan {undo.id}: ")
+    assert "orders→warehouse: " in reopened.reason
+    assert [(item.revision, item.state, item.reason) for item in revisions(world, 2)] == [
+        (1, WindowState.GAPS, reopened.reason),
+        (2, WindowState.GAPS, reopened.reason),
+    ]
+    assert outcomes(world, first) == {"O4": "open", "O5": "open", "O7": "open"}
+    assert (world.certify(first).state, world.certify(later).state) == (WindowState.GAPS, WindowState.GAPS)
+
+    _, _, again = repaired(world)
+
+    assert closed.certificate is not None
+    assert again.certificate is not None
+    assert (again.state, again.certificate.digest) == (WindowState.CERTIFIED, closed.certificate.digest)
+    with connect(world.journal) as journal:
+        assert chain_problems(evidence.certificates(journal, "shop")) == []
+
+
+def test_a_row_that_changed_since_is_left_and_said(world: World) -> None:
+    world.describe(compensation=UPSERT)
+    made = orders(range(10))
+    world.trade(made, unloaded=made[4:6])
+    first, plan, _ = repaired(world)
+    world.sql("update warehouse set region = 'mine' where id = 'O4'")
+
+    _, reopened = undone(world, first, plan)
+
+    assert reopened.left == {"stale: the row was changed after the plan wrote it": 1}
+    assert outcomes(world, first) == {"O4": "repaired", "O5": "open"}
+
+
+def test_what_a_plan_sent_is_reversed_when_that_is_asked_for(world: World) -> None:
+    topic = world.add_topic()
+    world.describe(hop=REVERSE, more_points=[POINT.format(topic=topic)])
+    made = orders(range(10))
+    world.trade(made, unloaded=made[4:6])
+    first, plan, _ = repaired(world, loads=made[4:6])
+    offer = (
+        f"2 records that plan {plan.id} may have written to orders stay: a log takes nothing back. "
+        f"`makewhole plan undo {plan.id} --reverse` sends an event for each that takes its effect back"
+    )
+    asked = plan_undo(first, plan.id, reverses=False)
+    assert (asked.plan, asked.stays) == (None, (offer,))
+    world.sql("delete from warehouse where id = 'O4'")
+
+    undo, reopened = undone(world, first, plan, reverses=True)
+
+    assert undo.counts == {"reverse": 1}
+    assert sent(world, topic) == [("O5", -5.5)]
+    assert outcomes(world, first) == {"O4": "open", "O5": "repaired"}
+    assert reopened.state is WindowState.GAPS
+    stays = plan_undo(first, plan.id, reverses=True).stays
+    assert stays == (f"2 records that plan {plan.id} may have written to orders stay: a log takes nothing back",)
+    with pytest.raises(RefusedError, match=f"plan {plan.id} has an undo with reversals already: plan {undo.id}"):
+        plan_undo(first, plan.id, reverses=False)
+
+
+def test_a_run_answers_for_the_undo_that_it_was_asked_for_and_no_window_opens_before_it_is_done(world: World) -> None:
+    world.describe(compensation=UPSERT)
+    made = orders(range(10))
+    world.trade(made, unloaded=made[4:6])
+    first, plan, _ = repaired(world)
+    with pytest.raises(RefusedError, match=f"the undo of plan {plan.id} is not planned"):
+        reopen(first, plan.id, lambda *_: None)
+    undo = plan_undo(first, plan.id, reverses=False).plan
+    assert undo is not None
+    with pytest.raises(RefusedError, match="is awaiting_approval; nothing is said of its window"):
+        reopen(first, plan.id, lambda *_: None)
+    with connect(world.journal) as journal:
+        assert own_undo(journal, plan.id, undo.id).plan.undoes == plan.id
+        with pytest.raises(RefusedError, match=f"plan other does not undo plan {plan.id}, whose undo is {undo.id}"):
+            own_undo(journal, plan.id, "other")
+        with pytest.raises(RefusedError, match=f"plan {undo.id} does not undo plan {undo.id}, which has none"):
+            own_undo(journal, undo.id, undo.id)
+    assert revisions(world, 1)[0].state is WindowState.CERTIFIED
+
+
+def repaired(world: World, loads: list[dict[str, Any]] | None = None) -> tuple[WindowContext, Plan, Closed]:
+    """A window on its whole way, with a plan; `loads` is what the consumer makes of it."""
+    context = world.judge_and_ask_the_gate()
+    plan = plan_window(context).plan
+    assert plan is not None
+    compensate_window(context, lambda _: None)
+    world.write("warehouse", loads or [])
+    verify_window(context, lambda *_: None)
+    return context, plan, world.certify(context)
+
+
+def undone(world: World, context: WindowContext, plan: Plan, *, reverses: bool = False) -> tuple[Plan, Reopened]:
+    """The plan taken back, as anna wants it."""
+    undo = plan_undo(context, plan.id, reverses=reverses).plan
+    assert undo is not None
+    answer = Answer(sha256=undo.sha256, decision=Decision.APPROVED, by="anna")
+    record_answer(world.journal, undo.id, answer, context.pipeline.approval)
+    compensate(world.journal, undo.id, targets_of(context.pipeline, context.connections))
+    return undo, reopen(context, plan.id, lambda *_: None)
+
+
+def rows(world: World) -> list[Mapping[str, Any]]:
+    return [json.loads(text) for (text,) in world.sql("select to_json(w)::text from warehouse w order by 1")]
+
+
+def revisions(world: World, count: int) -> list[Any]:
+    with connect(world.journal) as journal:
+        return [windows.load(journal, "shop", 1, number) for number in range(1, count + 1)]
+
+
+def outcomes(world: World, context: WindowContext) -> dict[str, str]:
+    with connect(world.journal) as journal:
+        return {item.finding.key: item.outcome for item in evidence.findings(journal, context.window)}
