@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from bench.reads import CONNECTOR, KAFKA_LOG
 from bench.replays import PRODUCER, REPLAY
 from bench.results import Series, ratio
+from bench.snapshots import BY_HAND, MAKEWHOLE
 from bench.upserts import COPY, MISMATCHED, MISSING, UPSERT
 
 _MIB = 2**20
@@ -49,7 +50,7 @@ def _duels(series: Sequence[Series], part: str) -> str:
                 _millions(ours.records_per_second),
                 _millions(theirs.records_per_second),
                 f"{ratio(ours, theirs, 'cpu_seconds'):.2f}",
-                "" if ours.cold is None or theirs.cold is None else f"{_first(ours)} against {_first(theirs)}",
+                _colds(ours, theirs),
             ]
         )
     return head + _table(rows)
@@ -73,21 +74,25 @@ def _scans(series: Sequence[Series]) -> str:
 
 def _snapshots(series: Sequence[Series]) -> str:
     head = (
-        "| data | first run in a session s | warm s | M records/s | M records per processor second | written MiB |\n"
-        "|---|---|---|---|---|---|\n"
+        f"| data | {MAKEWHOLE} s | {BY_HAND} s | × time | {MAKEWHOLE} M records/s | M records per processor second "
+        "| × processor time | written MiB | first run in a session s |\n|---|---|---|---|---|---|---|---|---|\n"
     )
-    rows = [
-        [
-            one.data.title,
-            "" if one.cold is None else _first(one),
-            _seconds(one),
-            f"**{_millions(one.records_per_second)}**",
-            _millions(one.records_per_cpu_second),
-            _mib(one.written_bytes or 0),
-        ]
-        for one in series
-        if one.part == "snapshot"
-    ]
+    rows = []
+    for ours in (one for one in series if one.part == "snapshot" and one.side == MAKEWHOLE):
+        theirs = next(one for one in series if (one.part, one.side, one.data) == ("snapshot", BY_HAND, ours.data))
+        rows.append(
+            [
+                ours.data.title,
+                _seconds(ours),
+                _seconds(theirs),
+                f"**{ratio(ours, theirs, 'wall_seconds'):.2f}**",
+                f"**{_millions(ours.records_per_second)}**",
+                _millions(ours.records_per_cpu_second),
+                f"{ratio(ours, theirs, 'cpu_seconds'):.2f}",
+                f"{_mib(ours.written_bytes or 0)} with the archive, {_mib(theirs.written_bytes or 0)} without",
+                _colds(ours, theirs),
+            ]
+        )
     return head + _table(rows)
 
 
@@ -154,8 +159,10 @@ def _seconds(one: Series) -> str:
     return f"{one.median('wall_seconds'):.2f} ({low:.2f}–{high:.2f})"
 
 
-def _first(one: Series) -> str:
-    return "" if one.cold is None else f"{one.cold.wall_seconds:.2f}"
+def _colds(ours: Series, theirs: Series) -> str:
+    if ours.cold is None or theirs.cold is None:
+        return ""
+    return f"{ours.cold.wall_seconds:.2f} against {theirs.cold.wall_seconds:.2f}"
 
 
 def _millions(per_second: float) -> str:

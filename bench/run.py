@@ -1,7 +1,7 @@
 """The parts of a benchmark, one after the other, side by side within each."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench import headers, reads, replays, snapshots, upserts
@@ -78,24 +78,30 @@ class Bench:
                 yield found
 
     def snapshots(self) -> Iterator[Series]:
-        """Snapshots in a session of their own, smaller ones first, so that each size shows its own memory."""
-        with Contender("snapshot", self.folder / "snapshot") as side:
+        """Snapshots in sessions of their own, in turn, smaller ones first, so that each size shows its own memory."""
+        with (
+            Contender(snapshots.MAKEWHOLE, self.folder / "snapshot") as ours,
+            Contender(snapshots.BY_HAND, self.folder / "by-hand", connector_jars()) as theirs,
+        ):
             for number, data in enumerate(self.plan.snapshots):
-                yield self._snapshots(side, data, is_cold=number == 0)
+                sides = (ours, theirs)
+                first = {side.name: self._snapshot(side, data) for side in sides}
+                for one in range(self.plan.rounds):
+                    for side in sides if one % 2 == 0 else reversed(sides):
+                        first[side.name].warm.extend(self._snapshot(side, data).warm)
+                for found in first.values():
+                    began = found.warm.pop(0)
+                    yield replace(found, cold=began if number == 0 else None)
 
-    def _snapshots(self, side: Contender, data: DataSet, *, is_cold: bool) -> Series:
-        runs, size = [], 0
-        for number in range(1 + self.plan.rounds):
-            target = self.folder / f"taken-{number}"
-            (rows, size), cost = side.run(snapshots.take, self.bootstrap, data.topic, str(target))
-            if rows != data.records:
-                raise RuntimeError(f"{data.title}: the snapshot has {rows} rows")
-            self.tell(
-                f"snapshot {data.title:18} {'':18} {cost.wall_seconds:6.2f} s, {cost.cpu_seconds:6.2f} s of cores"
-            )
-            runs.append(cost)
-        cold = runs[0] if is_cold else None
-        return Series(part="snapshot", side="makewhole", data=data, cold=cold, warm=runs[1:], written_bytes=size)
+    def _snapshot(self, side: Contender, data: DataSet) -> Series:
+        task: Task = snapshots.take if side.name == snapshots.MAKEWHOLE else snapshots.take_by_hand
+        (rows, size), cost = side.run(task, self.bootstrap, data.topic, str(self.folder / "taken"))
+        if rows != data.records:
+            raise RuntimeError(f"{data.title}: the snapshot has {rows} rows")
+        self.tell(
+            f"snapshot {data.title:18} {side.name:18} {cost.wall_seconds:6.2f} s, {cost.cpu_seconds:6.2f} s of cores"
+        )
+        return Series(part="snapshot", side=side.name, data=data, warm=[cost], written_bytes=size)
 
     def replays(self) -> Iterator[Series]:
         """A plan of compensation, side by side with a plain producer of the same records."""

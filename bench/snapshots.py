@@ -1,24 +1,32 @@
-"""The snapshot of a topic, as a window takes it: decoded, hashed, bucketed, written to Parquet, archived."""
+"""The snapshot of a topic, as a window takes it: decoded, hashed, bucketed, written to Parquet, archived.
+
+Its peer is the job that people write by hand: Spark's connector, `from_json`, hashes, Parquet by bucket; no archive.
+"""
 
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pyarrow import dataset
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
 
 from makewhole.config.context import WindowContext
 from makewhole.config.pipeline_file import read_pipelines
 from makewhole.kafka.offsets import describe_topic, log_starts, stable_offsets
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import KafkaConnection
-from makewhole.model.pipeline import TopicPoint
+from makewhole.model.pipeline import Pipeline, TopicPoint
 from makewhole.model.window import PartitionRange, Window
 from makewhole_spark.carrier import carry
 from makewhole_spark.pieces import TopicPiece, read_piece
 from makewhole_spark.snapshot import split_range
 
+MAKEWHOLE, BY_HAND = "makewhole", "by hand"
 _RECORDS_PER_TASK = 2_000_000
+_BUCKETS = Pipeline.buckets
+_FIELDS = "flight_id string, carrier string, dep_delay decimal(6,1), seats int, cancelled boolean"
 _PIPELINE = """\
 version: 1
 pipeline: bench
@@ -39,6 +47,32 @@ def take(spark: SparkSession, bootstrap: str, topic: str, folder: str) -> tuple[
     size = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
     shutil.rmtree(folder)
     return sum(answer.rows for answer in answers), size
+
+
+def take_by_hand(spark: SparkSession, bootstrap: str, topic: str, folder: str) -> tuple[int, int]:
+    """The same rows by Spark alone, removed again; returns (rows, bytes written)."""
+    reading = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)
+    value = f.from_json(f.col("value").cast("string"), _FIELDS)
+    decoded = (
+        reading.option("kafka.isolation.level", "read_committed")
+        .load()
+        .select(value.alias("value"), "partition", "offset", "timestamp")
+        .select("value.*", "partition", "offset", "timestamp")
+    )
+    hashed = decoded.select(
+        f.xxhash64("flight_id").alias("key_hi"),
+        f.xxhash64(f.lit(1), f.col("flight_id")).alias("key_lo"),
+        f.xxhash64("carrier", "dep_delay", "seats", "cancelled").alias("row_hash"),
+        "flight_id",
+        "partition",
+        "offset",
+        "timestamp",
+    ).withColumn("bucket", f.pmod("key_hi", f.lit(_BUCKETS)))
+    hashed.write.partitionBy("bucket").option("compression", "zstd").parquet(folder)
+    rows = dataset.dataset(folder, format="parquet").count_rows()
+    size = sum(file.stat().st_size for file in Path(folder).rglob("*.parquet"))
+    shutil.rmtree(folder)
+    return rows, size
 
 
 def _context(bootstrap: str, topic: str, folder: Path) -> WindowContext:

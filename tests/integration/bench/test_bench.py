@@ -32,11 +32,12 @@ def test_every_part_runs_and_gives_its_rows(kafka: KafkaServer, tmp_path: Path) 
         ("scan", "checked"),
         ("scan", "not checked"),
         ("snapshot", "makewhole"),
+        ("snapshot", "by hand"),
         ("replay", "makewhole"),
         ("replay", "plain producer"),
     ]
     assert all(cost.cpu_seconds > 0 for one in series for cost in one.warm)
     snapshot = next(one for one in series if one.part == "snapshot")
     assert snapshot.peak("python_bytes") > 0 < snapshot.peak("jvm_bytes")
-    assert page({}, 0.0, series).count("20 k × 110 B, lz4") == 13
+    assert page({}, 0.0, series).count("20 k × 110 B, lz4") == 14
     assert any(line.startswith("snapshot") for line in told)

@@ -8,6 +8,7 @@ from bench.plan import full, quick, tiny
 from bench.reads import CONNECTOR, KAFKA_LOG
 from bench.report import page
 from bench.results import Series, ratio
+from bench.snapshots import BY_HAND, MAKEWHOLE
 
 pytestmark = pytest.mark.unit
 
@@ -43,7 +44,8 @@ def test_the_page_has_a_row_for_every_series() -> None:
         *(series(part, KAFKA_LOG, [1.0, 1.5, 2.0], cold=4.0) for part in ("read", "write")),
         *(series(part, CONNECTOR, [2.0, 3.0, 4.0], cold=3.0) for part in ("read", "write")),
         series("scan", "checked", [0.1]),
-        series("snapshot", "makewhole", [1.0], cold=9.0),
+        series("snapshot", MAKEWHOLE, [1.0], cold=9.0),
+        series("snapshot", BY_HAND, [3.0], cold=7.0),
     ]
 
     told = page({"cores": "2"}, 0.25, found)
@@ -54,7 +56,10 @@ def test_the_page_has_a_row_for_every_series() -> None:
         "| 2 M × 110 B, lz4 | 1.50 (1.00–2.00) | 3.00 (2.00–4.00) | **2.00** | 1.33 | 0.67 | 2.00 | 4.00 against 3.00 |"
     ) in told
     assert "| 2 M × 110 B, lz4 | checked | 0.10 (0.10–0.10) | 20.00 | 13.33 |" in told
-    assert "| 2 M × 110 B, lz4 | 9.00 | 1.00 (1.00–1.00) | **2.00** | 1.33 | 0 |" in told
+    assert (
+        "| 2 M × 110 B, lz4 | 1.00 (1.00–1.00) | 3.00 (3.00–3.00) | **3.00** | **2.00** | 1.33 | 3.00 "
+        "| 0 with the archive, 0 without | 9.00 against 7.00 |"
+    ) in told
     assert "| snapshot | makewhole | 2 M × 110 B, lz4 | 9 | 1024 |" in told
 
 
