@@ -2,6 +2,8 @@
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTEST = $(BIN)/python -m pytest $(PYTEST_ARGS)
+# Two processes, each with servers of its own: most of the time one waits. WORKERS=0 runs all in one.
+WORKERS = 2
 
 .PHONY: help install demo test test-unit test-integration test-e2e test-lab lab crashes bench check lock
 
@@ -17,10 +19,10 @@ demo: install ## days of real flights with planted faults: found, repaired, prov
 test: test-unit test-integration test-e2e test-lab ## all tests
 
 test-unit: install ## no I/O, under a minute
-	$(PYTEST) -m unit tests/unit
+	$(PYTEST) -m unit -n $(WORKERS) tests/unit
 
 test-integration: install ## a real Kafka, PostgreSQL and Spark
-	$(PYTEST) -m integration tests/integration
+	$(PYTEST) -m integration -n $(WORKERS) --dist loadfile tests/integration
 
 test-e2e: install ## DAGs in a real Airflow
 	$(PYTEST) -m e2e tests/e2e
