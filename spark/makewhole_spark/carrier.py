@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from makewhole.model.errors import MakewholeError
+from makewhole_spark.workers import forget_zips
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
@@ -52,6 +53,7 @@ def carry(spark: SparkSession, tasks: Sequence[Task], run: Callable[[Task], Answ
             for number in batch.column("id").to_numpy():
                 answer = pickle.dumps(_answer(run, pickled[number]))
                 yield pa.RecordBatch.from_pydict({"number": [int(number)], "answer": [answer]}, schema=_ANSWERS)
+        forget_zips()
 
     slots = min(len(tasks), _WAVES * spark.sparkContext.defaultParallelism)
     rows = spark.range(0, len(tasks), 1, slots).mapInArrow(work, "number long, answer binary").collect()

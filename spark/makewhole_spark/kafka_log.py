@@ -35,6 +35,7 @@ from makewhole.model.errors import PermanentError
 from makewhole.model.window import PartitionRange
 from makewhole_spark.kafka_log_options import COLUMNS, LogOptions
 from makewhole_spark.kafka_log_plan import planned
+from makewhole_spark.workers import forget_zips
 
 logger = logging.getLogger(__name__)
 
@@ -90,6 +91,7 @@ class KafkaLogReader(DataSourceReader):
             )
             for batch in reader:
                 yield _for_spark(batch)
+        forget_zips()
         _own_up(reader, fails=options.fails_on_data_loss)
 
 

@@ -1,0 +1,34 @@
+"""Tasks carried to Spark's workers: in order, their errors as raised, and nothing of one left for the next."""
+
+import sys
+from zipimport import zipimporter
+
+import pytest
+from pyspark.sql import SparkSession
+
+from makewhole.model.errors import RefusedError
+from makewhole_spark.carrier import carry
+
+pytestmark = pytest.mark.integration
+
+
+def zips(_: int) -> int:
+    return sum(isinstance(finder, zipimporter) for finder in sys.path_importer_cache.values())
+
+
+def halved(number: int) -> int:
+    if number % 2:
+        raise RefusedError(f"{number} is odd")
+    return number // 2
+
+
+def test_answers_come_in_the_order_of_the_tasks_and_errors_as_they_were_raised(spark: SparkSession) -> None:
+    assert carry(spark, range(0, 40, 2), halved) == list(range(20))
+    assert carry(spark, [], halved) == []
+    with pytest.raises(RefusedError, match=r"^3 is odd$"):
+        carry(spark, [0, 3, 5], halved)
+
+
+def test_a_worker_that_was_used_before_holds_no_zip_whose_directory_would_be_read_again(spark: SparkSession) -> None:
+    carry(spark, range(32), zips)
+    assert carry(spark, range(32), zips).count(0) > 16  # Spark may start another worker meanwhile
