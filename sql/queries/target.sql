@@ -115,9 +115,9 @@ select exists (
 select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text from {table} as t where {match} order by {order}
 
 -- lock_rows_of_key --
--- The same with their exact text, held until the end of the transaction.
+-- The same with their exact text, held until the end of the transaction where {hold} says so.
 select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, (t.*)::text, {place}
-from {table} as t where {match} for update of t
+from {table} as t where {match} {hold}
 
 -- lock_table --
 -- Writers wait for the length of the chunk, readers do not: absence, once seen, stays true.
@@ -235,8 +235,8 @@ where plan = %(undone_plan)s and seq = %(undone_seq)s and place = %(undone_place
 returning id
 
 -- is_in_quarantine --
--- Whether a row that was moved aside is kept still.
-select id from makewhole.quarantine
+-- Whether a row that was moved aside waits there still, or was put back; nothing where it is not kept.
+select restored_at is null from makewhole.quarantine
 where plan = %(undone_plan)s and seq = %(undone_seq)s and place = %(undone_place)s
 
 -- compare_version --
@@ -248,3 +248,25 @@ where {match}
 -- ledger_rows --
 -- What the ledger says of one key: record key, value, moment in milliseconds.
 select {record_key}, {value}, {moment} from {table} as t where {match} order by {order}
+
+-- has_receipts --
+-- Whether a plan was ever done in this database.
+select to_regclass('makewhole.receipt') is not null
+
+-- row_as_inserted --
+-- The named columns of a row that is to be inserted, from a JSON object, as the table's types read it.
+select row_to_json(r.*)::text
+from (select {values} from jsonb_populate_record(null::{table}, %(key)s::jsonb || %(value)s::jsonb) as wanted) as r
+
+-- row_as_updated --
+-- The same of a row that is to be changed: its other columns are as they are.
+select row_to_json(r.*)::text
+from (
+    select {values}
+    from {table} as t, jsonb_populate_record(null::{table}, %(key)s::jsonb || %(value)s::jsonb) as wanted
+    where t.ctid = %(ctid)s::tid and t.tableoid = %(table_oid)s
+) as r
+
+-- row_as_it_was --
+-- A row that is to be put back, from its exact text.
+select row_to_json(r.*)::text from (select {values} from (select %(image)s::{table} as image offset 0) as was) as r

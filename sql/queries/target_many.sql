@@ -71,9 +71,9 @@ and not exists (
 )
 
 -- lock_rows_of_keys --
--- Every row of many keys with its exact text, held until the end of the transaction.
+-- Every row of many keys with its exact text, held until the end of the transaction where {hold} says so.
 select i.seq, t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, (t.*)::text, {place}
-from {items} join {table} as t on {match} for update of t
+from {items} join {table} as t on {match} {hold}
 
 -- move_rows_to_quarantine --
 -- Many rows, taken out of their table and kept: how many.
@@ -151,3 +151,7 @@ with item as materialized (
     returning seq
 )
 select count(*) from kept
+
+-- values_read --
+-- Whether the table's types can read the values of many items: an error says that they cannot.
+select count(*) from {items} cross join lateral jsonb_populate_record(null::{table}, {wanted}) as wanted

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from makewhole.cli import plan_control
+from makewhole.cli import plan_control, plan_dry_run
 from makewhole.cli.airflow_api import AirflowApi, access, airflow
 from makewhole.cli.plan_control import PlanId
 from makewhole.cli.plan_undo import undo
@@ -83,6 +83,7 @@ def _table(actions: Sequence[StoredAction]) -> Table:
 plan_app.command("undo")(undo)
 for _command in (plan_control.pause, plan_control.resume, plan_control.rate, plan_control.stop, plan_control.watch):
     plan_app.command()(_command)
+plan_app.command("dry-run")(plan_dry_run.run_dry)
 
 
 @plan_app.command("approve")

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from makewhole.journal import leases, plans
+from makewhole.journal.plans import StoredApproval
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Approval
 from makewhole.model.plan import Plan, PlanState
@@ -68,16 +69,23 @@ def require_approved(journal: Session, plan_id: str) -> Plan:
         RefusedError: it may not run; the message says what is missing.
     """
     plan = plans.get_plan(journal, plan_id, is_locked=True).plan
-    approval = plans.approval_of(journal, plan_id)
-    if plan.state not in (PlanState.FROZEN, PlanState.APPROVED, PlanState.RUNNING, PlanState.DONE):
-        raise RefusedError(f"plan {plan_id} is {plan.state.value}{': ' + plan.reason if plan.reason else ''}")
-    if approval is None or approval.decision not in ("approved", "not_needed"):
-        raise RefusedError(f"plan {plan_id} has no approval; ask for one")
-    if approval.sha256 != plan.sha256:
-        raise RefusedError(f"plan {plan_id} was approved with another content; ask for a new approval")
-    if approval.has_expired and plan.state in (PlanState.FROZEN, PlanState.APPROVED):
-        raise RefusedError(f"the approval of plan {plan_id} has expired; open a new revision and ask again")
+    reason = why_not_approved(plan, plans.approval_of(journal, plan_id))
+    if reason is not None:
+        raise RefusedError(reason)
     return plan
+
+
+def why_not_approved(plan: Plan, approval: StoredApproval | None) -> str | None:
+    """Why a plan may not run with this answer, or without one; None: it may."""
+    if plan.state not in (PlanState.FROZEN, PlanState.APPROVED, PlanState.RUNNING, PlanState.DONE):
+        return f"plan {plan.id} is {plan.state.value}{': ' + plan.reason if plan.reason else ''}"
+    if approval is None or approval.decision not in ("approved", "not_needed"):
+        return f"plan {plan.id} has no approval; ask for one"
+    if approval.sha256 != plan.sha256:
+        return f"plan {plan.id} was approved with another content; ask for a new approval"
+    if approval.has_expired and plan.state in (PlanState.FROZEN, PlanState.APPROVED):
+        return f"the approval of plan {plan.id} has expired; open a new revision and ask again"
+    return None
 
 
 def _require_answerable(plan: Plan, answer: Answer, policy: Approval) -> None:

@@ -8,6 +8,7 @@ from makewhole.compensation.targets import Chunk, Done
 from makewhole.kafka.replay import ReplayWriter, now_ms
 from makewhole.kafka.replay_records import Lineage, ReplayRecords, TopicRules
 from makewhole.model.errors import CorruptionError, TransientError
+from makewhole.model.plan import Plan
 
 _ATTEMPTS = 3
 
@@ -27,11 +28,11 @@ class KafkaTarget:
         return [self._done(chunk) for chunk in range(chunks)]
 
     def unfit(self, chunk: Chunk) -> Mapping[int, str]:
-        return self._records(chunk).refusals(self._rules or self._writer.rules(), now_ms())
+        return records_of(self._memory.plan, chunk).refusals(self._rules or self._writer.rules(), now_ms())
 
     def write(self, chunk: Chunk, guard: Callable[[], None]) -> Done:
         """A failed attempt is asked about, never assumed: a new producer fences the old one, then reads the marker."""
-        records = self._records(chunk).without(chunk.decided)
+        records = records_of(self._memory.plan, chunk).without(chunk.decided)
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 self._writer.write(chunk.number, records)
@@ -67,7 +68,13 @@ class KafkaTarget:
     def _done(self, chunk: int) -> Done:
         return Done(chunk=chunk, place=f"{self._writer.marker}, offset {chunk + 1}")
 
-    def _records(self, chunk: Chunk) -> ReplayRecords:
-        plan = self._memory.plan
-        lineage = Lineage(plan=plan.id, window=f"{plan.pipeline}/{plan.window}", chunk=chunk.number)
-        return ReplayRecords(chunk.columns, lineage)
+
+def identity_of(plan_id: str, target: str) -> str:
+    """The transactional id of a plan at a topic, and the group whose committed offset is its marker."""
+    return f"replay-{plan_id}-{target}"
+
+
+def records_of(plan: Plan, chunk: Chunk) -> ReplayRecords:
+    """The records of a chunk as they are written: with the lineage of their plan."""
+    lineage = Lineage(plan=plan.id, window=f"{plan.pipeline}/{plan.window}", chunk=chunk.number)
+    return ReplayRecords(chunk.columns, lineage)

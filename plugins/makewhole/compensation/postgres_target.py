@@ -9,8 +9,9 @@ from typing import Any
 from makewhole.compensation.targets import Chunk, Done
 from makewhole.model.pipeline import Remedy, TablePoint
 from makewhole.model.plan import Plan
-from makewhole.postgres.apply import Item, apply_chunk
+from makewhole.postgres.apply import apply_chunk
 from makewhole.postgres.connect import Session
+from makewhole.postgres.divide import Item
 from makewhole.postgres.effects import Effect
 from makewhole.postgres.quarantine import QuarantineRows
 from makewhole.postgres.receipts import ChunkId, receipts

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from contextlib import ExitStack
 
-from makewhole.compensation.kafka_target import KafkaTarget
+from makewhole.compensation.kafka_target import KafkaTarget, identity_of
 from makewhole.compensation.memory import Memory
 from makewhole.compensation.postgres_target import PostgresTarget
 from makewhole.compensation.targets import Target, TargetWriter
@@ -21,7 +21,7 @@ def open_writer(stack: ExitStack, target: Target, memory: Memory) -> TargetWrite
     """The writer for a target, closed with the stack."""
     point, connection = target.point, target.connection
     if isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection):
-        writer = ReplayWriter(connection, point.topic, f"replay-{memory.plan.id}-{memory.target}")
+        writer = ReplayWriter(connection, point.topic, identity_of(memory.plan.id, memory.target))
         stack.callback(writer.close)
         return KafkaTarget(writer, memory)
     if isinstance(point, TablePoint) and isinstance(connection, PostgresConnection):

@@ -17,12 +17,13 @@ Found = list[tuple[Any, ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class OpenChunk:
-    """The session in its transaction, the table, and which chunk it is."""
+    """The session in its transaction, the table, and which chunk it is. A dry run holds no rows: others may write."""
 
     session: Session
     table: Table
     point: TablePoint
     id: ChunkId
+    holds_rows: bool = True
 
     def run(self, name: str, parameters: Mapping[str, Any] | None = None, **parts: sql.Composable) -> Found:
         """Run a statement of target.sql on `{table}`; it may also name the chunk: `plan`, `target`, `chunk`."""
@@ -33,10 +34,15 @@ class OpenChunk:
             return cursor.fetchall() if cursor.description else []
 
     def lock_rows(self, key: str, *, is_exact: bool = True) -> list[Row]:
-        """All rows of a key, in no order, with their images and places; locked until the transaction ends."""
+        """All rows of a key, in no order, with images and places; held until the transaction ends, or only read."""
         match, parameters = match_key(self.table, self.point.key, key, is_exact=is_exact)
-        found = self.run("lock_rows_of_key", parameters, match=match)
+        found = self.run("lock_rows_of_key", parameters, match=match, hold=self.hold)
         return [Row(table_oid=row[0], ctid=row[1], text=row[2], image=row[3], place=row[4]) for row in found]
+
+    @property
+    def hold(self) -> sql.SQL:
+        """The end of a statement that reads rows of table `t`: whether they are locked."""
+        return sql.SQL("for update of t" if self.holds_rows else "")
 
     @property
     def settable(self) -> tuple[str, ...]:

@@ -69,12 +69,13 @@ def wanted(chunk: OpenChunk) -> tuple[sql.Composable, dict[str, str]]:
 
 
 def lock_rows_of_items(chunk: OpenChunk, keys: Iterable[tuple[int, str]], *, is_exact: bool) -> dict[int, list[Row]]:
-    """The rows of each (action number, key), by action number, with images and places; locked."""
+    """The rows of each (action number, key), by action number, with images and places; held, or only read."""
     found = chunk.run(
         "lock_rows_of_keys",
         as_items(chunk, ((key, {"seq": seq}) for seq, key in keys)),
         items=items_with(chunk, "seq"),
         match=match_items(chunk, "t", is_exact=is_exact),
+        hold=chunk.hold,
     )
     now: dict[int, list[Row]] = {}
     for seq, table_oid, ctid, text, image, place in found:

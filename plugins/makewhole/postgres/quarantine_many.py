@@ -1,6 +1,6 @@
 """Moves the extra rows of many keys aside under the same guards as `move_aside`: one look, one move."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from makewhole.postgres.chunk import OpenChunk
@@ -25,14 +25,29 @@ def move_aside_many(chunk: OpenChunk, items: Sequence[QuarantineRows]) -> dict[i
         NotTogether: the items have to be done one by one; the caller takes back what was written.
         RefusedError: rows of this table cannot be moved.
     """
-    require_no_cascade(chunk.table, chunk.cascades)
     _require_apart(items)
-    now = lock_rows_of_items(chunk, ((item.seq, item.key) for item in items), is_exact=True)
-    reasons = {item.seq: difference(now.get(item.seq, []), item) for item in items}
-    extras = [extra for item in items if reasons[item.seq] is None for extra in _extras(item, now[item.seq])]
+    now, refused = _judged(chunk, items)
+    extras = [extra for item in items if item.seq not in refused for extra in _extras(item, now[item.seq])]
     if extras and _move(chunk, extras) != len(extras):
         raise NotTogether
-    return {seq: reason for seq, reason in reasons.items() if reason is not None}
+    return refused
+
+
+def refusals(chunk: OpenChunk, items: Sequence[QuarantineRows]) -> dict[int, str]:
+    """What the rows, as they are, do not let be moved; each judged as if nothing before it had been. Writes nothing.
+
+    Raises:
+        RefusedError: rows of this table cannot be moved.
+    """
+    return _judged(chunk, items)[1]
+
+
+def _judged(chunk: OpenChunk, items: Sequence[QuarantineRows]) -> tuple[Mapping[int, list[Row]], dict[int, str]]:
+    """The rows of each item's key, and the refusals, by action number."""
+    require_no_cascade(chunk.table, chunk.cascades)
+    now = lock_rows_of_items(chunk, ((item.seq, item.key) for item in items), is_exact=True)
+    reasons = {item.seq: difference(now.get(item.seq, []), item) for item in items}
+    return now, {seq: reason for seq, reason in reasons.items() if reason is not None}
 
 
 def _require_apart(items: Sequence[QuarantineRows]) -> None:

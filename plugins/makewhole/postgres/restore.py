@@ -44,20 +44,51 @@ def restore(chunk: OpenChunk, item: RestoreRow) -> None:
     Raises:
         RefusedError: it is not as the plan left it, or the table does not take it as it was; the caller undoes it.
     """
-    now = chunk.lock_rows(item.key, is_exact=False)
-    match item.effect.kind:
-        case EffectKind.INSERTED:
-            _take_out(chunk, item, as_left(chunk, item.effect, now))
-        case EffectKind.UPDATED:
-            _put_back(chunk, item, as_left(chunk, item.effect, now))
-        case EffectKind.MOVED:
-            moved = {image for (image,) in chunk.run("moved_beside", undone(item.effect))}
-            require_room(item.effect, now, moved)
+    row = written_row(chunk, item.effect, chunk.lock_rows(item.key, is_exact=False), moved_beside(chunk, item.effect))
+    match item.effect.kind, row:
+        case EffectKind.INSERTED, Row():
+            _take_out(chunk, item, row)
+        case EffectKind.UPDATED, Row():
+            _put_back(chunk, item, row)
+        case EffectKind.MOVED, _:
             _release(chunk, item.effect)
             _bring_back(chunk, item)
         case _:
-            require_room(item.effect, now, set())
             _bring_back(chunk, item)
+
+
+def written_row(chunk: OpenChunk, effect: Effect, now: Sequence[Row], moved: Collection[str]) -> Row | None:
+    """The row that is taken out or put back; None where one is brought back, and there is room for it. `now` are the
+    rows of the key, `moved` the images of those that went with it.
+
+    Raises:
+        RefusedError: what is there does not let it be done.
+    """
+    if effect.kind not in (EffectKind.INSERTED, EffectKind.UPDATED):
+        require_room(effect, now, moved)
+        return None
+    row = as_left(chunk, effect, now)
+    if effect.kind is EffectKind.INSERTED:
+        require_deletable(chunk)
+    return row
+
+
+def moved_beside(chunk: OpenChunk, effect: Effect) -> Collection[str]:
+    """The images of the rows that the action moved aside, this one with them; none where it moved none."""
+    if effect.kind is not EffectKind.MOVED:
+        return ()
+    return {image for (image,) in chunk.run("moved_beside", undone(effect))}
+
+
+def require_kept(chunk: OpenChunk, effect: Effect) -> None:
+    """A row that was moved aside waits to be put back.
+
+    Raises:
+        RefusedError: it was put back already, or is not kept.
+    """
+    found = chunk.run("is_in_quarantine", undone(effect))
+    if not any(waits for (waits,) in found):
+        raise RefusedError(BACK_ALREADY if found else NOT_KEPT)
 
 
 def as_left(chunk: OpenChunk, effect: Effect, now: Sequence[Row]) -> Row:
@@ -121,7 +152,6 @@ def columns_of_image(chunk: OpenChunk) -> dict[str, sql.Composable]:
 
 def _take_out(chunk: OpenChunk, item: RestoreRow, row: Row) -> None:
     """Delete what was inserted; its image stays in the effect of this."""
-    require_deletable(chunk)
     if not chunk.run("delete_row", {"seq": item.seq, "ctid": row.ctid, "table_oid": row.table_oid}):
         raise RefusedError(KEPT)
 
@@ -136,7 +166,8 @@ def _put_back(chunk: OpenChunk, item: RestoreRow, row: Row) -> None:
 def _release(chunk: OpenChunk, effect: Effect) -> None:
     """Take a row out of quarantine, once."""
     if not chunk.run("release_from_quarantine", undone(effect)):
-        raise RefusedError(BACK_ALREADY if chunk.run("is_in_quarantine", undone(effect)) else NOT_KEPT)
+        require_kept(chunk, effect)
+        raise RefusedError(BACK_ALREADY)
 
 
 def _bring_back(chunk: OpenChunk, item: RestoreRow) -> None:

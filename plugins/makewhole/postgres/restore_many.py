@@ -10,11 +10,10 @@ from makewhole.postgres.effects import EffectKind
 from makewhole.postgres.many import NotTogether, as_items, items_with, lock_rows_of_items, require_settled
 from makewhole.postgres.restore import (
     RestoreRow,
-    as_left,
     columns_of_image,
-    require_deletable,
-    require_room,
+    require_kept,
     undone,
+    written_row,
 )
 from makewhole.postgres.tables import Row
 
@@ -51,6 +50,23 @@ def restore_many(chunk: OpenChunk, items: Sequence[RestoreRow]) -> dict[int, str
     return refused
 
 
+def refusals(chunk: OpenChunk, items: Sequence[RestoreRow]) -> dict[int, str]:
+    """What the keys, as they are, do not let be taken back; each judged as if nothing before it had been. Writes
+    nothing."""
+    now = lock_rows_of_items(chunk, ((item.seq, item.key) for item in items), is_exact=False)
+    moved = _moved_beside(chunk, items)
+    found = dict[int, str]()
+    for item in items:
+        effect = item.effect
+        try:
+            written_row(chunk, effect, now.get(item.seq, []), moved.get((effect.plan, effect.seq), ()))
+            if effect.kind is EffectKind.MOVED:
+                require_kept(chunk, effect)
+        except RefusedError as error:
+            found[item.seq] = str(error)
+    return found
+
+
 def _require_apart(items: Sequence[RestoreRow], now: Mapping[int, Sequence[Row]]) -> None:
     """What one item does, no other has to see; only the rows that one action moved aside come back side by side."""
     actions: dict[str | tuple[int, str], tuple[str, int]] = {}
@@ -84,16 +100,14 @@ def _plan(chunk: OpenChunk, item: RestoreRow, now: Sequence[Row], moved: Collect
         RefusedError: nothing is.
     """
     effect, image = item.effect, {"seq": item.seq, "image": item.effect.before}
-    if effect.kind in (EffectKind.INSERTED, EffectKind.UPDATED):
-        row = as_left(chunk, effect, now)
+    row = written_row(chunk, effect, now, moved)
+    if row is not None:
         place = {"table_oid": row.table_oid, "ctid": row.ctid}
         if effect.kind is EffectKind.UPDATED:
             work.updates.append((item.key, {**image, **place, "present": row.image}))
         else:
-            require_deletable(chunk)
             work.deletes.append((item.key, {"seq": item.seq, **place}))
         return
-    require_room(effect, now, moved)
     if effect.kind is EffectKind.MOVED:
         work.releases.append((item.key, undone(effect)))
     work.inserts.append((item.key, image))

@@ -122,10 +122,28 @@ def _rest(chunk: OpenChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
     return refused
 
 
+def refusals(chunk: OpenChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
+    """What the keys, as they are, do not let be done; each judged as if nothing before it had been. Writes nothing."""
+    now = _look(chunk, items)
+    found = {item.seq: _refusal(item, now[item.seq]) for item in items}
+    return {seq: reason for seq, reason in found.items() if reason is not None}
+
+
 def _reason(item: UpsertRow, now: _Now) -> str | None:
     """Why it is refused; None: the one row there is of an older version."""
-    if now.is_ours or (now.rows == len(item.before) and (not item.before or (now.is_as_planned and not now.is_newer))):
+    if now.is_ours or _is_free(item, now):
         raise NotTogether  # an item before it wrote this key, or nothing stood in its way and yet it was not written
+    return _refusal(item, now)
+
+
+def _is_free(item: UpsertRow, now: _Now) -> bool:
+    """Is the key as the plan saw it, and of no newer version?"""
+    return now.rows == len(item.before) and (not item.before or (now.is_as_planned and not now.is_newer))
+
+
+def _refusal(item: UpsertRow, now: _Now) -> str | None:
+    if _is_free(item, now):
+        return None
     if not item.before:
         return None if now.rows == 1 and now.is_older else APPEARED
     if not now.rows:

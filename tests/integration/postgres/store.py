@@ -8,8 +8,9 @@ from psycopg2 import sql
 
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.pipeline import PointKind, TablePoint
-from makewhole.postgres.apply import Item, apply_chunk
+from makewhole.postgres.apply import apply_chunk
 from makewhole.postgres.connect import connect
+from makewhole.postgres.divide import Item
 from makewhole.postgres.effects import Effect, effects
 from makewhole.postgres.receipts import ChunkId, ReceiptRow, ensure_schema
 from makewhole.postgres.tables import Row, describe_table, rows_of_key

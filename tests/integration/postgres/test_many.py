@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from makewhole.journal.database import load_queries
 from makewhole.model.errors import RefusedError, TransientError
-from makewhole.postgres import apply
-from makewhole.postgres.apply import Item
+from makewhole.postgres import apply, divide
 from makewhole.postgres.connect import Session, connect
+from makewhole.postgres.divide import Item
 from makewhole.postgres.effects import effects
 from makewhole.postgres.quarantine import QuarantineRows
 from makewhole.postgres.receipts import ChunkId, begin_chunk, ensure_schema, put_receipt
@@ -212,8 +212,9 @@ class Situation:
 
     def _apply(self, chunk: ChunkId, items: Sequence[Item], *, few: int) -> Mapping[int, str]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(apply, "_FEW", few)
-            return apply._apply(apply._open(self._session, self._store.point, chunk, items), items)
+            patch.setattr(divide, "_FEW", few)
+            opened = apply._open(self._session, self._store.point, chunk, items)
+            return divide.divided(opened, items, apply._WRITING)
 
     def outcome(self, *, few: int) -> Any:
         """Rows, refusals and effects of the chunk, which is taken back; identities and places do not count."""
@@ -280,7 +281,7 @@ def test_one_bad_row_leaves_the_others_together(store: Store, monkeypatch: pytes
     alone = count_calls(monkeypatch, "_alone")
     items = [store.missing(seq, f"k{seq}", json.dumps({"amount": seq}), ("id", "amount")) for seq in range(2000)]
     assert list(store.apply(*items).refused) == [777]
-    assert len(alone) <= 2 * apply._FEW
+    assert len(alone) <= 2 * divide._FEW
     assert store.sql("select count(*) from store") == [(1999,)]
 
 
@@ -305,11 +306,11 @@ def test_stale_rows_are_told_together(store: Store, monkeypatch: pytest.MonkeyPa
 
 def test_what_would_make_a_statement_too_large_is_split(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.sql(f"create table store ({PLAIN})")
-    monkeypatch.setattr(apply, "_MANY_BYTES", 1000)
+    monkeypatch.setattr(divide, "_MANY_BYTES", 1000)
     together = count_calls(monkeypatch, "_together")
     items = [store.missing(seq, f"k{seq}", json.dumps({"note": "x" * 40}), ("id", "note")) for seq in range(64)]
     assert store.apply(*items).refused == {}
-    assert {len(items) for _, items in together} == {16}
+    assert {len(items) for _, items, _ in together} == {16}
 
 
 def test_a_statement_that_takes_too_long_is_tried_with_fewer_rows(store: Store) -> None:
@@ -347,6 +348,6 @@ def store(database: str) -> Store:
 def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[tuple[Any, ...]]:
     """The arguments of every call of a function of the module."""
     calls: list[tuple[Any, ...]] = []
-    really = getattr(apply, name)
-    monkeypatch.setattr(apply, name, lambda *arguments: calls.append(arguments) or really(*arguments))
+    really = getattr(divide, name)
+    monkeypatch.setattr(divide, name, lambda *arguments: calls.append(arguments) or really(*arguments))
     return calls

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from makewhole.postgres import apply
+from makewhole.postgres import divide
 from makewhole.postgres.effects import EffectKind
 from makewhole.postgres.quarantine import QuarantineRows
 from makewhole.postgres.receipts import ReceiptRow
@@ -57,7 +57,7 @@ TYPES: list[tuple[str, str, str, Any]] = [
 
 @pytest.fixture(params=[1, 1000], ids=["together", "one by one"], autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apply, "_FEW", request.param)
+    monkeypatch.setattr(divide, "_FEW", request.param)
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ def test_every_command_of_the_design_is_there() -> None:
         "explain",
         "findings",
         "plan approve",
+        "plan dry-run",
         "plan pause",
         "plan rate",
         "plan reject",

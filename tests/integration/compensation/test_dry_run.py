@@ -1,0 +1,388 @@
+"""What a dry run foretells is what the run then does; and it changes nothing, waits for nobody, and holds nothing."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+import pytest
+from typer.testing import CliRunner
+
+from makewhole.cli.main import app
+from makewhole.compensation.approve import Answer, Decision, record_answer
+from makewhole.compensation.dry_report import DryRun, Fate
+from makewhole.compensation.dry_run import dry_run
+from makewhole.compensation.dry_targets import RecordToSend
+from makewhole.compensation.undo import freeze_undo
+from makewhole.kafka.offsets import high_watermarks
+from makewhole.model.connection import KafkaConnection
+from makewhole.model.errors import CorruptionError, RefusedError
+from makewhole.model.pipeline import Approval, Hop, Remedy, Reverse
+from makewhole.model.plan import Plan, PlanState
+from makewhole.model.verdict import Verdict
+from makewhole.postgres.dry_run import read_only
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+
+HOP = "flights→warehouse"
+
+
+# It foretells
+
+
+def test_rows_become_what_the_samples_said(world: Any) -> None:
+    plan = mixed(world)
+    told = looked(world, plan, samples=9)
+    assert (told.stopped_by, told.count(Fate.WOULD), told.count(Fate.REFUSED)) == (None, 9, 0)
+    assert [(part.remedy, part.place, part.actions) for part in told.parts] == [
+        ("upsert", "pg:dw.departures", 6),
+        ("quarantine", "pg:dw.departures", 3),
+    ]
+    assert [dict(part.payload_from) for part in told.parts] == [{"archive": 6}, {}]
+    changes = {sample.action.key: sample.shown for sample in told.samples}
+    assert {key: sorted(change.before) for key, change in changes.items()} == rows_by_key(world, changes)
+
+    world.run(plan.id)
+
+    after = rows_by_key(world, changes)
+    for key, change in changes.items():
+        assert [kept(row) for row in change.after] == [kept(row, change.after[0]) for row in after[key]]
+    aside = [row for (row,) in world.sql("select row from makewhole.quarantine order by row ->> 'id'")]
+    assert [json.loads(row) for change in changes.values() for row in change.aside] == aside
+
+
+def test_records_become_what_the_samples_said(world: Any) -> None:
+    world.send(range(3))
+    plan = world.freeze([world.finding(number, Verdict.MISSING) for number in range(3)]).plan
+    told = looked(world, plan)
+    (part,) = told.parts
+    assert (part.remedy, part.target, dict(part.payload_from), part.fates[Fate.WOULD]) == (
+        "redeliver",
+        "flights",
+        {"archive": 3},
+        3,
+    )
+    samples = {sample.action.key: sample.shown for sample in told.samples}
+
+    world.run(plan.id)
+
+    sent = {message.key().decode(): message for message in world.replayed()}
+    assert sorted(sent) == sorted(samples) == ["K0", "K1", "K2"]
+    for key, record in samples.items():
+        message = sent[key]
+        assert isinstance(record, RecordToSend)
+        assert (record.key, record.value) == (message.key(), message.value())
+        assert list(record.headers) == message.headers()
+        assert (record.partition, record.timestamp_ms) == (message.partition(), message.timestamp()[1])
+        assert record.fields == ("id", "delay", "extra")
+
+
+def test_a_reversal_shows_the_event_that_would_be_sent(world: Any) -> None:
+    topic = world.add_topic("reversals")
+    world.change_hop(HOP, reverse=Reverse(to="reversals", value={"id": "{{ key }}", "delay": "{{ -row.delay }}"}))
+    world.remedies(HOP, duplicate=Remedy.REVERSE)
+    world.load_again("K1", copies=2, delay=1.5)
+    finding = world.finding(1, Verdict.DUPLICATE)
+    plan = world.freeze([replace(finding, evidence={**finding.evidence, "target_copies": 2})]).plan
+    (sample,) = looked(world, plan).samples
+    assert (sample.action.remedy, sample.action.before["payload_from"]) == (Remedy.REVERSE, "template")
+    assert sample.shown.value == b'{"id":"K1","delay":-1.5}'  # type: ignore[union-attr]
+    assert sample.shown.partition is None  # type: ignore[union-attr]
+    assert world.consume(topic) == []
+
+
+def test_what_changed_since_is_refused_for_the_same_reasons_as_when_it_runs(world: Any) -> None:
+    plan = mixed(world)
+    world.sql("insert into dw.departures (id, delay) values ('K0', 1)")
+    world.sql("update dw.departures set note = 'mine' where id = 'K3'")
+    world.sql("delete from dw.departures where id = 'K4'")
+    world.sql("delete from dw.departures where id = 'K6' and note = 'copy 1'")
+    told = looked(world, plan, samples=9)
+    world.run(plan.id)
+    assert outcomes_told(told) == world.outcomes(plan.id)
+    assert [dict(part.reasons) for part in told.parts] == [
+        {
+            "stale: a row of this key appeared after the plan was made": 1,
+            "stale: the row of this key changed after the plan was made": 1,
+            "erased: the row of this key is gone since the plan was made": 1,
+        },
+        {"erased: an extra row of this key is gone already": 1},
+    ]
+
+
+def test_a_value_that_the_table_cannot_read_is_refused_and_its_neighbours_are_not(world: Any) -> None:
+    plan = mixed(world)
+    world.sql("alter table dw.departures alter delay type numeric(2,1) using null")
+    told = looked(world, plan, samples=9)
+    assert all("appeared" not in reason for part in told.parts for reason in part.reasons)
+    world.run(plan.id)
+    assert outcomes_told(told) == world.outcomes(plan.id)
+
+
+def test_what_the_topic_would_not_take_is_refused_for_the_same_reason(world: Any) -> None:
+    world.send(range(3))
+    position, big = next((place, record) for place, record in world.originals.items() if record.key == b"K1")
+    world.originals[position] = replace(big, headers=(("big", b"x" * 2_000_000),))
+    plan = world.freeze([world.finding(number, Verdict.MISSING) for number in range(3)]).plan
+    told = looked(world, plan)
+    world.run(plan.id)
+    assert outcomes_told(told) == world.outcomes(plan.id)
+    assert told.count(Fate.REFUSED) == 1
+
+
+def test_an_undo_is_foretold_too(world: Any) -> None:
+    plan = mixed(world)
+    before = table(world)
+    world.run(plan.id)
+    undo = freeze_undo(world.journal, plan.id, world.pipeline, world.targets, str(world.storage)).plan
+    assert undo is not None
+    told = looked(world, undo, samples=9)
+    assert told.stopped_by == f"plan {undo.id} is awaiting_approval"
+    assert (told.count(Fate.WOULD), told.plan.undoes) == (9, plan.id)
+    assert [dict(part.payload_from) for part in told.parts] == [{"effects": 9}]
+
+    world.sql("update dw.departures set note = 'mine' where id in ('K0', 'K3')")
+    world.sql("delete from dw.departures where id = 'K1'")
+    world.sql("update makewhole.quarantine set restored_at = now() where row ->> 'id' = 'K6'")
+    world.sql("delete from makewhole.quarantine where row ->> 'id' = 'K7'")
+    told = looked(world, undo, samples=9)
+    approve(world, undo)
+    world.run(undo.id)
+    assert outcomes_told(told) == world.outcomes(undo.id)
+    assert told.count(Fate.REFUSED) == 5
+    assert table(world) != before
+
+
+def test_an_action_behind_another_on_its_key_waits_for_it(world: Any) -> None:
+    """Two hops that end in the same table both want the key: the second would see what the first wrote."""
+    world.remedies(HOP, missing=Remedy.UPSERT)
+    ledger_hop = Hop(source="outbox", target="warehouse", remedies=replace(world.pipeline.hops[1].remedies))
+    world.pipeline = replace(world.pipeline, hops=(*world.pipeline.hops, ledger_hop))
+    world.send(range(2))
+    world.sql("insert into ops.outbox values ('K0', '{\"id\": \"K0\", \"delay\": 5}', '2013-01-01 00:00:01+00')")
+    findings = [world.finding(number, Verdict.MISSING) for number in range(2)]
+    findings.append(world.finding(0, Verdict.MISSING, hop="outbox→warehouse"))
+    plan = world.freeze(findings).plan
+    told = looked(world, plan)
+    fates = {(sample.action.hop, sample.action.key): sample.fate for sample in told.samples}
+    assert fates == {
+        (HOP, "K0"): Fate.WOULD,
+        (HOP, "K1"): Fate.WOULD,
+        ("outbox→warehouse", "K0"): Fate.WAITS,
+    }
+
+
+def test_a_plan_that_is_done_has_nothing_left(world: Any) -> None:
+    plan = mixed(world)
+    world.sql("update dw.departures set note = 'mine' where id = 'K3'")
+    world.run(plan.id)
+    told = looked(world, plan)
+    assert (told.count(Fate.DONE), told.count(Fate.REFUSED), told.count(Fate.WOULD), told.samples) == (8, 1, 0, ())
+
+
+def test_records_that_are_sent_already_are_done(world: Any) -> None:
+    world.send(range(7))
+    plan = world.freeze([world.finding(number, Verdict.MISSING) for number in range(7)]).plan
+    world.run(plan.id)
+    assert looked(world, plan).count(Fate.DONE) == 7
+    world.journal_sql("update makewhole.plan set state = 'running' where id = %s", plan.id)
+    world.journal_sql("delete from makewhole.chunk where plan = %s and chunk = 1", plan.id)
+    assert looked(world, plan).count(Fate.DONE) == 7  # the marker knows
+
+
+# It changes nothing
+
+
+@pytest.mark.parametrize("state", ["fresh", "undone"])
+def test_nothing_is_different_after_it(world: Any, state: str) -> None:
+    plan = mixed(world, redeliver=True)
+    if state == "undone":
+        world.run(plan.id)
+        plan = freeze_undo(world.journal, plan.id, world.pipeline, world.targets, str(world.storage)).plan
+    before = everything(world)
+    looked(world, plan)
+    assert everything(world) == before
+
+
+def test_the_server_itself_lets_it_write_nothing(world: Any) -> None:
+    connection = world.connections["pg"]
+    for statement in ("update dw.departures set note = ''", "select id from dw.departures for update"):
+        with pytest.raises(Exception, match="ReadOnlySqlTransaction"), read_only(connection) as session:
+            session.cursor().execute(statement)
+
+
+def test_it_waits_for_nobody_who_writes(world: Any) -> None:
+    plan = mixed(world)
+    writer = psycopg2.connect(world.dsn)
+    try:
+        with writer.cursor() as cursor:
+            cursor.execute("lock table dw.departures in exclusive mode")
+            cursor.execute("update dw.departures set note = 'not committed'")
+            assert looked(world, plan).count(Fate.WOULD) == 9
+    finally:
+        writer.close()
+
+
+def test_it_holds_no_lock_that_anybody_who_writes_waits_for(world: Any) -> None:
+    plan = mixed(world)
+    held: list[tuple[Any, ...]] = []
+
+    def while_looking(*_: int) -> None:
+        held.extend(world.sql("select mode from pg_locks where granted and relation = 'dw.departures'::regclass"))
+        world.sql("update dw.departures set note = note where id = 'K3'")
+
+    dry_run(world.journal, plan.id, world.targets, progress=while_looking)
+    assert {mode for (mode,) in held} <= {"AccessShareLock"}
+
+
+def test_one_who_may_only_read_may_look(world: Any) -> None:
+    plan = mixed(world)
+    world.sql(
+        "create role looker login password 'look'; grant usage on schema dw to looker;"
+        "grant select on dw.departures to looker"
+    )
+    try:
+        dsn = psycopg2.extensions.make_dsn(world.dsn, user="looker", password="look")
+        world.connections = {**world.connections, "pg": replace(world.connections["pg"], dsn=dsn)}
+        assert looked(world, plan).count(Fate.WOULD) == 9
+    finally:
+        world.sql("drop owned by looker; drop role looker")
+
+
+# It refuses what the run refuses
+
+
+def test_a_changed_plan_is_not_shown(world: Any) -> None:
+    plan = mixed(world)
+    world.journal_sql("update makewhole.planned_action set key = 'K99' where seq = 1")
+    with pytest.raises(RefusedError, match="is not the one that was frozen"):
+        looked(world, plan)
+
+
+def test_a_changed_payload_file_is_not_shown(world: Any) -> None:
+    plan = mixed(world)
+    Path(str(plan.payload_uri)).write_bytes(b"PAR1")
+    with pytest.raises(CorruptionError, match="is not the one that the plan froze"):
+        looked(world, plan)
+
+
+def test_it_says_why_the_plan_would_not_start(world: Any) -> None:
+    world.pipeline = replace(world.pipeline, approval=Approval(above_actions=0))
+    plan = mixed(world)
+    assert plan.state is PlanState.AWAITING_APPROVAL
+    assert looked(world, plan).stopped_by == f"plan {plan.id} is awaiting_approval"
+    approve(world, plan)
+    assert looked(world, plan).stopped_by is None
+
+
+# On the command line
+
+
+@pytest.fixture
+def command(world: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", world.journal)
+    monkeypatch.setattr("makewhole.cli.plan_dry_run.find_pipeline", lambda _: world.pipeline)
+    monkeypatch.setattr("makewhole.cli.plan_dry_run.connections_of", lambda _: world.connections)
+
+    def run(*words: str) -> str:
+        result = CliRunner().invoke(app, ["plan", "dry-run", *words])
+        assert result.exit_code == 0, result.output
+        return str(result.stdout)
+
+    return run
+
+
+def test_the_command_shows_counts_reasons_and_rows(world: Any, command: Callable[..., str]) -> None:
+    plan = mixed(world)
+    world.sql("delete from dw.departures where id = 'K4'")
+    world.sql("update dw.departures set note = E'\\x1b[2J' where id = 'K6' and note = 'copy 0'")
+    shown = command(plan.id, "--samples", "1")
+    lines = [line.split() for line in shown.splitlines()]
+    assert ["upsert", "warehouse", "6", "5", "1", "0", "0", "archive", "6"] in lines
+    assert "refused, upsert warehouse: 1 × erased: the row of this key is gone since the plan was made" in shown
+    assert "0 upsert warehouse K0: would be done\n  + {" in shown
+    assert "(moved aside)" in shown
+    assert "\x1b" not in shown
+    assert shown.endswith("Nothing was changed. The guards are asked again when the plan runs\n")
+
+
+def test_the_command_gives_json(world: Any, command: Callable[..., str]) -> None:
+    plan = mixed(world, redeliver=True)
+    document = json.loads(command(plan.id, "--samples", "1", "--json"))
+    assert (document["plan"], document["sha256"], document["stopped_by"]) == (plan.id, plan.sha256, None)
+    assert document["actions"] == {"would": 9, "refused": 0, "waits": 0, "done": 0}
+    assert [part["target"] for part in document["parts"]] == ["flights", "warehouse", "warehouse"]
+    record = document["samples"][0]
+    assert (record["payload_from"], record["record"]["key"], record["record"]["fields"]) == (
+        "archive",
+        "K0",
+        ["id", "delay", "extra"],
+    )
+    assert json.loads(command(plan.id, "--samples", "0", "--json"))["samples"] == []
+
+
+# What the tests do
+
+
+def mixed(world: Any, *, redeliver: bool = False) -> Plan:
+    """Three rows to insert (or records to send), three to mend, three to move aside: K0 to K8."""
+    if not redeliver:
+        world.remedies(HOP, missing=Remedy.UPSERT)
+    world.send(range(9))
+    world.sql("insert into dw.departures (id, delay, note) select 'K' || n, 99.5, 'old' from generate_series(3, 5) n")
+    world.sql(
+        "insert into dw.departures (id, delay, note) select 'K' || n, n, 'copy ' || c "
+        "from generate_series(6, 8) n, generate_series(0, 1) c"
+    )
+    verdicts = [Verdict.MISSING] * 3 + [Verdict.MISMATCHED] * 3 + [Verdict.DUPLICATE] * 3
+    plan = world.freeze([world.finding(number, verdict) for number, verdict in enumerate(verdicts)]).plan
+    assert isinstance(plan, Plan)
+    return plan
+
+
+def looked(world: Any, plan: Plan, samples: int = 3) -> DryRun:
+    return dry_run(world.journal, plan.id, world.targets, samples=samples)
+
+
+def approve(world: Any, plan: Plan) -> None:
+    record_answer(world.journal, plan.id, Answer(sha256=plan.sha256, decision=Decision.APPROVED, by="anna"), Approval())
+
+
+def outcomes_told(told: DryRun) -> dict[str, tuple[str, str | None]]:
+    """As `World.outcomes`: by key."""
+    outcome = {Fate.WOULD: "done", Fate.REFUSED: "refused"}
+    return {sample.action.key: (outcome[sample.fate], sample.reason) for sample in told.samples}
+
+
+def table(world: Any) -> list[tuple[Any, ...]]:
+    return world.sql("select ctid::text, xmin::text, xmax::text, (t.*)::text from dw.departures t order by 1")  # type: ignore[no-any-return]
+
+
+def rows_by_key(world: Any, keys: Any) -> dict[str, list[str]]:
+    found = world.sql("select id, row_to_json(t.*)::text from dw.departures t order by 1, 2")
+    return {key: [row for name, row in found if name == key] for key in keys}
+
+
+def kept(row: str, like: str | None = None) -> dict[str, Any]:
+    """A row as a sample has it: an inserted one without the columns that take their defaults."""
+    document, named = json.loads(row), json.loads(like or row)
+    return {name: value for name, value in document.items() if name in named}
+
+
+def everything(world: Any) -> dict[str, Any]:
+    """All tables of all schemas of both databases, row by row with their versions, and where every topic ends."""
+    found: dict[str, Any] = {}
+    for name, sql in (("target", world.sql), ("journal", world.journal_sql)):
+        tables = sql(
+            "select quote_ident(schemaname) || '.' || quote_ident(tablename) from pg_tables "
+            "where schemaname not in ('pg_catalog', 'information_schema') order by 1"
+        )
+        for (place,) in tables:
+            rows = sql(f"select ctid::text, xmin::text, xmax::text, (t.*)::text from {place} t order by 1")
+            found[f"{name} {place}"] = rows
+    kafka = world.connections["kafka"]
+    assert isinstance(kafka, KafkaConnection)
+    found["topic"] = high_watermarks(kafka, world.topic)
+    return found
