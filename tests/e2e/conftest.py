@@ -45,6 +45,8 @@ def stage(folder: Path) -> Iterator[Stage]:
     for name, text in scenarios.FILES.items():
         (pipelines / f"{name}.yaml").write_text(text)
     stage = Stage(folder / "home", pipelines)
+    (folder / "groups.yaml").write_text(scenarios.GROUPS)
+    stage.variables["MAKEWHOLE_GROUPS"] = str(folder / "groups.yaml")
     try:
         started = stage.command("up")
         assert started.returncode == 0, started.stdout + started.stderr

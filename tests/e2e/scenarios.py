@@ -21,10 +21,12 @@ FIRST_DAY = datetime(2025, 3, 1, tzinfo=UTC)
 MISTAKES = Mistakes(never_sent=(7, 80), sent_twice=(33,), never_loaded=(11, 12, 90), loaded_twice=(55, 56))
 ACTIONS = {"produce": 2, "redeliver": 3, "quarantine": 2}
 
+GROUPS = "groups: {watch: [oncall], others: [viewer, admin]}"
+
 FILES = {
     "scheduled": pipeline_file("scheduled", schedule=f"{STARTED.minute} {STARTED.hour} * * *"),
     "backfilled": pipeline_file("backfilled", schedule="0 0 * * *", until=utc(FIRST_DAY + 2 * DAY)),
-    "answered": pipeline_file("answered", approval="above_actions: 0, by: [oncall]"),
+    "answered": pipeline_file("answered", approval="above_actions: 0, by: [group:watch]"),
     "ignored": pipeline_file("ignored", approval="above_actions: 0, expires: 2s"),
     "broken": pipeline_file("broken"),
     "undone": pipeline_file("undone", approval="by: [oncall]"),
@@ -113,6 +115,7 @@ class Asked:
     after: Contents
     answers: Mapping[str, Any]
     approval: tuple[Any, ...] | None = None
+    seen: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +167,16 @@ def _asked(stage: Stage, shop: Shop, answer: Callable[[Stage, Run], Mapping[str,
         after=shop.contents(),
         answers=answers,
         approval=_approval(stage, window),
+        seen=_what_was_seen(stage, window),
     )
+
+
+def _what_was_seen(stage: Stage, window: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What the journal says that the person was shown."""
+    rows = stage.journal(
+        "select seen from makewhole.approval where plan = %s", window["plan"]["id"] if window["plan"] else ""
+    )
+    return rows[0][0] if rows else None
 
 
 def _approval(stage: Stage, window: Mapping[str, Any]) -> tuple[Any, ...] | None:
@@ -188,9 +200,13 @@ def _reject(stage: Stage, run: Run) -> Mapping[str, Any]:
 def _approve(stage: Stage, run: Run) -> Mapping[str, Any]:
     """On the command line, by one who may not and one who may."""
     plan = stage.window_of(run)["plan"]["id"]
+    detail = stage.get(f"{run.path}/taskInstances/approve/-1/hitlDetails")
+    looked = stage.run_command("plan", "dry-run", plan, "--samples", "1", "--json")
     refused = stage.command("plan", "approve", plan, user="admin")
     accepted = stage.command("plan", "approve", plan, user="oncall")
     return {
+        "page": {"subject": detail["subject"], "body": detail["body"]},
+        "dry run": looked.document,
         "admin": refused.returncode,
         "admin is told": refused.stderr,
         "oncall": accepted.returncode,

@@ -1,5 +1,6 @@
 """Plans that need a person: only planned, rejected, approved, ignored; by who may and who may not."""
 
+import hashlib
 from collections.abc import Mapping
 
 import pytest
@@ -39,7 +40,11 @@ def test_who_may_not_answer_is_refused_and_the_plan_goes_on_waiting(answered: An
     assert (answers["viewer"], answers["admin"]) == (403, 403)
     assert answers["state after both"] == "awaiting_input"
     assert answered.approved.answers["admin"] == 4
-    assert "403" in answered.approved.answers["admin is told"]
+    plan = answered.approved.window["plan"]["id"]
+    assert (
+        f"admin may not answer for plan {plan}; oncall may. Airflow answered 403"
+        in (answered.approved.answers["admin is told"])
+    )
 
 
 def test_a_rejected_plan_writes_nothing_and_leaves_the_window_open(answered: Answered) -> None:
@@ -60,11 +65,35 @@ def test_an_approved_plan_is_done_and_the_journal_says_who_approved_it(answered:
     approved = answered.approved
     plan = approved.window["plan"]
     assert approved.answers["oncall"] == 0
-    assert approved.answers["oncall is told"] == f"approved: plan {plan['id']}\n"
+    assert approved.answers["oncall is told"].endswith(f"approved: plan {plan['id']}\n")
     assert approved.approval == ("approved", "oncall", plan["sha256"])
     assert (approved.window["revision"], approved.window["state"]) == (3, "certified")
     assert (plan["actions"], plan["state"]) == (ACTIONS, "done")
     assert approved.after != approved.before
+
+
+def test_the_journal_says_what_was_seen_and_page_and_command_line_show_the_same(answered: Answered) -> None:
+    approved = answered.approved
+    plan, page, seen = approved.window["plan"], approved.answers["page"], approved.seen
+    assert seen is not None
+    assert (seen["subject"], seen["body"]) == (page["subject"], page["body"])
+    assert seen["page_sha256"] == hashlib.sha256(f"{page['subject']}\n{page['body']}".encode()).hexdigest()
+    assert f"SHA-256 `{plan['sha256']}`" in page["body"]
+    assert "Who may answer: group:watch (oncall)." in page["body"]
+    told = approved.answers["oncall is told"]
+    assert [line for line in told.splitlines()[:-1] if line] == [
+        line for line in (page["subject"], *page["body"].splitlines()) if line
+    ]
+
+
+def test_the_page_foretells_what_was_done_and_shows_no_key(answered: Answered) -> None:
+    page, looked = answered.approved.answers["page"]["body"], answered.approved.answers["dry run"]
+    assert looked["actions"] == {"would": sum(ACTIONS.values()), "refused": 0, "waits": 0, "done": 0}
+    for part in looked["parts"]:
+        assert f"| {part['remedy']} | {part['target']} (" in page
+    keys = {sample["key"] for sample in looked["samples"]}
+    assert keys
+    assert not [key for key in keys if key in page]
 
 
 def test_after_the_approval_plain_clients_find_every_order_everywhere(

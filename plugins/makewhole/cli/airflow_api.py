@@ -50,6 +50,14 @@ def access() -> Access:
     return Access(url=stack.url, user=stack.user or "", password=stack.password or "")
 
 
+class AirflowRefusedError(TransientError):
+    """Airflow answered with an error. `status` is that of HTTP."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class AirflowApi:
     """A logged-in client. Every method raises TransientError when Airflow refuses or does not answer."""
 
@@ -99,11 +107,12 @@ def read(response: httpx.Response) -> Any:
     """The JSON of an answer.
 
     Raises:
-        TransientError: it is an error.
+        AirflowRefusedError: it is an error.
     """
     if response.is_error:
         request = response.request
-        raise TransientError(
-            f"Airflow answered {response.status_code} to {request.method} {request.url.path}: {response.text[:500]}"
+        raise AirflowRefusedError(
+            f"Airflow answered {response.status_code} to {request.method} {request.url.path}: {response.text[:500]}",
+            response.status_code,
         )
     return response.json() if response.content else None

@@ -1,15 +1,14 @@
-"""`makewhole plan …`: here what compensation would do, and a person's answer to it; the rest in modules beside."""
+"""`makewhole plan …`: what a plan holds; the other commands are in modules beside."""
 
 import json as json_format
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from makewhole.cli import plan_control, plan_dry_run
-from makewhole.cli.airflow_api import AirflowApi, access, airflow
+from makewhole.cli import plan_answer, plan_control, plan_dry_run
 from makewhole.cli.plan_control import PlanId
 from makewhole.cli.plan_undo import undo
 from makewhole.cli.surroundings import console, printable, service
@@ -17,7 +16,7 @@ from makewhole.journal import plans
 from makewhole.journal.database import Journal, connect
 from makewhole.journal.plans import StoredAction
 from makewhole.model.errors import RefusedError
-from makewhole.model.plan import Plan, PlanState
+from makewhole.model.plan import Plan
 
 plan_app = typer.Typer(no_args_is_help=True, help="What compensation does, and who said yes.")
 _console = console()
@@ -81,21 +80,11 @@ def _table(actions: Sequence[StoredAction]) -> Table:
 
 
 plan_app.command("undo")(undo)
+plan_app.command("approve")(plan_answer.approve)
+plan_app.command("reject")(plan_answer.reject)
 for _command in (plan_control.pause, plan_control.resume, plan_control.rate, plan_control.stop, plan_control.watch):
     plan_app.command()(_command)
 plan_app.command("dry-run")(plan_dry_run.run_dry)
-
-
-@plan_app.command("approve")
-def approve(plan: PlanId) -> None:
-    """Say yes to a plan that waits. The answer goes through Airflow, as if given on its page."""
-    _answer(plan, "Approve")
-
-
-@plan_app.command("reject")
-def reject(plan: PlanId) -> None:
-    """Say no to a plan that waits: nothing is written, the window stays open."""
-    _answer(plan, "Reject")
 
 
 def _known(journal: Journal, plan: str) -> Plan:
@@ -105,26 +94,3 @@ def _known(journal: Journal, plan: str) -> Plan:
             f"there is no plan {plan}; `makewhole windows PIPELINE --json` names the plan of each window"
         )
     return stored.plan
-
-
-def _answer(plan: str, option: str) -> None:
-    with service():
-        with connect() as journal:
-            stored = _known(journal, plan)
-        if stored.state is not PlanState.AWAITING_APPROVAL:
-            raise RefusedError(f"plan {plan} is {stored.state.value} and waits for no answer")
-        with airflow(access()) as api:
-            waiting = next((task for task in _waiting(api) if plan in (task["body"] or "")), None)
-            if waiting is None:
-                raise RefusedError(f"no run of Airflow waits for an answer to plan {plan}; run the window again")
-            task = waiting["task_instance"]
-            api.send(
-                "PATCH",
-                f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}/-1/hitlDetails",
-                {"chosen_options": [option], "params_input": {}},
-            )
-    _console.print(f"{option.lower()}d: plan {plan}".replace("rejectd", "rejected"))
-
-
-def _waiting(api: AirflowApi) -> Iterator[dict[str, Any]]:
-    yield from api.get("/dags/~/dagRuns/~/hitlDetails", response_received="false", limit=100)["hitl_details"]

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
+from makewhole.compensation.rights import Groups, rights_of
 from makewhole.journal import leases, plans
 from makewhole.journal.plans import StoredApproval
 from makewhole.model.errors import RefusedError
@@ -34,8 +36,11 @@ class Answer:
     seen: Mapping[str, Any] = field(default_factory=dict)
 
 
-def record_answer(journal_dsn: str, plan_id: str, answer: Answer, policy: Approval) -> Plan:
-    """Record the answer and move the plan on. The same decision again changes nothing.
+def record_answer(
+    journal_dsn: str, plan_id: str, answer: Answer, policy: Approval, groups: Groups = MappingProxyType({})
+) -> Plan:
+    """Record the answer and move the plan on. The same decision again changes nothing. `groups` are those that the
+    policy may name.
 
     Raises:
         RefusedError: the plan waits for no answer, the answer is for other content, or not from somebody who may.
@@ -45,7 +50,7 @@ def record_answer(journal_dsn: str, plan_id: str, answer: Answer, policy: Approv
         given = plans.approval_of(journal, plan_id)
         if given is not None and given.decision == answer.decision.value and given.sha256 == answer.sha256:
             return plan
-        _require_answerable(plan, answer, policy)
+        _require_answerable(plan, answer, policy, groups)
         plans.put_approval(
             journal,
             plan,
@@ -88,7 +93,7 @@ def why_not_approved(plan: Plan, approval: StoredApproval | None) -> str | None:
     return None
 
 
-def _require_answerable(plan: Plan, answer: Answer, policy: Approval) -> None:
+def _require_answerable(plan: Plan, answer: Answer, policy: Approval, groups: Groups) -> None:
     if plan.state is not PlanState.AWAITING_APPROVAL:
         raise RefusedError(f"plan {plan.id} is {plan.state.value} and waits for no answer")
     if answer.sha256 != plan.sha256:
@@ -97,8 +102,9 @@ def _require_answerable(plan: Plan, answer: Answer, policy: Approval) -> None:
         return
     if not answer.by:
         raise RefusedError(f"an answer to plan {plan.id} needs a name")
-    if policy.by and answer.by not in policy.by:
-        raise RefusedError(f"{answer.by} may not answer for plan {plan.id}; {', '.join(policy.by)} may")
+    rights = rights_of(policy, groups)
+    if not rights.allow(answer.by):
+        raise RefusedError(f"{answer.by} may not answer for plan {plan.id}; {rights} may")
 
 
 def _consequence(answer: Answer) -> tuple[PlanState, str]:

@@ -60,7 +60,7 @@ def read_approval(compensation: Section | None) -> Approval:
     default = Approval()
     return Approval(
         above_actions=_whole(section, "above_actions", values.at_least(0), default.above_actions),
-        by=(by.words(values.person) or ()) if by else default.by,
+        by=(by.words(values.approver) or ()) if by else default.by,
         expires=(expires.text(values.positive_duration) or default.expires) if expires else default.expires,
     )
 

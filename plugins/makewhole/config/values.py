@@ -7,6 +7,8 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import TypeVar
 
+from makewhole.model.pipeline import GROUP_PREFIX
+
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -71,7 +73,19 @@ connection_id = _matching(
     _CONNECTION, "a connection id", "Begin with a letter, go on with letters, digits, '_', '.' and '-'"
 )
 consumer_group = _matching(_GROUP, "a consumer group", "Use 1 to 255 printable characters without spaces")
-person = _matching(_GROUP, "a role or user name", "Use 1 to 255 printable characters without spaces")
+user = _matching(_GROUP, "a user name", "Use 1 to 255 printable characters without spaces")
+
+
+def approver(text: str) -> str:
+    """A user name, or `group:` with the name of a group."""
+    if text.startswith("role:"):
+        raise UnfitError(
+            f"{shown(text)} names a role, and Airflow does not say which roles somebody has who answered",
+            f"Name users, or {GROUP_PREFIX}NAME with the group in the file of MAKEWHOLE_GROUPS",
+        )
+    if text == GROUP_PREFIX:
+        raise UnfitError(f"{shown(text)} names no group", f"Write {GROUP_PREFIX}NAME")
+    return user(text)
 
 
 def topic(text: str) -> str:

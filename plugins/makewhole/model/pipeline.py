@@ -157,9 +157,15 @@ class Limits:
     records_per_second: int = 2_000
 
 
+GROUP_PREFIX = "group:"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Approval:
-    """Plans of more than `above_actions` actions wait for a person in `by` (empty: anybody who may), for `expires`."""
+    """Plans of more than `above_actions` actions wait for a person in `by` (empty: anybody who may), for `expires`.
+
+    `by` holds user names, and names of groups behind `GROUP_PREFIX`.
+    """
 
     above_actions: int = 100
     by: tuple[str, ...] = ()

@@ -24,10 +24,20 @@ def approval_policy(context: Mapping[str, Any]) -> Approval:
 
 
 @step
+def who_may_answer(context: Mapping[str, Any]) -> tuple[str, ...]:
+    """The user names of those who may answer for this run's pipeline; none: anybody."""
+    from makewhole.orchestration.approval import rights_in
+
+    return rights_in(_pipeline(context)).people
+
+
+@step
 def record_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
     """Copy a person's answer (or a time-out) to the journal, bound to the plan that was shown."""
     from makewhole.compensation.approve import Answer, Decision
     from makewhole.compensation.approve import record_answer as record
+    from makewhole.config.groups import read_groups
+    from makewhole.orchestration.approval import seen
 
     if "error" in event:
         return
@@ -46,9 +56,10 @@ def record_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
             decision=decision,
             by=user["name"] if user else None,
             at=event["responded_at"] or datetime.now(UTC),
-            seen={"subject": shown["subject"], "run": context["dag_run"].run_id},
+            seen=seen(shown, context["dag_run"].run_id),
         ),
         approval_policy(context),
+        read_groups(),
     )
     logger.info("plan %s is %s: %s", answered.id, answered.state.value, answered.reason)
 

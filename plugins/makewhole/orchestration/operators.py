@@ -65,7 +65,7 @@ class PlanApproval(ApprovalOperator):
 
         policy = answers.approval_policy(context)
         self.response_timeout = policy.expires
-        self.assigned_users = [{"id": name, "name": name} for name in policy.by] or None
+        self.assigned_users = [{"id": name, "name": name} for name in answers.who_may_answer(context)] or None
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:

@@ -152,6 +152,7 @@ def moment(text: str | None) -> datetime | None:
 @step
 def plan(context: Mapping[str, Any]) -> list[str]:
     """Freeze the plan when the gate failed; returns the ids of the tasks to go on with."""
+    from makewhole.orchestration.approval import what_to_approve
     from makewhole.orchestration.compensate import plan_window
 
     there = _window(context)
@@ -176,32 +177,12 @@ def plan(context: Mapping[str, Any]) -> list[str]:
         frozen.plan.state.value,
         f" ({frozen.plan.reason})" if frozen.plan.reason else "",
     )
-    context["ti"].xcom_push(key="approval", value=_what_to_approve(there, frozen.plan))
+    context["ti"].xcom_push(key="approval", value=what_to_approve(there, frozen.plan))
     if plan_only:
         return [CERTIFY]
     if frozen.plan.state is PlanState.AWAITING_APPROVAL:
         return [APPROVE]
     return [VERIFY] if frozen.plan.state in (PlanState.REFUSED, PlanState.REJECTED) else [COMPENSATE]
-
-
-def _what_to_approve(there: WindowContext, frozen: Any) -> dict[str, str]:
-    """What the approval page shows. Counts only: keys and payloads stay where they may be seen."""
-    rows = "\n".join(f"| {remedy} | {count:,} |" for remedy, count in frozen.counts.items())
-    return {
-        "pipeline": there.pipeline.name,
-        "plan": frozen.id,
-        "sha256": frozen.sha256,
-        "subject": f"Repair {there.window.label}: {frozen.actions:,} actions",
-        "body": (
-            f"{there.pipeline.description}\n\n"
-            f"Window {there.window.number}: {there.window.start or 'the beginning'} to {there.window.end}\n\n"
-            f"| remedy | actions |\n|---|---|\n{rows}\n\n"
-            f"Plan `{frozen.id}`, SHA-256 `{frozen.sha256}`. The answer is bound to this content.\n\n"
-            f"See it whole: `makewhole plan show {frozen.id}`\n\n"
-            "**Approve** writes these records and rows, each exactly once. **Reject** leaves everything as it is, and "
-            "the window open."
-        ),
-    }
 
 
 @step

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping
-from html import escape
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
@@ -23,6 +22,7 @@ logger = logging.getLogger(__name__)
 @step
 def plan(context: Mapping[str, Any]) -> str:
     """Freeze the undo; returns the id of the task to go on with."""
+    from makewhole.orchestration.approval import what_to_approve
     from makewhole.orchestration.undo import plan_undo
 
     undone = asked(context)
@@ -33,8 +33,9 @@ def plan(context: Mapping[str, Any]) -> str:
     if undo.plan is None:
         raise RefusedError(". ".join([f"plan {undone} wrote nothing that could be put back", *undo.stays]))
     logger.info("plan %s: %s; %s", undo.plan.id, _told(undo.plan), undo.plan.state.value)
-    shown = _what_to_approve(there, undo.plan, undo.stays, context["params"]["reason"])
-    context["ti"].xcom_push(key="approval", value=shown)
+    reason = context["params"]["reason"]
+    about = ([f"Why: {reason}"] if reason else []) + list(undo.stays)
+    context["ti"].xcom_push(key="approval", value=what_to_approve(there, undo.plan, about))
     return APPROVE if undo.plan.state is PlanState.AWAITING_APPROVAL else RESTORE
 
 
@@ -50,33 +51,6 @@ def _window_of(plan_id: str) -> WindowContext:
         prepare(stored.plan.pipeline)
         window = windows.load(journal, stored.plan.pipeline, stored.plan.window, stored.plan.revision)
     return window_context(window)
-
-
-def _what_to_approve(there: WindowContext, undo: Plan, stays: tuple[str, ...], reason: str | None) -> dict[str, str]:
-    """What the approval page shows. Counts only: keys and rows stay where they may be seen."""
-    lines = [f"Why: {escape(reason)}", ""] if reason else []
-    return {
-        "pipeline": there.pipeline.name,
-        "plan": undo.id,
-        "sha256": undo.sha256,
-        "subject": f"Undo plan {undo.undoes}: {_told(undo)}",
-        "body": "\n".join(
-            [
-                *lines,
-                f"Plan `{undo.undoes}` repaired {there.window.label}. This takes it back: {_told(undo)}, the last one "
-                "first. A row that changed since is left alone, and said.",
-                "",
-                *(f"- {sentence}" for sentence in stays),
-                "",
-                f"Plan `{undo.id}`, SHA-256 `{undo.sha256}`. The answer is bound to this content.",
-                "",
-                f"See it whole: `makewhole plan show {undo.id}`",
-                "",
-                "**Approve** does it, each row and event exactly once, and opens the window again. **Reject** leaves "
-                "everything as it is.",
-            ]
-        ),
-    }
 
 
 def _told(undo: Plan) -> str:

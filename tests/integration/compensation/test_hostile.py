@@ -191,6 +191,53 @@ def test_who_has_not_the_right_answers_nothing(world: Any, by: str | None, told:
     assert world.journal_sql("select count(*) from makewhole.approval") == [(0,)]
 
 
+@pytest.mark.parametrize(
+    ("by", "told"),
+    [
+        ("viewer", "viewer may not answer for plan {}; lead, group:payments (anna, ben) may"),
+        ("payments", "payments may not answer for plan {}; lead, group:payments (anna, ben) may"),
+        ("group:payments", "group:payments may not answer for plan {}; lead, group:payments (anna, ben) may"),
+    ],
+)
+def test_a_right_of_a_group_is_one_of_its_people_and_of_nobody_else(world: Any, by: str, told: str) -> None:
+    plan = redelivery(world, above_actions=0)
+    policy, groups = Approval(by=("lead", "group:payments")), {"payments": ("anna", "ben"), "others": ("viewer",)}
+    given = replace(answer(plan), by=by)
+
+    assert refusal(lambda: record_answer(world.journal, plan.id, given, policy, groups)) == told.format(plan.id)
+    assert refusal(lambda: world.run(plan.id)) == f"plan {plan.id} is awaiting_approval"
+    assert record_answer(world.journal, plan.id, replace(given, by="ben"), policy, groups).reason == "approved by ben"
+
+
+def test_a_group_that_is_gone_gives_nobody_a_right(world: Any) -> None:
+    plan = redelivery(world, above_actions=0)
+
+    assert refusal(lambda: record_answer(world.journal, plan.id, answer(plan), Approval(by=("group:gone",)))) == (
+        "compensation.approval.by names group gone, and the file of MAKEWHOLE_GROUPS has nobody in it; nobody can "
+        "answer. Write the group there, or name people in the pipeline file"
+    )
+    assert world.journal_sql("select state from makewhole.plan") == [("awaiting_approval",)]
+    timed_out = replace(answer(plan), decision=Decision.TIMED_OUT, by=None)
+    told = record_answer(world.journal, plan.id, timed_out, Approval(by=("group:gone",)))
+    assert told.reason == "nobody answered in time"
+
+
+def test_an_answer_is_used_up_and_a_second_one_is_refused(world: Any) -> None:
+    plan = redelivery(world, above_actions=0)
+    record_answer(world.journal, plan.id, answer(plan), Approval())
+    second = replace(answer(plan), by="viewer", decision=Decision.REJECTED)
+
+    assert refusal(lambda: record_answer(world.journal, plan.id, second, Approval())) == (
+        f"plan {plan.id} is approved and waits for no answer"
+    )
+    world.run(plan.id)
+    assert refusal(lambda: record_answer(world.journal, plan.id, second, Approval())) == (
+        f"plan {plan.id} is done and waits for no answer"
+    )
+    assert world.journal_sql("select by, decision from makewhole.approval") == [("oncall", "approved")]
+    assert len(world.replayed()) == 3
+
+
 def test_an_approval_works_for_one_run_and_not_for_another_plan(world: Any) -> None:
     plan = redelivery(world, above_actions=0)
     record_answer(world.journal, plan.id, answer(plan), Approval())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from makewhole.cli import explain, findings, plan, report
+from makewhole.cli import explain, findings, plan, plan_answer, report
 from makewhole.compensation.deadlines import Deadlines
 from makewhole.journal import evidence, plans
 from makewhole.journal.evidence import JudgedFinding
@@ -35,7 +35,7 @@ def journal(monkeypatch: pytest.MonkeyPatch, invoke: Callable[..., Result]) -> N
     """A journal that only the patched readers below know."""
     monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", "postgresql://nowhere/x")
     monkeypatch.setenv("MAKEWHOLE_STORAGE", "/nowhere")
-    for module in (report, findings, plan, explain):
+    for module in (report, findings, plan, plan_answer, explain):
         monkeypatch.setattr(module, "connect", lambda: nullcontext(object()))
     monkeypatch.setattr(findings, "connections_of", lambda _: {})
     monkeypatch.setattr(findings, "read_deadlines", lambda *_: Deadlines(retention={}, silent={}))

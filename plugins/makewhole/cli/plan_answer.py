@@ -1,0 +1,86 @@
+"""`makewhole plan approve|reject`: a person's answer to a plan that waits, given through Airflow as that person."""
+
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from makewhole.cli.airflow_api import Access, AirflowApi, AirflowRefusedError, access, airflow
+from makewhole.cli.plan_control import PlanId
+from makewhole.cli.surroundings import console, printable, service
+from makewhole.journal import plans
+from makewhole.journal.database import connect
+from makewhole.model.errors import PermanentError, RefusedError
+from makewhole.model.plan import PlanState
+
+_console = console()
+_FORBIDDEN = 403
+_SAID = {"Approve": "approved", "Reject": "rejected"}
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask again after the summary was shown.")]
+
+
+def approve(plan: PlanId, yes: Yes = False) -> None:
+    """Say yes to a plan that waits, after its summary is shown: the very text of Airflow's page.
+
+    The answer goes through Airflow, as if given on its page, and Airflow asks for the right to give it. At a terminal
+    it is asked for once more.
+    """
+    _answer(plan, "Approve", is_sure=yes)
+
+
+def reject(plan: PlanId, yes: Yes = False) -> None:
+    """Say no to a plan that waits: nothing is written, the window stays open."""
+    _answer(plan, "Reject", is_sure=yes)
+
+
+def _answer(plan: str, option: str, *, is_sure: bool) -> None:
+    with service():
+        _require_waiting(plan)
+        person = access()
+        with airflow(person) as api:
+            waiting = next((task for task in _waiting(api) if f"Plan `{plan}`, SHA-256" in (task["body"] or "")), None)
+            if waiting is None:
+                raise RefusedError(f"no run of Airflow waits for an answer to plan {plan}; run the window again")
+            _show(waiting)
+            if not is_sure and sys.stdin.isatty():
+                typer.confirm(f"{option} as {person.user}?", abort=True)
+            _send(api, person, plan, waiting, option)
+    _console.print(f"{_SAID[option]}: plan {plan}")
+
+
+def _require_waiting(plan: str) -> None:
+    with connect() as journal:
+        stored = plans.find_plan(journal, plan)
+    if stored is None:
+        raise RefusedError(
+            f"there is no plan {plan}; `makewhole windows PIPELINE --json` names the plan of each window"
+        )
+    if stored.plan.state is not PlanState.AWAITING_APPROVAL:
+        why = f": {stored.plan.reason}" if stored.plan.reason else ""
+        raise RefusedError(f"plan {plan} is {stored.plan.state.value}{why} and waits for no answer")
+
+
+def _waiting(api: AirflowApi) -> Iterator[dict[str, Any]]:
+    yield from api.get("/dags/~/dagRuns/~/hitlDetails", response_received="false", limit=100)["hitl_details"]
+
+
+def _show(waiting: dict[str, Any]) -> None:
+    """What the page shows."""
+    for text in (waiting["subject"], "", *(waiting["body"] or "").split("\n"), ""):
+        _console.print(Text(printable(text)))
+
+
+def _send(api: AirflowApi, person: Access, plan: str, waiting: dict[str, Any], option: str) -> None:
+    task = waiting["task_instance"]
+    path = f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}/-1/hitlDetails"
+    try:
+        api.send("PATCH", path, {"chosen_options": [option], "params_input": {}})
+    except AirflowRefusedError as error:
+        if error.status != _FORBIDDEN:
+            raise
+        names = ", ".join(user["name"] for user in waiting.get("assigned_users") or ())
+        who = names or "those who have the right to answer in this DAG"
+        raise PermanentError(f"{person.user} may not answer for plan {plan}; {who} may. {error}") from error
