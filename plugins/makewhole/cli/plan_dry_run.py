@@ -64,7 +64,8 @@ class _Bar:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._progress.stop()
+        if self._progress.live.is_started:
+            self._progress.stop()
 
     def tell(self, done: int, total: int) -> None:
         """Both in actions."""
@@ -148,7 +149,8 @@ def _print(told: DryRun) -> None:
     plan = told.plan
     undoes = f", undoes plan {plan.undoes}" if plan.undoes else ""
     _say(f"plan {plan.id}: window {plan.window} of {plan.pipeline}, {plan.state.value}{undoes}")
-    _say(f"It would not start now: {told.stopped_by}" if told.stopped_by else "It may start")
+    if told.stopped_by:
+        _say(f"It would not start now: {told.stopped_by}")
     _say("If it did all the same:" if told.stopped_by else "If it ran now:")
     _console.print(_parts(told.parts))
     for part in told.parts:

@@ -18,9 +18,9 @@ from makewhole.compensation.approve import why_not_approved
 from makewhole.compensation.chunks import take
 from makewhole.compensation.content import PlanContent, load_content
 from makewhole.compensation.dry_report import DryRun, Fate, Part, Sample
-from makewhole.compensation.dry_targets import RecordToSend, open_look
+from makewhole.compensation.dry_targets import DoneBefore, RecordToSend, open_look
 from makewhole.compensation.plan import place_of
-from makewhole.compensation.targets import Chunk, Target, require_same_places
+from makewhole.compensation.targets import Chunk, Target, require_receipts_kept, require_same_places
 from makewhole.journal import plans
 from makewhole.journal.actions import actions_in, unchanged_actions
 from makewhole.journal.leases import JournalSession
@@ -121,11 +121,13 @@ class _Look:
         """Every chunk of one target."""
         chunks = self._content.chunks[name]
         with ExitStack() as stack:
-            look = open_look(stack, target, name, self._stored, self._chunks_seen(name))
-            done = min(look.done(), len(chunks))
+            seen = self._chunks_seen(name)
+            look = open_look(stack, target, name, self._stored, seen)
+            done = look.done()
+            require_receipts_kept(name, done.chunks, seen, len(chunks))
             self._note_done(name, done)
-            waiting = self._waiting(name, done)
-            for part in chunks[done:]:
+            waiting = self._waiting(name, done.chunks)
+            for part in chunks[done.chunks :]:
                 chunk, decided = self._content.chunk(name, part.number), self._decided(name, part.number)
                 found = look.look(chunk, partial(self._choice.choose, chunk.rows, waiting))
                 self._note(chunk, {**found.refused, **decided}, waiting, found.shown)
@@ -159,9 +161,9 @@ class _Look:
         with _reading(self._journal) as journal:
             return plans.refused_actions(journal, self._content.place(name, number))
 
-    def _note_done(self, name: str, done: int) -> None:
-        for part in self._content.chunks[name][:done]:
-            refused = self._decided(name, part.number)
+    def _note_done(self, name: str, done: DoneBefore) -> None:
+        for part in self._content.chunks[name][: done.chunks]:
+            refused = {**done.refused, **self._decided(name, part.number)}
             for seq in _seqs(take(self._content.actions, part)):
                 why = refused.get(seq)
                 self._fates[seq] = (Fate.DONE, None) if why is None else (Fate.REFUSED, why)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from makewhole.compensation.kafka_target import identity_of, records_of
@@ -47,11 +47,23 @@ class Looked:
     shown: Mapping[int, RowChange | RecordToSend]
 
 
+@dataclass(frozen=True, kw_only=True)
+class DoneBefore:
+    """`chunks` happened, from 0 on; without the actions in `refused`, as far as the target says."""
+
+    chunks: int
+    refused: Mapping[int, str] = field(default_factory=dict)
+
+
 class TargetLook(Protocol):
     """What a dry run asks of a target. Nothing of it writes."""
 
-    def done(self) -> int:
-        """How many chunks happened, from 0 on."""
+    def done(self) -> DoneBefore:
+        """What happened already.
+
+        Raises:
+            CorruptionError: receipts that do not fit the plan.
+        """
         ...
 
     def look(self, chunk: Chunk, choose: Choice) -> Looked:
@@ -75,8 +87,10 @@ class _TableLook:
     def __init__(self, plan: Plan, point: TablePoint, session: Session) -> None:
         self._plan, self._point, self._session = plan, point, session
 
-    def done(self) -> int:
-        return len(receipts_read(self._session, self._id(0)))
+    def done(self) -> DoneBefore:
+        found = receipts_read(self._session, self._id(0))
+        refused = {seq: why for receipt in found for seq, why in receipt.refused.items()}
+        return DoneBefore(chunks=len(found), refused=refused)
 
     def look(self, chunk: Chunk, choose: Choice) -> Looked:
         judged = judge(self._session, self._point, self._id(chunk.number), items_of(chunk), choose)
@@ -96,16 +110,16 @@ class _TopicLook:
         self._stored, self._connection, self._name, self._seen = stored, connection, name, chunks_seen
         self._rules = topic_rules(connection, topic)
 
-    def done(self) -> int:
+    def done(self) -> DoneBefore:
         """By the marker; where it is lost, by the journal, which follows it."""
         plan = self._stored.plan
         if self._stored.began_at is None or plan.state is PlanState.DONE:
-            return self._seen
+            return DoneBefore(chunks=self._seen)
         try:
             marker = committed(self._connection, identity_of(plan.id, self._name), MARKER_TOPIC).get(0)
         except ConfigurationError:  # the plan was begun, and stopped before the topic of the markers was made
             marker = None
-        return max(marker or 0, self._seen)
+        return DoneBefore(chunks=max(marker or 0, self._seen))
 
     def look(self, chunk: Chunk, choose: Choice) -> Looked:
         records = records_of(self._stored.plan, chunk)

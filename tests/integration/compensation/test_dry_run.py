@@ -15,6 +15,7 @@ from makewhole.compensation.approve import Answer, Decision, record_answer
 from makewhole.compensation.dry_report import DryRun, Fate
 from makewhole.compensation.dry_run import dry_run
 from makewhole.compensation.dry_targets import RecordToSend
+from makewhole.compensation.replay import compensate
 from makewhole.compensation.undo import freeze_undo
 from makewhole.kafka.offsets import high_watermarks
 from makewhole.model.connection import KafkaConnection
@@ -192,6 +193,41 @@ def test_records_that_are_sent_already_are_done(world: Any) -> None:
     assert looked(world, plan).count(Fate.DONE) == 7  # the marker knows
 
 
+@pytest.mark.parametrize("kind", ["table", "topic"])
+def test_of_a_plan_that_was_broken_off_the_rest_is_judged(world: Any, kind: str) -> None:
+    if kind == "table":
+        world.remedies(HOP, missing=Remedy.UPSERT)
+    world.send(range(9))
+    plan = world.freeze([world.finding(number, Verdict.MISSING) for number in range(9)]).plan
+
+    def break_off(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compensate(world.journal, plan.id, world.targets, break_off)
+    if kind == "table":
+        world.sql("insert into dw.departures (id, delay) values ('K7', 1)")
+    told = looked(world, plan, samples=9)
+    refused = 1 if kind == "table" else 0
+    assert [told.count(fate) for fate in (Fate.DONE, Fate.WOULD, Fate.REFUSED)] == [5, 4 - refused, refused]
+    assert [sample.action.key for sample in told.samples] == ["K5", "K6", "K7", "K8"]
+    world.run(plan.id)
+    assert outcomes_told(told).items() <= world.outcomes(plan.id).items()
+
+
+def test_rows_that_were_moved_aside_together_come_back_together(world: Any) -> None:
+    world.load_again("K1", copies=3)
+    finding = world.finding(1, Verdict.DUPLICATE)
+    plan = world.freeze([replace(finding, evidence={**finding.evidence, "target_copies": 3})]).plan
+    (sample,) = looked(world, plan).samples
+    assert [len(rows) for rows in (sample.shown.before, sample.shown.after, sample.shown.aside)] == [3, 1, 2]  # type: ignore[union-attr]
+    world.run(plan.id)
+    undo = freeze_undo(world.journal, plan.id, world.pipeline, world.targets, str(world.storage)).plan
+    assert undo is not None
+    told = looked(world, undo)
+    assert (told.count(Fate.WOULD), told.count(Fate.WAITS)) == (2, 0)
+
+
 # It changes nothing
 
 
@@ -265,6 +301,14 @@ def test_a_changed_payload_file_is_not_shown(world: Any) -> None:
     plan = mixed(world)
     Path(str(plan.payload_uri)).write_bytes(b"PAR1")
     with pytest.raises(CorruptionError, match="is not the one that the plan froze"):
+        looked(world, plan)
+
+
+def test_receipts_that_somebody_removed_are_not_passed_over(world: Any) -> None:
+    plan = mixed(world)
+    world.run(plan.id)
+    world.sql("delete from makewhole.receipt where chunk = 1")
+    with pytest.raises(CorruptionError, match="remembers 1 chunks of this plan and the journal has seen 2"):
         looked(world, plan)
 
 
