@@ -15,8 +15,9 @@ from makewhole.compensation.approve import Answer, Decision, record_answer
 from makewhole.compensation.dry_report import DryRun, Fate
 from makewhole.compensation.dry_run import dry_run
 from makewhole.compensation.dry_targets import RecordToSend
+from makewhole.compensation.freeze import FreezeSources
 from makewhole.compensation.replay import compensate
-from makewhole.compensation.undo import freeze_undo
+from makewhole.compensation.undo import UndoRequest, freeze_undo
 from makewhole.kafka.offsets import high_watermarks
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import CorruptionError, RefusedError
@@ -137,8 +138,7 @@ def test_an_undo_is_foretold_too(world: Any) -> None:
     plan = mixed(world)
     before = table(world)
     world.run(plan.id)
-    undo = freeze_undo(world.journal, plan.id, world.pipeline, world.targets, str(world.storage)).plan
-    assert undo is not None
+    undo = undo_of(world, plan)
     told = looked(world, undo, samples=9)
     assert told.stopped_by == f"plan {undo.id} is awaiting_approval"
     assert (told.count(Fate.WOULD), told.plan.undoes) == (9, plan.id)
@@ -222,8 +222,7 @@ def test_rows_that_were_moved_aside_together_come_back_together(world: Any) -> N
     (sample,) = looked(world, plan).samples
     assert [len(rows) for rows in (sample.shown.before, sample.shown.after, sample.shown.aside)] == [3, 1, 2]  # type: ignore[union-attr]
     world.run(plan.id)
-    undo = freeze_undo(world.journal, plan.id, world.pipeline, world.targets, str(world.storage)).plan
-    assert undo is not None
+    undo = undo_of(world, plan)
     told = looked(world, undo)
     assert (told.count(Fate.WOULD), told.count(Fate.WAITS)) == (2, 0)
 
@@ -236,7 +235,7 @@ def test_nothing_is_different_after_it(world: Any, state: str) -> None:
     plan = mixed(world, redeliver=True)
     if state == "undone":
         world.run(plan.id)
-        plan = freeze_undo(world.journal, plan.id, world.pipeline, world.targets, str(world.storage)).plan
+        plan = undo_of(world, plan)
     before = everything(world)
     looked(world, plan)
     assert everything(world) == before
@@ -388,6 +387,13 @@ def mixed(world: Any, *, redeliver: bool = False) -> Plan:
 
 def looked(world: Any, plan: Plan, samples: int = 3) -> DryRun:
     return dry_run(world.journal, plan.id, world.targets, samples=samples)
+
+
+def undo_of(world: Any, plan: Plan) -> Plan:
+    sources = FreezeSources(storage=str(world.storage), records=world, connections=world.connections)
+    undo = freeze_undo(world.journal, UndoRequest(plan=plan.id, pipeline=world.pipeline), sources).plan
+    assert isinstance(undo, Plan)
+    return undo
 
 
 def approve(world: Any, plan: Plan) -> None:
