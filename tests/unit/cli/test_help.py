@@ -38,6 +38,7 @@ def test_every_command_of_the_design_is_there() -> None:
         "plan resume",
         "plan show",
         "plan stop",
+        "plan undo",
         "plan watch",
         "run",
         "status",

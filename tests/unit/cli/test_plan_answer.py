@@ -1,0 +1,135 @@
+"""An answer on the command line: what is shown before it, to whom it goes, and what is said when it is not taken.
+
+Airflow is played by a transport that knows its two paths; the real one is asked in tests/e2e/test_approval.py.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+from typer.testing import Result
+
+from makewhole.cli import plan_answer
+from makewhole.cli.airflow_api import Access, AirflowApi
+from makewhole.journal import plans
+from makewhole.journal.plans import StoredPlan
+from makewhole.model.plan import Plan, PlanState
+
+pytestmark = pytest.mark.unit
+
+Invoke = Callable[..., Result]
+PLAN = "flights-7-0123456789ab"
+BODY = f"| remedy | actions |\n\x1b[2JPlan `{PLAN}`, SHA-256 `{'0' * 64}`. The answer is bound to this content."
+PATH = "/api/v2/dags/makewhole_oncall/dagRuns/run 1/taskInstances/approve/-1/hitlDetails"
+
+
+@dataclass
+class Airflow:
+    """What waits there, how it answers to an answer, and what it was told."""
+
+    status: int = 200
+    body: str = BODY
+    told: list[tuple[str, Any]] = field(default_factory=list)
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        if request.method == "GET":
+            task = {"dag_id": "makewhole_oncall", "dag_run_id": "run 1", "task_id": "approve"}
+            other = {"subject": "Other", "body": f"about `{PLAN}` as well", "task_instance": {**task, "task_id": "x"}}
+            people = [{"id": "anna", "name": "anna"}, {"id": "ben", "name": "ben"}]
+            mine = {"subject": "Repair 7", "body": self.body, "task_instance": task, "assigned_users": people}
+            return httpx.Response(200, json={"hitl_details": [other, mine]})
+        self.told.append((request.url.path, json.loads(request.content)))
+        return httpx.Response(self.status, json={"detail": "said by Airflow"})
+
+
+@pytest.fixture
+def airflow(monkeypatch: pytest.MonkeyPatch, invoke: Invoke) -> Airflow:
+    played = Airflow()
+
+    @contextmanager
+    def login(_: Access) -> Iterator[AirflowApi]:
+        with httpx.Client(base_url="http://airflow/api/v2", transport=httpx.MockTransport(played)) as client:
+            yield AirflowApi(client)
+
+    monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", "postgresql://nowhere/x")
+    monkeypatch.setattr(plan_answer, "connect", lambda: nullcontext(object()))
+    monkeypatch.setattr(plan_answer, "access", lambda: Access(url="http://airflow", user="carl", password=""))
+    monkeypatch.setattr(plan_answer, "airflow", login)
+    waits(monkeypatch, PlanState.AWAITING_APPROVAL)
+    return played
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "said"), [("approve", "Approve", "approved"), ("reject", "Reject", "rejected")]
+)
+def test_the_summary_is_shown_and_the_answer_goes_to_the_task_that_asks(
+    invoke: Invoke, airflow: Airflow, command: str, option: str, said: str
+) -> None:
+    result = invoke("plan", command, PLAN)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == (
+        "Repair 7\n\n| remedy | actions |\n"
+        f"\\x1b[2JPlan `{PLAN}`, SHA-256 `{'0' * 64}`. The answer is bound to this content.\n\n"
+        f"{said}: plan {PLAN}\n"
+    )
+    assert airflow.told == [(PATH, {"chosen_options": [option], "params_input": {}})]
+
+
+def test_who_may_not_is_told_who_may(invoke: Invoke, airflow: Airflow) -> None:
+    airflow.status = 403
+    result = invoke("plan", "approve", PLAN)
+    assert result.exit_code == 4
+    assert result.stderr == (
+        f"could not: carl may not answer for plan {PLAN}; anna, ben may. Airflow answered 403 to PATCH "
+        f'{PATH}: {{"detail":"said by Airflow"}}\n'
+    )
+
+
+def test_a_second_answer_is_refused_in_airflows_words(invoke: Invoke, airflow: Airflow) -> None:
+    airflow.status = 409
+    result = invoke("plan", "approve", PLAN)
+    assert result.exit_code == 4
+    assert "Airflow answered 409 to PATCH" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        (PlanState.APPROVED, "is approved: approved by anna and waits for no answer"),
+        (PlanState.REJECTED, "is rejected: approved by anna and waits for no answer"),
+    ],
+)
+def test_a_plan_that_has_its_answer_takes_no_second_one(
+    invoke: Invoke, airflow: Airflow, monkeypatch: pytest.MonkeyPatch, state: PlanState, told: str
+) -> None:
+    waits(monkeypatch, state)
+    result = invoke("plan", "approve", PLAN)
+    assert (result.exit_code, result.stderr) == (2, f"could not: plan {PLAN} {told}\n")
+    assert airflow.told == []
+
+
+def test_a_plan_that_no_run_asks_about_is_not_answered(invoke: Invoke, airflow: Airflow) -> None:
+    airflow.body = "about another plan"
+    result = invoke("plan", "approve", PLAN)
+    assert result.exit_code == 2
+    assert result.stderr == (f"could not: no run of Airflow waits for an answer to plan {PLAN}; run the window again\n")
+    assert airflow.told == []
+
+
+def waits(monkeypatch: pytest.MonkeyPatch, state: PlanState) -> None:
+    plan = Plan(
+        id=PLAN,
+        pipeline="flights",
+        window=7,
+        revision=1,
+        sha256="0" * 64,
+        payload_uri=None,
+        counts={},
+        state=state,
+        reason=None if state is PlanState.AWAITING_APPROVAL else "approved by anna",
+    )
+    monkeypatch.setattr(plans, "find_plan", lambda *_: StoredPlan(plan=plan, payload_sha256=None))
