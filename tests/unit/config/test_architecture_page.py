@@ -28,7 +28,7 @@ def test_every_module_of_a_step_exists() -> None:
             folder = name.rpartition("/")[0] if "/" in name else folder
             path = name if "/" in name else f"{folder}/{name}"
             missing += [] if located(path).exists() else [path]
-    assert len(rows) == 9
+    assert len(rows) == 10
     assert missing == []
 
 
