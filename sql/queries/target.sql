@@ -1,5 +1,6 @@
 -- create_target_schema --
--- Our tables beside the people's own: the receipts of chunks, the rows that were moved aside, and what each action did.
+-- Our tables beside the people's own: the receipts of chunks, the rows that were moved aside, what each action did, and
+-- since which lease runners of a plan may write here.
 -- Every statement leaves what is there: a schema that an earlier version made gets what it lacks.
 create schema if not exists makewhole;
 create table if not exists makewhole.receipt (
@@ -34,6 +35,12 @@ create table if not exists makewhole.effect (
     before text,
     after text
 );
+create table if not exists makewhole.fence (
+    plan text not null,
+    target text not null,
+    lease_epoch bigint not null,
+    primary key (plan, target)
+);
 create index if not exists effect_of_plan on makewhole.effect (plan, target, chunk);
 create index if not exists quarantine_of_plan on makewhole.quarantine (plan, seq)
 
@@ -43,6 +50,7 @@ select
     to_regclass('makewhole.receipt') is not null
     and to_regclass('makewhole.quarantine_of_plan') is not null
     and to_regclass('makewhole.effect_of_plan') is not null
+    and to_regclass('makewhole.fence') is not null
 
 -- lock_target_schema --
 -- `create … if not exists` still collides when two sessions create at once.
@@ -66,6 +74,21 @@ select
 -- lock_target --
 -- One chunk of a plan at a time at this target, whoever the runner is.
 select pg_advisory_xact_lock(hashtextextended('makewhole chunk ' || %(plan)s || '/' || %(target)s, 0))
+
+-- raise_fence --
+-- From now on nobody with an earlier lease writes for the plan here; a later one stays.
+insert into makewhole.fence as known (plan, target, lease_epoch)
+values (%(plan)s, %(target)s, %(lease_epoch)s)
+on conflict (plan, target) do update set lease_epoch = greatest(known.lease_epoch, excluded.lease_epoch)
+
+-- newest_epoch --
+-- Of those who were here for a plan.
+select coalesce(max(lease_epoch), 0)
+from (
+    select lease_epoch from makewhole.fence where plan = %(plan)s and target = %(target)s
+    union all
+    select lease_epoch from makewhole.receipt where plan = %(plan)s and target = %(target)s
+) as known
 
 -- receipts_of_plan --
 -- The chunks that happened here.

@@ -31,7 +31,7 @@ def ended(run: Run) -> Report:
 
 def run_to_the_end(world: World, case: Case) -> Report:
     """The one retry that must be enough when nobody else is about."""
-    report = ended(world.start(case, idle_ms=IDLE_MS))
+    report = ended(world.start(case))
     assert report.outcome == "done", f"{report.outcome}: {report.says}"
     return report
 
@@ -39,7 +39,7 @@ def run_to_the_end(world: World, case: Case) -> Report:
 def run_until_done(world: World, case: Case, *, tries: int = TRIES, **order: Any) -> None:
     """As many retries as a task is given, while a zombie holds locks or takes the transactional id."""
     for _ in range(tries):
-        report = ended(world.start(case, idle_ms=IDLE_MS, **order))
+        report = ended(world.start(case, **order))
         if report.outcome == "done":
             return
         time.sleep(_PAUSE_SECONDS)

@@ -1,15 +1,17 @@
 """Every durable state that a crash can leave, and what a runner does from there, found by walking.
 
-A walk is a run that stands still after each of its steps, while the durable state is read from outside: what is there
-then is what a crash at that point would leave. Walks begin from every state that a walk has met, until none meets a new
-one: then the states are closed under crashes, and a recovery that is killed, killed again and killed once more is in
-one of them. `tests/crash/faults.py` does the killing, and holds what is left against what was walked.
+A walk is a run that stands still after each step that may have changed the durable state, while that is read from
+outside: what is there then is what a crash at that point would leave. Walks begin from every state that a walk has met,
+until none meets a new one: then the states are closed under crashes, and a recovery that is killed, killed again and
+killed once more is in one of them. `tests/crash/faults.py` does the killing, and holds what is left against what was
+walked.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tests.crash import durable
+from tests.crash.beginnings import fresh
 from tests.crash.crew import Crew, Job
 from tests.crash.world import Case, World
 
@@ -89,7 +91,7 @@ def explore(crew: Crew, phase: str) -> Atlas:
 
 def _walking(phase: str, way: Way) -> Callable[[World], Known]:
     def work(world: World) -> Known:
-        with world.fresh(phase) as case:
+        with fresh(world, phase) as case:
             follow(world, case, way)
             return _walk(world, case, way)
 
@@ -104,18 +106,22 @@ def follow(world: World, case: Case, way: Way) -> None:
 
 
 def _walk(world: World, case: Case, way: Way) -> Known:
-    met = [durable.read(world, case)]
+    first = durable.read(world, case)
+    states = [first.fingerprint]
     run = world.start(case, how="walk")
     while run.wait("stopped", "ended") == "stopped":
-        met.append(durable.read(world, case))
+        steps = len(run.report().steps)
+        states += [states[-1]] * (steps - len(states))
+        states.append(durable.read(world, case).fingerprint)
         run.resume()
     report = run.report()
     assert report.outcome == "done", f"{report.outcome}: {report.says}"
+    states += [states[-1]] * (len(report.steps) + 1 - len(states))
     return Known(
         way=way,
-        summary=met[0].summary,
+        summary=first.summary,
         steps=tuple(report.steps),
-        states=tuple(state.fingerprint for state in met),
+        states=tuple(states),
         touched=frozenset(report.touched),
     )
 

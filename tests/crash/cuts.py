@@ -12,6 +12,7 @@ from tests.crash.aftermath import (
     run_until_done,
 )
 from tests.crash.atlas import Atlas
+from tests.crash.beginnings import fresh
 from tests.crash.postgres_proxy import CUT, LOSE
 from tests.crash.world import World
 from tests.lab.proxy import Api, Fault, Proxy, Rule
@@ -23,7 +24,7 @@ KAFKA_WAYS = (Fault.CUT, Fault.LOSE_ANSWER)
 
 def cut_off_from_postgres(world: World, atlas: Atlas, step: int, how: str) -> bool:
     """The connection is dropped at this step. Returns whether a request went over it there."""
-    with world.fresh(atlas.phase) as case:
+    with fresh(world, atlas.phase) as case:
         run = world.start(case, point=2 * step, how=how, through=world.through_postgres_proxy)
         report, hits = ended(run), world.proxy.hits
         assert report.at == atlas.start.name(2 * step), f"cut off {report.at}"
@@ -39,7 +40,7 @@ def requests_to_kafka(world: World, proxy: Proxy, atlas: Atlas) -> Counter[Api]:
     rule = _Count(client=world.name.encode())
     proxy.add(rule)
     try:
-        with world.fresh(atlas.phase) as case:
+        with fresh(world, atlas.phase) as case:
             assert ended(world.start(case, through=world.through_kafkas_proxy)).outcome == "done"
             assert_over(world, atlas, case)
     finally:
@@ -51,7 +52,7 @@ def cut_off_from_kafka(world: World, proxy: Proxy, atlas: Atlas, api: Api, numbe
     """The connection is dropped at the so many-th request of this kind. Returns whether there was one."""
     rule = proxy.add(Rule(api=api, fault=how, first=number, containing=world.name.encode()))
     try:
-        with world.fresh(atlas.phase) as case:
+        with fresh(world, atlas.phase) as case:
             report = ended(world.start(case, through=world.through_kafkas_proxy))
             assert_known(atlas, look(world, case))
             if report.outcome != "done":
@@ -66,7 +67,7 @@ def late_at_kafka(world: World, proxy: Proxy, atlas: Atlas, api: Api, number: in
     """The so many-th request of this kind is held until the plan is done by others, and arrives then (KAFKA-17754)."""
     rule = proxy.add(Rule(api=api, fault=Fault.HOLD, first=number, containing=world.name.encode()))
     try:
-        with world.fresh(atlas.phase) as case:
+        with fresh(world, atlas.phase) as case:
             ended(world.start(case, through=world.through_kafkas_proxy, patience_seconds=IMPATIENT_SECONDS))
             run_until_done(world, case)
             before = look(world, case)

@@ -174,8 +174,8 @@ def read(world: World, case: Case) -> Durable:
             for name, token in (
                 (place.plan, "<plan>"),
                 (place.storage, "<storage>"),
-                (place.pipeline, "<pipeline>"),
                 (place.marker_topic, "<marker topic>"),
+                (place.pipeline, "<pipeline>"),
                 (place.topic, "<topic>"),
             )
             if name

@@ -31,6 +31,7 @@ _CLIENTS = {
 }
 _TABLES = re.compile(r"\b(?:from|join|into|update|table|copy) (?:if (?:not )?exists )?([a-z_]+\.[a-z_]+|pg_[a-z_]+)\b")
 _IDLE = "idle_in_transaction_session_timeout"
+_LASTING = re.compile(r"(journal|target): commit|producer: .*|admin: create.*|storage: .*")
 
 
 class Step(NamedTuple):
@@ -42,6 +43,12 @@ class Step(NamedTuple):
     name: str
     port: int = 0
     touches: tuple[str, ...] = ()
+
+    @property
+    def may_last(self) -> bool:
+        """Whether the durable state can be another after it: of a transaction, only its commit is seen from outside.
+        The kills, after which the state is read at every point, hold this against what is really there."""
+        return _LASTING.fullmatch(self.name) is not None
 
 
 class Watcher(Protocol):

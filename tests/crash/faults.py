@@ -7,6 +7,7 @@ from typing import Any
 from tests.crash import durable
 from tests.crash.aftermath import (
     IDLE_MS,
+    TRY_AGAIN,
     assert_known,
     assert_over,
     ended,
@@ -15,8 +16,9 @@ from tests.crash.aftermath import (
     run_until_done,
 )
 from tests.crash.atlas import Atlas, Known, follow
+from tests.crash.beginnings import NO_LEASE, fresh, revise
 from tests.crash.runners import Run
-from tests.crash.whole import assert_whole
+from tests.crash.whole import assert_told, assert_whole
 from tests.crash.world import Case, World
 
 SHORT_LEASE = {"lease_seconds": 1.0}
@@ -25,7 +27,7 @@ ANOTHERS_TRIES = 60
 
 def killed(world: World, atlas: Atlas, known: Known, point: int) -> None:
     """SIGKILL. What is left is what the walk saw there; the next run does what it does from such a state, and ends."""
-    with world.fresh(atlas.phase) as case:
+    with fresh(world, atlas.phase) as case:
         follow(world, case, known.way)
         run = world.start(case, point=point, how="kill")
         run.wait("ended")
@@ -40,7 +42,7 @@ def killed(world: World, atlas: Atlas, known: Known, point: int) -> None:
 
 def woken_afterwards(world: World, atlas: Atlas, point: int) -> None:
     """SIGSTOP; a second runner does all; then the zombie wakes, and adds nothing."""
-    with world.fresh(atlas.phase) as case:
+    with fresh(world, atlas.phase) as case:
         zombie = _stopped(world, case, atlas.start, point)
         run_until_done(world, case)
         before = durable.read(world, case)
@@ -54,7 +56,7 @@ def woken_afterwards(world: World, atlas: Atlas, point: int) -> None:
 
 def woken_afterwards_by_another(world: World, atlas: Atlas, point: int) -> None:
     """The same, but the second one comes under another name and waits until the lease of the zombie has expired."""
-    with world.fresh(atlas.phase) as case:
+    with fresh(world, atlas.phase) as case:
         zombie = _stopped(world, case, atlas.start, point, through=SHORT_LEASE)
         run_until_done(world, case, tries=ANOTHERS_TRIES, through={**SHORT_LEASE, "holder": "another"})
         before = durable.read(world, case)
@@ -65,10 +67,28 @@ def woken_afterwards_by_another(world: World, atlas: Atlas, point: int) -> None:
         assert_whole(atlas.phase, after)
 
 
+def woken_after_its_plan_ended(world: World, atlas: Atlas, point: int) -> None:
+    """SIGSTOP; a later revision of the window ends the plan and makes its own; then the zombie wakes, and adds nothing
+    that the new plan does not know of."""
+    with fresh(world, atlas.phase) as case:
+        zombie = _stopped(world, case, atlas.start, point, through=NO_LEASE)
+        revise(world, case)
+        case.phase = "supersede"
+        run_until_done(world, case)
+        before = durable.read(world, case)
+        assert_told(before)
+        zombie.resume()
+        zombie.wait("ended")
+        report = zombie.report()
+        assert report.outcome in ("done", "RefusedError", *TRY_AGAIN), f"{report.outcome}: {report.says}"
+        after = look(world, case)
+        assert after.fingerprint == before.fingerprint, f"the zombie has changed something: {after.summary}"
+
+
 def woken_meanwhile(world: World, atlas: Atlas, point: int, moment: int) -> None:
     """SIGSTOP; a second runner stands still at its point `moment`; the zombie wakes and goes as far as it can; then the
     second one goes on."""
-    with world.fresh(atlas.phase) as case:
+    with fresh(world, atlas.phase) as case:
         zombie = _stopped(world, case, atlas.start, point)
         second = world.start(case, point=moment, how="stop", idle_ms=IDLE_MS)
         second.wait("stopped", "ended")
@@ -84,7 +104,7 @@ def woken_meanwhile(world: World, atlas: Atlas, point: int, moment: int) -> None
 def woken_between(world: World, atlas: Atlas, point: int, moment: int) -> None:
     """SIGSTOP; a second runner is killed at its point `moment`; the zombie wakes and goes as far as it can; then a
     third one comes."""
-    with world.fresh(atlas.phase) as case:
+    with fresh(world, atlas.phase) as case:
         zombie = _stopped(world, case, atlas.start, point)
         second = world.start(case, point=moment, how="kill", idle_ms=IDLE_MS)
         second.wait("ended")

@@ -30,7 +30,8 @@ class Order:
     """What a runner shall do. `point` counts from 0: 2 k is before the k-th step, 2 k + 1 after it; None: undisturbed.
     `name` is that of a point instead of its number: the first one that is called so.
 
-    `how`: `kill`, `stop`, `walk` (stop after every step), or for the proxy at `saboteur` `cut` or `lose`. `idle_ms` as
+    `how`: `kill`, `stop`, `walk` (stop after every step that may
+    last), or for the proxy at `saboteur` `cut` or `lose`. `idle_ms` as
     `Edge` has it; `patience_seconds`: how long Kafka's calls are waited for, instead of the product's 30 s.
     """
 
@@ -78,7 +79,7 @@ class Trap:
         path.with_suffix(".part").rename(path)
 
     def _pass(self, point: int, name: str, step: Step) -> None:
-        is_walking = self._order.how == "walk" and point % 2 == 1
+        is_walking = self._order.how == "walk" and point % 2 == 1 and step.may_last
         if not is_walking and point != self._order.point and name != self._order.name:
             return
         self.report.at = name

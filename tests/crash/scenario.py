@@ -8,13 +8,16 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
+from makewhole.compensation import supersede
 from makewhole.compensation.approve import Answer, Decision, record_answer
 from makewhole.compensation.fetch import SourceRecord
 from makewhole.compensation.freeze import FreezeRequest, FreezeSources, freeze
 from makewhole.compensation.replay import RunOptions, compensate
 from makewhole.compensation.targets import targets_of
+from makewhole.compensation.undo import freeze_undo
 from makewhole.kafka import replay
 from makewhole.kafka.replay import MARKER_TOPIC
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
@@ -52,6 +55,12 @@ QUARANTINED = [("K7", 7), ("K8", 8), ("K8", 8)]
 EFFECTS = [(5, "inserted"), (6, "updated"), (7, "moved"), (8, "moved"), (8, "moved")]
 """(number of the action, what became of a row)."""
 
+RESTORED = [("K6", 66), ("K7", 7), ("K7", 7), ("K8", 8), ("K8", 8), ("K8", 8), ("K9", 9), ("K9", 10)]
+"""(id, delay) when all that is taken back; K6 was changed since."""
+
+RESTORING = [(0, "inserted"), (1, "inserted"), (2, "inserted"), (4, "deleted")]
+"""(number of the action of the undo, what became of a row)."""
+
 OPENED_AT = datetime(2013, 1, 2, tzinfo=UTC)
 _MIRROR, _WAREHOUSE = "flights→mirror", "flights→warehouse"
 
@@ -72,6 +81,8 @@ class Place:
     lease_seconds: float = 30.0
     plan: str = ""
     sha256: str = ""
+    revision: int = 1
+    is_table_alone: bool = False
 
     @property
     def identity(self) -> str:
@@ -94,12 +105,11 @@ class Archive:
 
 
 def do_freeze(place: Place) -> str:
-    """Freeze the plan of the case's window; its id."""
-    request = FreezeRequest(pipeline=pipeline(place), window=window(place), findings=findings(), window_keys=1_000)
+    """Freeze the plan of the case's window; its id, or nothing when there is nothing left to plan."""
+    request = FreezeRequest(pipeline=pipeline(place), window=window(place), findings=findings(place), window_keys=1_000)
     sources = FreezeSources(storage=place.storage, records=Archive(), connections=place.connections())
     frozen = freeze(place.journal, request, sources)
-    assert frozen.plan is not None
-    return frozen.plan.id
+    return frozen.plan.id if frozen.plan else ""
 
 
 def do_approve(place: Place) -> str:
@@ -117,6 +127,21 @@ def do_compensate(place: Place) -> str:
     return str(len(receipts))
 
 
+def do_supersede(place: Place) -> str:
+    """Freeze the plan of a later revision, which ends the one before. Its runner is gone, and the one that ends it may
+    be killed too: nobody waits for a lease, the epoch alone tells who is the last."""
+    supersede.RunOptions = partial(RunOptions, lease_seconds=0.0)  # type: ignore[misc]
+    return do_freeze(place)
+
+
+def do_undo(place: Place) -> str:
+    """Freeze the plan that undoes the one that is done; its id."""
+    targets = targets_of(pipeline(place), place.connections())
+    undo = freeze_undo(place.journal, place.plan, pipeline(place), targets, place.storage)
+    assert undo.plan is not None
+    return undo.plan.id
+
+
 PHASES = {
     "freeze": do_freeze,
     "approve": do_approve,
@@ -125,15 +150,23 @@ PHASES = {
     "first": do_compensate,
     # Taken up again when the marker has expired: what was written is looked for in the topic itself.
     "marker lost": do_compensate,
+    # A later revision of the window, when its plan was killed between its first commit and the journal.
+    "supersede": do_supersede,
+    # A plan of tables alone, which is done, is taken back: that is planned, and then carried out.
+    "undo": do_undo,
+    "restore": do_compensate,
 }
-"""The phases of a plan's life: each begins where the one before ended, the last three at the same place."""
+"""The phases of plans' lives: how each begins is in `tests/crash/beginnings.py`."""
+
+TABLE_ALONE = ("undo", "restore")
+"""Phases of a plan that writes to no topic."""
 
 
 def window(place: Place) -> Window:
     return Window(
         pipeline=place.pipeline,
         number=1,
-        revision=1,
+        revision=place.revision,
         start=None,
         end=OPENED_AT + timedelta(days=1),
         opened_at=OPENED_AT,
@@ -141,14 +174,16 @@ def window(place: Place) -> Window:
     )
 
 
-def findings() -> list[Finding]:
+def findings(place: Place) -> list[Finding]:
+    """What the window found; of the table alone, where there is no topic to write to."""
     numbers: list[tuple[str, Verdict, Iterable[int]]] = [
         (_MIRROR, Verdict.MISSING, range(5)),
         (_WAREHOUSE, Verdict.MISSING, [5]),
         (_WAREHOUSE, Verdict.MISMATCHED, [6]),
         (_WAREHOUSE, Verdict.DUPLICATE, [7, 8, 9]),
     ]
-    return [_finding(hop, verdict, number) for hop, verdict, of_it in numbers for number in of_it]
+    wanted = numbers[1:] if place.is_table_alone else numbers
+    return [_finding(hop, verdict, number) for hop, verdict, of_it in wanted for number in of_it]
 
 
 def pipeline(place: Place) -> Pipeline:

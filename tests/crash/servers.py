@@ -13,6 +13,7 @@ from makewhole.journal.database import migrate
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.ports import LOOPBACK, free_ports
 from makewhole.stack.postgres_server import PostgresServer, create_database
+from tests.crash.beginnings import fresh
 from tests.crash.postgres_proxy import PostgresProxy
 from tests.crash.world import World
 from tests.lab.proxy import Proxy
@@ -76,7 +77,7 @@ class Servers:
     def _make_internal_topics(self) -> None:
         """Kafka's own and the one of the markers are made by the first replay ever; every case shall find them."""
         world = self.world()
-        with world.fresh("compensate") as case:
+        with fresh(world, "compensate") as case:
             run = world.start(case)
             run.wait("ended")
             assert run.report().outcome == "done", run.report().says

@@ -88,6 +88,17 @@ def test_a_zombie_whose_lease_expired_adds_nothing(enumeration: Enumeration) -> 
     enumeration.do("compensate", "stopped, another name takes over", jobs(faults.woken_afterwards_by_another, cases))
 
 
+def test_a_zombie_whose_plan_was_ended_adds_nothing(enumeration: Enumeration) -> None:
+    """A plan that a later revision ended writes nothing more, whatever its runner was about to do."""
+    atlas = enumeration.atlas("compensate")
+    cases = [
+        (_name(atlas.start, 2 * step), (atlas, 2 * step))
+        for step in enumeration.steps("compensate")
+        if not SILENT.fullmatch(atlas.start.steps[step])
+    ]
+    enumeration.do("compensate", "stopped, its plan is ended", jobs(faults.woken_after_its_plan_ended, cases))
+
+
 @pytest.mark.parametrize("phase", ["freeze", "approve", "compensate"])
 def test_a_zombie_that_wakes_while_the_next_one_works_adds_nothing(enumeration: Enumeration, phase: str) -> None:
     """Woken at every moment between two changes of the second runner."""

@@ -4,14 +4,37 @@ from collections import Counter
 from typing import Any
 
 from tests.crash.durable import Durable, Record
-from tests.crash.scenario import AFTER, BORN_MS, EFFECTS, PARTITIONS, QUARANTINED, REFUSED, WRITTEN
+from tests.crash.scenario import (
+    AFTER,
+    BORN_MS,
+    EFFECTS,
+    PARTITIONS,
+    QUARANTINED,
+    REFUSED,
+    RESTORED,
+    RESTORING,
+    WRITTEN,
+)
 
 _ACTIONS = 10
 
 
 def assert_whole(phase: str, state: Durable) -> None:
     """One plan; one approval; one committed copy per item, one receipt per chunk, the table as it shall be."""
-    {"freeze": _frozen, "approve": _approved}.get(phase, _compensated)(state)
+    {
+        "freeze": _frozen,
+        "approve": _approved,
+        "supersede": _superseded,
+        "undo": _undo_frozen,
+        "restore": _restored,
+    }.get(phase, _compensated)(state)
+
+
+def assert_told(state: Durable) -> None:
+    """The journal knows of every chunk that there is, in the topic and in the table."""
+    known = Counter(row["target"] for row in state.journal["chunk"])
+    there = Counter({"flights": max(state.marker, 0), "warehouse": len(state.target.get("receipt", ()))})
+    assert known == +there, f"the journal knows of {dict(known)}, and there are {dict(there)}"
 
 
 def _frozen(state: Durable) -> None:
@@ -38,6 +61,66 @@ def _compensated(state: Durable) -> None:
     assert len(state.files) == 1, f"files of the plan: {state.files}"
 
 
+def _superseded(state: Durable) -> None:
+    """What the first chunk wrote is known, and is not planned again; the rest is, by one plan."""
+    assert _states(state) == ["awaiting_approval", "rejected"]
+    assert sorted(record.key for record in state.records) == ["K0", "K1", "K2"]
+    assert (state.marker, state.transaction, state.held_back) == (1, "idle", 0)
+    assert [(row["target"], row["chunk"], row["actions"]) for row in state.journal["chunk"]] == [("flights", 0, 3)]
+    old, new = _by_state(state, "rejected"), _by_state(state, "awaiting_approval")
+    assert (old["reason"], old["is_untold"]) == (f"superseded by plan {new['id']}", False)
+    assert old["settled_at"] is not None
+    planned = sorted(action["key"] for action in state.journal["action"] if action["plan"] == new["id"])
+    assert planned == [f"K{number}" for number in range(3, _ACTIONS)]
+    refused = [
+        (finding["key"], finding["outcome_reason"])
+        for finding in state.journal["finding"]
+        if (finding["revision"], finding["outcome"]) == (2, "refused")
+    ]
+    stale = f"stale: plan {old['id']} wrote this key after it was judged; run the window again"
+    assert sorted(refused) == [(key, stale) for key in ("K0", "K1", "K2")]
+    assert state.target["receipt"] == state.target["effect"] == state.target["quarantine"] == []
+    assert len(state.files) == 2, f"files of the plans: {state.files}"
+
+
+def _undo_frozen(state: Durable) -> None:
+    assert _states(state) == ["awaiting_approval", "done"]
+    done, undo = _by_state(state, "done"), _by_state(state, "awaiting_approval")
+    assert (undo["undoes"], undo["counts"]) == (done["id"], {"restore": len(EFFECTS)})
+    assert _rows(state) == AFTER
+    assert len(state.files) == 2, f"files of the plans: {state.files}"
+
+
+def _restored(state: Durable) -> None:
+    """Every row that the plan wrote is as it was, once, but for the one that somebody changed since."""
+    assert _states(state) == ["done", "done"]
+    (undo,) = (plan for plan in state.journal["plan"] if plan["undoes"] is not None)
+    assert _rows(state) == RESTORED
+    assert sorted((row["row"]["id"], row["row"]["delay"]) for row in state.target["quarantine"]) == QUARANTINED
+    assert all(row["restored_at"] is not None for row in state.target["quarantine"])
+    effects = sorted((row["seq"], row["kind"]) for row in state.target["effect"] if row["plan"] == undo["id"])
+    assert effects == RESTORING
+    receipts = [(row["chunk"], row["actions"]) for row in state.target["receipt"] if row["plan"] == undo["id"]]
+    assert sorted(receipts) == [(0, 3), (1, 1)]
+    chunks = [(row["chunk"], row["actions"]) for row in state.journal["chunk"] if row["plan"] == undo["id"]]
+    assert sorted(chunks) == [(0, 3), (1, 1)]
+    outcomes = [(row["seq"], row["outcome"]) for row in state.journal["action"] if row["plan"] == undo["id"]]
+    assert sorted(outcomes) == [(0, "done"), (1, "done"), (2, "done"), (3, "refused"), (4, "done")]
+
+
+def _states(state: Durable) -> list[str]:
+    return sorted(plan["state"] for plan in state.journal["plan"])
+
+
+def _by_state(state: Durable, wanted: str) -> dict[str, Any]:
+    (plan,) = (plan for plan in state.journal["plan"] if plan["state"] == wanted)
+    return plan
+
+
+def _rows(state: Durable) -> list[tuple[str, int]]:
+    return sorted((row["id"], row["delay"]) for row in state.target["departures"])
+
+
 def _assert_records(state: Durable) -> None:
     assert Counter(record.key for record in state.records) == Counter(WRITTEN), "records that consumers see"
     assert sorted(_essence(record) for record in state.records) == [
@@ -56,7 +139,7 @@ def _essence(record: Record) -> tuple[Any, ...]:
 
 
 def _assert_rows(state: Durable) -> None:
-    assert sorted((row["id"], row["delay"]) for row in state.target["departures"]) == AFTER
+    assert _rows(state) == AFTER
     moved = [(row["row"]["id"], row["row"]["delay"]) for row in state.target["quarantine"]]
     assert sorted(moved) == QUARANTINED
     assert sorted((row["seq"], row["kind"]) for row in state.target["effect"]) == EFFECTS

@@ -1,10 +1,8 @@
 """Where cases happen: a topic, a journal and a target database that are used again and again, a fresh plan for each."""
 
 import itertools
-import shutil
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from psycopg2.extensions import parse_dsn
 from tests.crash.postgres_proxy import PostgresProxy
 from tests.crash.runner import Order
 from tests.crash.runners import Run, Runners
-from tests.crash.scenario import BEFORE, OPENED_AT, PARTITIONS, Place, do_approve, do_freeze, findings
+from tests.crash.scenario import PARTITIONS, Place
 
 _TIMEOUT_SECONDS = 30.0
 _TARGET_TABLES = (
@@ -82,49 +80,14 @@ class World:
     def journal_sql(self, statement: str, parameters: Any = None) -> list[tuple[Any, ...]]:
         return _run(self._journal, statement, parameters)
 
-    @contextmanager
-    def fresh(self, phase: str) -> Iterator[Case]:
-        """Everything as it is before this phase of a plan's life begins; what still runs at the end is killed."""
-        case = self._fresh(phase)
-        try:
-            yield case
-        finally:
-            for run in case.runs:
-                run.kill()
-
-    def _fresh(self, phase: str) -> Case:
-        number = next(self._numbers)
-        place = replace(self._place, pipeline=f"{self.name}-{number}")
-        self.proxy.forget()
-        self._reset(place)
-        if phase != "freeze":
-            place = self._frozen(place)
-        if phase not in ("freeze", "approve"):
-            do_approve(place)
-        if phase == "first":
-            place = replace(place, marker_topic=f"{self.name}-markers-{number}")
-        case = Case(phase=phase, place=place, starts=self.ends())
-        if phase == "marker lost":
-            self._lose_marker(case)
-        return case
-
-    def _frozen(self, place: Place) -> Place:
-        """With a plan; a row of it is changed right afterwards."""
-        plan = do_freeze(place)
-        ((sha256,),) = self.journal_sql("select sha256 from makewhole.plan where id = %s", [plan])
-        self.sql("update dw.departures set delay = 10 where id = 'K9' and ctid = '(0,8)'")
-        return replace(place, plan=plan, sha256=sha256)
-
-    def _lose_marker(self, case: Case) -> None:
-        """Killed when the first chunk was committed and the journal did not know; then the marker expires."""
-        self.start(case, name="after producer: commit_transaction", how="kill").wait("ended")
-        group = case.place.identity
-        self.admin.delete_consumer_groups([group])[group].result(_TIMEOUT_SECONDS)
+    def next_place(self) -> Place:
+        """A pipeline, and with it a plan, that nobody has had before."""
+        return replace(self._place, pipeline=f"{self.name}-{next(self._numbers)}")
 
     def start(self, case: Case, *, through: Mapping[str, Any] | None = None, **order: Any) -> Run:
         """A runner at work on the case."""
         place = {**asdict(case.place), **(through or {})}
-        order |= {"phase": case.phase, "place": place, "folder": self.runners.folder}
+        order = {"phase": case.phase, **order, "place": place, "folder": self.runners.folder}
         run = self.runners.start(Order(saboteur=str(self.proxy.control), **order))
         case.runs.append(run)
         return run
@@ -149,24 +112,6 @@ class World:
                 found.append(message)
         self._consumer.unassign()
         return found
-
-    def _reset(self, place: Place) -> None:
-        shutil.rmtree(place.storage, ignore_errors=True)
-        self.sql("drop schema if exists makewhole cascade; truncate dw.departures")
-        self.sql("insert into dw.departures (id, delay) values " + ", ".join(["%s"] * len(BEFORE)), BEFORE)
-        self.journal_sql(
-            "insert into makewhole.window (pipeline, number, revision, opened_at, end_time, request, configuration) "
-            "values (%s, 1, 1, %s, '2013-01-03', 'test', '{}')",
-            [place.pipeline, OPENED_AT],
-        )
-        rows = [(place.pipeline, item.hop, item.key, item.key_hash, item.verdict.value) for item in findings()]
-        self.journal_sql(
-            "insert into makewhole.finding (pipeline, number, revision, hop, key, key_hash, verdict, cause, evidence) "
-            "select pipeline, 1, 1, hop, key, key_hash, verdict, 'not_in_source', '{}' from (values "
-            + ", ".join(["%s"] * len(rows))
-            + ") as f (pipeline, hop, key, key_hash, verdict)",
-            rows,
-        )
 
     def _make_topic(self) -> None:
         wanted = NewTopic(self.name, PARTITIONS, 1, config={"retention.ms": "-1"})

@@ -14,7 +14,7 @@ from makewhole.postgres.connect import Session
 from makewhole.postgres.divide import Item
 from makewhole.postgres.effects import Effect
 from makewhole.postgres.quarantine import QuarantineRows
-from makewhole.postgres.receipts import ChunkId, receipts
+from makewhole.postgres.receipts import ChunkId, fence, receipts
 from makewhole.postgres.restore import RestoreRow
 from makewhole.postgres.tables import Row
 from makewhole.postgres.upsert import UpsertRow
@@ -28,6 +28,7 @@ class PostgresTarget:
 
     def done(self) -> list[Done]:
         with self._session:
+            fence(self._session, self._plan.id, self._point.name, self._epoch)
             found = receipts(self._session, self._plan.id, self._point.name, self._plan.sha256)
         return [self._done(row.chunk, row.actions, row.refused) for row in found]
 

@@ -63,20 +63,30 @@ def receipts(connection: Session, plan: str, target: str, plan_sha256: str) -> l
     ]
 
 
+def fence(connection: Session, plan: str, target: str, lease_epoch: int) -> None:
+    """Wait for whoever works on this plan here, and let nobody with an earlier lease begin a chunk of it any more: what
+    the receipts say from then on stays true until a runner with this lease or a later one writes.
+
+    Runs in the caller's transaction.
+
+    Raises:
+        LeaseLostError: somebody with a later lease has been here.
+    """
+    _wait_alone(connection, plan, target, lease_epoch)
+    parameters = {"plan": plan, "target": target, "lease_epoch": lease_epoch}
+    with connection.cursor() as cursor:
+        cursor.execute(load_queries("target")["raise_fence"], parameters)
+
+
 def begin_chunk(connection: Session, chunk: ChunkId) -> ReceiptRow | None:
     """Inside the chunk's transaction: wait for whoever works on this plan here, then say whether it is done already.
 
     Raises:
-        LeaseLostError: a newer runner has left receipts here.
+        LeaseLostError: a newer runner has been here.
         CorruptionError: chunks before this one have no receipt.
     """
-    parameters = {"plan": chunk.plan, "target": chunk.target}
-    with connection.cursor() as cursor:
-        cursor.execute(load_queries("target")["begin_chunk"])
-        cursor.execute(load_queries("target")["lock_target"], parameters)
+    _wait_alone(connection, chunk.plan, chunk.target, chunk.lease_epoch)
     found = receipts(connection, chunk.plan, chunk.target, chunk.plan_sha256)
-    if any(row.lease_epoch > chunk.lease_epoch for row in found):
-        raise LeaseLostError(f"plan {chunk.plan}: a newer runner already wrote to {chunk.target}; this one stops")
     if chunk.chunk < len(found):
         return found[chunk.chunk]
     if chunk.chunk > len(found):
@@ -101,6 +111,17 @@ def put_receipt(connection: Session, chunk: ChunkId, actions: int, refused: Mapp
     with connection.cursor() as cursor:
         cursor.execute(load_queries("target")["insert_receipt"], parameters)
     return ReceiptRow(chunk=chunk.chunk, actions=actions, lease_epoch=chunk.lease_epoch, refused=dict(refused))
+
+
+def _wait_alone(connection: Session, plan: str, target: str, lease_epoch: int) -> None:
+    """Nobody else works on this plan here until the transaction ends, and nobody with a later lease has done so."""
+    queries, parameters = load_queries("target"), {"plan": plan, "target": target}
+    with connection.cursor() as cursor:
+        cursor.execute(queries["begin_chunk"])
+        cursor.execute(queries["lock_target"], parameters)
+        cursor.execute(queries["newest_epoch"], parameters)
+        if _only(cursor.fetchone()) > lease_epoch:
+            raise LeaseLostError(f"plan {plan}: a newer runner has been at {target}; this one stops")
 
 
 def _only(row: tuple[Any, ...] | None) -> Any:

@@ -13,8 +13,10 @@ from makewhole.journal import leases
 from makewhole.journal.database import connect
 from makewhole.kafka.replay import FencedError, ReplayWriter
 from makewhole.kafka.replay_records import Lineage, ReplayRecords
-from makewhole.model.errors import RefusedError, TransientError
+from makewhole.model.errors import LeaseLostError, RefusedError, TransientError
 from makewhole.model.verdict import Finding, Verdict
+from makewhole.postgres.connect import connect as connect_to_target
+from makewhole.postgres.receipts import ChunkId, begin_chunk
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
@@ -98,6 +100,21 @@ def test_a_runner_that_was_stopped_writes_nothing_once_another_plan_took_its_pla
         zombie.write(1, ReplayRecords(table, Lineage(plan=first.id, window="p/1", chunk=1)))
     zombie.close()
     assert len(world.replayed()) == 5
+
+
+def test_a_runner_that_was_stopped_changes_no_row_once_another_plan_took_its_place(world: Any) -> None:
+    world.sql("insert into dw.departures (id, delay) select 'K' || n / 2, 1 from generate_series(0, 19) as n")
+    findings = [world.finding(number, Verdict.DUPLICATE) for number in range(10)]
+    first = world.freeze(findings).plan
+    _run_until(world, first.id, 1)
+    ((epoch,),) = world.journal_sql("select epoch from makewhole.lease where resource = %s", f"plan {first.id}")
+    world.freeze(findings)
+    zombie = ChunkId(plan=first.id, plan_sha256=first.sha256, target="warehouse", chunk=1, lease_epoch=epoch)
+    with (
+        pytest.raises(LeaseLostError, match=f"plan {first.id}: a newer runner has been at warehouse; this one stops"),
+        connect_to_target(world.connections["pg"]) as session,
+    ):
+        begin_chunk(session, zombie)
 
 
 def test_what_another_plan_wrote_after_the_window_was_opened_is_not_written_again(world: Any) -> None:

@@ -121,7 +121,7 @@ def test_receipts_of_a_newer_runner_stop_an_older_one(world: Any) -> None:
     def overtake(progress: Any) -> None:
         world.sql("update makewhole.receipt set lease_epoch = 7")
 
-    with pytest.raises(LeaseLostError, match="a newer runner already wrote to warehouse"):
+    with pytest.raises(LeaseLostError, match="a newer runner has been at warehouse"):
         compensate(world.journal, plan.id, world.targets, overtake)
     assert world.sql("select count(*) from makewhole.quarantine") == [(5,)]
 
