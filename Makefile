@@ -5,7 +5,7 @@ PYTEST = $(BIN)/python -m pytest $(PYTEST_ARGS)
 # Two processes, each with servers of its own: most of the time one waits. WORKERS=0 runs all in one.
 WORKERS = 2
 
-.PHONY: help install demo test test-unit test-integration test-e2e test-lab lab crashes bench check lock
+.PHONY: help install demo test test-unit test-integration test-e2e test-lab test-crash lab crashes bench check lock
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -16,7 +16,7 @@ install: ## set-up alone: virtual environment, locked packages, Java, Kafka's ja
 demo: install ## days of real flights with planted faults: found, repaired, proven (DEMO_ARGS="--days 3")
 	@$(BIN)/makewhole demo $(DEMO_ARGS)
 
-test: test-unit test-integration test-e2e test-lab ## all tests
+test: test-unit test-integration test-e2e test-lab test-crash ## all tests
 
 test-unit: install ## no I/O, under a minute
 	$(PYTEST) -m unit -n $(WORKERS) tests/unit
@@ -30,12 +30,16 @@ test-e2e: install ## DAGs in a real Airflow
 test-lab: install ## the faults of the lab that every change runs
 	$(PYTEST) -m lab tests/lab --lab-rows short
 
+test-crash: install ## the crash points that every change runs
+	$(PYTEST) -m crash tests/crash --crash-points short
+
 lab: install ## all faults on a real cluster, docs/faults.md made of them (LAB_ARGS="--lab-rows 6,9 --lab-seeds 10")
 	$(PYTEST) -m lab tests/lab --lab-results docs/faults.json $(LAB_ARGS)
 	$(BIN)/python -m tests.lab.report
 
-crashes: install ## compensation killed, stopped and cut off at every call, killed again in every recovery (CRASH_ARGS="-k kafka")
-	$(PYTEST) -m crash tests/crash $(CRASH_ARGS)
+crashes: install ## compensation killed, stopped and cut off at every call, killed again in every recovery, docs/crashes.md made of it (CRASH_ARGS="-k kafka")
+	$(PYTEST) -m crash tests/crash --crash-results docs/crashes.json $(CRASH_ARGS)
+	$(BIN)/python -m tests.crash.report
 
 bench: install ## side by side with Spark's own Kafka connector; writes bench/results.md (BENCH_ARGS="--quick")
 	@$(BIN)/python -m bench $(BENCH_ARGS)

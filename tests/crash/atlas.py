@@ -7,12 +7,13 @@ killed once more is in one of them. `tests/crash/faults.py` does the killing, an
 walked.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tests.crash import durable
 from tests.crash.beginnings import fresh
 from tests.crash.crew import Crew, Job
+from tests.crash.edge import may_last
 from tests.crash.world import Case, World
 
 Way = tuple[int, ...]
@@ -33,16 +34,21 @@ class Known:
     def fingerprint(self) -> str:
         return self.states[0]
 
-    @property
-    def points(self) -> range:
-        """Before and after each step, counted from 0."""
-        return range(2 * len(self.steps))
+    def points(self, steps: Iterable[int]) -> list[int]:
+        """Before and after each of these steps. After one and before the next is one point: a runner sends nothing in
+        between, and what it does when it goes on is the same."""
+        return sorted({min(point, 2 * len(self.steps) - 1) for step in steps for point in (2 * step, 2 * step + 2)})
 
     def name(self, point: int) -> str:
         return f"{'after' if point % 2 else 'before'} {self.steps[point // 2]}"
 
     def state_at(self, point: int) -> str:
         return self.states[(point + 1) // 2]
+
+    @property
+    def lasting(self) -> list[int]:
+        """The steps that may change the durable state, counted from 0: between them, all points leave the same one."""
+        return [number for number, name in enumerate(self.steps) if may_last(name)]
 
     @property
     def changes(self) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash import points, report
 from tests.crash.crew import Crew
 from tests.crash.enumeration import Enumeration, table
 from tests.crash.servers import Servers
@@ -17,6 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("crash")
     group.addoption("--crash-points", choices=["all", "short"], default="all", help="`short`: what every change runs")
     group.addoption("--crash-workers", type=int, default=2 * (os.cpu_count() or 1), help="cases at once")
+    group.addoption("--crash-results", type=Path, help="put what was done into this JSON file")
     group.addoption("--crash-record", action="store_true", help="write the number of points into tests/crash")
 
 
@@ -31,13 +33,23 @@ def enumeration(request: pytest.FixtureRequest, server_folder: Path) -> Iterator
 
     with Servers(server_folder / "crash") as servers:
         crew = Crew([servers.world() for _ in range(config.getoption("crash_workers"))], tell)
-        made = Enumeration(servers=servers, crew=crew, is_short=config.getoption("crash_points") == "short")
+        made = Enumeration(
+            servers=servers,
+            crew=crew,
+            is_short=config.getoption("crash_points") == "short",
+            is_recording=config.getoption("crash_record"),
+        )
         config.stash[_ENUMERATION] = made
         yield made
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     made = config.stash.get(_ENUMERATION, None)
-    if made is not None:
-        terminalreporter.section("crashes")
-        terminalreporter.write_line(table(made.rows))
+    if made is None:
+        return
+    terminalreporter.section("crashes")
+    terminalreporter.write_line(table(made.rows))
+    if made.is_recording:
+        points.record(made.section, made.kinds, is_part=bool(config.getoption("keyword")))
+    if config.getoption("crash_results") is not None:
+        report.record(config.getoption("crash_results"), made)

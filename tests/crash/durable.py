@@ -11,10 +11,10 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ _NORMALISED = {
     # Only their order is asked for, and a later runner always has a later one.
     ("lease", "epoch"): "an epoch",
     ("receipt", "lease_epoch"): "an epoch",
+    ("fence", "lease_epoch"): "an epoch",
     # Where a row came to lie depends on what was rolled back before; a later chunk never asks for it.
     ("effect", "place"): "a place",
     # Transactions that were rolled back have used numbers up; nobody reads them.
@@ -54,7 +55,13 @@ COVERED = {
     },
     **{
         f"target: {table}": _ROWS
-        for table in ("dw.departures", "makewhole.receipt", "makewhole.quarantine", "makewhole.effect")
+        for table in (
+            "dw.departures",
+            "makewhole.receipt",
+            "makewhole.quarantine",
+            "makewhole.effect",
+            "makewhole.fence",
+        )
     },
     **{
         f"target: pg_{table}": "the catalogue: nobody changes it but by making the tables above"
@@ -114,21 +121,23 @@ class Durable:
     @cached_property
     def text(self) -> str:
         """All of it, without what differs from case to case."""
-        text = json.dumps(
+        return json.dumps(
             {
-                "journal": {table: _plain(table, rows) for table, rows in self.journal.items()},
-                "target": {table: _plain(table, rows) for table, rows in self.target.items()},
-                "records": sorted((record.key, record.headers) for record in self.records),
+                "journal": {table: self._told(_plain(table, rows)) for table, rows in self.journal.items()},
+                "target": {table: self._told(_plain(table, rows)) for table, rows in self.target.items()},
+                "records": self._told(json.dumps((record.key, record.headers)) for record in self.records),
                 "marker": self.marker,
                 "marker topic": self.has_marker_topic,
                 "transaction": self.transaction,
-                "files": self.files,
+                "files": self._told(self.files),
             },
             sort_keys=True,
         )
-        for name, token in self.names:
-            text = text.replace(name, token)
-        return _DIGEST.sub("<digest>", text)
+
+    def _told(self, texts: Iterable[str]) -> list[str]:
+        """Words in place of names, and only then in order: a name is another one in each case."""
+        named = (reduce(lambda text, name: text.replace(*name), self.names, text) for text in texts)
+        return sorted(_DIGEST.sub("<digest>", text) for text in named)
 
     @property
     def summary(self) -> str:
@@ -229,17 +238,13 @@ def _is_ahead(moment: str) -> bool:
     return datetime.fromisoformat(moment) > datetime.now(UTC)
 
 
-def _plain(table: str, rows: Rows) -> list[str]:
-    return sorted(
-        json.dumps(
-            {
-                column: _NORMALISED.get((table, column), value) if value is not None else None
-                for column, value in row.items()
-            },
-            sort_keys=True,
-        )
-        for row in rows
-    )
+def _plain(table: str, rows: Rows) -> Iterator[str]:
+    for row in rows:
+        plain = {
+            column: _NORMALISED.get((table, column), value) if value is not None else None
+            for column, value in row.items()
+        }
+        yield json.dumps(plain, sort_keys=True)
 
 
 def _marker(world: World, place: Place) -> int:

@@ -44,11 +44,13 @@ class Step(NamedTuple):
     port: int = 0
     touches: tuple[str, ...] = ()
 
-    @property
-    def may_last(self) -> bool:
-        """Whether the durable state can be another after it: of a transaction, only its commit is seen from outside.
-        The kills, after which the state is read at every point, hold this against what is really there."""
-        return _LASTING.fullmatch(self.name) is not None
+
+def may_last(step: str) -> bool:
+    """Whether the durable state can be another after a step: of a transaction, only its commit is seen from outside.
+
+    The kills, after which the state is read at every point, hold this against what is really there.
+    """
+    return _LASTING.fullmatch(step) is not None
 
 
 class Watcher(Protocol):

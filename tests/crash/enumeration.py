@@ -1,10 +1,11 @@
 """One session of cases: the atlas of each phase, who works, and the table of what was done."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from tests.crash import points as points_of_kinds
 from tests.crash import scenario
 from tests.crash.atlas import Atlas, explore
 from tests.crash.crew import Crew, Job
@@ -22,19 +23,30 @@ class Row:
     what: str
     points: int
     cases: int
-    seconds: float
-    failed: int
+    seconds: float = 0.0
+    failed: int = 0
+
+    @property
+    def kind(self) -> str:
+        return f"{self.phase}: {self.what}"
 
 
 @dataclass(kw_only=True)
 class Enumeration:
-    """`is_short`: only the points around the steps that change the durable state."""
+    """`is_short`: only the points around the steps that change the durable state. `is_recording`: how many points there
+    are is written down, instead of held against what was."""
 
     servers: Servers
     crew: Crew
     is_short: bool
+    is_recording: bool
     rows: list[Row] = field(default_factory=list)
     _atlases: dict[str, Atlas] = field(default_factory=dict)
+
+    @property
+    def section(self) -> str:
+        """Of what is recorded."""
+        return "short" if self.is_short else "all"
 
     def atlas(self, phase: str) -> Atlas:
         """Explored when first asked for; its states are closed unless this is the short version."""
@@ -45,30 +57,34 @@ class Enumeration:
             self._atlases[phase] = atlas
         return self._atlases[phase]
 
+    def has_atlas(self, phase: str) -> bool:
+        """Whether it was explored."""
+        return phase in self._atlases
+
     def steps(self, phase: str) -> list[int]:
         """The steps of an undisturbed run that are enumerated, counted from 0."""
         start = self.atlas(phase).start
         return list(start.changes) if self.is_short else list(range(len(start.steps)))
 
     def points(self, phase: str) -> list[int]:
-        """Before and after each of these."""
-        return [point for step in self.steps(phase) for point in (2 * step, 2 * step + 1)]
+        """Around each of these."""
+        return self.atlas(phase).start.points(self.steps(phase))
 
     def do(self, phase: str, what: str, jobs: Sequence[Job[Any]], points: int | None = None) -> list[Any]:
-        """All of them; a line in the table, and what they gave."""
-        done = self.crew.do(f"{phase}: {what}", jobs)
-        self.rows.append(
-            Row(
-                phase=phase,
-                what=what,
-                points=len(jobs) if points is None else points,
-                cases=len(jobs),
-                seconds=done.seconds,
-                failed=len(done.failures),
-            )
-        )
+        """All of them; a line in the table, and what they gave. `points`: as many of them are there in every run."""
+        row = Row(phase=phase, what=what, points=len(jobs) if points is None else points, cases=len(jobs))
+        if not self.is_recording:
+            recorded = points_of_kinds.recorded(self.section).get(row.kind, 0)
+            assert row.points >= recorded, f"{row.kind}: {row.points} points and {recorded} recorded"
+        done = self.crew.do(row.kind, jobs)
+        self.rows.append(replace(row, seconds=done.seconds, failed=len(done.failures)))
         assert not done.failures, "\n".join(f"{failure}" for failure in done.failures)
         return done.results
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """How many points each kind of fault was tried at, in each phase."""
+        return {row.kind: row.points for row in self.rows if row.points}
 
 
 def jobs(work: Callable[..., Any], cases: Iterable[tuple[str, tuple[Any, ...]]]) -> list[Job[Any]]:
@@ -86,7 +102,8 @@ def table(rows: Sequence[Row]) -> str:
     for row in rows:
         result = f"{row.failed} failed" if row.failed else "all passed"
         lines.append(f"{row.phase:<12}{row.what:<48}{row.points:>8,}{row.cases:>8,}{row.seconds:>9,.0f}  {result}")
-    cases, seconds = sum(row.cases for row in rows), sum(row.seconds for row in rows)
-    failed = sum(row.failed for row in rows)
-    lines.append(f"{'':<60}{'':>8}{cases:>8,}{seconds:>9,.0f}  {f'{failed} failed' if failed else 'all passed'}")
+    points, cases = sum(row.points for row in rows), sum(row.cases for row in rows)
+    seconds, failed = sum(row.seconds for row in rows), sum(row.failed for row in rows)
+    result = f"{failed} failed" if failed else "all passed"
+    lines.append(f"{'crash points':<60}{points:>8,}{cases:>8,}{seconds:>9,.0f}  {result}")
     return "\n".join(lines)

@@ -1,4 +1,8 @@
-"""How many points there are, as it was recorded: the enumeration cannot shrink without anybody noticing."""
+"""How many points there are, as it was recorded: the enumeration cannot shrink without anybody noticing.
+
+Two things are written down: the steps of each phase, by name, and how many points each kind of fault was tried at, once
+for the whole enumeration and once for the short one.
+"""
 
 import json
 from collections import Counter
@@ -10,7 +14,9 @@ from tests.crash.atlas import Atlas
 RECORDED = Path(__file__).with_name("points.json")
 
 Counts = Mapping[str, int]
-"""How often each step is made, by its name; there are two points to a step."""
+"""How often each step is made, by its name, two points to a step; or the points of each kind of fault."""
+
+_HINT = "record it, CRASH_ARGS=--crash-record"
 
 
 def counted(atlas: Atlas) -> Counts:
@@ -18,24 +24,32 @@ def counted(atlas: Atlas) -> Counts:
     return dict(sorted(Counter(atlas.start.steps).items()))
 
 
-def recorded() -> dict[str, dict[str, int]]:
-    """By phase; empty when nothing is recorded."""
-    found: dict[str, dict[str, int]] = json.loads(RECORDED.read_text(encoding="utf-8"))
-    return found
+def recorded(section: str) -> Counts:
+    """The steps of a phase, or the points of the `all` or the `short` enumeration; empty when nothing is recorded."""
+    return _everything().get(section, {})
 
 
-def record(phase: str, counts: Counts) -> None:
-    """In place of what was recorded for this phase."""
-    everything = {**recorded(), phase: dict(counts)} if RECORDED.exists() else {phase: dict(counts)}
-    RECORDED.write_text(json.dumps(everything, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+def record(section: str, counts: Counts, *, is_part: bool = False) -> None:
+    """In place of what was recorded there; a part leaves the rest of it."""
+    everything = _everything()
+    everything[section] = dict(sorted({**(everything.get(section, {}) if is_part else {}), **counts}.items()))
+    text = json.dumps(dict(sorted(everything.items())), indent=1, ensure_ascii=False)
+    RECORDED.write_text(text + "\n", encoding="utf-8")
 
 
-def complaints(phase: str, counts: Counts) -> Iterator[str]:
+def complaints(section: str, counts: Counts) -> Iterator[str]:
     """What is no longer enumerated, and what is not recorded yet."""
-    before = recorded().get(phase, {})
+    before = recorded(section)
     for name in sorted({*before, *counts}):
         was, now = before.get(name, 0), counts.get(name, 0)
         if now < was:
-            yield f"{phase}: {name} is {now} times a step and was {was} times: points are no longer enumerated"
+            yield f"{section}: {name}: {now} and was {was}: points are no longer enumerated"
         if now > was:
-            yield f"{phase}: {name} is {now} times a step and was {was} times: record it, CRASH_ARGS=--crash-record"
+            yield f"{section}: {name}: {now} and was {was}: {_HINT}"
+
+
+def _everything() -> dict[str, dict[str, int]]:
+    if not RECORDED.exists():
+        return {}
+    found: dict[str, dict[str, int]] = json.loads(RECORDED.read_text(encoding="utf-8"))
+    return found

@@ -19,7 +19,7 @@ import pandas  # noqa: F401 - pyarrow imports it when it first writes: here once
 
 from makewhole.kafka import replay
 from makewhole.model.errors import MakewholeError
-from tests.crash.edge import Edge, Step
+from tests.crash.edge import Edge, Step, may_last
 from tests.crash.scenario import PHASES, Place
 
 _POLL_SECONDS = 1.0
@@ -79,7 +79,7 @@ class Trap:
         path.with_suffix(".part").rename(path)
 
     def _pass(self, point: int, name: str, step: Step) -> None:
-        is_walking = self._order.how == "walk" and point % 2 == 1 and step.may_last
+        is_walking = self._order.how == "walk" and point % 2 == 1 and may_last(step.name)
         if not is_walking and point != self._order.point and name != self._order.name:
             return
         self.report.at = name

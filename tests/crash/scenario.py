@@ -130,7 +130,9 @@ def do_compensate(place: Place) -> str:
 def do_supersede(place: Place) -> str:
     """Freeze the plan of a later revision, which ends the one before. Its runner is gone, and the one that ends it may
     be killed too: nobody waits for a lease, the epoch alone tells who is the last."""
-    supersede.RunOptions = partial(RunOptions, lease_seconds=0.0)  # type: ignore[misc]
+    supersede.RunOptions = partial(  # type: ignore[misc]
+        RunOptions, holder="a later revision", lease_seconds=0.0
+    )
     return do_freeze(place)
 
 

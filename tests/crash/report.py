@@ -1,0 +1,121 @@
+"""What the whole enumeration came to, as docs/crashes.json, and the page that is made of it, docs/crashes.md.
+
+python -m tests.crash.report        writes the page anew from the results that are there
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.crash.atlas import Atlas
+from tests.crash.enumeration import PHASES, Enumeration
+
+RESULTS = Path(__file__).parents[2] / "docs" / "crashes.json"
+PAGE = RESULTS.with_suffix(".md")
+
+_HEAD = """\
+<!-- Made by `make crashes` from docs/crashes.json. Do not edit: run it again. -->
+
+# Where compensation was killed, stopped and cut off
+
+A plan is carried out exactly once, whatever happens to whoever carries it out. `make crashes` shows it by trying: every
+call that a runner makes to the outside, to Kafka, to the journal, to the target's PostgreSQL and to the storage, is a
+step, and before and after each step is a point where something may happen to it. All of them are tried; none is drawn
+by lot. The steps are found by watching a run, so that a call that is added to the service is a step of the next run;
+their number is written down in tests/crash/points.json, and a smaller one fails.
+
+After each: one committed copy of every record, one receipt for every chunk, the plan done, the table as it shall be,
+the journal in agreement with both, and nothing left open: the same state, row by row, as an undisturbed run leaves.
+
+A recovery is a new process and can only read what is durable. So the state that each kill leaves is read from outside
+(every row of ours in both databases, the tables that are repaired, the committed records, the marker, the transaction,
+the files), and each state that differs is recovered from and killed again at every point of that recovery, until no
+kill leaves a state that was not seen: that is every number of kills, one after the other.
+
+| phase | what happens | points | cases | came out whole |
+|---|---|---:|---:|---:|
+"""
+
+_PHASES = {
+    "freeze": "A plan is frozen: payload file, plan, actions.",
+    "approve": "A person says yes to it.",
+    "compensate": "It is carried out: two chunks into a topic, two into a table, an action in each cannot be done.",
+    "first": "The same where nobody has ever replayed: the topic of the markers is made.",
+    "marker lost": "Taken up again after a kill, when the marker has expired: the topic itself is asked.",
+    "supersede": "A later revision ends a plan that was killed between a commit and the journal, and plans anew.",
+    "undo": "The undoing of a plan is frozen.",
+    "restore": "It is carried out: rows put back, brought back from quarantine, taken out.",
+}
+
+
+def record(results: Path, made: Enumeration) -> None:
+    """Put what was done into the results file, in place of what was done before."""
+    everything = json.loads(results.read_text(encoding="utf-8")) if results.exists() else {"kinds": {}, "phases": {}}
+    for row in made.rows:
+        if row.points:
+            everything["kinds"][row.kind] = {
+                "phase": row.phase,
+                "what": row.what,
+                "points": row.points,
+                "cases": row.cases,
+                "failed": row.failed,
+            }
+    for phase in PHASES:
+        if made.has_atlas(phase):
+            everything["phases"][phase] = _phase(made.atlas(phase))
+    results.write_text(json.dumps(everything, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def page(results: Mapping[str, Any]) -> str:
+    """The whole page."""
+    kinds = sorted(results["kinds"].values(), key=lambda kind: PHASES.index(kind["phase"]))
+    rows = [
+        f"| {kind['phase']} | {kind['what']} | {kind['points']:,} | {kind['cases']:,} | "
+        f"{kind['cases'] - kind['failed']:,} |\n"
+        for kind in kinds
+    ]
+    points, cases, failed = (sum(kind[name] for kind in kinds) for name in ("points", "cases", "failed"))
+    rows.append(f"| all | | {points:,} | {cases:,} | {cases - failed:,} |\n")
+    told = [(phase, results["phases"][phase]) for phase in PHASES if phase in results["phases"]]
+    return _HEAD + "".join(rows) + "".join("\n".join(_section(phase, said)) + "\n" for phase, said in told)
+
+
+def _phase(atlas: Atlas) -> dict[str, Any]:
+    return {
+        "steps": list(atlas.start.steps),
+        "changes": list(atlas.start.changes),
+        "states": [{"kills": len(known.way), "steps": len(known.steps), "is": known.summary} for known in atlas],
+    }
+
+
+def _section(phase: str, said: Mapping[str, Any]) -> Iterator[str]:
+    steps, changes, states = said["steps"], set(said["changes"]), said["states"]
+    yield f"\n## {phase}\n"
+    yield f"{_PHASES[phase]} {len(steps)} steps; those in bold change what is durable:\n"
+    names = [f"**{name}**" if number in changes else name for number, name in enumerate(steps)]
+    yield " · ".join(f"{count} × {name}" if count > 1 else name for name, count in _runs(names))
+    yield f"\n{len(states)} states that kills leave, each with the fewest kills after which it was met:\n"
+    yield "| kills | steps of its recovery | state |"
+    yield "|---:|---:|---|"
+    for state in states:
+        yield f"| {state['kills']} | {state['steps']} | {state['is']} |"
+
+
+def _runs(names: list[str]) -> Iterator[tuple[str, int]]:
+    """Neighbours that are alike, and how many."""
+    count = 0
+    for number, name in enumerate(names):
+        count += 1
+        if number + 1 == len(names) or names[number + 1] != name:
+            yield name, count
+            count = 0
+
+
+def main() -> None:
+    """Write the page from the results that are there."""
+    PAGE.write_text(page(json.loads(RESULTS.read_text(encoding="utf-8"))), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
