@@ -102,6 +102,12 @@ set state = %(state)s, reason = coalesce(%(reason)s, reason),
     ended_at = case when %(state)s in ('done', 'rejected') then coalesce(ended_at, clock_timestamp()) end
 where id = %(plan)s
 
+-- name_successor --
+-- Which plan took the place of those that were ended for its revision of the window.
+update makewhole.plan set reason = %(named)s
+where pipeline = %(pipeline)s and number = %(number)s and revision < %(revision)s
+and state = 'rejected' and reason = %(ended)s
+
 -- settle_plan --
 -- Nobody writes for this plan any more, and its receipts are all known, or never will be.
 update makewhole.plan set settled_at = clock_timestamp(), is_untold = %(is_untold)s where id = %(plan)s

@@ -7,7 +7,7 @@ killed once more is in one of them. `tests/crash/faults.py` does the killing, an
 walked.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.crash import durable
@@ -88,11 +88,17 @@ class Atlas:
                 self.states[known.fingerprint] = known
 
 
-def explore(crew: Crew, phase: str) -> Atlas:
-    """The atlas with its first state alone."""
-    done = crew.do(f"{phase}: first walk", [Job(name=f"walk of {phase}", work=_walking(phase, ()))])
+def explore(crew: Crew, phases: Sequence[str]) -> dict[str, Atlas]:
+    """An atlas for each, with its first state alone."""
+    jobs = [Job(name=phase, work=_exploring(phase)) for phase in phases]
+    done = crew.do("first walks", jobs)
     assert not done.failures, done.failures[0]
-    return Atlas(phase, done.results[0])
+    return {atlas.phase: atlas for atlas in done.results}
+
+
+def _exploring(phase: str) -> Callable[[World], Atlas]:
+    walk = _walking(phase, ())
+    return lambda world: Atlas(phase, walk(world))
 
 
 def _walking(phase: str, way: Way) -> Callable[[World], Known]:

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from tests.crash.world import World
 
 _T = TypeVar("_T")
-_TELL_SECONDS = 5.0
+_TELL_SECONDS = 20.0
 _ENOUGH_FAILURES = 20
 
 
@@ -24,6 +24,8 @@ class Job(Generic[_T]):
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
+    """A job that did not come out as it must."""
+
     name: str
     error: BaseException
 
@@ -57,19 +59,21 @@ class Crew:
         failures: list[Failure] = []
         with ThreadPoolExecutor(self._size) as workers:
             names = {workers.submit(self._do, job): job.name for job in jobs}
-            for number, future in enumerate(as_completed(names), 1):
-                error = future.exception()
-                if error is not None:
-                    failures.append(Failure(name=names[future], error=error))
-                    self._tell(f"{what}: {failures[-1]}")
-                else:
-                    results.append(future.result())
-                if len(failures) >= _ENOUGH_FAILURES:
-                    workers.shutdown(cancel_futures=True)
-                    break
-                if time.monotonic() - told > _TELL_SECONDS:
-                    told = time.monotonic()
-                    self._tell(_progress(what, number, len(jobs), told - began, len(failures)))
+            try:
+                for number, future in enumerate(as_completed(names), 1):
+                    error = future.exception()
+                    if error is not None:
+                        failures.append(Failure(name=names[future], error=error))
+                        self._tell(f"{what}: {failures[-1]}")
+                    else:
+                        results.append(future.result())
+                    if len(failures) >= _ENOUGH_FAILURES:
+                        break
+                    if time.monotonic() - told > _TELL_SECONDS:
+                        told = time.monotonic()
+                        self._tell(_progress(what, number, len(jobs), told - began, len(failures)))
+            finally:
+                workers.shutdown(cancel_futures=True)
         return Done(results=results, failures=failures, seconds=time.monotonic() - began)
 
     def _do(self, job: Job[Any]) -> Any:

@@ -1,6 +1,6 @@
 """One session of cases: the atlas of each phase, who works, and the table of what was done."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ from tests.crash.servers import Servers
 from tests.crash.world import World
 
 PHASES = tuple(scenario.PHASES)
+_LIKE = {"first": "compensate", "marker lost": "compensate"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +42,8 @@ class Enumeration:
     is_short: bool
     is_recording: bool
     rows: list[Row] = field(default_factory=list)
-    _atlases: dict[str, Atlas] = field(default_factory=dict)
+    _atlases: Mapping[str, Atlas] = field(default_factory=dict)
+    _closed: set[str] = field(default_factory=set)
 
     @property
     def section(self) -> str:
@@ -49,22 +51,28 @@ class Enumeration:
         return "short" if self.is_short else "all"
 
     def atlas(self, phase: str) -> Atlas:
-        """Explored when first asked for; its states are closed unless this is the short version."""
-        if phase not in self._atlases:
-            atlas = explore(self.crew, phase)
-            if not self.is_short:
-                atlas.close(self.crew)
-            self._atlases[phase] = atlas
-        return self._atlases[phase]
+        """Its states are closed unless this is the short version. All phases are explored when the first is wanted."""
+        if not self._atlases:
+            self._atlases = explore(self.crew, PHASES)
+        atlas = self._atlases[phase]
+        if not self.is_short and phase not in self._closed:
+            atlas.close(self.crew)
+            self._closed.add(phase)
+        return atlas
 
-    def has_atlas(self, phase: str) -> bool:
-        """Whether it was explored."""
-        return phase in self._atlases
+    def is_explored(self, phase: str) -> bool:
+        """Whether its states are known, all of them."""
+        return phase in self._closed
 
     def steps(self, phase: str) -> list[int]:
-        """The steps of an undisturbed run that are enumerated, counted from 0."""
+        """The steps of an undisturbed run that are enumerated, counted from 0.
+
+        From where a run has come to a state of a run of another phase, it is like that one, and enumerated there.
+        """
         start = self.atlas(phase).start
-        return list(start.changes) if self.is_short else list(range(len(start.steps)))
+        known = set(self.atlas(_LIKE[phase]).start.states if phase in _LIKE else ())
+        wanted = start.changes if self.is_short else range(len(start.steps))
+        return [number for number in wanted if not known.issuperset(start.states[number : number + 2])]
 
     def points(self, phase: str) -> list[int]:
         """Around each of these."""

@@ -62,7 +62,7 @@ def record(results: Path, made: Enumeration) -> None:
                 "failed": row.failed,
             }
     for phase in PHASES:
-        if made.has_atlas(phase):
+        if made.is_explored(phase):
             everything["phases"][phase] = _phase(made.atlas(phase))
     results.write_text(json.dumps(everything, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -12,6 +12,7 @@ import pytest
 from tests.crash import cuts, faults, points
 from tests.crash.atlas import Known, uncovered
 from tests.crash.durable import COVERED
+from tests.crash.edge import may_last
 from tests.crash.enumeration import PHASES, Enumeration, jobs
 from tests.lab.proxy import Api
 
@@ -98,7 +99,7 @@ def test_a_zombie_whose_plan_was_ended_adds_nothing(enumeration: Enumeration) ->
 
 @pytest.mark.parametrize("phase", ["freeze", "approve", "compensate"])
 def test_a_zombie_that_wakes_while_the_next_one_works_adds_nothing(enumeration: Enumeration, phase: str) -> None:
-    """Woken at every moment between two changes of the second runner."""
+    """Stopped around every change of its own, woken at every moment between two changes of the second runner."""
     if enumeration.is_short:
         pytest.skip("pairs of points are a matter of `make crashes`")
     atlas = enumeration.atlas(phase)
@@ -112,12 +113,14 @@ def test_a_zombie_that_wakes_while_the_next_one_works_adds_nothing(enumeration: 
 
 @every_phase
 def test_a_connection_to_postgres_dropped_at_any_request_changes_nothing(enumeration: Enumeration, phase: str) -> None:
+    """Answers are lost to what may last: any other request is undone with its transaction, done or not."""
     atlas = enumeration.atlas(phase)
     cases = [
         (f"{how} at step {step}, {atlas.start.steps[step]}", (atlas, step, how))
         for how in cuts.POSTGRES_WAYS
         for step in enumeration.steps(phase)
         if atlas.start.steps[step].startswith(("journal:", "target:"))
+        and (how == cuts.CUT or may_last(atlas.start.steps[step]))
     ]
     enumeration.do(phase, "connection to PostgreSQL dropped", jobs(cuts.cut_off_from_postgres, cases))
 
@@ -160,13 +163,12 @@ def _name(known: Known, point: int) -> str:
 
 
 def _pairs(enumeration: Enumeration, phase: str) -> list[tuple[int, Known, int]]:
-    """(point of the zombie, what the second one does, point of the second one)."""
+    """(point of the zombie, what the second one does, point of the second one): each around its changes."""
     atlas = enumeration.atlas(phase)
     found = []
-    for step, name in enumerate(atlas.start.steps):
-        if not SILENT.fullmatch(name):
-            known = atlas.states[atlas.start.state_at(2 * step)]
-            found += [(2 * step, known, 2 * change + 1) for change in known.changes]
+    for point in atlas.start.points(atlas.start.changes):
+        known = atlas.states[atlas.start.state_at(point)]
+        found += [(point, known, 2 * change + 1) for change in known.changes]
     return found
 
 

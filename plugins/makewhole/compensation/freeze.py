@@ -67,12 +67,12 @@ def freeze(journal_dsn: str, request: FreezeRequest, sources: FreezeSources) -> 
         if stored is not None:
             actions = tuple(item.action for item in plans.actions_of(journal, stored.plan.id))
             return Frozen(plan=stored.plan, actions=actions)
-        overtaken = overtake(journal_dsn, journal, window, targets_of(request.pipeline, sources.connections))
+        overtake(journal_dsn, journal, window, targets_of(request.pipeline, sources.connections))
         findings, written = refuse_written(journal, window, request.findings)
         frozen = _freeze_findings(journal, replace(request, findings=findings), sources)
         frozen = replace(frozen, refusals=(*written, *frozen.refusals))
         if frozen.plan is not None:
-            name_successor(journal, overtaken, frozen.plan)
+            name_successor(journal, window, frozen.plan)
         refused = [(refusal.hop, refusal.key_hash, refusal.reason) for refusal in frozen.refusals]
         plans.refuse_findings(journal, (window.pipeline, window.number, window.revision), refused)
         return frozen

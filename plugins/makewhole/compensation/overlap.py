@@ -6,29 +6,25 @@ from makewhole.compensation.plan import Refusal
 from makewhole.compensation.supersede import supersede
 from makewhole.compensation.targets import Target
 from makewhole.journal import plans
-from makewhole.model.plan import Plan, PlanState
+from makewhole.model.plan import Plan
 from makewhole.model.verdict import Finding
 from makewhole.model.window import Window
 from makewhole.postgres.connect import Session
 
 
-def overtake(journal_dsn: str, journal: Session, window: Window, targets: Mapping[str, Target]) -> list[str]:
-    """End every plan of earlier revisions of the window; returns those that were not ended before.
+def overtake(journal_dsn: str, journal: Session, window: Window, targets: Mapping[str, Target]) -> None:
+    """End every plan of earlier revisions of the window.
 
     Raises:
         TransientError: one of them is running: wait for it to end.
     """
-    before = plans.plans_before(journal, window.pipeline, window.number, window.revision)
-    for stored in before:
-        supersede(journal_dsn, stored.plan.id, targets, f"superseded by revision {window.revision}")
-    return [stored.plan.id for stored in before if stored.plan.state is not PlanState.REJECTED]
+    for stored in plans.plans_before(journal, window.pipeline, window.number, window.revision):
+        supersede(journal_dsn, stored.plan.id, targets, _ended(window))
 
 
-def name_successor(journal: Session, overtaken: Sequence[str], plan: Plan) -> None:
-    """Write down which plan took the place of those that were ended for it."""
-    for plan_id in overtaken:
-        if plans.get_plan(journal, plan_id, is_locked=True).plan.state is PlanState.REJECTED:
-            plans.set_state(journal, plan_id, PlanState.REJECTED, f"superseded by plan {plan.id}")
+def name_successor(journal: Session, window: Window, plan: Plan) -> None:
+    """Write down which plan took the place of those that were ended for it, now or by somebody who was killed then."""
+    plans.name_successor(journal, plan, ended=_ended(window), named=f"superseded by plan {plan.id}")
 
 
 def refuse_written(
@@ -42,6 +38,10 @@ def refuse_written(
         for (hop, key_hash), (plan_id, is_proven) in written.items()
     ]
     return [finding for finding in findings if (finding.hop, finding.key_hash) not in written], refusals
+
+
+def _ended(window: Window) -> str:
+    return f"superseded by revision {window.revision}"
 
 
 def _reason(plan_id: str, *, is_proven: bool) -> str:

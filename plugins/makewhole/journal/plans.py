@@ -255,6 +255,12 @@ def actions_by_target(connection: PgConnection, plan_id: str) -> dict[str, int]:
     return dict(_rows(connection, "actions_by_target", {"plan": plan_id}))
 
 
+def name_successor(connection: PgConnection, plan: Plan, *, ended: str, named: str) -> None:
+    """Plans of earlier revisions of the plan's window that were ended for the reason `ended` get the reason `named`."""
+    parameters = {"pipeline": plan.pipeline, "number": plan.window, "revision": plan.revision}
+    _run(connection, "name_successor", {**parameters, "ended": ended, "named": named})
+
+
 def actions_done(connection: PgConnection, plan_id: str) -> int:
     """How many actions of a plan took effect, as far as the journal has seen their receipts."""
     return int(_rows(connection, "actions_done", {"plan": plan_id})[0][0])

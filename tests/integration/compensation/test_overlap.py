@@ -9,6 +9,7 @@ import pytest
 
 from makewhole.compensation import payloads
 from makewhole.compensation.replay import compensate
+from makewhole.compensation.supersede import supersede
 from makewhole.journal import leases
 from makewhole.journal.database import connect
 from makewhole.kafka.replay import FencedError, ReplayWriter
@@ -31,6 +32,13 @@ def test_a_plan_of_a_later_revision_takes_the_place_of_one_that_waits(world: Any
         world.run(first.id)
     world.run(second.id)
     _assert_each_once(world)
+
+
+def test_the_successor_is_named_though_whoever_ended_the_plan_before_it_was_killed(world: Any) -> None:
+    first = world.freeze(_findings(world)).plan
+    supersede(world.journal, first.id, world.targets, "superseded by revision 2")
+    second = world.freeze(_findings(world)).plan
+    assert _state(world, first.id) == ("rejected", f"superseded by plan {second.id}")
 
 
 def test_while_a_plan_of_an_earlier_revision_runs_the_next_one_waits(world: Any) -> None:
