@@ -17,15 +17,18 @@ IDLE_MS = 1000
 TRY_AGAIN = ("TransientError", "LeaseLostError", "FencedError")
 """How a runner ends that has met a fault or another runner; a task is tried again then."""
 
+REFUSED = "RefusedError"
+"""How a runner ends whose plan does not go on, or was never begun."""
+
 TRIES = 6
 _PAUSE_SECONDS = 0.2
 
 
-def ended(run: Run) -> Report:
-    """The report of a run that was left alone, or woken."""
+def ended(run: Run, *others: str) -> Report:
+    """The report of a run that was left alone, or woken; `others` are further ways in which it may end."""
     run.wait("ended")
     report = run.report()
-    assert report.outcome in ("done", *TRY_AGAIN), f"ended with {report.outcome}: {report.says}"
+    assert report.outcome in ("done", *TRY_AGAIN, *others), f"ended with {report.outcome}: {report.says}"
     return report
 
 
@@ -36,11 +39,13 @@ def run_to_the_end(world: World, case: Case) -> Report:
     return report
 
 
-def run_until_done(world: World, case: Case, *, tries: int = TRIES, **order: Any) -> None:
+def run_until_done(
+    world: World, case: Case, *, tries: int = TRIES, enough: tuple[str, ...] = ("done",), **order: Any
+) -> None:
     """As many retries as a task is given, while a zombie holds locks or takes the transactional id."""
     for _ in range(tries):
-        report = ended(world.start(case, **order))
-        if report.outcome == "done":
+        report = ended(world.start(case, **order), *enough)
+        if report.outcome in enough:
             return
         time.sleep(_PAUSE_SECONDS)
     raise AssertionError(f"not done after {tries} tries: {report.outcome}: {report.says}")

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
+from makewhole.compensation.control import stop
 from tests.crash import durable
 from tests.crash.aftermath import (
     IDLE_MS,
-    TRY_AGAIN,
+    REFUSED,
     assert_known,
     assert_over,
     ended,
@@ -17,6 +18,7 @@ from tests.crash.aftermath import (
 )
 from tests.crash.atlas import Atlas, Known, follow
 from tests.crash.beginnings import NO_LEASE, fresh, revise
+from tests.crash.durable import Durable
 from tests.crash.runners import Run
 from tests.crash.whole import assert_told, assert_whole
 from tests.crash.world import Case, World
@@ -77,12 +79,26 @@ def woken_after_its_plan_ended(world: World, atlas: Atlas, point: int) -> None:
         run_until_done(world, case)
         before = durable.read(world, case)
         assert_told(before)
-        zombie.resume()
-        zombie.wait("ended")
-        report = zombie.report()
-        assert report.outcome in ("done", "RefusedError", *TRY_AGAIN), f"{report.outcome}: {report.says}"
-        after = look(world, case)
-        assert after.fingerprint == before.fingerprint, f"the zombie has changed something: {after.summary}"
+        _wake_in_vain(world, case, zombie, before)
+
+
+def woken_after_its_plan_was_undone(world: World, atlas: Atlas, point: int) -> None:
+    """SIGSTOP; a person stops the plan, and has it undone; then the zombie wakes, and does nothing that the undoing
+    does not know of."""
+    with fresh(world, atlas.phase) as case:
+        zombie = _stopped(world, case, atlas.start, point, through=NO_LEASE)
+        stop(case.place.journal, case.place.plan, by="oncall", reason="wrong day")
+        case.phase = "undo"
+        run_until_done(world, case, enough=("done", REFUSED))
+        _wake_in_vain(world, case, zombie, durable.read(world, case))
+
+
+def _wake_in_vain(world: World, case: Case, zombie: Run, before: Durable) -> None:
+    """It may find that its plan does not go on."""
+    zombie.resume()
+    ended(zombie, REFUSED)
+    after = look(world, case)
+    assert after.fingerprint == before.fingerprint, f"the zombie has changed something: {after.summary}"
 
 
 def woken_meanwhile(world: World, atlas: Atlas, point: int, moment: int) -> None:

@@ -17,7 +17,7 @@ from makewhole.compensation.fetch import SourceRecord
 from makewhole.compensation.freeze import FreezeRequest, FreezeSources, freeze
 from makewhole.compensation.replay import RunOptions, compensate
 from makewhole.compensation.targets import targets_of
-from makewhole.compensation.undo import freeze_undo
+from makewhole.compensation.undo import UndoRequest, freeze_undo
 from makewhole.kafka import replay
 from makewhole.kafka.replay import MARKER_TOPIC
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
@@ -107,8 +107,7 @@ class Archive:
 def do_freeze(place: Place) -> str:
     """Freeze the plan of the case's window; its id, or nothing when there is nothing left to plan."""
     request = FreezeRequest(pipeline=pipeline(place), window=window(place), findings=findings(place), window_keys=1_000)
-    sources = FreezeSources(storage=place.storage, records=Archive(), connections=place.connections())
-    frozen = freeze(place.journal, request, sources)
+    frozen = freeze(place.journal, request, _sources(place))
     return frozen.plan.id if frozen.plan else ""
 
 
@@ -137,11 +136,10 @@ def do_supersede(place: Place) -> str:
 
 
 def do_undo(place: Place) -> str:
-    """Freeze the plan that undoes the one that is done; its id."""
-    targets = targets_of(pipeline(place), place.connections())
-    undo = freeze_undo(place.journal, place.plan, pipeline(place), targets, place.storage)
-    assert undo.plan is not None
-    return undo.plan.id
+    """Freeze the plan that undoes the one that is done; its id, or nothing when that one wrote no row."""
+    request = UndoRequest(plan=place.plan, pipeline=pipeline(place))
+    undo = freeze_undo(place.journal, request, _sources(place))
+    return undo.plan.id if undo.plan else ""
 
 
 PHASES = {
@@ -162,6 +160,10 @@ PHASES = {
 
 TABLE_ALONE = ("undo", "restore")
 """Phases of a plan that writes to no topic."""
+
+
+def _sources(place: Place) -> FreezeSources:
+    return FreezeSources(storage=place.storage, records=Archive(), connections=place.connections())
 
 
 def window(place: Place) -> Window:

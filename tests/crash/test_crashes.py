@@ -6,6 +6,7 @@ make crashes CRASH_ARGS=--crash-record            write the number of points dow
 """
 
 import re
+from typing import Any
 
 import pytest
 
@@ -88,13 +89,14 @@ def test_a_zombie_whose_lease_expired_adds_nothing(enumeration: Enumeration) -> 
 
 def test_a_zombie_whose_plan_was_ended_adds_nothing(enumeration: Enumeration) -> None:
     """A plan that a later revision ended writes nothing more, whatever its runner was about to do."""
-    atlas = enumeration.atlas("compensate")
-    cases = [
-        (_name(atlas.start, 2 * step), (atlas, 2 * step))
-        for step in enumeration.steps("compensate")
-        if not SILENT.fullmatch(atlas.start.steps[step])
-    ]
+    cases = _alive(enumeration, "compensate")
     enumeration.do("compensate", "stopped, its plan is ended", jobs(faults.woken_after_its_plan_ended, cases))
+
+
+def test_a_zombie_whose_plan_was_undone_adds_nothing(enumeration: Enumeration) -> None:
+    """What is undone is all that there is to undo."""
+    cases = _alive(enumeration, "compensate")
+    enumeration.do("compensate", "stopped, its plan is undone", jobs(faults.woken_after_its_plan_was_undone, cases))
 
 
 @pytest.mark.parametrize("phase", ["freeze", "approve", "compensate"])
@@ -160,6 +162,16 @@ def test_no_kind_of_fault_is_left_out(enumeration: Enumeration, request: pytest.
 
 def _name(known: Known, point: int) -> str:
     return f"{known.name(point)} (point {point})"
+
+
+def _alive(enumeration: Enumeration, phase: str) -> list[tuple[str, tuple[Any, ...]]]:
+    """Before each step that is not silent."""
+    atlas = enumeration.atlas(phase)
+    return [
+        (_name(atlas.start, 2 * step), (atlas, 2 * step))
+        for step in enumeration.steps(phase)
+        if not SILENT.fullmatch(atlas.start.steps[step])
+    ]
 
 
 def _pairs(enumeration: Enumeration, phase: str) -> list[tuple[int, Known, int]]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+from makewhole.compensation.attempt import Attempt
 from makewhole.compensation.chunks import Item
 from makewhole.compensation.freeze import FreezeSources
 from makewhole.compensation.frozen import PlanFrame, put_frozen
@@ -20,6 +21,7 @@ from makewhole.compensation.targets import Target, require_same_places, targets_
 from makewhole.compensation.undo_reversals import Reversals, reverse_records, reversing_hops
 from makewhole.journal import leases, plans, windows
 from makewhole.journal.actions import actions_in, unchanged_actions
+from makewhole.journal.leases import JournalSession
 from makewhole.journal.plans import StoredPlan
 from makewhole.journal.reversals import reversals_of
 from makewhole.model.connection import PostgresConnection
@@ -29,9 +31,10 @@ from makewhole.model.plan import Action, Plan, PlanState
 from makewhole.model.window import Window
 from makewhole.postgres.connect import Session, connect
 from makewhole.postgres.effects import Effect, effects
-from makewhole.postgres.receipts import ensure_schema
+from makewhole.postgres.receipts import ensure_schema, fence
 
 _READ_SECONDS_MOST = 900.0
+_LEASE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,35 +60,46 @@ def freeze_undo(journal_dsn: str, request: UndoRequest, sources: FreezeSources) 
     Raises:
         RefusedError: the plan wrote nothing, is at work, undoes another one, was changed in the journal, or its effects
             are not known; or an undo of the other kind is there.
-        TransientError: a database or the storage is away; nothing was frozen.
+        TransientError: a runner of the plan is still at work, or a database or the storage is away; nothing was frozen.
     """
+    with JournalSession(journal_dsn) as kept:
+        with kept.transaction() as journal:
+            require_undoable(plans.get_plan(journal, request.plan), request.pipeline)
+        # A plan that was stopped may have a runner in the middle of a chunk, or one that will wake.
+        with (
+            Attempt(kept, request.plan, holder=f"undo of {request.plan}", lease_seconds=_LEASE_SECONDS) as attempt,
+            leases.session(journal_dsn, idle_seconds=_READ_SECONDS_MOST) as journal,
+        ):
+            return _freeze(journal, attempt, request, sources)
+
+
+def _freeze(journal: Session, attempt: Attempt, request: UndoRequest, sources: FreezeSources) -> Undo:
+    """In one transaction at the journal, under the lease of the plan that is undone."""
     pipeline = request.pipeline
     targets = targets_of(pipeline, sources.connections)
-    with leases.session(journal_dsn, idle_seconds=_READ_SECONDS_MOST) as journal:
-        stored = plans.get_plan(journal, request.plan, is_locked=True)
-        require_undoable(stored, pipeline)
-        planned = unchanged_actions(journal, stored.plan, stored.payload_sha256)
-        require_same_places(planned, targets)
-        actions = actions_in(planned)
-        counts = Counter(action.target for action in actions)
-        stays = what_stays(request, counts)
-        known = plans.undo_of(journal, request.plan)
-        if known is not None:
-            require_same_kind(known.plan, request)
-            return Undo(plan=known.plan, stays=stays)
-        window = windows.load(journal, pipeline.name, stored.plan.window, stored.plan.revision)
-        items = list(_items(request.plan, actions, targets))
-        if request.reverses:
-            reversals = _reversals(journal, request, sources, window)
-            items += reversals.items
-            stays += tuple(
-                f"{count} of these records are not reversed: {reason}" for reason, count in reversals.refused.items()
-            )
-        if not items:
-            return Undo(plan=None, stays=stays)
-        frame = PlanFrame(window=window, storage=sources.storage, limits=pipeline.limits, undoes=request.plan)
-        plan, _ = put_frozen(journal, frame, items, needs_approval=True)
-        return Undo(plan=plan, stays=stays)
+    stored = plans.get_plan(journal, request.plan, is_locked=True)
+    require_undoable(stored, pipeline)
+    planned = unchanged_actions(journal, stored.plan, stored.payload_sha256)
+    require_same_places(planned, targets)
+    actions = actions_in(planned)
+    stays = what_stays(request, Counter(action.target for action in actions))
+    known = plans.undo_of(journal, request.plan)
+    if known is not None:
+        require_same_kind(known.plan, request)
+        return Undo(plan=known.plan, stays=stays)
+    window = windows.load(journal, pipeline.name, stored.plan.window, stored.plan.revision)
+    items = list(_items(attempt, actions, targets))
+    if request.reverses:
+        reversals = _reversals(journal, request, sources, window)
+        items += reversals.items
+        stays += tuple(
+            f"{count} of these records are not reversed: {reason}" for reason, count in reversals.refused.items()
+        )
+    if not items:
+        return Undo(plan=None, stays=stays)
+    frame = PlanFrame(window=window, storage=sources.storage, limits=pipeline.limits, undoes=request.plan)
+    plan, _ = put_frozen(journal, frame, items, needs_approval=True)
+    return Undo(plan=plan, stays=stays)
 
 
 def require_undoable(stored: StoredPlan, pipeline: Pipeline) -> None:
@@ -151,8 +165,8 @@ def _reversals(journal: Session, request: UndoRequest, sources: FreezeSources, w
         return reverse_records(window, read, past, written)
 
 
-def _items(plan_id: str, actions: Sequence[Action], targets: Mapping[str, Target]) -> Iterator[Item]:
-    """What it takes to undo each effect, the latest first."""
+def _items(attempt: Attempt, actions: Sequence[Action], targets: Mapping[str, Target]) -> Iterator[Item]:
+    """What it takes to undo each effect, the latest first. Nobody adds to them any more."""
     by_seq = {action.seq: action for action in actions}
     with ExitStack() as stack:
         for name in dict.fromkeys(action.target for action in actions):
@@ -162,7 +176,8 @@ def _items(plan_id: str, actions: Sequence[Action], targets: Mapping[str, Target
             session = stack.enter_context(connect(target.connection))
             ensure_schema(session)
             with session:
-                done = effects(session, plan_id, name)
+                fence(session, attempt.plan_id, name, attempt.epoch)
+                done = effects(session, attempt.plan_id, name)
             yield from (_item(by_seq[effect.seq], effect, target) for effect in done)
 
 

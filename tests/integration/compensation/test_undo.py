@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from makewhole.compensation.approve import Answer, Decision, record_answer
+from makewhole.compensation.control import stop
 from makewhole.compensation.freeze import FreezeSources
+from makewhole.compensation.replay import compensate
 from makewhole.compensation.undo import Undo, UndoRequest, freeze_undo
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.pipeline import Approval, Remedy
 from makewhole.model.plan import PlanState
 from makewhole.model.verdict import Verdict
@@ -53,6 +55,22 @@ def test_rows_that_changed_since_are_left_alone(world: Any) -> None:
         ("K0", "mine"),
         ("K3", "mine"),
     ]
+
+
+def test_what_a_stopped_plan_did_is_known_only_when_its_runner_has_ended(world: Any) -> None:
+    world.sql("insert into dw.departures (id, delay) select 'K' || n / 2, 1 from generate_series(0, 19) as n")
+    plan = world.freeze([world.finding(number, Verdict.DUPLICATE) for number in range(10)]).plan
+
+    def stop_and_undo(progress: Any) -> None:
+        stop(world.journal, plan.id, by="oncall", reason="wrong day")
+        with pytest.raises(TransientError, match=f"plan {plan.id} is being worked on by .*; wait for it to end"):
+            _undo(world, plan.id)
+
+    with pytest.raises(RefusedError, match="was stopped"):
+        compensate(world.journal, plan.id, world.targets, stop_and_undo)
+    undo = _undo(world, plan.id)
+    assert undo.plan is not None
+    assert undo.plan.counts == {"restore": 5}
 
 
 def test_records_in_a_topic_stay_and_it_is_said(world: Any) -> None:
