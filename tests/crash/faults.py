@@ -90,7 +90,9 @@ def woken_after_its_plan_was_undone(world: World, atlas: Atlas, point: int) -> N
         stop(case.place.journal, case.place.plan, by="oncall", reason="wrong day")
         case.phase = "undo"
         run_until_done(world, case, enough=("done", REFUSED))
-        _wake_in_vain(world, case, zombie, durable.read(world, case))
+        before = durable.read(world, case)
+        assert_told(before)
+        _wake_in_vain(world, case, zombie, before)
 
 
 def _wake_in_vain(world: World, case: Case, zombie: Run, before: Durable) -> None:

@@ -37,7 +37,7 @@ def supersede(journal_dsn: str, plan_id: str, targets: Mapping[str, Target], rea
             is_begun = plans.get_plan(session, plan_id).began_at is not None
         if is_begun:
             try:
-                left = _settled(attempt, targets)
+                left = ask_what_was_written(attempt, targets)
             except PermanentError as error:
                 logger.warning("what plan %s wrote cannot be told any more: %s", plan_id, error)
                 is_told = False
@@ -48,8 +48,14 @@ def supersede(journal_dsn: str, plan_id: str, targets: Mapping[str, Target], rea
             plans.settle(session, plan_id, is_untold=not is_told)
 
 
-def _settled(attempt: Attempt, targets: Mapping[str, Target]) -> int:
-    """Ask every target what happened, and let the journal follow; how many chunks did not happen."""
+def ask_what_was_written(attempt: Attempt, targets: Mapping[str, Target]) -> int:
+    """Ask every target what happened, which fences the plan's runners there, and let the journal follow.
+
+    Returns how many chunks did not happen.
+
+    Raises:
+        PermanentError: it cannot be told any more.
+    """
     left = 0
     with ExitStack() as stack:
         stored, content = checked(attempt, targets)

@@ -5,6 +5,7 @@ is a plan like any other: frozen, hashed, approved by a person, done exactly onc
 nothing back. Their effects can be reversed by events, when asked for.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -17,6 +18,7 @@ from makewhole.compensation.frozen import PlanFrame, put_frozen
 from makewhole.compensation.payloads import Payload
 from makewhole.compensation.plan import place_of
 from makewhole.compensation.sources import Sources
+from makewhole.compensation.supersede import ask_what_was_written
 from makewhole.compensation.targets import Target, require_same_places, targets_of
 from makewhole.compensation.undo_reversals import Reversals, reverse_records, reversing_hops
 from makewhole.journal import leases, plans, windows
@@ -25,7 +27,7 @@ from makewhole.journal.leases import JournalSession
 from makewhole.journal.plans import StoredPlan
 from makewhole.journal.reversals import reversals_of
 from makewhole.model.connection import PostgresConnection
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import PermanentError, RefusedError
 from makewhole.model.pipeline import Pipeline, Remedy, TablePoint, TopicPoint
 from makewhole.model.plan import Action, Plan, PlanState
 from makewhole.model.window import Window
@@ -33,6 +35,7 @@ from makewhole.postgres.connect import Session, connect
 from makewhole.postgres.effects import Effect, effects
 from makewhole.postgres.receipts import ensure_schema, fence
 
+logger = logging.getLogger(__name__)
 _READ_SECONDS_MOST = 900.0
 _LEASE_SECONDS = 30.0
 
@@ -64,13 +67,24 @@ def freeze_undo(journal_dsn: str, request: UndoRequest, sources: FreezeSources) 
     """
     with JournalSession(journal_dsn) as kept:
         with kept.transaction() as journal:
-            require_undoable(plans.get_plan(journal, request.plan), request.pipeline)
-        # A plan that was stopped may have a runner in the middle of a chunk, or one that will wake.
-        with (
-            Attempt(kept, request.plan, holder=f"undo of {request.plan}", lease_seconds=_LEASE_SECONDS) as attempt,
-            leases.session(journal_dsn, idle_seconds=_READ_SECONDS_MOST) as journal,
-        ):
-            return _freeze(journal, attempt, request, sources)
+            stored = plans.get_plan(journal, request.plan)
+            require_undoable(stored, request.pipeline)
+        with Attempt(kept, request.plan, holder=f"undo of {request.plan}", lease_seconds=_LEASE_SECONDS) as attempt:
+            if stored.plan.state is not PlanState.DONE:
+                _end_runners(attempt, targets_of(request.pipeline, sources.connections))
+            with leases.session(journal_dsn, idle_seconds=_READ_SECONDS_MOST) as journal:
+                return _freeze(journal, attempt, request, sources)
+
+
+def _end_runners(attempt: Attempt, targets: Mapping[str, Target]) -> None:
+    """A plan that was stopped may have a runner in the middle of a chunk, or one that will wake.
+
+    It writes nothing more, and the journal knows what it wrote, as far as that can be told.
+    """
+    try:
+        ask_what_was_written(attempt, targets)
+    except PermanentError as error:
+        logger.warning("what plan %s wrote cannot be told any more: %s", attempt.plan_id, error)
 
 
 def _freeze(journal: Session, attempt: Attempt, request: UndoRequest, sources: FreezeSources) -> Undo:
