@@ -51,7 +51,18 @@ _ASKED = "asked for nothing durable"
 COVERED = {
     **{
         f"journal: makewhole.{table}": _ROWS
-        for table in ("plan", "planned_action", "action", "approval", "chunk", "lease", "finding", "window")
+        for table in (
+            "plan",
+            "planned_action",
+            "action",
+            "approval",
+            "chunk",
+            "lease",
+            "finding",
+            "window",
+            "window_range",
+            "lane",
+        )
     },
     **{
         f"target: {table}": _ROWS
@@ -65,7 +76,7 @@ COVERED = {
     },
     **{
         f"target: pg_{table}": "the catalogue: nobody changes it but by making the tables above"
-        for table in ("class", "namespace", "attribute", "constraint")
+        for table in ("class", "namespace", "attribute", "constraint", "trigger", "inherits")
     },
     "storage: open": "the payload file: its digest is in the plan",
     "storage: makedirs": "files",
