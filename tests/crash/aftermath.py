@@ -12,7 +12,9 @@ from tests.crash.whole import assert_whole
 from tests.crash.world import Case, World
 
 IDLE_MS = 1000
-"""How long the servers wait for a runner that stands still in a transaction."""
+PATIENT_IDLE_MS = 6000
+"""How long the servers wait for a runner that stands still in a transaction; the longer one for a runner that has a
+transaction open while it works elsewhere, and must not be taken for one that stands still."""
 
 TRY_AGAIN = ("TransientError", "LeaseLostError", "FencedError")
 """How a runner ends that has met a fault or another runner; a task is tried again then."""

@@ -8,6 +8,7 @@ from makewhole.compensation.control import stop
 from tests.crash import durable
 from tests.crash.aftermath import (
     IDLE_MS,
+    PATIENT_IDLE_MS,
     REFUSED,
     assert_known,
     assert_over,
@@ -134,10 +135,14 @@ def woken_between(world: World, atlas: Atlas, point: int, moment: int) -> None:
 
 
 def _stopped(world: World, case: Case, known: Known, point: int, **order: Any) -> Run:
-    run = world.start(case, point=point, how="stop", idle_ms=IDLE_MS, **order)
+    run = world.start(case, point=point, how="stop", idle_ms=_idle_ms(case.phase), **order)
     run.wait("stopped")
     assert run.report().at == known.name(point), f"stopped {run.report().at}"
     return run
+
+
+def _idle_ms(phase: str) -> int:
+    return PATIENT_IDLE_MS if phase == "supersede" else IDLE_MS
 
 
 def _assert_same_steps(taken: Sequence[str], walked: Sequence[str]) -> None:
