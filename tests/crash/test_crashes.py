@@ -172,13 +172,14 @@ def _name(known: Known, point: int) -> str:
 
 
 def _alive(enumeration: Enumeration, phase: str) -> list[tuple[str, tuple[Any, ...]]]:
-    """Before each step that is not silent."""
-    atlas = enumeration.atlas(phase)
-    return [
-        (_name(atlas.start, 2 * step), (atlas, 2 * step))
-        for step in enumeration.steps(phase)
-        if not SILENT.fullmatch(atlas.start.steps[step])
+    """Around each step that is enumerated; but of steps that are silent, only the one after them."""
+    start = enumeration.atlas(phase).start
+    points = [
+        point
+        for point in enumeration.points(phase)
+        if enumeration.is_short or not SILENT.fullmatch(start.steps[point // 2])
     ]
+    return [(_name(start, point), (enumeration.atlas(phase), point)) for point in points]
 
 
 def _pairs(enumeration: Enumeration, phase: str) -> list[tuple[int, Known, int]]:
