@@ -68,6 +68,10 @@ class Atlas:
     def __iter__(self) -> Iterator[Known]:
         return iter(self.states.values())
 
+    def knows(self, fingerprint: str) -> bool:
+        """Whether a walk has met the state; when the states are closed, one began there, too."""
+        return fingerprint in self.states or fingerprint in self.start.states
+
     def unknown(self) -> dict[str, Way]:
         """States that were met and not walked from yet, each with a way to it."""
         found: dict[str, Way] = {}
