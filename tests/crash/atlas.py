@@ -37,7 +37,11 @@ class Known:
     def points(self, steps: Iterable[int]) -> list[int]:
         """Before and after each of these steps. After one and before the next is one point: a runner sends nothing in
         between, and what it does when it goes on is the same."""
-        return sorted({min(point, 2 * len(self.steps) - 1) for step in steps for point in (2 * step, 2 * step + 2)})
+        return sorted({point for step in steps for point in (2 * step, self.after(step))})
+
+    def after(self, step: int) -> int:
+        """The point after a step: the one before the next, if there is a next."""
+        return min(2 * step + 2, 2 * len(self.steps) - 1)
 
     def name(self, point: int) -> str:
         return f"{'after' if point % 2 else 'before'} {self.steps[point // 2]}"

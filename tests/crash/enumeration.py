@@ -34,7 +34,7 @@ class Row:
 
 @dataclass(kw_only=True)
 class Enumeration:
-    """`is_short`: only the points around the steps that change the durable state. `is_recording`: how many points there
+    """`is_short`: only the points after the steps that change the durable state. `is_recording`: how many points there
     are is written down, instead of held against what was."""
 
     servers: Servers
@@ -75,8 +75,9 @@ class Enumeration:
         return [number for number in wanted if not known.issuperset(start.states[number : number + 2])]
 
     def points(self, phase: str) -> list[int]:
-        """Around each of these."""
-        return self.atlas(phase).start.points(self.steps(phase))
+        """Around each of these; in the short version after each, which leaves what there is before the next."""
+        start, steps = self.atlas(phase).start, self.steps(phase)
+        return sorted({start.after(step) for step in steps}) if self.is_short else start.points(steps)
 
     def do(self, phase: str, what: str, jobs: Sequence[Job[Any]], points: int | None = None) -> list[Any]:
         """All of them; a line in the table, and what they gave. `points`: as many of them are there in every run."""
