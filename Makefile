@@ -16,7 +16,7 @@ install: ## set-up alone: virtual environment, locked packages, Java, Kafka's ja
 demo: install ## days of real flights with planted faults: found, repaired, proven (DEMO_ARGS="--days 3")
 	@$(BIN)/makewhole demo $(DEMO_ARGS)
 
-test: test-unit test-integration test-e2e test-lab ## all tests
+test: test-unit test-integration test-e2e test-lab test-crash ## all tests
 
 test-unit: install ## no I/O, under a minute
 	$(PYTEST) -m unit -n $(WORKERS) tests/unit
