@@ -16,6 +16,7 @@ from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.postgres_server import ExistingPostgres, PostgresServer, create_database, drop_database
 
 os.environ.setdefault("JDK_JAVA_OPTIONS", SHORT_JOB_JVM)
+os.environ.pop("COLUMNS", None)  # pytest-xdist hands the terminal's width on; the tests say theirs themselves
 _FOLDER_PREFIX = "makewhole-tests-"
 _JOURNAL_TEMPLATE = "journal_template"
 
