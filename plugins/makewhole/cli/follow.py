@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from makewhole.cli.airflow_api import AirflowApi
+from makewhole.cli.waiting import plan_of_run
 
 _ENDED = ("success", "failed")
 _POLL_SECONDS = 1.0
@@ -25,6 +26,11 @@ def follow(api: AirflowApi, dag: str, run_id: str, out: Console, url: str) -> di
                 if task["state"] == "awaiting_input" and not has_told:
                     has_told = True
                     out.print(f"waits for a person: {url}/dags/{dag}/runs/{run_id}/required_actions")
+                    plan = plan_of_run(api, dag, run_id)
+                    if plan:
+                        out.print(
+                            f"look: makewhole plan dry-run {plan}; answer: makewhole plan approve {plan}, or reject"
+                        )
             if api.get(f"/dags/{dag}/dagRuns/{run_id}")["state"] in _ENDED:
                 return seen
             time.sleep(_POLL_SECONDS)

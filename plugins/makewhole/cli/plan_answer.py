@@ -1,7 +1,6 @@
 """`makewhole plan approve|reject`: a person's answer to a plan that waits, given through Airflow as that person."""
 
 import sys
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +9,7 @@ from rich.text import Text
 from makewhole.cli.airflow_api import Access, AirflowApi, AirflowRefusedError, access, airflow
 from makewhole.cli.plan_control import PlanId
 from makewhole.cli.surroundings import console, printable, service
+from makewhole.cli.waiting import plan_asked_about, waiting
 from makewhole.journal import plans
 from makewhole.journal.database import connect
 from makewhole.model.errors import PermanentError, RefusedError
@@ -41,13 +41,13 @@ def _answer(plan: str, option: str, *, is_sure: bool) -> None:
         _require_waiting(plan)
         person = access()
         with airflow(person) as api:
-            waiting = next((task for task in _waiting(api) if f"Plan `{plan}`, SHA-256" in (task["body"] or "")), None)
-            if waiting is None:
+            question = next((one for one in waiting(api) if plan_asked_about(one) == plan), None)
+            if question is None:
                 raise RefusedError(f"no run of Airflow waits for an answer to plan {plan}; run the window again")
-            _show(waiting)
+            _show(question)
             if not is_sure and sys.stdin.isatty():
                 typer.confirm(f"{option} as {person.user}?", abort=True)
-            _send(api, person, plan, waiting, option)
+            _send(api, person, plan, question, option)
     _console.print(f"{_SAID[option]}: plan {plan}")
 
 
@@ -63,24 +63,20 @@ def _require_waiting(plan: str) -> None:
         raise RefusedError(f"plan {plan} is {stored.plan.state.value}{why} and waits for no answer")
 
 
-def _waiting(api: AirflowApi) -> Iterator[dict[str, Any]]:
-    yield from api.get("/dags/~/dagRuns/~/hitlDetails", response_received="false", limit=100)["hitl_details"]
-
-
-def _show(waiting: dict[str, Any]) -> None:
+def _show(question: dict[str, Any]) -> None:
     """What the page shows."""
-    for text in (waiting["subject"], "", *(waiting["body"] or "").split("\n"), ""):
+    for text in (question["subject"], "", *(question["body"] or "").split("\n"), ""):
         _console.print(Text(printable(text)))
 
 
-def _send(api: AirflowApi, person: Access, plan: str, waiting: dict[str, Any], option: str) -> None:
-    task = waiting["task_instance"]
+def _send(api: AirflowApi, person: Access, plan: str, question: dict[str, Any], option: str) -> None:
+    task = question["task_instance"]
     path = f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}/-1/hitlDetails"
     try:
         api.send("PATCH", path, {"chosen_options": [option], "params_input": {}})
     except AirflowRefusedError as error:
         if error.status != _FORBIDDEN:
             raise
-        names = ", ".join(user["name"] for user in waiting.get("assigned_users") or ())
+        names = ", ".join(user["name"] for user in question.get("assigned_users") or ())
         who = names or "those who have the right to answer in this DAG"
         raise PermanentError(f"{person.user} may not answer for plan {plan}; {who} may. {error}") from error
