@@ -22,7 +22,7 @@ test-unit: install ## no I/O, under a minute
 	$(PYTEST) -m unit -n $(WORKERS) tests/unit
 
 test-integration: install ## a real Kafka, PostgreSQL and Spark
-	$(PYTEST) -m integration -n $(WORKERS) --dist loadfile tests/integration
+	$(PYTEST) -m integration -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/integration
 
 test-e2e: install ## DAGs in a real Airflow
 	$(PYTEST) -m e2e tests/e2e

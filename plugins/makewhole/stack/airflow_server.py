@@ -14,7 +14,7 @@ import psycopg2
 
 from makewhole.model.errors import PermanentError, TransientError
 from makewhole.stack.environment import AIRFLOW_DATABASE, airflow_url, environment, passwords_file
-from makewhole.stack.ports import holder, is_free
+from makewhole.stack.ports import becomes_free, holder
 from makewhole.stack.postgres_server import postgres
 from makewhole.stack.process import ServerProcess
 from makewhole.stack.settings import load, load_or_create, write_private
@@ -72,7 +72,7 @@ class AirflowServer:
             if process.is_running():
                 continue
             process.clear_leftovers()
-            if port is not None and not is_free(port):
+            if port is not None and not becomes_free(port):
                 raise PermanentError(
                     f"port {port}, which Airflow's {component} in {self.home} uses, is held by {holder(port)}; "
                     "end that process, or choose other ports with `makewhole up --new-ports`"

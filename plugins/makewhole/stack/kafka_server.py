@@ -5,7 +5,6 @@ import json
 import shutil
 import signal
 import subprocess
-import time
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 from makewhole.model.errors import PermanentError, TransientError
 from makewhole.stack.kafka_jars import java, kafka_libs
 from makewhole.stack.kafka_layout import Layout, Settings, SettingsOfNode
-from makewhole.stack.ports import LOOPBACK, free_ports, holder, is_free, is_open
+from makewhole.stack.ports import LOOPBACK, becomes_free, free_ports, holder, is_open
 from makewhole.stack.process import ServerProcess
 
 __all__ = ["KafkaServer", "kafka_libs"]
@@ -143,10 +142,8 @@ class KafkaServer:
     def kill_node(self, node: int) -> None:
         """SIGKILL: what was not written is gone. Ends a paused node too, and returns when its ports are free."""
         self.process(node).stop(how=signal.SIGKILL)
-        # The kernel closes a large process's sockets some time after it counts as dead.
-        deadline = time.monotonic() + _STOP_GRACE_SECONDS
-        while not all(is_free(port) for port in self.layout.ports_of(node)) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        for port in self.layout.ports_of(node):
+            becomes_free(port, _STOP_GRACE_SECONDS)
 
     def pause_node(self, node: int) -> None:
         """SIGSTOP: it keeps its connections and answers nothing, until it is resumed."""
@@ -198,7 +195,7 @@ class KafkaServer:
 
     def _refuse_taken_ports(self, node: int) -> None:
         for port in self.layout.ports_of(node):
-            if not is_free(port):
+            if not becomes_free(port):
                 raise PermanentError(
                     f"port {port}, which Kafka in {self.directory} uses, is held by {holder(port)}; "
                     "end that process, or choose other ports with `makewhole up --new-ports`"

@@ -2,12 +2,14 @@
 
 import random
 import socket
+import time
 
 import psutil
 
 LOOPBACK = "127.0.0.1"
 # Below the range the kernel gives to outgoing connections, so that a port stays ours between `down` and `up`.
 _RANGE = range(20_000, 32_000)
+_LETTING_GO_SECONDS = 2.0
 
 
 def free_ports(count: int) -> list[int]:
@@ -29,6 +31,17 @@ def is_free(port: int) -> bool:
         except OSError:
             return False
         return True
+
+
+def becomes_free(port: int, seconds: float = _LETTING_GO_SECONDS) -> bool:
+    """Whether nothing listens on the port, now or soon: the kernel closes the sockets of a large process some time
+    after it counts as dead."""
+    deadline = time.monotonic() + seconds
+    while not is_free(port):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 def is_open(port: int) -> bool:

@@ -21,7 +21,7 @@ from psycopg2 import errors, sql
 from psycopg2.extensions import make_dsn, parse_dsn
 
 from makewhole.model.errors import PermanentError, TransientError
-from makewhole.stack.ports import LOOPBACK, free_ports, holder, is_free
+from makewhole.stack.ports import LOOPBACK, becomes_free, free_ports, holder
 from makewhole.stack.process import ServerProcess
 
 EXISTING_SERVER_VARIABLE = "MAKEWHOLE_POSTGRES_DSN"
@@ -104,7 +104,7 @@ class PostgresServer:
         if self.process.is_running():
             return
         self.process.clear_leftovers()
-        if not is_free(self.port):
+        if not becomes_free(self.port):
             raise PermanentError(
                 f"port {self.port}, which PostgreSQL in {self.directory} uses, is held by {holder(self.port)}; "
                 "end that process, or choose other ports with `makewhole up --new-ports`"
