@@ -32,6 +32,27 @@ def who_may_answer(context: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 @step
+def given_answer(context: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The answer that the journal has already, as Airflow tells one; None: a person has to be asked.
+
+    A task that is tried again or cleared after its answer must not ask once more: nobody would look.
+    """
+    shown = context["ti"].xcom_pull(task_ids=PLAN, key="approval")
+    _require_own(context, shown["plan"])
+    with connect() as journal:
+        given = plans.approval_of(journal, shown["plan"])
+    if given is None or given.sha256 != shown["sha256"]:
+        return None
+    logger.info("plan %s was %s%s already", shown["plan"], given.decision, f" by {given.by}" if given.by else "")
+    return {
+        "chosen_options": ["Approve" if given.decision == "approved" else "Reject"],
+        "params_input": {},
+        "responded_at": datetime.now(UTC),
+        "responded_by_user": {"id": given.by, "name": given.by} if given.by else None,
+    }
+
+
+@step
 def record_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
     """Copy a person's answer (or a time-out) to the journal, bound to the plan that was shown."""
     from makewhole.compensation.approve import Answer, Decision
