@@ -14,8 +14,8 @@ _ENDED = ("success", "failed")
 _POLL_SECONDS = 1.0
 
 
-def follow(api: AirflowApi, dag: str, run_id: str, out: Console, url: str) -> dict[str, str]:
-    """Until the run has ended; the last state of each task by its id. `url` is where people see Airflow."""
+def follow(api: AirflowApi, dag: str, run_id: str, out: Console, url: str) -> None:
+    """Until the run has ended. `url` is where people see Airflow."""
     seen: dict[str, str] = {}
     has_told = False
     with out.status("starting") as status:
@@ -32,7 +32,7 @@ def follow(api: AirflowApi, dag: str, run_id: str, out: Console, url: str) -> di
                             f"look: makewhole plan dry-run {plan}; answer: makewhole plan approve {plan}, or reject"
                         )
             if api.get(f"/dags/{dag}/dagRuns/{run_id}")["state"] in _ENDED:
-                return seen
+                return
             time.sleep(_POLL_SECONDS)
 
 

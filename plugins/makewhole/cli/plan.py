@@ -9,13 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from makewhole.cli import plan_answer, plan_control, plan_dry_run
-from makewhole.cli.plan_control import PlanId
+from makewhole.cli.plan_control import PlanId, known_plan
 from makewhole.cli.plan_undo import undo
 from makewhole.cli.surroundings import console, printable, service
 from makewhole.journal import plans
-from makewhole.journal.database import Journal, connect
+from makewhole.journal.database import connect
 from makewhole.journal.plans import StoredAction
-from makewhole.model.errors import RefusedError
 from makewhole.model.plan import Plan
 
 plan_app = typer.Typer(no_args_is_help=True, help="What compensation does, and who said yes.")
@@ -31,7 +30,7 @@ def show(
 ) -> None:
     """The actions of a plan in their order, its hash, and its state."""
     with service(), connect() as journal:
-        stored = _known(journal, plan)
+        stored = known_plan(journal, plan)
         actions = plans.actions_of(journal, plan)
     if json:
         typer.echo(json_format.dumps(_document(stored, actions), ensure_ascii=False))
@@ -85,12 +84,3 @@ plan_app.command("reject")(plan_answer.reject)
 for _command in (plan_control.pause, plan_control.resume, plan_control.rate, plan_control.stop, plan_control.watch):
     plan_app.command()(_command)
 plan_app.command("dry-run")(plan_dry_run.run_dry)
-
-
-def _known(journal: Journal, plan: str) -> Plan:
-    stored = plans.find_plan(journal, plan)
-    if stored is None:
-        raise RefusedError(
-            f"there is no plan {plan}; `makewhole windows PIPELINE --json` names the plan of each window"
-        )
-    return stored.plan

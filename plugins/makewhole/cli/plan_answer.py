@@ -7,10 +7,9 @@ import typer
 from rich.text import Text
 
 from makewhole.cli.airflow_api import Access, AirflowApi, AirflowRefusedError, access, airflow
-from makewhole.cli.plan_control import PlanId
+from makewhole.cli.plan_control import PlanId, known_plan
 from makewhole.cli.surroundings import console, printable, service
 from makewhole.cli.waiting import plan_asked_about, waiting
-from makewhole.journal import plans
 from makewhole.journal.database import connect
 from makewhole.model.errors import PermanentError, RefusedError
 from makewhole.model.plan import PlanState
@@ -53,14 +52,10 @@ def _answer(plan: str, option: str, *, is_sure: bool) -> None:
 
 def _require_waiting(plan: str) -> None:
     with connect() as journal:
-        stored = plans.find_plan(journal, plan)
-    if stored is None:
-        raise RefusedError(
-            f"there is no plan {plan}; `makewhole windows PIPELINE --json` names the plan of each window"
-        )
-    if stored.plan.state is not PlanState.AWAITING_APPROVAL:
-        why = f": {stored.plan.reason}" if stored.plan.reason else ""
-        raise RefusedError(f"plan {plan} is {stored.plan.state.value}{why} and waits for no answer")
+        stored = known_plan(journal, plan)
+    if stored.state is not PlanState.AWAITING_APPROVAL:
+        why = f": {stored.reason}" if stored.reason else ""
+        raise RefusedError(f"plan {plan} is {stored.state.value}{why} and waits for no answer")
 
 
 def _show(question: dict[str, Any]) -> None:

@@ -13,8 +13,9 @@ from rich.text import Text
 from makewhole.cli.surroundings import Exit, console, printable, service
 from makewhole.compensation import control
 from makewhole.journal import plans
-from makewhole.journal.database import connect, journal_dsn
+from makewhole.journal.database import Journal, connect, journal_dsn
 from makewhole.journal.plans import StoredPlan
+from makewhole.model.errors import RefusedError
 from makewhole.model.plan import Plan, PlanState
 
 PlanId = Annotated[str, typer.Argument(help="Id of the plan, as `makewhole windows --json` shows it.")]
@@ -23,6 +24,20 @@ _console = console()
 _progress = console(stderr=True)
 _POLL_SECONDS = 1.0
 _GOES_ON = (PlanState.FROZEN, PlanState.AWAITING_APPROVAL, PlanState.APPROVED, PlanState.RUNNING)
+
+
+def known_plan(journal: Journal, plan: str) -> Plan:
+    """A plan by id.
+
+    Raises:
+        RefusedError: there is none.
+    """
+    stored = plans.find_plan(journal, plan)
+    if stored is None:
+        raise RefusedError(
+            f"there is no plan {plan}; `makewhole windows PIPELINE --json` names the plan of each window"
+        )
+    return stored.plan
 
 
 def pause(

@@ -1,6 +1,7 @@
 """`makewhole plan undo`: take back what a plan wrote, through Airflow."""
 
 import json as json_format
+from collections import Counter
 from typing import Annotated, Any
 
 import typer
@@ -81,7 +82,7 @@ def _document(plan: str, run_id: str, stays: tuple[str, ...]) -> dict[str, Any]:
         stored = plans.newest_undo_of(journal, plan)
         undo = None if stored is None else stored.plan
         done = 0 if undo is None else plans.actions_done(journal, undo.id)
-        refused = [] if undo is None else [reason for *_, reason in plans.refused_keys(journal, undo.id)]
+        refused = Counter(() if undo is None else (reason for *_, reason in plans.refused_keys(journal, undo.id)))
         window = windows.load(journal, undone.pipeline, undone.window, undone.revision)
     return {
         "plan": plan,
@@ -91,7 +92,7 @@ def _document(plan: str, run_id: str, stays: tuple[str, ...]) -> dict[str, Any]:
         "reason": None if undo is None else undo.reason,
         "actions": 0 if undo is None else undo.actions,
         "done": done,
-        "left": {reason: refused.count(reason) for reason in sorted(set(refused))},
+        "left": dict(sorted(refused.items())),
         "stays": list(stays),
         "window": {
             "pipeline": window.pipeline,

@@ -99,20 +99,25 @@ def require_own_plan(journal: Journal, window: tuple[str, int, int], plan_id: st
 
 
 def compensate_window(context: WindowContext, progress: Callable[[Progress], None]) -> list[Receipt]:
-    """Do what is left of the window's plan.
-
-    The lease is held in the plan's name: a later try takes over at once, and the one before is fenced.
-    """
+    """Do what is left of the window's plan."""
     with connect() as journal:
         stored = plans.plan_of_window(journal, context.window.pipeline, context.window.number, context.window.revision)
     if stored is None:
         return []
+    return carry_out(context, stored.plan.id, progress)
+
+
+def carry_out(context: WindowContext, plan_id: str, progress: Callable[[Progress], None]) -> list[Receipt]:
+    """Do what is left of a plan of the window, the one that repairs it or one that undoes that.
+
+    The lease is held in the plan's name: a later try takes over at once, and the one before is fenced.
+    """
     return run_plan(
         journal_dsn(),
-        stored.plan.id,
+        plan_id,
         targets_of(context.pipeline, context.connections),
         progress,
-        RunOptions(records_per_second=context.pipeline.limits.records_per_second, holder=f"plan {stored.plan.id}"),
+        RunOptions(records_per_second=context.pipeline.limits.records_per_second, holder=f"plan {plan_id}"),
     )
 
 

@@ -3,7 +3,8 @@
 The undo itself is done as any plan is, by `compensation.replay`.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from makewhole.compensation.freeze import FreezeSources
@@ -26,7 +27,7 @@ class Reopened:
 
     state: WindowState
     reason: str | None
-    left: dict[str, int]
+    left: Mapping[str, int]
 
 
 def plan_undo(context: WindowContext, plan_id: str, *, reverses: bool) -> Undo:
@@ -69,9 +70,7 @@ def reopen(context: WindowContext, undone: str, progress: Callable[[int, int], N
     verify_window(context, progress, patience_seconds=0.0)
     with connect() as journal:
         state, why = decide(journal, context.pipeline, context.window)
-        left: dict[str, int] = {}
-        for _, _, reason in plans.refused_keys(journal, undo.plan.id):
-            left[reason] = left.get(reason, 0) + 1
+        left = Counter(reason for *_, reason in plans.refused_keys(journal, undo.plan.id))
         if state is WindowState.CERTIFIED:
             return Reopened(state=state, reason=None, left=left)
         reason = f"plan {undone} was undone by plan {undo.plan.id}: {why}"

@@ -8,7 +8,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from makewhole.config.context import WindowContext, window_context
 from makewhole.journal import plans, windows
-from makewhole.journal.database import connect, journal_dsn
+from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Plan, PlanState
@@ -62,8 +62,7 @@ def _told(undo: Plan) -> str:
 @step
 def restore(context: Mapping[str, Any]) -> int:
     """Put the rows back; returns how many chunks are proven by receipts."""
-    from makewhole.compensation.replay import RunOptions, compensate
-    from makewhole.compensation.targets import targets_of
+    from makewhole.orchestration.compensate import carry_out
 
     undone = asked(context)
     there = _window_of(undone)
@@ -71,10 +70,7 @@ def restore(context: Mapping[str, Any]) -> int:
         undo = plans.undo_of(journal, undone)
     if undo is None:
         raise RefusedError(f"plan {undone} has no undo that could be done; ask for it again")
-    options = RunOptions(records_per_second=there.pipeline.limits.records_per_second, holder=f"plan {undo.plan.id}")
-    targets = targets_of(there.pipeline, there.connections)
-    receipts = compensate(journal_dsn(), undo.plan.id, targets, lambda progress: logger.info("%s", progress), options)
-    return len(receipts)
+    return len(carry_out(there, undo.plan.id, lambda progress: logger.info("%s", progress)))
 
 
 @step
