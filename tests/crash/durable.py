@@ -112,7 +112,7 @@ class Record:
 @dataclass(frozen=True, kw_only=True)
 class Durable:
     """`marker` -1001: there is none. `transaction`: `none` (never begun), `idle`, or `open`. `held_back`: how many
-    offsets are behind the stable one."""
+    offsets are behind the stable one. `written`: the partitions that hold anything of the case, be it undone."""
 
     journal: Mapping[str, Rows]
     target: Mapping[str, Rows]
@@ -121,6 +121,7 @@ class Durable:
     has_marker_topic: bool
     transaction: str
     held_back: int
+    written: tuple[int, ...]
     files: tuple[str, ...]
     names: Sequence[tuple[str, str]]
 
@@ -140,6 +141,7 @@ class Durable:
                 "marker": self.marker,
                 "marker topic": self.has_marker_topic,
                 "transaction": self.transaction,
+                "written": self.written,
                 "files": self._told(self.files),
             },
             sort_keys=True,
@@ -188,6 +190,7 @@ def read(world: World, case: Case) -> Durable:
         has_marker_topic=place.marker_topic in world.admin.list_topics(timeout=_DEADLINE_SECONDS).topics,
         transaction=transaction,
         held_back=sum(ends.values()) - sum(stable.values()),
+        written=tuple(number for number, end in sorted(ends.items()) if end > case.starts[number]),
         files=_files(Path(place.storage)),
         names=[
             (name, token)

@@ -12,6 +12,7 @@ from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.ports import LOOPBACK
 from makewhole.stack.postgres_server import postgres
 from makewhole.stack.settings import USERS, AirflowSettings, load, project_root
+from makewhole.stack.short_jobs import short_job_jvm
 
 AIRFLOW_DATABASE, JOURNAL_DATABASE, PEOPLES_DATABASE = "airflow", "makewhole", "local"
 DATABASES = (AIRFLOW_DATABASE, JOURNAL_DATABASE, PEOPLES_DATABASE)
@@ -34,10 +35,6 @@ _SMALL = {
     "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
     "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
 }
-
-
-# The row work is Python's; for short jobs the JVM's second compiler costs more processor time than it saves.
-SHORT_JOB_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -134,7 +131,7 @@ def _spark() -> dict[str, str]:
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": LOOPBACK,
-        "JDK_JAVA_OPTIONS": SHORT_JOB_JVM,
+        "JDK_JAVA_OPTIONS": short_job_jvm(),
     }
     if spec and spec.origin:
         variables["SPARK_HOME"] = str(Path(spec.origin).parent)

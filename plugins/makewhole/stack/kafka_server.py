@@ -17,6 +17,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from makewhole.model.errors import PermanentError, TransientError
+from makewhole.stack.class_archive import Program, sharing
 from makewhole.stack.kafka_jars import java, kafka_libs
 from makewhole.stack.kafka_layout import Layout, Settings, SettingsOfNode
 from makewhole.stack.ports import LOOPBACK, becomes_free, free_ports, holder, is_open
@@ -44,12 +45,13 @@ class KafkaServer:
         settings: Settings | SettingsOfNode = _NOTHING,
         has_own_controller: bool = False,
         heap_mb: int = _HEAP_MB,
+        jvm_options: Sequence[str] | None = None,
     ) -> None:
         """`nodes` are brokers; `ports` as `Layout` has them, chosen and remembered when not given.
 
         `settings` override ours: the same for all nodes, or a function of the node's number. They hold for the nodes
-        that this object starts. `nodes`, `ports` and `has_own_controller` matter the first time; a cluster that exists
-        keeps its own.
+        that this object starts, as `jvm_options` do, which take the place of those that make a start quick. `nodes`,
+        `ports` and `has_own_controller` matter the first time; a cluster that exists keeps its own.
         """
         self.directory = Path(directory).resolve()
         self._cluster_file = self.directory / "cluster.json"
@@ -62,6 +64,7 @@ class KafkaServer:
         self.layout = Layout(ports=cluster["ports"], has_own_controller=cluster.get("has_own_controller", False))
         self._settings = settings
         self._heap_mb = heap_mb
+        self._jvm_options = [*_JVM_OPTIONS, *(sharing(Program.KAFKA) if jvm_options is None else jvm_options)]
 
     @property
     def ports(self) -> Sequence[int]:
@@ -121,7 +124,7 @@ class KafkaServer:
         command = [
             java(),
             f"-Xmx{self._heap_mb}m",
-            *_JVM_OPTIONS,
+            *self._jvm_options,
             "-cp",
             f"{libs}/*",
             "kafka.Kafka",
@@ -212,7 +215,7 @@ class KafkaServer:
     def _format(self, node: int, libs: Path, configuration: Path) -> None:
         if (self.directory / f"node-{node}" / "data" / "meta.properties").exists():
             return
-        command = [java(), *_JVM_OPTIONS, "-cp", f"{libs}/*", "kafka.tools.StorageTool"]
+        command = [java(), *_JVM_OPTIONS, *sharing(Program.KAFKA), "-cp", f"{libs}/*", "kafka.tools.StorageTool"]
         command += ["format", "--ignore-formatted", "-t", self._cluster_id, "-c", str(configuration)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:

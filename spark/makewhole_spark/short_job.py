@@ -1,0 +1,21 @@
+"""A job that does a little of all that ours do, so that Java can be shown what such jobs load."""
+
+import tempfile
+
+from pyspark.sql.functions import col, count
+
+from makewhole_spark.carrier import carry, session
+
+
+def main() -> None:
+    """Carry tasks, write and read Parquet, group and count."""
+    spark = session("short job")
+    carry(spark, list(range(4)), abs)
+    with tempfile.TemporaryDirectory() as folder:
+        spark.range(100).withColumn("odd", col("id") % 2).write.parquet(f"{folder}/rows")
+        spark.read.parquet(f"{folder}/rows").groupBy("odd").agg(count("*")).collect()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
