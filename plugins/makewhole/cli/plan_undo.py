@@ -68,7 +68,7 @@ def _look_first(plan: str, *, reverses: bool) -> tuple[str, ...]:
         require_undoable(stored, request.pipeline)
         known = plans.undo_of(journal, plan)
         written = plans.actions_by_target(journal, plan)
-    if known is not None:
+    if known is not None and not reverses:  # whether there is more to reverse is seen when the undo is planned
         require_same_kind(known.plan, request)
     stays = what_stays(request, written)
     if len(stays) == len(written) and not reverses:

@@ -98,10 +98,12 @@ def _freeze(journal: Session, attempt: Attempt, request: UndoRequest, sources: F
     actions = actions_in(planned)
     stays = what_stays(request, Counter(action.target for action in actions))
     known = plans.undo_of(journal, request.plan)
-    if known is not None:
-        require_same_kind(known.plan, request)
-        return Undo(plan=known.plan, stays=stays)
     window = windows.load(journal, pipeline.name, stored.plan.window, stored.plan.revision)
+    if known is not None:
+        is_asked_for_more = request.reverses and not _has_reversals(known.plan)
+        if not is_asked_for_more or _reversals(journal, request, sources, window).items:
+            require_same_kind(known.plan, request)
+        return Undo(plan=known.plan, stays=stays)
     items = list(_items(attempt, actions, targets))
     if request.reverses:
         reversals = _reversals(journal, request, sources, window)
@@ -159,12 +161,15 @@ def require_same_kind(undo: Plan, request: UndoRequest) -> None:
     Raises:
         RefusedError: the undo that is there is of the other kind.
     """
-    has_reversals = Remedy.REVERSE.value in undo.counts
-    if has_reversals != request.reverses:
+    if _has_reversals(undo) != request.reverses:
         raise RefusedError(
-            f"plan {request.plan} has an undo {'with' if has_reversals else 'without'} reversals already: plan "
+            f"plan {request.plan} has an undo {'with' if _has_reversals(undo) else 'without'} reversals already: plan "
             f"{undo.id}, which is {undo.state.value}. Reject that one first, if it still waits"
         )
+
+
+def _has_reversals(undo: Plan) -> bool:
+    return Remedy.REVERSE.value in undo.counts
 
 
 def _reversals(journal: Session, request: UndoRequest, sources: FreezeSources, window: Window) -> Reversals:

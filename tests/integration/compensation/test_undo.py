@@ -36,6 +36,7 @@ def test_after_an_undo_the_table_is_what_it_was_row_by_row(world: Any) -> None:
     assert world.run(undo.plan.id) == receipts
     assert _image(world) == world.before
     assert _undo(world, plan.id).plan.id == undo.plan.id  # type: ignore[union-attr]
+    assert _undo(world, plan.id, reverses=True).plan.id == undo.plan.id  # type: ignore[union-attr]
 
 
 def test_rows_that_changed_since_are_left_alone(world: Any) -> None:
