@@ -1,0 +1,93 @@
+"""What somebody tampers with, and how a refusal reads."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from makewhole.compensation.appended import Since
+from makewhole.compensation.approve import Answer, Decision
+from makewhole.compensation.verify import verify
+from makewhole.config.context import WindowContext
+from makewhole.journal.database import connect as connect_journal
+from makewhole.journal.evidence import JudgedFinding
+from makewhole.journal.reversals import reversals_of
+from makewhole.lake.storage import Storage
+from makewhole.model.errors import MakewholeError, RefusedError
+from makewhole.model.pipeline import Approval, Remedy, Reverse
+from makewhole.model.plan import Plan, PlanState
+from makewhole.model.verdict import Finding, Verdict
+
+HOP = "flights→warehouse"
+COUPON = Reverse(to="reversals", value={"id": "{{ key }}", "delay": "{{ row.delay }}"})
+
+
+def refusal(attempt: Callable[[], object], kind: type[MakewholeError] = RefusedError) -> str:
+    with pytest.raises(kind) as caught:
+        attempt()
+    return str(caught.value)
+
+
+def redelivery(world: Any, *, above_actions: int = 1_000, to: str | None = None) -> Plan:
+    """A plan that redelivers K0, K1 and K2."""
+    if to is not None:
+        world.add_topic(to)
+        world.change_hop(HOP, redeliver_to=to)
+    world.pipeline = replace(world.pipeline, approval=Approval(above_actions=above_actions))
+    world.send(range(3))
+    plan = world.freeze([world.finding(number, Verdict.MISSING) for number in range(3)]).plan
+    assert isinstance(plan, Plan)
+    assert plan.state is (PlanState.AWAITING_APPROVAL if above_actions < 3 else PlanState.FROZEN)
+    return plan
+
+
+def prepare(world: Any, reverse: Reverse) -> str:
+    topic: str = world.add_topic("reversals")
+    world.change_hop(HOP, reverse=reverse)
+    world.remedies(HOP, duplicate=Remedy.REVERSE)
+    return topic
+
+
+def reversal(world: Any) -> Plan:
+    """A plan that takes back the second row of K1."""
+    prepare(world, COUPON)
+    world.load_again("K1", copies=2)
+    plan = world.freeze([duplicate(world, "K1")]).plan
+    assert isinstance(plan, Plan)
+    return plan
+
+
+def duplicate(world: Any, key: str) -> Finding:
+    number = sum(key.encode())
+    finding = world.finding(number, Verdict.DUPLICATE)
+    return replace(finding, key=key, evidence={**finding.evidence, "target_copies": 2})
+
+
+def answer(plan: Plan) -> Answer:
+    return Answer(sha256=plan.sha256, decision=Decision.APPROVED, by="oncall")
+
+
+def forge(bootstrap: str, topic: str, headers: list[tuple[str, str]]) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce(
+        topic, key="K1", value="{}", partition=0, headers=[(name, value.encode()) for name, value in headers]
+    )
+    assert producer.flush(30) == 0
+
+
+def context_of(world: Any) -> WindowContext:
+    return WindowContext(
+        pipeline=world.pipeline,
+        window=world.window,
+        connections=world.connections,
+        storage=Storage(root=str(world.storage)),
+    )
+
+
+def judged(world: Any, context: WindowContext, since: Since | None = None) -> list[JudgedFinding]:
+    finding = duplicate(world, "K1")
+    with connect_journal(world.journal) as journal:
+        past = reversals_of(journal, world.pipeline, 1, [finding.key_hash])
+    return verify(context, [JudgedFinding(finding=finding)], since or Since(offsets={}), 0.0, past=past)

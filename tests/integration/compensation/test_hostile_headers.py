@@ -1,0 +1,83 @@
+"""Somebody forges lineage headers: they vouch for nothing."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from makewhole.compensation.appended import Since, marked_since
+from makewhole.compensation.known import replayed_keys
+from makewhole.model.verdict import Verdict
+from tests.integration.compensation.hostile import context_of, forge, judged, redelivery, reversal
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+
+
+@pytest.mark.parametrize("named", ["own plan, a key that it has not", "a plan of another pipeline", "no plan"])
+def test_a_forged_lineage_header_is_not_vouched_for(world: Any, named: str) -> None:
+    plan = redelivery(world)
+    world.run(plan.id)
+    others = "other-1-0123456789ab"
+    forged = {"own plan, a key that it has not": plan.id, "a plan of another pipeline": others, "no plan": "x' or 1=1"}
+    known = replayed_keys(world.journal, world.pipeline.name, [forged[named]])
+
+    assert (forged[named], f"{99:032x}") not in known.rows()
+    assert len(known) == (3 if forged[named] == plan.id else 0)
+    assert replayed_keys(world.journal, "another", [plan.id]).is_empty()
+
+
+def test_a_record_that_claims_to_be_a_reversal_reverses_nothing(world: Any) -> None:
+    """Verify asks the journal for the receipt and the topic for the record: either alone is a claim."""
+    plan = reversal(world)
+    topic = world.pipeline.points["reversals"].topic
+    forge(
+        world.bootstrap,
+        topic,
+        [("makewhole-plan", plan.id), ("makewhole-seq", "0"), ("makewhole-reverses", "warehouse/dw.departures/(0,2)")],
+    )
+    context = context_of(world)
+
+    assert marked_since(context, "reversals", Since(offsets={})).found == {(plan.id, 0)}
+    (item,) = judged(world, context)
+    assert (item.outcome, item.reason) == ("open", "1 of its extra copies at warehouse were not taken back")
+
+    world.journal_sql(
+        "insert into makewhole.chunk (plan, target, chunk, actions, place) values (%s, 'reversals', 0, 1, 'forged')",
+        plan.id,
+    )
+    forged = Since(offsets={"reversals": dict.fromkeys(range(3), 1)})
+    (item,) = judged(world, context, forged)
+    assert (item.outcome, item.reason) == (
+        "open",
+        f"no committed reversal by plan {plan.id} (action 0) is in reversals",
+    )
+
+
+@pytest.mark.parametrize("seq", ["٣", "-1", "0x0", " 0", "", "9" * 50, "\x1b[2J"])
+def test_headers_that_are_no_numbers_are_no_marks(world: Any, seq: str) -> None:
+    plan = reversal(world)
+    topic = world.pipeline.points["reversals"].topic
+    forge(world.bootstrap, topic, [("makewhole-plan", plan.id), ("makewhole-seq", seq)])
+
+    found = marked_since(context_of(world), "reversals", Since(offsets={})).found
+    assert (plan.id, 0) not in found
+
+
+def test_lineage_headers_of_an_original_are_not_repeated_with_it(world: Any) -> None:
+    world.send([1])
+    position, record = next(iter(world.originals.items()))
+    forged = [("makewhole-plan", b"x"), ("makewhole-reverses", b"y"), ("makewhole-seq", b"7"), ("note", b"kept")]
+    world.originals[position] = replace(record, headers=tuple(forged))
+    plan = world.freeze([world.finding(1, Verdict.MISSING)]).plan
+    world.run(plan.id)
+
+    (message,) = world.replayed()
+    assert [name for name, _ in message.headers()] == [
+        "note",
+        "makewhole-plan",
+        "makewhole-window",
+        "makewhole-seq",
+        "makewhole-origin",
+        "makewhole-chunk",
+    ]
+    assert dict(message.headers())["makewhole-plan"] == plan.id.encode()

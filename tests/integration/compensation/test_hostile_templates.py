@@ -1,0 +1,113 @@
+"""A template that reaches out is refused, and hostile data are written as data."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from makewhole.cli.main import app
+from tests.integration.compensation.hostile import COUPON, duplicate, prepare
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+
+
+@pytest.mark.parametrize(
+    ("leaf", "told"),
+    [
+        (
+            "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+            "unfit: the template \"{{ ''.__class__.__mro__[1].__subclasses__() }}\" calls something. Write fields of "
+            "data, such as {{ row.amount }}",
+        ),
+        (
+            "{{ row.__class__ }}",
+            "unfit: the template '{{ row.__class__ }}' asks for '__class__'. Name a field of data: there is nothing "
+            "else to reach",
+        ),
+        (
+            "{% for x in row %}{{ x }}{% endfor %}",
+            "unfit: the template '{% for x in row %}{{ x }}{% endfor %}' has a statement. Write fields of data, such "
+            "as {{ row.amount }}",
+        ),
+        (
+            "{{ lipsum.__globals__ }}",
+            "unfit: the template '{{ lipsum.__globals__ }}' asks for '__globals__'. Name a field of data: there is "
+            "nothing else to reach",
+        ),
+        (
+            "{{ row | attr('__class__') }}",
+            "unfit: the template \"{{ row | attr('__class__') }}\" uses the filter 'attr'. Allowed: abs, default, "
+            "lower, string, trim, upper",
+        ),
+    ],
+)
+@pytest.mark.parametrize("place", ["key", "value", "headers"])
+def test_a_template_that_reaches_out_is_refused_however_it_came_here(
+    world: Any, leaf: str, told: str, place: str
+) -> None:
+    """The check of the file refuses it, too: tests/unit/config/test_reverse.py."""
+    changes = {"key": leaf, "value": {"a": [{"b": leaf}]}, "headers": (("h", leaf),)}
+    world.load_again("K1", copies=2)
+    prepare(world, replace(COUPON, **{place: changes[place]}))
+    frozen = world.freeze([duplicate(world, "K1")])
+
+    assert (frozen.plan, [found.reason for found in frozen.refusals]) == (None, [told])
+
+
+HOSTILE = [
+    "{{ 7 * 7 }}",
+    "{% raw %}{{ key.__class__ }}{% endraw %}",
+    "{# gone? #}",
+    "\x1b[31mred\x1b[2J",
+    'a\r\nmakewhole-plan: x","delay":-9999,"x":"',
+    "‮gnirts",
+    "</script><script>alert(1)</script>",
+    "=cmd()|' /C calc'!A0",
+]
+
+
+def test_data_are_written_as_data_wherever_the_template_puts_them(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In keys, values and headers: never rendered, never evaluated, never the end of a field or of a line."""
+    value = {"id": "{{ key }}", "delay": "{{ row.delay }}", "note": "{{ row.note }}", "all": "<{{ row.note }}>"}
+    topic = prepare(world, replace(COUPON, value=value, headers=(("note", "{{ row.note }}"),)))
+    for key in HOSTILE:
+        world.load_again(key, copies=2)
+        world.sql("update dw.departures set note = id where id = %s", key)
+    frozen = world.freeze([duplicate(world, key) for key in HOSTILE])
+    world.run(frozen.plan.id)
+
+    messages = world.consume(topic)
+    assert frozen.refusals == ()
+    assert sorted(message.key().decode() for message in messages) == sorted(HOSTILE)
+    for message in messages:
+        key = message.key().decode()
+        assert json.loads(message.value()) == {"id": key, "delay": 1.0, "note": key, "all": f"<{key}>"}
+        assert dict(message.headers())["note"].decode() == key
+        assert [name for name, _ in message.headers()] == [
+            "note",
+            "makewhole-reverses",
+            "makewhole-plan",
+            "makewhole-window",
+            "makewhole-seq",
+            "makewhole-origin",
+            "makewhole-chunk",
+        ]
+        assert not any(byte < 32 for byte in message.value())
+
+    monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", world.journal)
+    shown = CliRunner().invoke(app, ["plan", "show", frozen.plan.id]).stdout
+    assert "x1b" in shown
+    assert not {"\x1b", "\r", "‮"} & set(shown)
+
+
+def test_a_refusal_tells_the_template_and_no_data(world: Any, caplog: pytest.LogCaptureFixture) -> None:
+    prepare(world, replace(COUPON, value={"id": "{{ row.gone }}"}))
+    world.load_again("SECRET-KEY", copies=2)
+    frozen = world.freeze([duplicate(world, "SECRET-KEY")])
+
+    assert [found.reason for found in frozen.refusals] == [
+        "unfit: the template '{{ row.gone }}' names what the data do not have, or have not of that kind"
+    ]
+    assert "SECRET" not in caplog.text
