@@ -7,6 +7,7 @@ samples name columns and sizes; who may see the data looks at them with `makewho
 import hashlib
 import html
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -137,19 +138,20 @@ def _record(record: RecordToSend) -> str:
     partition = "any partition" if record.partition is None else f"partition {record.partition}"
     value = "no value" if record.value is None else f"a value of {len(record.value):,} bytes"
     time = "now" if record.timestamp_ms is None else "as in the original"
-    return f"a record to {partition}, {value}, {len(record.headers)} headers, time {time}"
+    return f"a record to {partition}, {value}, {_several(len(record.headers), 'header')}, time {time}"
 
 
 def _change(change: RowChange) -> str:
     """How many rows, and the columns that change: the names are the table's own."""
-    rows = f"{len(change.before)} rows now, {len(change.after)} after it"
+    rows = f"{_several(len(change.before), 'row')} now, {len(change.after)} after it"
     if change.aside:
         return f"{rows}, {len(change.aside)} moved aside"
-    new = [json.loads(row) for row in change.after if row not in change.before]
-    old = [json.loads(row) for row in change.before if row not in change.after]
+    before, after = Counter(change.before), Counter(change.after)
+    new = [json.loads(row) for row in (after - before).elements()]
+    old = [json.loads(row) for row in (before - after).elements()]
     names = _changed(old, new)
     listed = ", ".join(islice(names, _NAMES_MOST)) + (", …" if len(names) > _NAMES_MOST else "")
-    return f"{rows}; columns: {escaped(listed) or 'none'}"
+    return f"{rows}; columns: {escaped(listed)}" if listed else rows
 
 
 def _changed(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -157,3 +159,7 @@ def _changed(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]])
     if not old or not new:
         return [name for row in (*old, *new) for name in row]
     return [name for name, value in new[0].items() if value != old[0].get(name)]
+
+
+def _several(count: int, one: str) -> str:
+    return f"{count} {one}" if count == 1 else f"{count} {one}s"

@@ -52,12 +52,13 @@ def test_the_page_of_a_plan() -> None:
         "\n"
         "For example:\n"
         "\n"
-        "- action 0, redeliver flights: a record to partition 2, a value of 8 bytes, 1 headers, "
+        "- action 0, redeliver flights: a record to partition 2, a value of 8 bytes, 1 header, "
         "time as in the original\n"
-        "- action 1, upsert warehouse: 1 rows now, 1 after it; columns: delay\n"
+        "- action 1, upsert warehouse: 1 row now, 1 after it; columns: delay\n"
         "- action 2, upsert warehouse: 0 rows now, 1 after it; columns: id, delay\n"
         "- action 3, quarantine warehouse: 2 rows now, 1 after it, 1 moved aside\n"
-        "- action 4, upsert warehouse: refused\n"
+        "- action 4, restore warehouse: 1 row now, 2 after it; columns: id, delay\n"
+        "- action 5, upsert warehouse: refused\n"
         "\n"
         "See keys and values, before and after, and how it stands now: "
         "`makewhole plan dry-run flights-7-0123456789ab`\n"
@@ -151,6 +152,7 @@ def dry_run() -> DryRun:
         (Remedy.UPSERT, Fate.WOULD, RowChange(before=(old,), after=(new,))),
         (Remedy.UPSERT, Fate.WOULD, RowChange(before=(), after=(new,))),
         (Remedy.QUARANTINE, Fate.WOULD, RowChange(before=(old, new), after=(old,), aside=(new,))),
+        (Remedy.RESTORE, Fate.WOULD, RowChange(before=(old,), after=(old, old))),
         (Remedy.UPSERT, Fate.REFUSED, RowChange(before=(old,), after=(old,))),
     ]
     newer = "stale: the row is of a newer version than the record"
