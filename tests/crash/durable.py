@@ -12,7 +12,7 @@ import json
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, reduce
 from pathlib import Path
@@ -129,6 +129,11 @@ class Durable:
     def fingerprint(self) -> str:
         """The same for states that a recovery cannot tell apart."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:10]
+
+    @property
+    def work(self) -> str:
+        """The fingerprint of all but the leases: a runner takes one before it asks whether there is anything to do."""
+        return replace(self, journal={**self.journal, "lease": []}).fingerprint
 
     @cached_property
     def text(self) -> str:
@@ -294,5 +299,6 @@ def _record(message: Any) -> Record:
 
 
 def _files(storage: Path) -> tuple[str, ...]:
-    """Of the case alone: the folder is emptied before each."""
-    return tuple(sorted(path.name for path in storage.rglob("*") if path.is_file()))
+    """Of the case alone: the folder is emptied before each. What a runner left half written is nobody's."""
+    files = (path for path in storage.rglob("*") if path.is_file())
+    return tuple(sorted(path.name for path in files if path.suffix != ".partial"))

@@ -97,11 +97,11 @@ def woken_after_its_plan_was_undone(world: World, atlas: Atlas, point: int) -> N
 
 
 def _wake_in_vain(world: World, case: Case, zombie: Run, before: Durable) -> None:
-    """It may find that its plan does not go on."""
+    """It finds that its plan does not go on."""
     zombie.resume()
     ended(zombie, REFUSED)
     after = look(world, case)
-    assert after.fingerprint == before.fingerprint, f"the zombie has changed something: {after.summary}"
+    assert after.work == before.work, f"the zombie has changed something: {after.summary}"
 
 
 def woken_meanwhile(world: World, atlas: Atlas, point: int, moment: int) -> None:

@@ -24,15 +24,14 @@ from makewhole.stack.settings import load
 ONCALL, UNDO = "makewhole_oncall", "makewhole_undo"
 ENDED = ("success", "failed")
 RUN_SECONDS = 400.0
-_POLL_SECONDS = 0.5
+_POLL_SECONDS = 1.0
 _LOG_LINES = 25
 
-# Two runs share two cores here, and their jobs are over before a second worker or a better compiler pays.
+# Two runs share two cores here, and their jobs are over before a second worker pays.
 _SMALL_JOBS = {
     "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(
         {"conn_type": "spark", "host": "local[1]", "extra": {"deploy-mode": "client"}}
     ),
-    "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 Found = TypeVar("Found")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any, cast
+from uuid import uuid4
 
 import fsspec
 import pyarrow as pa
@@ -97,8 +98,9 @@ def write_payloads(prefix: str, chunks: Iterable[Sequence[tuple[int, Payload]]])
         uri = f"{prefix}-{sha256[:12]}.parquet"
         filesystem, path = fsspec.core.url_to_fs(uri)
         filesystem.makedirs(filesystem._parent(path), exist_ok=True)
-        filesystem.put_file(local.name, f"{path}.partial")
-        filesystem.mv(f"{path}.partial", path)
+        unfinished = f"{path}.{uuid4().hex[:16]}.partial"  # another runner may be writing the same
+        filesystem.put_file(local.name, unfinished)
+        filesystem.mv(unfinished, path)
         return uri, sha256
 
 

@@ -20,6 +20,10 @@ MARKER_TOPIC = "makewhole-markers"
 BATCHING: Mapping[str, Any] = {"linger.ms": 5}
 """How records are put together on their way: a commit does not wait for the linger."""
 
+_KEEPS_BROKERS: Mapping[str, Any] = {"metadata.recovery.strategy": "none"}
+"""When every connection breaks at once, librdkafka 2.16 starts anew from the bootstrap servers and forgets its brokers,
+but goes on asking the forgotten coordinator of the group: commits of offsets wait for ever, and so does closing."""
+
 _TIMEOUT_SECONDS = 30.0
 _TRANSACTION_TIMEOUT_MS = 60_000
 _NO_OFFSET = -1001
@@ -70,7 +74,8 @@ class ReplayWriter:
             self._producer = Producer(self._producer_properties())
             self._producer.init_transactions(_TIMEOUT_SECONDS)
             self._consumer = Consumer(
-                _of_every_client(self.connection) | {"group.id": self._identity, "isolation.level": "read_committed"}
+                _of_every_client(self.connection)
+                | {"group.id": self._identity, "isolation.level": "read_committed", **_KEEPS_BROKERS}
             )
             found = _committed(self._consumer)
         if found.error is not None:
@@ -132,6 +137,7 @@ class ReplayWriter:
             **BATCHING,
             "retry.backoff.ms": 5,  # twice as fast as the default between short transactions
             "message.max.bytes": 1_000_000_000,  # the topic decides, see TopicRules
+            **_KEEPS_BROKERS,
         }
 
     @contextmanager
@@ -139,6 +145,11 @@ class ReplayWriter:
         """Kafka's errors as ours."""
         try:
             yield
+        except TimeoutError as error:  # of what an AdminClient promises
+            raise TransientError(
+                f"Kafka {self.connection.id}, {self._identity}: {what} was not answered in {_TIMEOUT_SECONDS:.0f} s; "
+                "try again"
+            ) from error
         except KafkaException as error:
             kafka_error: KafkaError = error.args[0]
             text = f"Kafka {self.connection.id}, {self._identity}: {what} failed ({kafka_error.name()})"
