@@ -9,10 +9,11 @@ import logging
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from makewhole.gate.planned import Planned
+from makewhole.gate.sideways import NAME, Part, sideways
 
 _ONE_AT_A_TIME = threading.Lock()  # the library keeps its current context in a global
 _LONGEST_MESSAGE = 300
@@ -36,18 +37,43 @@ class Run:
     success: bool
     worst: str | None
     outcomes: tuple[Outcome, ...]
-    statistics: Mapping[str, Any]
 
 
 def run_on_row(name: str, row: Mapping[str, int | None], planned: Sequence[Planned]) -> Run:
-    """Layer B: the expectations on one row of numbers, in pandas."""
-    gx = _library()
-    import pandas as pd  # type: ignore[import-untyped]
+    """Layer B: the expectations on one row of numbers, in pandas, many at once.
 
-    frame = pd.DataFrame([dict(row)])
+    Where the library's answer is not one to every line that it was given, those lines have no outcome.
+    """
+    gx = _library()
     with _ONE_AT_A_TIME:
         source = _context(gx).data_sources.add_pandas("summary")
-        return _run(gx, name, source.add_dataframe_asset("summary"), frame, planned)
+        runs = [
+            _run_on_part(gx, f"{name} {number}", source.add_dataframe_asset(f"part {number}"), part)
+            for number, part in enumerate(sideways(row, planned))
+        ]
+    worst = [run.worst for run in runs if run.worst is not None]
+    return Run(
+        name=name,
+        success=all(run.success for run in runs),
+        worst="critical" if "critical" in worst else next(iter(worst), None),
+        outcomes=tuple(outcome for run in runs for outcome in run.outcomes),
+    )
+
+
+def _run_on_part(gx: Any, name: str, asset: Any, part: Part) -> Run:
+    import pandas as pd  # type: ignore[import-untyped]
+
+    by_line = {"result_format": "COMPLETE", "unexpected_index_column_names": [NAME]}
+    run, results = _run(gx, name, asset, pd.DataFrame(part.lines), part.asked, by_line)
+    raised = next((outcome.raised for outcome in run.outcomes if outcome.raised), None)
+    if raised is not None:
+        return replace(run, outcomes=tuple(Outcome(id=one, success=False, raised=raised) for one in part.names))
+    failed = part.unexpected(results)
+    if failed is None:
+        return replace(run, success=False, outcomes=())
+    return replace(
+        run, outcomes=tuple(Outcome(id=one, success=one not in failed, found=int(one in failed)) for one in part.names)
+    )
 
 
 def run_on_spark(name: str, frame: Any, planned: Sequence[Planned]) -> Run:
@@ -55,7 +81,7 @@ def run_on_spark(name: str, frame: Any, planned: Sequence[Planned]) -> Run:
     gx = _library()
     with _ONE_AT_A_TIME:
         source = _context(gx).data_sources.add_spark("verdicts", persist=False)
-        return _run(gx, name, source.add_dataframe_asset("verdicts"), frame, planned)
+        return _run(gx, name, source.add_dataframe_asset("verdicts"), frame, planned, "BASIC")[0]
 
 
 def library_version() -> str:
@@ -81,17 +107,20 @@ def _context(gx: Any) -> Any:
     return context
 
 
-def _run(gx: Any, name: str, asset: Any, frame: Any, planned: Sequence[Planned]) -> Run:
+def _run(
+    gx: Any, name: str, asset: Any, frame: Any, planned: Sequence[Planned], result_format: Any
+) -> tuple[Run, Sequence[Any]]:
+    """What the library says, as ours and as its own."""
     batch = asset.add_batch_definition_whole_dataframe("whole").get_batch(batch_parameters={"dataframe": frame})
-    result = batch.validate(_suite(gx, name, planned), result_format="BASIC")
+    result = batch.validate(_suite(gx, name, planned), result_format=result_format)
     worst = result.get_max_severity_failure()
-    return Run(
+    run = Run(
         name=name,
         success=bool(result.success),
         worst=None if worst is None else str(worst.value),
         outcomes=tuple(_outcome(one) for one in result.results),
-        statistics=dict(result.statistics),
     )
+    return run, result.results
 
 
 def _suite(gx: Any, name: str, planned: Sequence[Planned]) -> Any:

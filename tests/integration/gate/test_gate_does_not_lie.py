@@ -3,7 +3,7 @@
 import json
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit, rand
 
-from makewhole.gate import HopSummary, check, check_summaries, check_verdicts
+from makewhole.gate import HopSummary, check, check_summaries, check_verdicts, expectations, sideways
 from makewhole.gate.expectations import run_on_row, run_on_spark
-from makewhole.gate.planned import Planned, Role
+from makewhole.gate.planned import Number, Planned, Role
 from makewhole.gate.suite import HopSuite
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.pipeline import Pipeline
@@ -153,12 +153,29 @@ def test_a_column_missing_inside_the_library_is_seen_as_raised(spark: SparkSessi
     planned = Planned(
         id="x", type="expect_column_values_to_not_be_null", kwargs={"column": "gone"}, role=Role.EVIDENCE, sentence=""
     )
-    for run in (
-        run_on_row("x", {"here": 1}, [planned]),
-        run_on_spark("x", spark.createDataFrame([(1,)], "here int"), [planned]),
-    ):
-        assert not run.success
-        assert "gone" in str(run.outcomes[0].raised)
+    run = run_on_spark("x", spark.createDataFrame([(1,)], "here int"), [planned])
+    assert not run.success
+    assert "gone" in str(run.outcomes[0].raised)
+    with pytest.raises(KeyError, match="gone"):
+        run_on_row("x", {"here": 1}, [planned])
+
+
+def test_what_breaks_inside_the_library_breaks_every_line_that_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = [Number(name=name, value=1, at_most=2, sentence="") for name in ("one", "other")]
+    planned = [one for number in numbers for one in number.planned("x")]
+    really = sideways.sideways
+
+    def gone(*given: Any) -> Iterator[sideways.Part]:
+        for part in really(*given):
+            yield replace(
+                part, lines={name: column for name, column in part.lines.items() if name != "room_below_most"}
+            )
+
+    monkeypatch.setattr(expectations, "sideways", gone)
+    run = run_on_row("x", {"one": 1, "other": 1}, planned)
+    assert not run.success
+    assert [outcome.id for outcome in run.outcomes if outcome.raised] == ["x one", "x other"]
+    assert {outcome.id for outcome in run.outcomes} == {one.id for one in planned}
 
 
 def test_a_missing_file_is_an_error(spark: SparkSession, pipeline: Pipeline, summaries: list[HopSummary]) -> None:

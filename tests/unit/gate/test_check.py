@@ -26,7 +26,7 @@ def honest(name: str, row: Mapping[str, int | None], planned: Sequence[Planned])
         )
     failed = {one.severity for one, outcome in zip(planned, outcomes, strict=True) if not outcome.success}
     worst = "critical" if "critical" in failed else next(iter(failed), None)
-    return Run(name=name, success=not failed, worst=worst, outcomes=tuple(outcomes), statistics={})
+    return Run(name=name, success=not failed, worst=worst, outcomes=tuple(outcomes))
 
 
 @pytest.fixture(autouse=True)
