@@ -120,7 +120,7 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Answered:
-    """The same window four times: only planned, rejected, approved, and once more."""
+    """The same window three times: only planned, rejected, approved."""
 
     planned: Mapping[str, Any]
     planned_exit_code: int
@@ -128,7 +128,6 @@ class Answered:
     planned_after: Contents
     rejected: Asked
     approved: Asked
-    again: Asked
 
 
 def answered(stage: Stage, shop: Shop) -> Answered:
@@ -146,7 +145,6 @@ def answered(stage: Stage, shop: Shop) -> Answered:
         planned_after=shop.contents(),
         rejected=_asked(stage, shop, _reject, "failed"),
         approved=_asked(stage, shop, _approve, "success"),
-        again=_asked(stage, shop, None, "success"),
     )
 
 
@@ -275,7 +273,6 @@ class Undone:
     tasks: Mapping[str, str]
     approval: tuple[Any, ...] | None
     window: Mapping[str, Any]
-    again: Mapping[str, Any]
 
 
 def undone(stage: Stage, shop: Shop) -> Undone:
@@ -305,7 +302,6 @@ def undone(stage: Stage, shop: Shop) -> Undone:
         tasks=stage.tasks(run),
         approval=_approval(stage, {"plan": {"id": undo}}),
         window=window,
-        again=_asked(stage, shop, None, "success").window,
     )
 
 

@@ -105,13 +105,6 @@ def test_after_the_approval_plain_clients_find_every_order_everywhere(
     assert shop.lineage() == {answered.approved.window["plan"]["id"]: replayed}
 
 
-def test_the_repaired_window_again_needs_no_plan_and_certifies_the_same_digest(answered: Answered) -> None:
-    again, approved = answered.again, answered.approved
-    assert (again.window["revision"], again.window["state"], again.window["plan"]) == (4, "certified", None)
-    assert again.window["certificate"]["digest"] == approved.window["certificate"]["digest"]
-    assert again.after == again.before
-
-
 def test_a_plan_that_nobody_answers_expires_and_nothing_is_done(ignored: Asked) -> None:
     assert ignored.window["plan"]["actions"] == {"redeliver": 1}
     assert (ignored.window["plan"]["state"], ignored.window["plan"]["reason"]) == (
