@@ -4,111 +4,120 @@ An object follows a layout when its bytes are the layout's fixed text with a val
 gap: then it is JSON, and has the same names in the same places.
 """
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from makewhole.compute.byte_strings import PADDING_BYTES, Content
+from makewhole.compute import json_scan
+from makewhole.compute.arrays import Bytes, Longs
+from makewhole.compute.byte_strings import Blobs, Content
 from makewhole.compute.json_layout import Layout
-from makewhole.compute.leaves import MOST_BYTES_AT_ONCE, Leaves, scalars_at, texts_at
-from makewhole.compute.words import WORD_BYTES, Bools, Longs, begin_with, words_at
+from makewhole.compute.json_scan import BOOLEAN, NULL, NUMBER, SIGNED_ZERO, TEXT
 
 _Array = Any  # pyarrow.Array: its type stubs know nothing of binary columns and views
-Rows = npt.NDArray[np.intp]
+_INLINE = 12
+_MOST_NUMBER_BYTES, _NO_LIMIT = 31, 1 << 62
 
 
 @dataclass(frozen=True, kw_only=True)
 class Values:
-    """The values of a column by where they stand. Nulls are empty, and so is what does not stand in the content."""
+    """The values of a column by where they stand. Null is what is null, or does not stand in the content."""
 
     content: Content
-    starts: Longs
-    lengths: Longs
+    blobs: Blobs
 
     @classmethod
     def of(cls, column: _Array) -> "Values":
         """Of a binary column, or of one of views."""
         if column.type == pa.binary():
-            return cls._of_binary(column)
-        views = np.frombuffer(column.buffers()[1], dtype=np.int32).reshape(-1, 4)[column.offset :][: len(column)]
-        is_apart = (views[:, 0] > _INLINE) & (views[:, 2] == 0)
-        lengths = np.where(is_apart, views[:, 0], 0)
-        content = Content(column.buffers()[2] if len(column.buffers()) > 2 else b"")
-        return cls(content=content, starts=views[:, 3].astype(np.int64), lengths=_without_nulls(column, lengths))
-
-    @classmethod
-    def _of_binary(cls, column: _Array) -> "Values":
-        _, edges, content = column.buffers()
-        edges = np.frombuffer(edges, dtype=np.int32)[column.offset :][: len(column) + 1].astype(np.int64)
-        padded = b"".join([memoryview(content or b"")[edges[0] : edges[-1]], bytes(PADDING_BYTES)])
-        starts = edges[:-1] - edges[0]
-        return cls(content=Content(padded), starts=starts, lengths=_without_nulls(column, np.diff(edges)))
+            _, edges, content = column.buffers()
+            edges = np.frombuffer(edges, dtype=np.int32)[column.offset :][: len(column) + 1]
+            starts, lengths = edges[:-1], np.diff(edges)
+        else:
+            views = np.frombuffer(column.buffers()[1], dtype=np.int32).reshape(-1, 4)[column.offset :][: len(column)]
+            content = column.buffers()[2] if len(column.buffers()) > 2 else None
+            is_apart = (views[:, 0] > _INLINE) & (views[:, 2] == 0)
+            starts, lengths = views[:, 3], np.where(is_apart, views[:, 0], np.int32(-1))
+        if column.null_count:
+            lengths = np.where(column.is_valid().to_numpy(zero_copy_only=False), lengths, np.int32(-1))
+        return cls(content=Content(content or b""), blobs=Blobs(starts=starts, lengths=lengths))
 
     def __getitem__(self, row: int) -> bytes:
-        start = int(self.starts[row])
-        return bytes(self.content.bytes[start : start + int(self.lengths[row])])
+        start = int(self.blobs.starts[row])
+        return self.content.bytes[start : start + max(int(self.blobs.lengths[row]), 0)].tobytes()
 
 
-_INLINE = 12
+class Rule(NamedTuple):
+    """What a leaf has to be: of one of these kinds, and so long."""
+
+    kinds: int
+    least_bytes: int = 0
+    number_bytes: int = _MOST_NUMBER_BYTES
+    fraction_digits: int = 0
+
+    def and_also(self, other: "Rule") -> "Rule":
+        """Both at once."""
+        return Rule(
+            self.kinds & other.kinds,
+            max(self.least_bytes, other.least_bytes),
+            min(self.number_bytes, other.number_bytes),
+            min(self.fraction_digits, other.fraction_digits),
+        )
 
 
-def _without_nulls(column: _Array, lengths: Longs) -> Longs:
-    if column.null_count:
-        lengths = np.where(column.is_valid().to_numpy(zero_copy_only=False), lengths, 0)
-    return lengths.astype(np.int64, copy=False)
+_ANYTHING = Rule(TEXT | NUMBER | SIGNED_ZERO | BOOLEAN | NULL, 0, _NO_LIMIT, _NO_LIMIT)
 
 
-@dataclass(kw_only=True)
+class Leaf(NamedTuple):
+    """A leaf of every value, null where it is JSON's `null`, and how many digits its fraction has."""
+
+    blobs: Blobs
+    fraction_digits: Bytes
+
+
+@dataclass(frozen=True, kw_only=True)
 class Alike:
-    """The objects that follow a layout, as far as it was followed: `rows` of the values, and their leaves."""
+    """Those of the values that follow a layout: their rows, ascending, and the leaves that there are rules for."""
 
     content: Content
-    rows: Rows
-    cursor: Longs
-    ends: Longs
-    leaves: list[Leaves] = field(default_factory=list)
-
-    def keep(self, good: Bools) -> None:
-        """Go on with the good ones only."""
-        if good.all():
-            return
-        self.rows, self.cursor, self.ends = self.rows[good], self.cursor[good], self.ends[good]
-        self.leaves = [leaf.take(good) for leaf in self.leaves]
-
-    def pass_text(self, text: bytes) -> None:
-        """Step over a fixed text."""
-        count = -(-len(text) // WORD_BYTES)
-        self._keep_with_room(count * WORD_BYTES)
-        self.keep(begin_with(words_at(self.content.bytes, self.cursor, count), text))
-        self.cursor = self.cursor + len(text)
-
-    def pass_leaf(self, *, is_text: bool, likely_bytes: int, following: int) -> None:
-        """Step over a leaf value, behind which this byte stands."""
-        self._keep_with_room(MOST_BYTES_AT_ONCE)
-        if is_text:
-            leaf, good = texts_at(self.content, self.cursor, self.ends, likely_bytes)
-        else:
-            leaf, good = scalars_at(self.content, self.cursor, following, likely_bytes)
-        self.leaves.append(leaf)
-        self.cursor = self.cursor + leaf.lengths
-        self.keep(good & (self.cursor < self.ends))
-
-    def _keep_with_room(self, size_bytes: int) -> None:
-        """Words are read on behind the end of a value."""
-        self.keep(self.cursor <= len(self.content.bytes) - size_bytes)
+    rows: Longs
+    leaves: Mapping[int, Leaf]
 
 
-def follow(layout: Layout, values: Values, rows: Rows) -> Alike:
-    """Those of the rows that follow the layout."""
-    rows = rows[values.lengths[rows] >= layout.least_bytes]
-    starts = values.starts[rows]
-    alike = Alike(content=values.content, rows=rows, cursor=starts, ends=starts + values.lengths[rows])
-    for text, leaf, behind in zip(layout.texts, layout.leaves, layout.texts[1:], strict=False):
-        alike.pass_text(text)
-        alike.pass_leaf(is_text=leaf.is_text, likely_bytes=leaf.size_bytes, following=behind[0])
-    alike.pass_text(layout.texts[-1])
-    alike.keep(alike.cursor == alike.ends)
-    return alike
+def follow(layout: Layout, values: Values, rows: Longs, rules: Mapping[int, Rule]) -> Alike:
+    """Those of the rows that follow the layout, and whose leaves, by their number, are as the rules ask."""
+    room = (len(rules), len(rows))
+    found = json_scan.Found(
+        rows=np.empty(len(rows), dtype=np.int64),
+        starts=np.empty(room, dtype=np.int32),
+        lengths=np.empty(room, dtype=np.int32),
+        fraction_digits=np.empty(room, dtype=np.uint8),
+    )
+    places = json_scan.Places(values.content.bytes, values.blobs.starts[rows], values.blobs.lengths[rows])
+    count = json_scan.scan(places, _pattern(layout, rules), found)
+    leaves = {
+        leaf: Leaf(Blobs(starts=starts[:count], lengths=lengths[:count]), digits[:count])
+        for leaf, starts, lengths, digits in zip(rules, *found[1:], strict=True)
+    }
+    return Alike(content=values.content, rows=rows[found.rows[:count]], leaves=leaves)
+
+
+def _pattern(layout: Layout, rules: Mapping[int, Rule]) -> json_scan.Pattern:
+    size = len(layout.leaves)
+    columns = np.full(size, -1, dtype=np.int64)
+    columns[list(rules)] = np.arange(len(rules))
+    asked = np.array([rules.get(leaf, _ANYTHING) for leaf in range(size)], dtype=np.int64)
+    kinds, least_bytes, number_bytes, fraction_digits = asked.reshape(size, len(_ANYTHING)).T.copy()
+    return json_scan.Pattern(
+        text=np.frombuffer(b"".join(layout.texts), dtype=np.uint8),
+        edges=np.cumsum([0, *map(len, layout.texts)]),
+        is_text=np.array([leaf.is_text for leaf in layout.leaves], dtype=np.bool_),
+        columns=columns,
+        kinds=kinds,
+        least_bytes=least_bytes,
+        number_bytes=number_bytes,
+        fraction_digits=fraction_digits,
+    )

@@ -1,25 +1,20 @@
 """Byte strings by where they stand in one content, many at a time, and the Arrow columns that are made of them.
 
-Columns go through Arrow's view layout (16 bytes per string: its length, then the bytes themselves or its first four and
-where it is), which can be built with numpy.
+A column is either a copy, or one of Arrow's views (16 bytes per string: its length, then the bytes themselves or its
+first four and where it is), which stay in the content.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from makewhole.compute.words import Bools, Bytes, Longs, at_any
+from makewhole.compute.arrays import Bools, Bytes, Longs, Numbers
+from makewhole.compute.compiled import compiled
 
 _Array = Any  # pyarrow.Array: its type stubs know nothing of binary columns and views
-PADDING_BYTES = 128
-"""How far a content goes on behind its last string: it is read on without asking where a string ends."""
-_INLINE, _PREFIX = 12, 4
-_SHORT = 64
-_KEEP = (np.arange(_INLINE) < np.arange(_INLINE + 1)[:, None]).astype(np.uint8) * np.uint8(0xFF)
+_INLINE, _PREFIX, _NUMBERS = 12, 4, 4
 
 
 class Content:
@@ -27,80 +22,85 @@ class Content:
 
     def __init__(self, content: bytes | pa.Buffer) -> None:
         self.buffer = pa.py_buffer(content)
-        self.bytes: Bytes = content if isinstance(content, bytes) else memoryview(content)
+        self.bytes: Bytes = np.frombuffer(memoryview(content), dtype=np.uint8)
+        self.bytes.flags.writeable = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Blobs:
-    """Byte strings by start and length in one content; length -1 is null."""
+    """Byte strings by start and length in one content, all within it; length -1 is null."""
 
-    starts: Longs
-    lengths: Longs
+    starts: Numbers
+    lengths: Numbers
 
-    @classmethod
-    def joined(cls, parts: "Sequence[Blobs]") -> "Blobs":
-        return cls(
-            starts=np.concatenate([part.starts for part in parts]),
-            lengths=np.concatenate([part.lengths for part in parts]),
-        )
-
-    def take(self, rows: npt.NDArray[Any]) -> "Blobs":
-        """Those rows, by position or by flag."""
-        return Blobs(starts=self.starts[rows], lengths=self.lengths[rows])
-
-    def column(self, text: Content) -> _Array:
+    def column(self, content: Content) -> _Array:
         """As an Arrow binary column, copied."""
-        if len(self.starts) and 0 < self.lengths[0] <= _SHORT and (self.lengths == self.lengths[0]).all():
-            return self._of_one_length(text, int(self.lengths[0]))
-        return self.views(text).cast(pa.binary())
+        edges = np.zeros(len(self.starts) + 1, dtype=np.int64)
+        np.cumsum(np.maximum(self.lengths, 0), out=edges[1:])
+        copy = np.empty(edges[-1], dtype=np.uint8)
+        _copy(content.bytes, self.starts, edges, copy)
+        buffers = [self._validity(), pa.py_buffer(edges.astype(np.int32).data), pa.py_buffer(copy.data)]
+        return pa.Array.from_buffers(pa.binary(), len(self.starts), buffers)
 
-    def views(self, text: Content) -> _Array:
-        """As an Arrow column of views into the content, which is kept as long as the column is."""
-        size = len(self.starts)
-        nulls = self.lengths < 0
-        has_nulls = bool(nulls.any())
-        lengths = np.maximum(self.lengths, 0) if has_nulls else self.lengths
-        views = np.zeros((size, 4), dtype=np.int32)
-        views[:, 0] = lengths
-        views[:, 3] = self.starts
-        short = np.flatnonzero(lengths <= _INLINE)
-        if len(short) < size:
-            views[:, 1] = at_any(text.bytes, np.dtype("<i4"))[self.starts]
-        if len(short):
-            heads = at_any(text.bytes, np.dtype(f"V{_INLINE}"))[self.starts[short]]
-            views[short, 1:] = (heads.view(np.uint8).reshape(-1, _INLINE) & _KEEP[lengths[short]]).view(np.int32)
-        validity = pa.array(~nulls).buffers()[1] if has_nulls else None
-        return pa.Array.from_buffers(pa.binary_view(), size, [validity, pa.py_buffer(views.data), text.buffer])
+    def views(self, content: Content, kind: pa.DataType | None = None) -> _Array:
+        """As an Arrow column of views into the content, which is kept as long as the column is.
 
-    def is_utf8(self, text: Content) -> Bools:
-        """Whether each string is valid UTF-8. Each different one is looked at once."""
-        known: dict[bytes, bool] = {}
-        verdicts = np.empty(len(self.starts), dtype=np.bool_)
-        for index, (start, length) in enumerate(zip(self.starts.tolist(), self.lengths.tolist(), strict=True)):
-            name = bytes(text.bytes[start : start + max(length, 0)])
-            if name not in known:
-                known[name] = _is_utf8(name)
-            verdicts[index] = known[name]
-        return verdicts
+        Of `binary_view`, or of `string_view` where all are known to be UTF-8.
+        """
+        views = np.empty((len(self.starts), _NUMBERS), dtype=np.int32)
+        _view(content.bytes, self.starts, self.lengths, views, views.view(np.uint8))
+        buffers = [self._validity(), pa.py_buffer(views.data), content.buffer]
+        return pa.Array.from_buffers(kind or pa.binary_view(), len(self.starts), buffers)
 
-    def equal_to(self, text: Content, wanted: bytes) -> Bools:
+    def _validity(self) -> pa.Buffer | None:
+        is_there = self.lengths >= 0
+        return None if is_there.all() else pa.array(is_there).buffers()[1]
+
+    def are_utf8(self, content: Content) -> Bools:
+        """Whether each string is valid UTF-8."""
+        column = self.column(content)
+        try:
+            column.cast(pa.string())
+        except pa.ArrowInvalid:
+            return np.array([_is_utf8(name) for name in column.to_pylist()], dtype=np.bool_)
+        return np.ones(len(column), dtype=np.bool_)
+
+    def equal_to(self, content: Content, wanted: bytes) -> Bools:
         """Whether each string is `wanted`."""
         fits: Bools = self.lengths == len(wanted)
-        fits[fits] = [text.bytes[start : start + len(wanted)] == wanted for start in self.starts[fits].tolist()]
+        starts = self.starts[fits].tolist()
+        fits[fits] = [content.bytes[start : start + len(wanted)].tobytes() == wanted for start in starts]
         return fits
 
-    def _of_one_length(self, text: Content, length: int) -> _Array:
-        """What keys often are; taking them by position is less than half the work."""
-        content = at_any(text.bytes, np.dtype(f"V{length}"))[self.starts].view(np.uint8)
-        ends = np.arange(len(self.starts) + 1, dtype=np.int32) * np.int32(length)
-        return pa.Array.from_buffers(
-            pa.binary(), len(self.starts), [None, pa.py_buffer(ends.data), pa.py_buffer(content.data)]
-        )
 
-
-def _is_utf8(name: bytes) -> bool:
+def _is_utf8(text: bytes | None) -> bool:
     try:
-        name.decode("utf-8")
+        (text or b"").decode("utf-8")
     except UnicodeDecodeError:
         return False
     return True
+
+
+@compiled
+def _copy(content: Bytes, starts: Numbers, edges: Longs, copy: Bytes) -> None:
+    """Put string `i` at `copy[edges[i]:edges[i + 1]]`."""
+    for row in range(len(starts)):
+        start, first = starts[row], edges[row]
+        for index in range(edges[row + 1] - first):
+            copy[first + index] = content[start + index]
+
+
+@compiled
+def _view(content: Bytes, starts: Numbers, lengths: Numbers, views: Numbers, view_bytes: Bytes) -> None:
+    """Fill in the views; `view_bytes` are theirs: (row, byte)."""
+    for row in range(len(starts)):
+        start, length = starts[row], max(lengths[row], 0)
+        for number in range(_NUMBERS):
+            views[row, number] = 0
+        views[row, 0] = length
+        shown = length
+        if length > _INLINE:
+            views[row, 3] = start
+            shown = _PREFIX
+        for index in range(shown):
+            view_bytes[row, _PREFIX + index] = content[start + index]

@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
-from makewhole.compute.alike import Alike, Rows, Values, follow
+from makewhole.compute.alike import Alike, Leaf, Rule, Values, follow
+from makewhole.compute.arrays import Longs
 from makewhole.compute.byte_strings import Content
 from makewhole.compute.canonical import canonical_text, decimal_scale
 from makewhole.compute.json_layout import Layout, NoLayout, layout_of
-from makewhole.compute.leaves import Leaves, Scalars
-from makewhole.compute.words import Bools
+from makewhole.compute.json_scan import BOOLEAN, NULL, NUMBER, TEXT
 
 _MOST_LAYOUTS = 4
 _INT64_DIGITS = 18
-_WHOLE = ("int", "bigint")
 _MOMENTS = ("timestamp", "date")
 KEY, VERSION = "a key", "a version"
 
@@ -30,7 +30,7 @@ class Wanted(NamedTuple):
     declared: str
 
 
-def decode_alike(column: Any, wanted: Mapping[str, Wanted]) -> tuple[list[tuple[Rows, pl.DataFrame]], Rows]:
+def decode_alike(column: Any, wanted: Mapping[str, Wanted]) -> tuple[list[tuple[Longs, pl.DataFrame]], Longs]:
     """The values of a binary column by their layouts: rows with a frame of the wanted columns, and what rows are left.
 
     Texts, but for a version (int64). Null where the leaf is null or not there; a key never is.
@@ -51,54 +51,48 @@ def decode_alike(column: Any, wanted: Mapping[str, Wanted]) -> tuple[list[tuple[
     return parts, left
 
 
-def _followed(layout: Layout, values: Values, rows: Rows, wanted: Mapping[str, Wanted]) -> Alike:
+def _followed(layout: Layout, values: Values, rows: Longs, wanted: Mapping[str, Wanted]) -> Alike:
     """The rows that follow the layout and whose wanted leaves can be rendered.
 
     Raises:
         NoLayout: no value of this layout can.
     """
+    rules: dict[int, Rule] = {}
     for path, declared in wanted.values():
         if path in layout.branches or (declared == KEY and path not in layout.places):
             raise NoLayout
-        if path in layout.places and layout.leaves[layout.places[path]].is_text and not _may_be_text(declared):
-            raise NoLayout
-    alike = follow(layout, values, rows)
-    for path, declared in wanted.values():
         if path in layout.places:
-            alike.keep(_renders(alike.leaves[layout.places[path]], declared))
-    return alike
+            leaf, rule = layout.places[path], _rule(declared)
+            if layout.leaves[leaf].is_text and not rule.kinds & TEXT:
+                raise NoLayout
+            rules[leaf] = rules[leaf].and_also(rule) if leaf in rules else rule
+    return follow(layout, values, rows, rules)
 
 
-def _may_be_text(declared: str) -> bool:
-    return declared in (KEY, "string", *_MOMENTS)
-
-
-def _renders(leaf: Leaves, declared: str) -> Bools:
-    """Which leaves can be rendered as what is declared, each for itself."""
-    if not isinstance(leaf, Scalars):
-        return np.ones(len(leaf.lengths), dtype=np.bool_) if declared != KEY else np.greater(leaf.lengths, 0)
-    is_number = leaf.is_number & ~leaf.is_negative_zero
-    is_whole = is_number & (leaf.fraction_digits == 0)
+def _rule(declared: str) -> Rule:
+    """What a leaf has to be, to be rendered as what is declared."""
+    if declared == KEY:
+        return Rule(TEXT | NUMBER, least_bytes=1)
+    if declared in ("string", *_MOMENTS):
+        return Rule(TEXT | NULL)
+    if declared == VERSION:
+        return Rule(NUMBER | NULL, number_bytes=_INT64_DIGITS)
+    if declared in ("int", "bigint"):
+        return Rule(NUMBER | NULL)
+    if declared == "boolean":
+        return Rule(BOOLEAN | NULL)
     scale = decimal_scale(declared)
-    fits: Bools = np.zeros(len(leaf.lengths), dtype=np.bool_)
-    if declared == KEY or declared in _WHOLE:
-        fits = is_whole
-    elif declared == VERSION:
-        fits = is_whole & (leaf.lengths <= _INT64_DIGITS)
-    elif declared == "boolean":
-        fits = leaf.is_boolean
-    elif scale is not None:
-        fits = is_number & (leaf.fraction_digits <= scale)
-    return fits if declared == KEY else fits | leaf.is_null
+    return Rule(NULL) if scale is None else Rule(NUMBER | NULL, fraction_digits=scale)
 
 
 def _frame(layout: Layout, alike: Alike, wanted: Mapping[str, Wanted]) -> pl.DataFrame:
     columns = []
     for name, (path, declared) in wanted.items():
-        if path in layout.places:
-            columns.append(_rendered(alike.leaves[layout.places[path]], declared, alike.content).alias(name))
-        else:
+        leaf = layout.places.get(path)
+        if leaf is None:
             columns.append(pl.repeat(None, len(alike.rows), dtype=_kind(declared), eager=True).alias(name))
+        else:
+            columns.append(_rendered(alike.leaves[leaf], declared, alike.content).alias(name))
     return pl.DataFrame(columns)
 
 
@@ -106,17 +100,16 @@ def _kind(declared: str) -> type[pl.DataType]:
     return pl.Int64 if declared == VERSION else pl.String
 
 
-def _rendered(leaf: Leaves, declared: str, content: Content) -> pl.Series:
+def _rendered(leaf: Leaf, declared: str, content: Content) -> pl.Series:
     """A leaf of every row as canonical text, or as a number for a version."""
-    nulls = leaf.is_null if isinstance(leaf, Scalars) else None
-    texts = pl.Series(pl.from_arrow(leaf.texts(content, None if nulls is None or not nulls.any() else ~nulls)))
+    texts = pl.Series(pl.from_arrow(leaf.blobs.views(content, pa.string_view())))
     if declared == VERSION:
         return texts.cast(pl.Int64)
     if declared in _MOMENTS:
         known = texts.unique()
         return texts.replace_strict(known, [canonical_text(text, declared) for text in known], return_dtype=pl.String)
     scale = decimal_scale(declared)
-    if scale is not None and isinstance(leaf, Scalars) and (leaf.fraction_digits < scale).any():
+    if scale is not None and (leaf.fraction_digits < scale).any():
         endings = pl.Series(["0" * (scale - digits) if digits else "." + "0" * scale for digits in range(scale + 1)])
         frame = pl.DataFrame([texts.alias("text"), endings.gather(leaf.fraction_digits).alias("ending")])
         return frame.select(pl.concat_str("text", "ending")).to_series()

@@ -40,11 +40,6 @@ class Layout:
     places: Mapping[Path, int]
     branches: frozenset[Path]
 
-    @property
-    def least_bytes(self) -> int:
-        """No value of this layout is shorter."""
-        return sum(map(len, self.texts)) + sum(not leaf.is_text for leaf in self.leaves)
-
 
 def layout_of(value: bytes) -> Layout:
     """The layout of a value.

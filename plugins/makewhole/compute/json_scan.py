@@ -196,7 +196,6 @@ def _number(content: Bytes, at: int, end: int) -> tuple[int, int, int]:
 @part
 def _is_zero(content: Bytes, at: int, end: int) -> bool:
     """Whether no digit of a number is another than 0."""
-    for index in range(at, end):
-        if content[index] != _ZERO and content[index] != _POINT:
-            return False
-    return True
+    while at < end and (content[at] == _ZERO or content[at] == _POINT):
+        at += 1
+    return at == end

@@ -3,16 +3,19 @@
 import json
 from unittest import mock
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from makewhole.compute import decode
-from makewhole.compute.byte_strings import PADDING_BYTES, Blobs, Content
+from makewhole.compute.alike import Rule, Values, follow
+from makewhole.compute.byte_strings import Blobs, Content
 from makewhole.compute.decode import ValueShape, decode_values
 from makewhole.compute.decode_alike import decode_alike
 from makewhole.compute.json_layout import NoLayout, layout_of
+from makewhole.compute.json_scan import NULL, NUMBER, TEXT
 
 pytestmark = pytest.mark.unit
 
@@ -77,7 +80,24 @@ LEAVES = [
         "1./",
         "1.:",
     ),
-    *("1234567.12", "12345678.12", "123456789012345.6", "1e2", "1E2", "1.5e-3", "0x1", "1_0", "Infinity", "1 ", " 1"),
+    *(
+        "1234567.12",
+        "12345678.12",
+        "123456789012345.6",
+        "1e5",
+        "1e2",
+        "1E2",
+        "1.5e-3",
+        "-.5",
+        "-01",
+        "-",
+        "-e",
+        "0x1",
+        "1_0",
+        "Infinity",
+        "1 ",
+        " 1",
+    ),
 ]
 LEAF = st.sampled_from([leaf.encode() for leaf in LEAVES]) | st.integers(-(10**20), 10**20).map(lambda n: b"%d" % n)
 ODD = LEAF | st.just(b'"\xff"') | st.just(b'"\xc3') | st.text().map(lambda text: json.dumps(text).encode())
@@ -96,6 +116,19 @@ def rows(draw: st.DrawFn) -> list[bytes | None]:
     return found
 
 
+WIDE = [
+    *(b"\xc2\x80", b"\xdf\xbf", b"\xe0\xa0\x80", b"\xed\x9f\xbf", b"\xee\x80\x80", b"\xef\xbf\xbf"),
+    *(b"\xf0\x90\x80\x80", b"\xf4\x8f\xbf\xbf", b"\xf1\x80\x80\x80"),
+    *(b"\xc0\x80", b"\xc1\xbf", b"\xe0\x80\x80", b"\xe0\x9f\xbf", b"\xf0\x80\x80\x80", b"\xf0\x8f\xbf\xbf"),
+    *(b"\xed\xa0\x80", b"\xed\xbf\xbf", b"\xf4\x90\x80\x80", b"\xf5\x80\x80\x80", b"\xff", b"\xfe", b"\x80", b"\xbf"),
+    *(b"\xc2", b"\xe2\x82", b"\xf0\x9f\x98", b"\xe2\x82a", b"\xf0\x9f\x98a", b"\xc2a", b"\xe2a\x80", b"\xf0\x9fa\x80"),
+]
+"""Bytes beyond ASCII: the edges of what is UTF-8; longer than needed, surrogates, above U+10FFFF; cut off."""
+
+
+ROW = rows().map(lambda some: some[0] or b"")
+
+
 def batch(values: list[bytes | None], column: pa.Array | None = None) -> pa.RecordBatch:  # type: ignore[type-arg]
     empty = pa.array([None] * len(values), pa.binary())
     return pa.RecordBatch.from_pydict(
@@ -110,13 +143,13 @@ def views(values: list[bytes | None], padding: bytes) -> pa.Array:  # type: igno
         content += b"\x81\xff\x00"
         starts.append(len(content))
         content += value or b""
-    lengths = pa.array([-1 if value is None else len(value) for value in values], pa.int64()).to_numpy()
-    return Blobs(starts=pa.array(starts, pa.int64()).to_numpy(), lengths=lengths).views(Content(content + padding))
+    lengths = np.array([-1 if value is None else len(value) for value in values], dtype=np.int32)
+    return Blobs(starts=np.array(starts, dtype=np.int32), lengths=lengths).views(Content(content + padding))
 
 
 @settings(max_examples=500, deadline=None)
-@given(rows(), st.sampled_from([None, bytes(12), bytes(PADDING_BYTES)]))
-@example([(LAYOUT % tuple(GOOD)).encode(), (LAYOUT % (*GOOD[:7], "7}")).encode()], bytes(PADDING_BYTES))
+@given(rows(), st.sampled_from([None, b"", b'0"}\xe2']))
+@example([(LAYOUT % tuple(GOOD)).encode(), (LAYOUT % (*GOOD[:7], "7}")).encode()], b"")
 def test_values_side_by_side_are_as_each_alone(values: list[bytes | None], padding: bytes | None) -> None:
     """Copied, or as views into bytes that hold anything."""
     alone = [decode._decode_one_by_one(batch([value]), SHAPE).row(0) for value in values]
@@ -191,4 +224,58 @@ def test_a_layout_is_the_fixed_text_around_the_leaves() -> None:
     ]
     assert dict(layout.places) == {("a", "b"): 0, ("f",): 3}
     assert layout.branches == {(), ("a",), ("a", "c"), ("e",)}
-    assert layout.least_bytes == len(b'{"a": {"b":"","c":[1,{"d":1}]} ,"e":{},"f":1}')
+
+
+@pytest.mark.parametrize("wide", WIDE)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_strings_are_taken_if_and_only_if_python_takes_them_for_utf8(wide: bytes, place: int) -> None:
+    """A key, a compared text and one that nobody wants; alone, amid others and at the end."""
+    usual = (LAYOUT % tuple(GOOD)).encode()
+    leaves = [leaf.encode() for leaf in GOOD]
+    texts = [wide, b"a" + wide + b"b", "ü".encode() + wide]
+    odd = [LAYOUT.encode() % (*leaves[:place], b'"%s"' % text, *leaves[place + 1 :]) for text in texts]
+
+    parts, left = decode_alike(pa.array([usual, *odd, usual], pa.binary()), decode._wanted(SHAPE))
+
+    is_utf8 = wide.decode(errors="ignore").encode() == wide
+    assert sorted(row for rows, _ in parts for row in rows.tolist()) == ([0, 1, 2, 3, 4] if is_utf8 else [0, 4])
+    assert left.tolist() == ([] if is_utf8 else [1, 2, 3])
+    together = decode_values(batch([usual, *odd]), SHAPE)
+    assert together.rows()[1:] == [decode._decode_one_by_one(batch([value]), SHAPE).row(0) for value in odd]
+
+
+@pytest.mark.parametrize("place", [3, 4, 5, 7])
+def test_a_value_is_followed_to_its_own_end_and_never_on(place: int) -> None:
+    """Cut anywhere, with the rest of it right behind: it is no value, and what follows it plays no part."""
+    usual = (LAYOUT % (*GOOD[:place], "null", *GOOD[place + 1 :])).encode()
+    for end in range(1, len(usual)):
+        column = pa.array([usual, usual[:end], usual[end:], usual], pa.binary())
+
+        [(rows, _)], left = decode_alike(column, decode._wanted(SHAPE))
+
+        assert (rows.tolist(), left.tolist()) == ([0, 3], [1, 2])
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    values=st.lists(st.binary(max_size=40) | st.sampled_from(WIDE) | ROW, max_size=6),
+    guard=st.binary(min_size=16, max_size=16),
+    places=st.lists(st.tuples(st.integers(-9, 400), st.integers(-9, 400)), max_size=4),
+)
+def test_nothing_outside_the_content_is_read(values: list[bytes], guard: bytes, places: list[tuple[int, int]]) -> None:
+    """Whatever the bytes are, and wherever a value is said to stand: what is around them changes nothing."""
+    usual = (LAYOUT % tuple(GOOD)).encode()
+    ends = np.cumsum([len(usual), *map(len, values)])
+    said = [(int(end - size), size) for end, size in zip(ends, [len(usual), *map(len, values)], strict=True)] + places
+    content = usual + b"".join(values)
+
+    def followed(around: bytes) -> list[object]:
+        whole = np.frombuffer(around + content + around, dtype=np.uint8)
+        starts, lengths = np.array(said, dtype=np.int32).T.copy()
+        odd = Values(content=Content(b""), blobs=Blobs(starts=starts, lengths=lengths))
+        odd.content.bytes = whole[len(around) : len(whole) - len(around)]
+        found = follow(layout_of(usual), odd, np.arange(len(said)), {0: Rule(TEXT | NUMBER), 3: Rule(NUMBER | NULL)})
+        blobs = [leaf.blobs for leaf in found.leaves.values()]
+        return [found.rows.tolist(), [(one.starts.tolist(), one.lengths.tolist()) for one in blobs]]
+
+    assert followed(guard) == followed(bytes(16)) == followed(usual[-16:])

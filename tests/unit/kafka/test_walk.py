@@ -1,149 +1,176 @@
-"""Where records stand: many batches side by side give what each gives alone, whatever is wrong with its neighbours."""
+"""What stands in the records of batches: as record by record in Python, whatever is wrong with a neighbour."""
 
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makewhole.kafka.log import walk
-from makewhole.kafka.log.binary_columns import PADDING_BYTES, Blobs, Text
-from makewhole.kafka.log.walk import record_places
+from makewhole.compute.byte_strings import Blobs, Content
+from makewhole.kafka.log.batches import HEADER_BYTES, Batch, split
+from makewhole.kafka.log.damaged import Salvage, salvage
+from makewhole.kafka.log.record_table import RecordTable
+from makewhole.kafka.log.records import Item, decode
+from makewhole.kafka.log.walk import Batches, Headers, Records, walk, walk_headers
 
 pytestmark = pytest.mark.unit
 
-Batch = tuple[bytes, int]
-"""Records with their lengths, and how many are said to be there."""
+_blobs = st.none() | st.binary(max_size=20) | st.binary(min_size=60, max_size=70)
+_headers = st.lists(st.tuples(st.text(max_size=5), _blobs), max_size=2)
+_rows = st.lists(st.tuples(st.integers(0, 2**41), _blobs, _blobs, _headers), min_size=1, max_size=6)
+HOSTILE = [
+    b"\x01",
+    b"\xff" * 4 + b"\x0f",
+    b"\xfe" * 4 + b"\x0f",
+    b"\xff" * 5 + b"\x01",
+    b"\xfe" + b"\xff" * 8 + b"\x01",
+    b"\xff" * 9 + b"\x01",
+    b"\xff" * 9 + b"\x02",
+    b"\xff" * 10 + b"\x01",
+    b"\x80" * 10,
+    b"\x80" * 9 + b"\x00",
+    b"\x80\x00",
+]
+"""Numbers that are negative, as large as they can be, too large, too long, or longer than they need to be."""
 
 
-def varint(value: int) -> bytes:
-    value, out = (value << 1) ^ (value >> 63), bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
+def item(data: bytes, count: int, *, times: tuple[int, int] = (0, 1000), attributes: int = 0, last: int = -1) -> Item:
+    last = count - 1 if last < 0 else last
+    batch = Batch(100, 0, 2, 0, attributes, last, *times, -1, -1, -1, count, 0, len(data))
+    return Item(batch, data, 0, 2**62, False)
 
 
-def sound(lengths: list[int]) -> Batch:
-    return b"".join(varint(length) + bytes(length) for length in lengths), len(lengths)
+def alone(one: Item) -> Salvage | None:
+    """The slow way's answer for a batch that it finds nothing wrong with."""
+    found = salvage(one.batch, bytes(one.data), 3)
+    sizes = len(found.records) == one.batch.record_count and not found.undecodable
+    ends = sum(len(part) for part in _record_bytes(bytes(one.data), one.batch.record_count)) == len(one.data)
+    return found if sizes and found.records and ends else None
 
 
-def places(batches: list[Batch]) -> list[list[int] | None]:
-    """Per batch the places of its records from its own beginning; None where they do not fill it."""
-    sizes = np.array([len(data) for data, _ in batches], dtype=np.int64)
-    ends = np.cumsum(sizes)
-    begins = ends - sizes
-    counts = np.array([count for _, count in batches], dtype=np.int64)
-    text = b"".join(data for data, _ in batches) + bytes(PADDING_BYTES)
-    found, fits = record_places(text, begins, ends, counts)
-    assert len(found) == counts[fits].sum()
-    parts = iter(np.split(found, np.cumsum(counts[fits])[:-1]) if fits.any() else [])
-    return [(next(parts) - begin).tolist() if fit else None for begin, fit in zip(begins.tolist(), fits, strict=True)]
-
-
-def expected(batch: Batch) -> list[int] | None:
-    """Record by record; no more is asked of a batch than that its records fill it."""
-    data, count = batch
-    if not 0 < count <= len(data) // 7:
-        return None
-    position, found = 0, []
-    for _ in range(count):
-        value, shift, begin = 0, 0, position
-        while True:
-            if position >= len(data):
-                return None
-            byte = data[position]
-            position += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
+def _record_bytes(data: bytes, count: int) -> list[bytes]:
+    """The records one behind the other, as far as their lengths make sense."""
+    parts, at = [], 0
+    while len(parts) < count and at < len(data):
+        value, shift, begin = 0, 0, at
+        while at < len(data) and shift <= 63:
+            value |= (data[at] & 0x7F) << shift
+            shift, at = shift + 7, at + 1
+            if data[at - 1] < 0x80:
                 break
-        if value & 1 or position + (value >> 1) > len(data):
-            return None
-        found.append(begin)
-        position += value >> 1
-    return found if position == len(data) else None
+        at += value >> 1
+        parts.append(data[begin:at])
+    return parts
 
 
-LENGTHS = st.lists(st.integers(6, 70) | st.sampled_from([63, 64, 8191, 8192, 20_000]), min_size=1, max_size=9)
-SOUND = LENGTHS.map(sound)
+def rows_of(table: RecordTable) -> list[tuple[Any, ...]]:
+    names = ("offset", "key", "value", "headers")
+    columns = table.columns(3, names).to_pydict()
+    headers = [[(one["key"], one["value"]) for one in cell] for cell in columns["headers"]]
+    return list(zip(columns["offset"], columns["key"], columns["value"], headers, strict=True))
+
+
+def same_as_alone(items: list[Item]) -> None:
+    """Batches of a group are damaged or not as each alone, and then hold the same."""
+    expected = [alone(one) for one in items]
+
+    table = RecordTable(items)
+
+    assert table.damaged == {number for number, found in enumerate(expected) if found is None}
+    good = RecordTable([one for one, found in zip(items, expected, strict=True) if found is not None])
+    records = [record for found in expected if found is not None for record in found.records]
+    assert not good.damaged
+    assert rows_of(good) == [(one.offset, one.key, one.value, one.headers) for one in records]
+    assert good._records.times.tolist() == [one.timestamp for one in records]
 
 
 @st.composite
-def damaged(draw: st.DrawFn) -> Batch:
-    data, count = draw(SOUND)
-    broken = bytearray(data)
-    for position in draw(st.lists(st.integers(0, len(data) - 1), max_size=3)):
-        broken[position] = draw(st.integers(0, 255))
-    return bytes(broken[: draw(st.integers(0, len(data)))]), draw(st.integers(-1, 2 * count) | st.just(2**31 - 1))
+def batches(draw: st.DrawFn, handmade: ModuleType) -> Item:
+    """Sound, or with some bytes changed, put in or cut off, or with other numbers said."""
+    rows = draw(_rows)
+    data, count = b"".join(handmade.record(delta, row) for delta, row in enumerate(rows)), len(rows)
+    odds = st.sampled_from(HOSTILE) | st.binary(max_size=2)
+    for at, odd in draw(st.lists(st.tuples(st.integers(0, len(data)), odds), max_size=3)):
+        data = data[:at] + odd + data[at + draw(st.integers(0, len(odd))) :]
+    data = data[: draw(st.just(len(data)) | st.integers(0, len(data)))]
+    count = draw(st.just(count) | st.sampled_from([-1, 0, 1, 2 * count, 2**31 - 1]))
+    times = draw(st.sampled_from([(0, 1000), (2**63 - 1, 5), (-(2**63), 7)]))
+    return item(data, count, times=times, attributes=draw(st.sampled_from([0, 8])))
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.lists(SOUND | SOUND | damaged(), min_size=1, max_size=60))
-def test_side_by_side_is_as_alone(batches: list[Batch]) -> None:
-    assert places(batches) == [expected(batch) for batch in batches]
+@settings(max_examples=400, deadline=None)
+@given(data=st.data())
+def test_a_batch_beside_others_is_as_alone(handmade: ModuleType, data: st.DataObject) -> None:
+    same_as_alone(data.draw(st.lists(batches(handmade), min_size=1, max_size=5)))
 
 
-def test_batches_of_very_different_size_are_walked_to_their_ends() -> None:
-    batches = [sound([10 + number % 60] * (1 + number * number)) for number in range(40)]
-
-    assert places(batches) == [expected(batch) for batch in batches]
-    assert all(found is not None for found in places(batches))
-
-
-def test_a_batch_that_ends_too_early_is_no_neighbours_beginning() -> None:
-    """One record fewer than said, and then a byte that tells no length: the lane stands at its end all the same."""
-    short = (sound([50] * 9)[0], 10)
-    odd = (b"\x01" + bytes(500), 3)
-
-    assert places([short, odd] * 20 + [sound([40] * 10)] * 20) == [None] * 40 + [expected(sound([40] * 10))] * 20
+def test_a_batch_that_is_cut_or_damaged_anywhere_is_told(handmade: ModuleType) -> None:
+    """Cut at every place, and with every hostile number at every place, between two sound ones."""
+    rows = [(3, b"k", b"v", [("n", b"h"), ("m", None)]), (70, None, b"w" * 70, [])]
+    data = b"".join(handmade.record(delta, row) for delta, row in enumerate(rows))
+    for at in range(len(data) + 1):
+        odd = [item(data[:at], 2), *(item(data[:at] + one + data[at + 1 :], 2) for one in HOSTILE)]
+        same_as_alone([item(data, 2), *odd, item(data, 2)])
 
 
-def test_typical_batches_are_not_walked_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walk, "_alone", lambda *_: pytest.fail("walked alone"))
+@pytest.mark.parametrize("count", [-1, 0, 1, 3, 2**31 - 1])
+def test_batches_that_hold_less_or_more_than_they_say_are_damaged(handmade: ModuleType, count: int) -> None:
+    data = b"".join(handmade.record(delta, row) for delta, row in enumerate(handmade.rows(2)))
 
-    assert len(places([sound([100 + number % 50] * 500) for number in range(20)])) == 20
+    assert RecordTable([item(data, 2), item(data, count, last=5), item(b"", count), item(data, 2)]).damaged == {1, 2}
+
+
+@pytest.mark.parametrize(("time", "age"), [(2**63 - 1, 1), (-(2**63), -1), (2**62, 2**62), (1, 2**63 - 1)])
+def test_a_time_that_no_number_holds_is_damage(handmade: ModuleType, time: int, age: int) -> None:
+    data = handmade.record(0, (age, None, b"v", []))
+
+    assert RecordTable([item(data, 1, times=(time, 0))]).damaged == {0}
+    assert not RecordTable([item(data, 1, times=(time, 9), attributes=8)]).damaged
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data(), guard=st.binary(min_size=16, max_size=16))
+def test_nothing_outside_the_text_is_read(handmade: ModuleType, data: st.DataObject, guard: bytes) -> None:
+    """Whatever the bytes are, and wherever batches are said to stand: what is around them changes nothing."""
+    items = data.draw(st.lists(batches(handmade) | st.binary(max_size=60).map(lambda one: item(one, len(one) // 7))))
+    text = b"".join(one.data for one in items)
+    sizes = np.array([len(one.data) for one in items], dtype=np.int64)
+    shifts = np.array([data.draw(st.sampled_from([0, 0, 0, -20, 20, 2**40])) for _ in items], dtype=np.int64)
+    counts = np.array([one.batch.record_count for one in items], dtype=np.int64)
+
+    def walked(around: bytes) -> list[object]:
+        whole = np.frombuffer(around + text + around, dtype=np.uint8)
+        inner, nothing = whole[len(around) : len(whole) - len(around)], np.zeros(len(items), dtype=np.int64)
+        starts = np.cumsum(sizes) - sizes
+        several = Batches(inner, starts, np.cumsum(sizes) + shifts, counts, nothing, counts - 1, nothing, nothing > 0)
+        records, fits = Records.for_so_many(len(text) // 7), np.zeros(len(items), dtype=np.bool_)
+        found = walk(several, records, fits)
+        records = Records(*(column[:found] for column in records))
+        headers = Headers.for_so_many(int(records.header_counts.sum()))
+        walk_headers(inner, records, headers)
+        return [fits.tolist(), *(column.tolist() for column in (*records, *headers))]
+
+    assert walked(guard) == walked(bytes(16)) == walked(b"\x02" * 16)
 
 
 @settings(deadline=None)
-@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-9000, 9000), min_size=1, max_size=20))
-def test_numbers_of_every_length_are_read(numbers: list[int]) -> None:
-    encoded = [varint(number) for number in numbers]
-    starts = np.cumsum([0, *map(len, encoded)])
+@given(st.lists(st.none() | st.binary(max_size=70), max_size=30), st.booleans())
+def test_columns_of_strings_are_the_strings(texts: list[bytes | None], is_of_one_length: bool) -> None:
+    """Copied, and as views; at the very end of their content, too."""
+    if is_of_one_length:
+        texts = [None if text is None else text[:1] * 13 for text in texts]
+    lengths = np.array([-1 if text is None else len(text) for text in texts], dtype=np.int32)
+    blobs = Blobs(starts=(np.cumsum(np.maximum(lengths, 0)) - np.maximum(lengths, 0)).astype(np.int32), lengths=lengths)
+    content = Content(b"".join(text or b"" for text in texts))
 
-    values, behind, broken = Text(b"".join(encoded) + bytes(PADDING_BYTES)).varints(starts[:-1])
-
-    assert (values.tolist(), behind.tolist(), broken.tolist()) == (numbers, starts[1:].tolist(), [])
-
-
-def test_what_is_too_long_for_a_number_is_told() -> None:
-    text = Text(b"\x02" + b"\x80" * 10 + b"\x01" + bytes(PADDING_BYTES))
-
-    values, _, broken = text.varints(np.array([0, 1]))
-
-    assert (values.tolist(), broken.tolist()) == ([1, 0], [1])
-
-
-@settings(deadline=None)
-@given(st.integers(0, 70), st.integers(1, 30), st.none() | st.integers(0, 29))
-def test_strings_of_one_length_are_as_any_others(length: int, count: int, null: int | None) -> None:
-    texts: list[bytes | None] = [bytes([65 + number]) * length for number in range(count)]
-    lengths = np.full(count, length, dtype=np.int64)
-    if null is not None and null < count:
-        texts[null], lengths[null] = None, -1
-    content = b"".join(bytes([65 + number]) * length for number in range(count)) + bytes(PADDING_BYTES)
-
-    column = Blobs(starts=np.arange(count) * length, lengths=lengths).column(Text(content))
-
-    column.validate(full=True)
-    assert column.to_pylist() == texts
+    for column in (blobs.column(content), blobs.views(content)):
+        column.validate(full=True)
+        assert column.to_pylist() == texts
 
 
 def test_only_wanted_columns_are_made(handmade: ModuleType) -> None:
-    from makewhole.kafka.log.batches import HEADER_BYTES, split
-    from makewhole.kafka.log.records import Item, decode
-
     raw = handmade.plain_batch(0, handmade.rows(3))
     items = [Item(one, raw[one.start + HEADER_BYTES : one.end], 0, 9, False) for one in split(raw)]
 

@@ -1,7 +1,7 @@
 """The records of some batches, taken apart: every field of every record at once.
 
-One pass finds where each record starts (walk.py); from there everything is vectorised over the records of a whole group
-of batches, and keys and values are taken by position without becoming Python objects.
+One pass over the joined bytes of a group of batches finds where everything stands (walk.py); keys and values are taken
+by position without becoming Python objects.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from makewhole.compute.words import Bools, Longs
+from makewhole.compute.arrays import Bools, Longs
+from makewhole.compute.byte_strings import Blobs, Content
 from makewhole.kafka.log.batches import Batch
-from makewhole.kafka.log.binary_columns import PADDING_BYTES, Text
-from makewhole.kafka.log.walk import record_places
+from makewhole.kafka.log.walk import SMALLEST_RECORD_BYTES, Batches, Headers, Records, walk, walk_headers
 from makewhole.kafka.sequences.audit import NO_SEQUENCE, SEQUENCES
 from makewhole.model.plan import PLAN_HEADER
 
@@ -37,7 +37,6 @@ SCHEMA: pa.Schema = pa.schema(
         ("is_replayed", pa.bool_()),
     ]
 )
-_PADDING = bytes(PADDING_BYTES)
 
 Array = Any  # pyarrow.Array: its type stubs know nothing of views
 
@@ -60,91 +59,60 @@ class RecordTable:
 
     def __init__(self, items: Sequence[Item]) -> None:
         self.items = items
-        self.damaged: set[int] = set()
-        self._text = Text(b"".join([*(item.data for item in items), _PADDING]))
-        starts, ends = self._walk()
-        self._owner = np.repeat(np.arange(len(items)), self._counts)
-        self._locate(starts, ends)
+        self._content = Content(b"".join(item.data for item in items))
+        self._fits = np.zeros(len(items), dtype=np.bool_)
+        self._records = self._walked()
+        self._counts: Longs = np.where(self._fits, self._fields("record_count", np.int64), 0)
+        self._names, self._contents = self._headers_apart()
+        self.damaged = {*np.flatnonzero(~self._fits).tolist(), *self._with_bad_names()}
 
-    def _walk(self) -> tuple[Longs, Longs]:
-        """Start and end of every record. Batches whose lengths do not add up are noted as damaged."""
+    def _walked(self) -> Records:
+        """The records of all batches that theirs fill, each sound."""
         sizes = np.array([len(item.data) for item in self.items], dtype=np.int64)
-        counts = np.array([item.batch.record_count for item in self.items], dtype=np.int64)
-        behind = np.cumsum(sizes)
-        starts, fits = record_places(self._text.bytes, behind - sizes, behind, counts)
-        self.damaged.update(np.flatnonzero(~fits).tolist())
-        self._counts: Longs = np.where(fits, counts, 0)
-        ends = np.empty_like(starts)
-        ends[:-1] = starts[1:]
-        ends[np.cumsum(self._counts)[fits] - 1] = behind[fits]
-        return starts, ends
+        counts, has_own_time = self._fields("record_count", np.int64), self._fields("is_log_append_time", np.bool_)
+        first, last = self._fields("base_timestamp", np.int64), self._fields("max_timestamp", np.int64)
+        batches = Batches(
+            text=self._content.bytes,
+            begins=np.cumsum(sizes) - sizes,
+            ends=np.cumsum(sizes),
+            counts=counts,
+            base_offsets=self._fields("base_offset", np.int64),
+            last_offset_deltas=self._fields("last_offset_delta", np.int64),
+            times=np.where(has_own_time, last, first),
+            has_own_time=has_own_time,
+        )
+        records = Records.for_so_many(int(np.clip(counts, 0, sizes // SMALLEST_RECORD_BYTES).sum()))
+        return records.first(walk(batches, records, self._fits))
 
-    def _locate(self, starts: Longs, ends: Longs) -> None:
-        """Take the records apart, field by field, all at once (Kafka documentation, "Record").
+    def _headers_apart(self) -> tuple[Blobs, Blobs]:
+        """The names and the values of all headers, record by record."""
+        headers = Headers.for_so_many(int(self._records.header_counts.sum(dtype=np.int64)))
+        if len(headers.name_starts):
+            walk_headers(self._content.bytes, self._records, headers)
+        names = Blobs(starts=headers.name_starts, lengths=headers.name_lengths)
+        return names, Blobs(starts=headers.value_starts, lengths=headers.value_lengths)
 
-        Cursors only move on, so a record that ends where it should was read within its bounds.
-        """
-        good, text = np.ones(len(starts), dtype=np.bool_), self._text
-        _, cursor, broken = text.varints(starts)
-        cursor += 1  # attributes: unused
-        time_delta, cursor, bad_time = text.varints(cursor)
-        offset_delta, cursor, bad_offset = text.varints(cursor)
-        good[np.concatenate([broken, bad_time, bad_offset])] = False
-        self._key, cursor = text.blobs(cursor, ends, good)
-        self._value, cursor = text.blobs(cursor, ends, good)
-        self._header_counts, cursor, broken = text.varints(cursor)
-        good[broken] = False
-        good &= self._header_counts >= 0
-        cursor, good = self._locate_headers(cursor, ends, good)
-        good &= cursor == ends
-        self._offsets = self._of_batch("base_offset", np.int64) + offset_delta
-        good &= self._offsets_fit(offset_delta)
-        self._timestamps = self._times(time_delta)
-        if not good.all():
-            self.damaged.update(np.unique(self._owner[~good]).tolist())
+    def _with_bad_names(self) -> list[int]:
+        """The items with a header whose name is not UTF-8."""
+        bad = ~self._names.are_utf8(self._content)
+        return np.unique(self._owners()[self._header_owners()[bad]]).tolist() if bad.any() else []
 
-    def _times(self, delta: Longs) -> Longs:
-        """Each record's timestamp in ms: its own, or its batch's where the broker's clock rules."""
-        times: Longs = self._of_batch("base_timestamp", np.int64) + delta
-        if any(item.batch.is_log_append_time for item in self.items):
-            appended = self._of_batch("is_log_append_time", np.bool_)
-            times = np.where(appended, self._of_batch("max_timestamp", np.int64), times)
-        return times
+    def _owners(self) -> Longs:
+        """The item of each record."""
+        return np.repeat(np.arange(len(self.items)), self._counts)
 
-    def _locate_headers(self, cursor: Longs, ends: Longs, good: Bools) -> tuple[Longs, Bools]:
-        """The n-th header of every record that has so many, for n = 0, 1, …"""
-        names, contents, owners, rank = [], [], [], 0
-        having = np.flatnonzero(good & (self._header_counts > 0))
-        while len(having):
-            fine = good[having]
-            name, at = self._text.blobs(cursor[having], ends[having], fine)
-            content, at = self._text.blobs(at, ends[having], fine)
-            cursor[having], good[having] = at, fine & (name.lengths >= 0)
-            names.append(name)
-            contents.append(content)
-            owners.append(having)
-            rank += 1
-            having = having[good[having] & (self._header_counts[having] > rank)]
-        self._has_headers = bool(names)
-        if names:
-            order = np.argsort(np.concatenate([name.starts for name in names]), kind="stable")
-            self._header_owner = np.concatenate(owners)[order]
-            self._names = type(names[0]).joined(names).take(order)
-            self._contents = type(names[0]).joined(contents).take(order)
-            good[self._header_owner[~self._names.is_utf8(self._text)]] = False
-        return cursor, good
+    def _header_owners(self) -> Longs:
+        """The record of each header."""
+        counts = self._records.header_counts
+        return np.repeat(np.arange(len(counts)), counts)
 
-    def _offsets_fit(self, delta: Longs) -> Bools:
-        """Offsets lie in their batch and ascend in it."""
-        fit: Bools = (delta >= 0) & (delta <= self._of_batch("last_offset_delta", np.int64))
-        ascends = np.ones(len(delta), dtype=np.bool_)
-        np.greater(delta[1:], delta[:-1], out=ascends[1:])
-        ascends[(np.cumsum(self._counts) - self._counts)[self._counts > 0]] = True
-        return fit & ascends
+    def _fields(self, name: str, kind: type[np.generic]) -> npt.NDArray[Any]:
+        """A header field of each batch."""
+        return np.array([getattr(item.batch, name) for item in self.items], dtype=kind)
 
     def _of_batch(self, name: str, kind: type[np.generic]) -> npt.NDArray[Any]:
         """A header field of each record's batch."""
-        return self._of_item([getattr(item.batch, name) for item in self.items], kind)
+        return np.repeat(self._fields(name, kind), self._counts)
 
     def _of_item(self, values: Sequence[Any], kind: type[np.generic]) -> npt.NDArray[Any]:
         """A value per item, for each of its records."""
@@ -156,20 +124,22 @@ class RecordTable:
             return self._counts.tolist(), None
         lows = self._of_item([item.lo for item in self.items], np.int64)
         highs = self._of_item([item.hi for item in self.items], np.int64)
-        wanted = (self._offsets >= lows) & (self._offsets < highs)
-        return np.bincount(self._owner[wanted], minlength=len(self.items)).tolist(), wanted
+        wanted = (self._records.offsets >= lows) & (self._records.offsets < highs)
+        return np.bincount(self._owners()[wanted], minlength=len(self.items)).tolist(), wanted
 
     def columns(self, partition: int, names: Collection[str], *, has_views: bool = False) -> pa.RecordBatch:
         """Those columns of `SCHEMA` that are named; with `has_views`, `value` is one of views into the joined bytes."""
-        fields = [field for field in SCHEMA if field.name in names]
+        fields, records, content = [field for field in SCHEMA if field.name in names], self._records, self._content
+        keys = Blobs(starts=records.key_starts, lengths=records.key_lengths)
+        values = Blobs(starts=records.value_starts, lengths=records.value_lengths)
         makers: dict[str, Callable[[], Array]] = {
-            "partition": lambda: pa.array(np.full(len(self._offsets), partition, dtype=np.int32)),
-            "offset": lambda: pa.array(self._offsets),
+            "partition": lambda: pa.array(np.full(len(records.offsets), partition, dtype=np.int32)),
+            "offset": lambda: pa.array(records.offsets),
             "leader_epoch": lambda: pa.array(self._of_batch("leader_epoch", np.int32)),
-            "timestamp": lambda: pa.array(self._timestamps).view(SCHEMA.field("timestamp").type),
+            "timestamp": lambda: pa.array(records.times).view(SCHEMA.field("timestamp").type),
             "timestamp_type": lambda: pa.array(self._of_batch("is_log_append_time", np.int8)),
-            "key": lambda: self._key.column(self._text),
-            "value": lambda: self._value.views(self._text) if has_views else self._value.column(self._text),
+            "key": lambda: keys.column(content),
+            "value": lambda: values.views(content) if has_views else values.column(content),
             "headers": self._headers,
             "producer_id": lambda: pa.array(self._of_batch("producer_id", np.int64)),
             "producer_epoch": lambda: pa.array(self._of_batch("producer_epoch", np.int16)),
@@ -182,21 +152,18 @@ class RecordTable:
 
     def _sequences(self) -> Array:
         base = self._of_batch("base_sequence", np.int64)
-        sequences = (base + self._offsets - self._of_batch("base_offset", np.int64)) % SEQUENCES
+        sequences = (base + self._records.offsets - self._of_batch("base_offset", np.int64)) % SEQUENCES
         return pa.array(np.where(base == NO_SEQUENCE, NO_SEQUENCE, sequences).astype(np.int32))
 
     def _headers(self) -> Array:
-        ends = np.zeros(len(self._offsets) + 1, dtype=np.int32)
-        pairs: Array = pa.array([], type=_HEADER_TYPE)
-        if self._has_headers:
-            np.cumsum(self._header_counts, out=ends[1:])
-            arrays = [self._names.column(self._text).cast(pa.string()), self._contents.column(self._text)]
-            pairs = pa.StructArray.from_arrays(arrays, fields=list(_HEADER_TYPE))
-        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pairs)
+        edges = np.zeros(len(self._records.offsets) + 1, dtype=np.int32)
+        np.cumsum(self._records.header_counts, out=edges[1:])
+        arrays = [self._names.column(self._content).cast(pa.string()), self._contents.column(self._content)]
+        pairs: Array = pa.StructArray.from_arrays(arrays, fields=list(_HEADER_TYPE))
+        return pa.ListArray.from_arrays(pa.array(edges, pa.int32()), pairs)
 
     def _replayed(self) -> Array:
-        replayed = np.zeros(len(self._offsets), dtype=np.bool_)
-        if self._has_headers:
-            named = self._names.equal_to(self._text, PLAN_HEADER.encode())
-            replayed[self._header_owner[named]] = True
+        replayed = np.zeros(len(self._records.offsets), dtype=np.bool_)
+        named = self._names.equal_to(self._content, PLAN_HEADER.encode())
+        replayed[self._header_owners()[named]] = True
         return pa.array(replayed)

@@ -1,119 +1,192 @@
-"""Where the records of batches stand in their joined bytes.
+"""Where everything stands in the records of batches (Kafka documentation, "Record"), in one pass over their bytes.
 
-A batch has no index of its records: each one's length, a zigzag number, says where the next begins (Kafka
-documentation, "Record"). So the batches of a group are walked side by side, one record of each at a time, and a batch
-alone in plain Python where too few are left to pay for it. Lengths that do not fill their batch exactly are noted, not
-guessed around.
+A batch has no index of its records: each one's length, a zigzag number, says where the next begins. Nothing is read
+behind the end of a record, and no record reaches behind the end of its batch, whatever its numbers say. A place of -1
+says that there is nothing to go on with, and every step passes it on.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from makewhole.compute.words import Bools, Bytes, Longs
+from makewhole.compute.arrays import Bools, Bytes, Longs, Numbers
+from makewhole.compute.compiled import compiled, part
 
-_SMALLEST_RECORD_BYTES = 7
-_FEWEST_SIDE_BY_SIDE = 16
+SMALLEST_RECORD_BYTES = 7
+_LONGEST_NUMBER_SHIFT = 63
+_MOST, _LEAST = 2**63 - 1, -(2**63)
+_NO_NUMBER = (0, -1)
+_NO_BYTES = (0, -1, -1)
 
 
-def _steps() -> npt.NDArray[np.int64]:
-    """By the first two bytes of a record (little-endian): how far it is to the next; 0 where they do not tell.
+class Batches(NamedTuple):
+    """The batches of a text, one after the other. `counts[i]` records are to stand in `text[begins[i]:ends[i]]`.
 
-    They do not tell lengths of 8 KiB and more, and there is no next behind a negative length.
+    Times are in ms; `has_own_time` says that the time of a batch is that of its records, whatever is theirs.
     """
-    both = np.arange(1 << 16)
-    first, second = both & 0xFF, both >> 8
-    one, two = first >> 1, (first & 0x7F | second << 7) >> 1
-    steps = np.where(first < 0x80, one + 1, two + 2)
-    return np.where((first & 1 == 1) | ((first >= 0x80) & (second >= 0x80)), 0, steps).astype(np.int64)
+
+    text: Bytes
+    begins: Longs
+    ends: Longs
+    counts: Longs
+    base_offsets: Longs
+    last_offset_deltas: Longs
+    times: Longs
+    has_own_time: Bools
 
 
-_STEPS = _steps()
+class Records(NamedTuple):
+    """By record: offset, time in ms, key and value by place (length -1 is null), and its headers: where they begin
+    and how many there are."""
+
+    offsets: Longs
+    times: Longs
+    key_starts: Numbers
+    key_lengths: Numbers
+    value_starts: Numbers
+    value_lengths: Numbers
+    header_starts: Numbers
+    header_counts: Numbers
+
+    @classmethod
+    def for_so_many(cls, records: int) -> "Records":
+        """Room for them."""
+        longs = np.empty((2, records), dtype=np.int64)
+        return cls(*longs, *np.empty((len(cls._fields) - len(longs), records), dtype=np.int32))
+
+    def first(self, records: int) -> "Records":
+        """So many of them."""
+        columns: Any = (column[:records] for column in self)
+        return Records(*columns)
 
 
-def record_places(text: Bytes, begins: Longs, ends: Longs, counts: Longs) -> tuple[Longs, Bools]:
-    """Where each record's length stands, batch after batch, and which batches their records fill exactly.
+class Headers(NamedTuple):
+    """By header, record after record: name and value by place; length -1 of a value is null."""
 
-    `counts[i]` records are to stand in `text[begins[i]:ends[i]]`; those of a batch that they do not fill are left out.
-    A batch without any does not count as filled. `text` goes on for a few bytes behind the last batch.
+    name_starts: Numbers
+    name_lengths: Numbers
+    value_starts: Numbers
+    value_lengths: Numbers
+
+    @classmethod
+    def for_so_many(cls, headers: int) -> "Headers":
+        """Room for them."""
+        return cls(*np.empty((len(cls._fields), headers), dtype=np.int32))
+
+
+def walk(batches: Batches, records: Records, fits: Bools) -> int:
+    """Take the records apart, and note in `fits` which batches they fill exactly, sound. Returns how many are noted.
+
+    A batch without any counts as not filled. There is room in `records` for those of all batches that can be filled.
     """
-    is_possible = (counts > 0) & (counts <= (ends - begins) // _SMALLEST_RECORD_BYTES)
-    counts = np.where(is_possible, counts, 0)
-    firsts = np.cumsum(counts) - counts
-    places = np.empty(int(counts.sum()), dtype=np.int64)
-    order = np.argsort(-counts, kind="stable")
-    reached, cursor = _side_by_side(text, begins[order], counts[order], firsts[order], places)
-    fits = np.zeros(len(counts), dtype=np.bool_)
-    for batch, stopped in zip(order.tolist(), cursor.tolist(), strict=True):
-        begin, end, count = int(begins[batch]), int(ends[batch]), int(counts[batch])
-        own = places[firsts[batch] : firsts[batch] + count]
-        fits[batch] = 0 < count <= reached and stopped == end and own[-1] < end  # else it had stopped at its end early
-        if count and not fits[batch] and (found := _alone(text, begin, end, count)) is not None:
-            fits[batch] = True
-            own[:] = found
-    return (places if fits.all() else places[np.repeat(fits, counts)]), fits
+    return _walk(tuple(batches), tuple(records), fits)
 
 
-def _side_by_side(text: Bytes, begins: Longs, counts: Longs, firsts: Longs, places: Longs) -> tuple[int, Longs]:
-    """Walk lanes, longest first, until too few are left.
-
-    Returns how many records of each lane are placed at most, and where each stopped. A lane that meets a length which
-    two bytes do not tell stays where it is.
-    """
-    pairs: npt.NDArray[np.uint16] = np.ndarray((len(text) - 1,), dtype="<u2", buffer=text, strides=(1,))
-    steps, cursor, reached = _STEPS.take, begins.copy(), 0
-    for width, height in _blocks(counts):
-        block = np.empty((height + 1, width), dtype=np.int64)
-        at = block[0]
-        at[:] = cursor[:width]
-        try:
-            for following in block[1:]:
-                np.add(at, steps(pairs[at]), out=following)
-                at = following
-        except IndexError:  # a lane has left the text
-            return 0, cursor
-        cursor[:width] = at
-        places[firsts[:width, None] + np.arange(reached, reached + height)] = block[:-1].T
-        reached += height
-    return reached, cursor
+def walk_headers(text: Bytes, records: Records, headers: Headers) -> None:
+    """Take the headers of records apart that were found to be sound. There is room for all."""
+    _walk_headers(text, tuple(records), tuple(headers))
 
 
-def _blocks(counts: Longs) -> Iterator[tuple[int, int]]:
-    """(lanes, records of each) to walk in turn, for counts in falling order."""
-    done = 0
-    remaining = len(counts)
-    heights, endings = np.unique(counts, return_counts=True)
-    for height, ending in zip(heights.tolist(), endings.tolist(), strict=True):
-        if remaining < _FEWEST_SIDE_BY_SIDE:
-            return
-        if height > done:
-            yield remaining, height - done
-        done, remaining = height, remaining - ending
+@compiled
+def _walk(of_batches: tuple[Any, ...], of_records: tuple[Any, ...], fits: Bools) -> int:
+    batches, records = Batches(*of_batches), Records(*of_records)
+    count = 0
+    for batch in range(len(batches.begins)):
+        fits[batch] = _fills(batches, batch, records, count)
+        if fits[batch]:
+            count += batches.counts[batch]
+    return count
 
 
-def _alone(text: Bytes, position: int, end: int, count: int) -> list[int] | None:
-    """The places of one batch's records; None when they do not fill it."""
-    places: list[int] = []
-    note: Any = places.append
-    try:
-        for _ in range(count):
-            note(position)
-            byte = text[position]
-            position += 1
-            if byte & 1 or position > end:  # zigzag: a negative length
-                return None
-            if byte < 0x80:
-                position += byte >> 1
-                continue
-            value, shift = byte & 0x7F, 7
-            while byte >= 0x80:
-                byte = text[position]
-                position += 1
-                value |= (byte & 0x7F) << shift
-                shift += 7
-            position += value >> 1
-    except IndexError:
-        return None
-    return places if position == end else None
+@part
+def _fills(batches: Batches, batch: int, records: Records, row: int) -> bool:
+    """Whether the records of a batch are sound and fill it; they are noted from `row` on."""
+    at, end, count = int(batches.begins[batch]), int(batches.ends[batch]), batches.counts[batch]
+    if at < 0 or at > end or end > len(batches.text) or count <= 0 or count > len(records.offsets) - row:
+        return False
+    delta = -1
+    for number in range(count):
+        delta, at = _record(batches, batch, at, delta, records, row + number)
+        if at < 0:
+            return False
+    return at == end
+
+
+@part
+def _record(batches: Batches, batch: int, at: int, delta: int, records: Records, row: int) -> tuple[int, int]:
+    """(offset delta, behind it) of the record that begins here; offsets lie in their batch and ascend from `delta`."""
+    text, limit = batches.text, batches.ends[batch]
+    length, at = _number(text, at, limit)
+    if at < 0 or length < 0 or length > limit - at:
+        return _NO_NUMBER
+    end = at + length
+    age, at = _number(text, at + 1, end)  # behind the attributes: unused
+    offset_delta, at = _number(text, at, end)
+    records.key_starts[row], records.key_lengths[row], at = _bytes(text, at, end)
+    records.value_starts[row], records.value_lengths[row], at = _bytes(text, at, end)
+    headers, at = _number(text, at, end)
+    if _behind_headers(text, at, end, headers) != end:
+        return _NO_NUMBER
+    if offset_delta <= delta or offset_delta > batches.last_offset_deltas[batch]:
+        return _NO_NUMBER
+    time = batches.times[batch]
+    if not batches.has_own_time[batch]:
+        if age > _MOST - max(time, 0) or age < _LEAST - min(time, 0):
+            return _NO_NUMBER
+        time += age
+    records.offsets[row] = batches.base_offsets[batch] + offset_delta
+    records.times[row] = time
+    records.header_starts[row], records.header_counts[row] = at, headers
+    return offset_delta, end
+
+
+@part
+def _behind_headers(text: Bytes, at: int, end: int, count: int) -> int:
+    if at < 0 or count < 0:
+        return -1
+    for _ in range(count):
+        _, length, at = _bytes(text, at, end)
+        if length < 0:
+            return -1
+        _, _, at = _bytes(text, at, end)
+        if at < 0:
+            return -1
+    return at
+
+
+@part
+def _bytes(text: Bytes, at: int, end: int) -> tuple[int, int, int]:
+    """(start, length, behind it) of the byte string whose length stands here."""
+    length, at = _number(text, at, end)
+    if at < 0 or length > end - at:
+        return _NO_BYTES
+    return (at, length, at + length) if length >= 0 else (at, -1, at)
+
+
+@part
+def _number(text: Bytes, at: int, end: int) -> tuple[int, int]:
+    """(value, behind it) of the zigzag number that begins here, of at most 64 bits."""
+    value = np.uint64(0)
+    for shift in range(0, _LONGEST_NUMBER_SHIFT + 1, 7):
+        if at < 0 or at >= end:
+            return _NO_NUMBER
+        byte = np.uint64(text[at])
+        at += 1
+        value |= (byte & np.uint64(0x7F)) << np.uint64(shift)
+        if byte < 0x80:
+            if shift == _LONGEST_NUMBER_SHIFT and byte > 1:
+                break
+            return int(np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1))), at
+    return _NO_NUMBER
+
+
+@compiled
+def _walk_headers(text: Bytes, of_records: tuple[Any, ...], of_headers: tuple[Any, ...]) -> None:
+    records, headers = Records(*of_records), Headers(*of_headers)
+    header = 0
+    for row in range(len(records.header_counts)):
+        at = records.header_starts[row]
+        for _ in range(records.header_counts[row]):
+            headers.name_starts[header], headers.name_lengths[header], at = _bytes(text, at, len(text))
+            headers.value_starts[header], headers.value_lengths[header], at = _bytes(text, at, len(text))
+            header += 1

@@ -1,0 +1,22 @@
+"""Calls every compiled function once, so that none has to be compiled in the middle of a window."""
+
+from makewhole.compute.decode import ValueShape, decode_values
+from makewhole.kafka.log.batches import Batch
+from makewhole.kafka.log.records import Item, decode
+
+_VALUE = b'{"id":"a long enough key"}'
+_HEADERS = b"\x02" + b"\x02n" + b"\x02h"
+_BODY = bytes([0, 0, 0, 1, 2 * len(_VALUE)]) + _VALUE + _HEADERS
+_RECORD = bytes([2 * len(_BODY)]) + _BODY
+
+
+def compile_all() -> None:
+    """Read one record, copied and as a view, and decode its value."""
+    batch = Batch(0, 0, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1, 0, len(_RECORD))
+    for has_views in (False, True):
+        [part] = decode(0, [Item(batch, _RECORD, 0, 1, False)], has_views=has_views)
+        decode_values(part.columns, ValueShape(key=("$.id",), compare={}))
+
+
+if __name__ == "__main__":
+    compile_all()
