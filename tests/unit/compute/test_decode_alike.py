@@ -9,13 +9,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from makewhole.compute import decode
+from makewhole.compute import decode, json_scan
 from makewhole.compute.alike import Rule, Values, follow
 from makewhole.compute.byte_strings import Blobs, Content
 from makewhole.compute.decode import ValueShape, decode_values
 from makewhole.compute.decode_alike import decode_alike
 from makewhole.compute.json_layout import NoLayout, layout_of
 from makewhole.compute.json_scan import NULL, NUMBER, TEXT
+from tests.unit.compute.bounds import bounds_checked
 
 pytestmark = pytest.mark.unit
 
@@ -126,6 +127,7 @@ WIDE = [
 """Bytes beyond ASCII: the edges of what is UTF-8; longer than needed, surrogates, above U+10FFFF; cut off."""
 
 
+ZERO = np.zeros(1, dtype=np.int32)
 ROW = rows().map(lambda some: some[0] or b"")
 
 
@@ -263,7 +265,8 @@ def test_a_value_is_followed_to_its_own_end_and_never_on(place: int) -> None:
     places=st.lists(st.tuples(st.integers(-9, 400), st.integers(-9, 400)), max_size=4),
 )
 def test_nothing_outside_the_content_is_read(values: list[bytes], guard: bytes, places: list[tuple[int, int]]) -> None:
-    """Whatever the bytes are, and wherever a value is said to stand: what is around them changes nothing."""
+    """Whatever the bytes are, and wherever a value is said to stand: every index is right, and what is around them
+    changes nothing."""
     usual = (LAYOUT % tuple(GOOD)).encode()
     ends = np.cumsum([len(usual), *map(len, values)])
     said = [(int(end - size), size) for end, size in zip(ends, [len(usual), *map(len, values)], strict=True)] + places
@@ -278,4 +281,20 @@ def test_nothing_outside_the_content_is_read(values: list[bytes], guard: bytes, 
         blobs = [leaf.blobs for leaf in found.leaves.values()]
         return [found.rows.tolist(), [(one.starts.tolist(), one.lengths.tolist()) for one in blobs]]
 
-    assert followed(guard) == followed(bytes(16)) == followed(usual[-16:])
+    with bounds_checked(json_scan):
+        alone = followed(b"")
+    assert followed(guard) == followed(bytes(16)) == followed(usual[-16:]) == alone
+
+
+@pytest.mark.parametrize("leaf", [*(leaf.encode() for leaf in LEAVES), *(b'"%s"' % wide for wide in WIDE)])
+def test_a_value_that_is_cut_off_at_the_end_of_the_content_is_not_read_on(leaf: bytes) -> None:
+    """At every place, with any leaf: nothing stands behind it."""
+    usual, odd = b'{"a":%s,"id":"k"}', b'{"a":%s' % leaf
+    samples = [usual % b'"x"', usual % b"1.5"]
+    for sample in samples:
+        for end in range(len(odd) + 1):
+            values = Values(
+                content=Content(odd[:end]), blobs=Blobs(starts=ZERO, lengths=np.array([end], dtype=np.int32))
+            )
+            with bounds_checked(json_scan):
+                assert not len(follow(layout_of(sample), values, np.arange(1), {}).rows)

@@ -8,12 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from makewhole.compute import byte_strings
 from makewhole.compute.byte_strings import Blobs, Content
+from makewhole.kafka.log import walk as walk_module
 from makewhole.kafka.log.batches import HEADER_BYTES, Batch, split
 from makewhole.kafka.log.damaged import Salvage, salvage
 from makewhole.kafka.log.record_table import RecordTable
 from makewhole.kafka.log.records import Item, decode
 from makewhole.kafka.log.walk import Batches, Headers, Records, walk, walk_headers
+from tests.unit.compute.bounds import bounds_checked
 
 pytestmark = pytest.mark.unit
 
@@ -113,6 +116,8 @@ def test_a_batch_that_is_cut_or_damaged_anywhere_is_told(handmade: ModuleType) -
     for at in range(len(data) + 1):
         odd = [item(data[:at], 2), *(item(data[:at] + one + data[at + 1 :], 2) for one in HOSTILE)]
         same_as_alone([item(data, 2), *odd, item(data, 2)])
+        with bounds_checked(walk_module):
+            assert all(RecordTable([one]).damaged == {0} for one in odd if alone(one) is None)
 
 
 @pytest.mark.parametrize("count", [-1, 0, 1, 3, 2**31 - 1])
@@ -133,7 +138,8 @@ def test_a_time_that_no_number_holds_is_damage(handmade: ModuleType, time: int, 
 @settings(max_examples=300, deadline=None)
 @given(data=st.data(), guard=st.binary(min_size=16, max_size=16))
 def test_nothing_outside_the_text_is_read(handmade: ModuleType, data: st.DataObject, guard: bytes) -> None:
-    """Whatever the bytes are, and wherever batches are said to stand: what is around them changes nothing."""
+    """Whatever the bytes are, and wherever batches are said to stand: every index is right, and what is around them
+    changes nothing."""
     items = data.draw(st.lists(batches(handmade) | st.binary(max_size=60).map(lambda one: item(one, len(one) // 7))))
     text = b"".join(one.data for one in items)
     sizes = np.array([len(one.data) for one in items], dtype=np.int64)
@@ -152,7 +158,9 @@ def test_nothing_outside_the_text_is_read(handmade: ModuleType, data: st.DataObj
         walk_headers(inner, records, headers)
         return [fits.tolist(), *(column.tolist() for column in (*records, *headers))]
 
-    assert walked(guard) == walked(bytes(16)) == walked(b"\x02" * 16)
+    with bounds_checked(walk_module):
+        alone = walked(b"")
+    assert walked(guard) == walked(bytes(16)) == walked(b"\x02" * 16) == alone
 
 
 @settings(deadline=None)
@@ -165,7 +173,9 @@ def test_columns_of_strings_are_the_strings(texts: list[bytes | None], is_of_one
     blobs = Blobs(starts=(np.cumsum(np.maximum(lengths, 0)) - np.maximum(lengths, 0)).astype(np.int32), lengths=lengths)
     content = Content(b"".join(text or b"" for text in texts))
 
-    for column in (blobs.column(content), blobs.views(content)):
+    with bounds_checked(byte_strings):
+        columns = [blobs.column(content), blobs.views(content)]
+    for column in [*columns, blobs.column(content), blobs.views(content)]:
         column.validate(full=True)
         assert column.to_pylist() == texts
 

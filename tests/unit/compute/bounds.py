@@ -1,0 +1,30 @@
+"""Compiled functions with every index checked, as numba does where it is asked to: they raise where the others read.
+
+What is read outside the bytes and then thrown away changes no result, so that no other test can see it. A negative
+index counts from the end, here too.
+"""
+
+from contextlib import AbstractContextManager
+from functools import cache
+from types import FunctionType, ModuleType
+from typing import Any
+from unittest import mock
+
+import numba
+
+from makewhole.compute.compiled import Compiled
+
+
+def bounds_checked(module: ModuleType) -> AbstractContextManager[Any]:
+    """The compiled functions of a module raise IndexError at an index outside of an array."""
+    return mock.patch.dict(vars(module), _checked(module))
+
+
+@cache
+def _checked(module: ModuleType) -> dict[str, Any]:
+    scope = dict(vars(module))
+    names = [name for name, one in scope.items() if isinstance(one, Compiled)]
+    for name in names:
+        code = vars(module)[name].function.__code__
+        scope[name] = numba.njit(boundscheck=True)(FunctionType(code, scope, name))
+    return {name: scope[name] for name in names}
