@@ -120,6 +120,37 @@ def test_a_batch_that_is_cut_or_damaged_anywhere_is_told(handmade: ModuleType) -
             assert all(RecordTable([one]).damaged == {0} for one in odd if alone(one) is None)
 
 
+@pytest.mark.parametrize("number", HOSTILE)
+@pytest.mark.parametrize("place", range(6))
+def test_an_odd_number_in_a_record_of_the_right_length_gives_what_the_slow_way_gives(number: bytes, place: int) -> None:
+    """As age, offset, length of the key and of the value, count of headers and length of a header's name. What the slow
+    way alone takes, like a number of over 64 bits for null, is left to it."""
+    numbers = [b"\x00", b"\x00", b"\x01", b"\x01", b"\x02", b"\x00"]
+    body = b"\x00" + b"".join([*numbers[:place], number, *numbers[place + 1 :]]) + b"\x01"
+
+    one = item(bytes([2 * len(body)]) + body, 1)
+    slowly = salvage(one.batch, bytes(one.data), 3)
+
+    [part] = decode(3, [one])
+
+    rows = part.columns.select(["offset", "key", "value"]).to_pylist()
+    assert rows == [{"offset": found.offset, "key": found.key, "value": found.value} for found in slowly.records]
+    assert part.columns.column("timestamp").view("int64").to_pylist() == [found.timestamp for found in slowly.records]
+    assert list(part.undecodable) == slowly.undecodable
+
+
+@pytest.mark.parametrize("rest", range(7))
+def test_nothing_is_noted_of_more_records_than_there_is_room_for(rest: int) -> None:
+    """The smallest records, and the beginning of one more than can be there."""
+    smallest = [bytes([12, 0, 0, 2 * delta, 1, 1, 0]) for delta in range(4)]
+    begun = bytes([2 * rest - 2 if rest else 0, 0, 0, 6, 1, 1, 0])[:rest]
+
+    with bounds_checked(walk_module):
+        assert RecordTable([item(b"".join(smallest), 4)]).damaged == set()
+        for count in (4, 2**31 - 1):
+            assert RecordTable([item(b"".join(smallest[:3]) + begun, count)]).damaged == {0}
+
+
 @pytest.mark.parametrize("count", [-1, 0, 1, 3, 2**31 - 1])
 def test_batches_that_hold_less_or_more_than_they_say_are_damaged(handmade: ModuleType, count: int) -> None:
     data = b"".join(handmade.record(delta, row) for delta, row in enumerate(handmade.rows(2)))
