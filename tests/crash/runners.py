@@ -59,7 +59,10 @@ class Runners:
         self._started = threading.Condition()
         self._fresh: list[Run] = []
         self._parent = subprocess.Popen(
-            [sys.executable, "-m", "tests.crash.runner"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-m", "tests.crash.runner"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "TMPDIR": str(folder)},  # what the killed leave behind goes with the rest
         )
         threading.Thread(target=self._listen, daemon=True).start()
 
