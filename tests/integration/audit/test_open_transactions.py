@@ -12,6 +12,7 @@ from makewhole.model.errors import ConfigurationError
 from makewhole.stack.kafka_server import KafkaServer
 from tests.integration.audit.conftest import Unverified
 from tests.integration.conftest import MakeTopic
+from tests.integration.transactions import left_open
 from tests.lab import raw
 
 pytestmark = pytest.mark.integration
@@ -40,7 +41,7 @@ def test_an_open_transaction_is_found_with_its_coordinators_word_and_gone_when_i
     assert (found.state, found.timeout_ms, found.is_hanging) == ("Ongoing", 60_000, False)
     assert found.started_at_ms is not None
     producer.commit_transaction(30)
-    assert open_transactions(connection, topic) == ()
+    assert left_open(kafka.bootstrap, topic) == ()
 
 
 def test_a_transaction_that_no_coordinator_knows_hangs(
@@ -61,7 +62,7 @@ def test_a_transaction_that_no_coordinator_knows_hangs(
     assert hanging.is_hanging
     assert [one.is_hanging for one in found.values()] == [False]
     live.abort_transaction(30)
-    assert [one.producer_id for one in open_transactions(connection, topic)] == [orphan.id]
+    assert [one.producer_id for one in left_open(kafka.bootstrap, topic, 1)] == [orphan.id]
 
 
 def produce_when_let(port: int, topic: str, batch: bytes, *, orphan_id: str) -> int:

@@ -30,6 +30,7 @@ from makewhole.model.plan import Action, Plan, PlanState, Receipt
 from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import PartitionRange, Window
 from makewhole_spark.pieces import TopicPiece, read_topic_piece
+from tests.integration.transactions import left_open
 
 pytestmark = pytest.mark.integration
 
@@ -138,6 +139,7 @@ def _records(bootstrap: str, topic: str) -> None:
     transactional.produce(topic, value=json.dumps({"id": "K3", "delay": 1}), timestamp=int(BORN.timestamp() * 1000))
     transactional.flush()
     transactional.abort_transaction(30)
+    assert not left_open(bootstrap, topic)
 
 
 def _window(journal: Journal) -> None:

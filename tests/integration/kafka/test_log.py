@@ -20,6 +20,7 @@ from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.window import Accounting, PartitionRange
 from makewhole.stack.kafka_jars import java
 from makewhole.stack.kafka_server import KafkaServer, kafka_libs
+from tests.integration.transactions import left_open
 from tests.java_clients import JavaClients
 
 pytestmark = pytest.mark.integration
@@ -91,6 +92,7 @@ def transactions(kafka: KafkaServer, make_topic, kafka_tools: ModuleType):
     clients[2].produce(topic, key=b"open", value=b"open")
     clients[2].flush()
     kafka_tools.produce(kafka.bootstrap, topic, 5, start=900)
+    assert len(left_open(kafka.bootstrap, topic, 1)) == 1
     yield topic
     clients[2].abort_transaction(30)
 

@@ -279,7 +279,7 @@ def test_an_open_transaction_ends_the_window_at_its_first_record_and_is_named(wo
     assert places(context) == [(0, 0, 8)]
     assert closed.state is WindowState.CERTIFIED
 
-    transaction.commit_transaction(30)
+    world.end_transaction(transaction, is_committed=True)
     world.write("warehouse", made[8:])
     again, closed = world.whole_way()
     assert (again.window.revision, kinds(world, again), closed.state) == (2, [], WindowState.CERTIFIED)

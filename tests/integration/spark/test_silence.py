@@ -7,6 +7,7 @@ import pytest
 from makewhole.config.context import WindowContext, window_context
 from makewhole.gate import check
 from makewhole.gate.suite import HopSuite
+from makewhole.kafka.wire import cluster
 from makewhole.model.errors import (
     ConfigurationError,
     CorruptionError,
@@ -215,6 +216,7 @@ def test_while_kafka_is_down_a_retry_may_help_and_the_next_try_goes_on(
     nobody = connection_kafka(f"127.0.0.1:{free_ports(1)[0]}")
     context = None if step == "open" else world.open()
     monkeypatch.setenv("AIRFLOW_CONN_LOG", nobody)
+    monkeypatch.setattr(cluster, "PATIENCE_SECONDS", 3.0)  # of this process; Spark's have all of theirs
 
     def walk() -> WindowContext:
         found = window_context(world.ask(request="one run").window if context is None else context.window)

@@ -73,7 +73,7 @@ def test_a_record_in_an_open_transaction_is_handed_over_and_judged_by_name_in_th
     assert closed.certificate is not None
     assert closed.certificate.body["handed_over"]["keys"] == 2
 
-    transaction.commit_transaction(30) if is_committed else transaction.abort_transaction(30)
+    world.end_transaction(transaction, is_committed=is_committed)
     world.write("warehouse", made[8:] if is_committed else [])
     world.trade(orders(range(100, 105), 1))
     second, closed = world.whole_way(1)
@@ -89,7 +89,7 @@ def test_a_record_in_an_open_transaction_is_handed_over_and_judged_by_name_in_th
 def test_an_aborted_transaction_loses_its_records_and_a_store_that_has_them_read_uncommitted(world: World) -> None:
     made = orders(range(10))
     world.trade(made, unsent=made[8:])
-    world.begin_transaction(made[8:]).abort_transaction(30)
+    world.end_transaction(world.begin_transaction(made[8:]), is_committed=False)
     world.write("warehouse", made[9:])
     world.write("warehouse", orders([77]))
 
@@ -231,7 +231,7 @@ def test_a_revision_that_died_before_it_judged_takes_nothing_from_the_next_windo
     transaction = world.begin_transaction(made[8:9])
     assert world.whole_way()[1].state is WindowState.CERTIFIED
     world.write("outbox", made[9:])
-    transaction.abort_transaction(30)
+    world.end_transaction(transaction, is_committed=False)
 
     assert world.open().window.revision == 2  # and there it ended
     world.trade(orders(range(100, 105), 1))
@@ -261,8 +261,7 @@ def test_a_transaction_that_spans_the_end_of_the_interval_loses_nothing(world: W
     before, after = orders(range(5)), orders(range(100, 105), 1)
     world.write("outbox", [*before, *after])
     world.write("warehouse", [*before, *after])
-    client = world.begin_transaction([*before, *after])
-    client.commit_transaction(30)
+    world.end_transaction(world.begin_transaction([*before, *after]), is_committed=True)
 
     for day, number in ((0, 5), (1, 5)):
         context, closed = world.whole_way(day)

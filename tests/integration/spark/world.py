@@ -26,6 +26,7 @@ from makewhole.orchestration.open_window import Opened, Request, open_window
 from makewhole_spark.reconcile import reconcile
 from makewhole_spark.snapshot import take_snapshots
 from makewhole_spark.validate import validate_window
+from tests.integration.transactions import left_open
 
 BORN = datetime(2025, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -181,6 +182,11 @@ class World:
             self.produce(client, order)
         assert client.flush(30) == 0
         return client
+
+    def end_transaction(self, client: Producer, *, is_committed: bool) -> None:
+        """Commit or abort it; its markers are in the log afterwards."""
+        client.commit_transaction(30) if is_committed else client.abort_transaction(30)
+        assert not left_open(self.bootstrap, self.topic)
 
     def trade(self, orders: Sequence[Order], *, unsent: Sequence[Order] = (), unloaded: Sequence[Order] = ()) -> None:
         """Orders on their whole way, but for those that are not sent, or sent and not loaded."""
