@@ -217,6 +217,7 @@ create table makewhole.planned_action (
     primary key (plan, seq)
 );
 create index action_by_key on makewhole.planned_action (key_hash, target);
+create index refused_action on makewhole.planned_action (plan, target, chunk) where refusal is not null;
 
 -- One answer per plan, bound to its hash, copied from where the person gave it.
 create table makewhole.approval (

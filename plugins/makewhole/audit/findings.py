@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from makewhole.audit.notes import NOTES
 from makewhole.audit.report import AuditReport, Finding, Level
-from makewhole.audit.text import counted, duration, listed, number
+from makewhole.model.text import counted, duration, listed, number
 
 _ORDER = (Level.FOUND, Level.NOT_KNOWN, Level.WEAK, Level.NOTE)
 

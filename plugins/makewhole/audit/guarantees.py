@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from makewhole.audit.report import AuditReport, Guarantee, Level
-from makewhole.audit.text import counted, duration, moment, size
+from makewhole.model.text import counted, duration, moment, size
 
 _ENOUGH_REPLICAS = 3
 _FOREVER = -1

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from makewhole.audit.report import AuditReport, Finding, Level
-from makewhole.audit.text import counted, duration, listed, moment, share
+from makewhole.model.text import counted, duration, listed, moment, share
 
 _AHEAD_MS = 300_000
 _BEFORE_KAFKA_MS = 1_293_840_000_000  # 2011

@@ -14,6 +14,7 @@ from makewhole.stack.local import stack_state
 from makewhole.stack.settings import home_folder
 
 _POLL_SECONDS = 1.0
+_DAG_SECONDS = 120.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +24,10 @@ class Access:
     url: str
     user: str
     password: str
+
+    def run_url(self, dag: str, run_id: str) -> str:
+        """Where people see a run."""
+        return f"{self.url}/dags/{dag}/runs/{run_id}"
 
 
 def access() -> Access:
@@ -72,9 +77,13 @@ class AirflowApi:
         """Any other method, with a JSON body."""
         return read(self._client.request(method, path, json=body))
 
-    def wait_for_dag(self, dag: str, seconds: float) -> None:
+    def trigger(self, dag: str, form: Mapping[str, Any]) -> str:
+        """Start a run with the form filled in; its id."""
+        return str(self.send("POST", f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": form})["dag_run_id"])
+
+    def wait_for_dag(self, dag: str) -> None:
         """Until the DAG is there; the import errors are in the message when it does not come."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + _DAG_SECONDS
         while self._client.get(f"/dags/{dag}").status_code != httpx.codes.OK:
             if time.monotonic() > deadline:
                 errors = [error["stack_trace"] for error in self.get("/importErrors")["import_errors"]]

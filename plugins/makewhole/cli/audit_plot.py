@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from makewhole.audit.text import duration, moment, number
+from makewhole.model.text import duration, moment, number
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _EIGHTHS = 8

@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from makewhole.audit.report import AuditReport, PartitionReport, ProducerReport
-from makewhole.audit.text import counted, duration, moment, number
+from makewhole.model.text import counted, duration, moment, number
 from makewhole.model.window import Accounting
 
 _PARTITIONS = 16

@@ -9,7 +9,6 @@ from rich.table import Table
 from rich.text import Text
 
 from makewhole.audit.report import AuditReport, BatchesReport, Finding, Guarantee, Level, SpreadReport, TotalReport
-from makewhole.audit.text import counted, duration, moment, number, share, size
 from makewhole.cli.audit_plot import bars, rate_plot
 from makewhole.cli.audit_tables import (
     breaks_table,
@@ -20,6 +19,7 @@ from makewhole.cli.audit_tables import (
     producers_table,
 )
 from makewhole.cli.surroundings import printable
+from makewhole.model.text import counted, duration, moment, number, share, size
 
 _WIDEST, _NARROWEST = 100, 60
 _ANY_WIDTH = 10_000

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from makewhole.config.pipeline_file import PipelineFile, pipeline_files, read_files
+from makewhole.model.text import counted
 
 _WRONG = 2
 
@@ -47,16 +48,12 @@ def _print(console: Console, read: Sequence[PipelineFile]) -> None:
             points, hops = len(file.pipeline.points), len(file.pipeline.hops)
             console.print(Text.assemble(("✓ ", "green"), f"{file.path}: {file.name}, {points} points, {hops} hops"))
             continue
-        console.print(Text.assemble(("✗ ", "red"), f"{file.path}: {_count(len(file.problems), 'problem')}"))
+        console.print(Text.assemble(("✗ ", "red"), f"{file.path}: {counted(len(file.problems), 'problem')}"))
         for problem in file.problems:
             console.print(Text.assemble("  ", (problem.path, "bold"), f": {problem.found}"))
             console.print(Text.assemble("    ", (problem.remedy, "cyan")))
     wrong = sum(1 for file in read if file.problems)
     if wrong:
-        console.print(f"{_count(wrong, 'file')} to mend. Nothing is reconciled by a file that is wrong.")
+        console.print(f"{counted(wrong, 'file')} to mend. Nothing is reconciled by a file that is wrong.")
     elif not read:
         console.print("No pipeline files there. Name files that end in .yaml or .yml, or a folder that holds some.")
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" + ("" if number == 1 else "s")

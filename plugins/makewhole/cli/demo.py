@@ -29,7 +29,6 @@ _DAG = f"makewhole_reconcile_{_PIPELINE}"
 _FIRST = datetime(2013, 1, 1, 5, tzinfo=UTC)  # as the schedule in flights.yaml cuts the days
 _DAYS_IN_DATA = 365
 _MOST_DAYS_IN_DETAIL = 10
-_WAIT_FOR_DAG_SECONDS = 120.0
 # A task that waits goes in and out of these every few seconds: each is told once.
 _TOLD = frozenset({"running", "success", "failed", "upstream_failed", "up_for_retry", "awaiting_input"})
 _GAPS_REMAIN, _COULD_NOT_RUN = 1, 4
@@ -136,7 +135,7 @@ class _Demo:
         last = _FIRST + timedelta(days=self._days - 1)
         in_detail = self._days <= _MOST_DAYS_IN_DETAIL
         with airflow(Access(url=access["url"], user=access["user"], password=access["password"])) as api:
-            api.wait_for_dag(_DAG, _WAIT_FOR_DAG_SECONDS)
+            api.wait_for_dag(_DAG)
             dag = Backfill(api, _DAG)
             dag.backfill(_FIRST, last)
             watcher = Watcher(task=self._tell_task if in_detail else _ignore, run=self._tell_run)

@@ -7,15 +7,15 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from makewhole.cli.airflow_api import AirflowApi
+from makewhole.cli.airflow_api import Access, AirflowApi
 from makewhole.cli.waiting import plan_of_run
 
 _ENDED = ("success", "failed")
 _POLL_SECONDS = 1.0
 
 
-def follow(api: AirflowApi, dag: str, run_id: str, out: Console, url: str) -> None:
-    """Until the run has ended. `url` is where people see Airflow."""
+def follow(api: AirflowApi, dag: str, run_id: str, out: Console, where: Access) -> None:
+    """Until the run has ended."""
     seen: dict[str, str] = {}
     has_told = False
     with out.status("starting") as status:
@@ -25,7 +25,7 @@ def follow(api: AirflowApi, dag: str, run_id: str, out: Console, url: str) -> No
                 _tell(task, seen, out, status.update)
                 if task["state"] == "awaiting_input" and not has_told:
                     has_told = True
-                    out.print(f"waits for a person: {url}/dags/{dag}/runs/{run_id}/required_actions")
+                    out.print(f"waits for a person: {where.run_url(dag, run_id)}/required_actions")
                     plan = plan_of_run(api, dag, run_id)
                     if plan:
                         out.print(

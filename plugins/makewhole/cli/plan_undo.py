@@ -20,7 +20,6 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.plan import PlanState
 
 _DAG = "makewhole_undo"
-_WAIT_FOR_DAG_SECONDS = 120.0
 
 
 def undo(
@@ -43,18 +42,16 @@ def undo(
             out.print(Text(printable(sentence), style="yellow"))
         where = access()
         with airflow(where) as api:
-            api.wait_for_dag(_DAG, _WAIT_FOR_DAG_SECONDS)
-            form = {"plan": plan, "reverse": reverse, "reason": reason}
-            started = api.send("POST", f"/dags/{_DAG}/dagRuns", {"logical_date": None, "conf": form})
-            run_id = str(started["dag_run_id"])
-            out.print(f"run {run_id}: {where.url}/dags/{_DAG}/runs/{run_id}")
+            api.wait_for_dag(_DAG)
+            run_id = api.trigger(_DAG, {"plan": plan, "reverse": reverse, "reason": reason})
+            out.print(f"run {run_id}: {where.run_url(_DAG, run_id)}")
             if is_followed:
-                follow(api, _DAG, run_id, out, where.url)
+                follow(api, _DAG, run_id, out, where)
         document = _document(plan, run_id, stays)
     if json:
         typer.echo(json_format.dumps(document, ensure_ascii=False))
     elif is_followed:
-        _show(out, document, f"{where.url}/dags/{_DAG}/runs/{run_id}")
+        _show(out, document, where.run_url(_DAG, run_id))
     if is_followed:
         is_whole = document["state"] == PlanState.DONE and not document["left"]
         raise typer.Exit(Exit.CERTIFIED if is_whole else Exit.GAPS_REMAIN)

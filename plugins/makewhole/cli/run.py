@@ -24,7 +24,7 @@ from makewhole.model.errors import TransientError
 from makewhole.model.window import WindowState
 
 _DAG = "makewhole_oncall"
-_WAIT_FOR_DAG_SECONDS = 120.0
+_WAIT_FOR_FORM_SECONDS = 120.0
 _POLL_SECONDS = 1.0
 
 
@@ -126,7 +126,7 @@ def _start(asked: _Asked, out: Console) -> str:
     where = access()
     with airflow(where) as api:
         run_id = _trigger(api, asked.form())
-    out.print(f"run {run_id}: {where.url}/dags/{_DAG}/runs/{run_id}")
+    out.print(f"run {run_id}: {where.run_url(_DAG, run_id)}")
     return run_id
 
 
@@ -134,15 +134,15 @@ def _end(asked: _Asked, run_id: str, out: Console) -> dict[str, Any]:
     """Follow a run; its window as it ended."""
     where = access()
     with airflow(where) as api:
-        follow(api, _DAG, run_id, out, where.url)
+        follow(api, _DAG, run_id, out, where)
     return _document(asked.pipeline, run_id)
 
 
 def _trigger(api: AirflowApi, form: dict[str, Any]) -> str:
     """Start the run; a pipeline file that is new takes Airflow some seconds to see."""
-    api.wait_for_dag(_DAG, _WAIT_FOR_DAG_SECONDS)
-    api.wait_for_dag(f"makewhole_reconcile_{form['pipeline']}", _WAIT_FOR_DAG_SECONDS)
-    deadline = time.monotonic() + _WAIT_FOR_DAG_SECONDS
+    api.wait_for_dag(_DAG)
+    api.wait_for_dag(f"makewhole_reconcile_{form['pipeline']}")
+    deadline = time.monotonic() + _WAIT_FOR_FORM_SECONDS
     while True:
         known = api.get(f"/dags/{_DAG}/details")["params"]["pipeline"]["schema"]["enum"]
         if form["pipeline"] in known:
@@ -150,8 +150,7 @@ def _trigger(api: AirflowApi, form: dict[str, Any]) -> str:
         if time.monotonic() > deadline:
             raise TransientError(f"Airflow does not know {form['pipeline']} yet (it knows {known}); try again")
         time.sleep(_POLL_SECONDS)
-    run = api.send("POST", f"/dags/{_DAG}/dagRuns", {"logical_date": None, "conf": form})
-    return str(run["dag_run_id"])
+    return api.trigger(_DAG, form)
 
 
 def _document(pipeline: str, run_id: str) -> dict[str, Any]:
@@ -160,7 +159,7 @@ def _document(pipeline: str, run_id: str) -> dict[str, Any]:
         if place is None:
             raise TransientError(
                 f"run {run_id} opened no window; the log of its task open_window says why: "
-                f"{access().url}/dags/{_DAG}/runs/{run_id}"
+                f"{access().run_url(_DAG, run_id)}"
             )
         return window_document(journal, windows.load(journal, pipeline, *place))
 

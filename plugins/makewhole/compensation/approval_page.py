@@ -17,6 +17,7 @@ from typing import Any
 from makewhole.compensation.dry_report import DryRun, Fate, Part, Sample
 from makewhole.compensation.dry_targets import RecordToSend
 from makewhole.model.plan import Plan
+from makewhole.model.text import counted
 from makewhole.postgres.row_change import RowChange
 
 SAMPLES = 2
@@ -138,12 +139,12 @@ def _record(record: RecordToSend) -> str:
     partition = "any partition" if record.partition is None else f"partition {record.partition}"
     value = "no value" if record.value is None else f"a value of {len(record.value):,} bytes"
     time = "now" if record.timestamp_ms is None else "as in the original"
-    return f"a record to {partition}, {value}, {_several(len(record.headers), 'header')}, time {time}"
+    return f"a record to {partition}, {value}, {counted(len(record.headers), 'header')}, time {time}"
 
 
 def _change(change: RowChange) -> str:
     """How many rows, and the columns that change: the names are the table's own."""
-    rows = f"{_several(len(change.before), 'row')} now, {len(change.after)} after it"
+    rows = f"{counted(len(change.before), 'row')} now, {len(change.after)} after it"
     if change.aside:
         return f"{rows}, {len(change.aside)} moved aside"
     before, after = Counter(change.before), Counter(change.after)
@@ -159,7 +160,3 @@ def _changed(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]])
     if not old or not new:
         return [name for row in (*old, *new) for name in row]
     return [name for name, value in new[0].items() if value != old[0].get(name)]
-
-
-def _several(count: int, one: str) -> str:
-    return f"{count} {one}" if count == 1 else f"{count} {one}s"

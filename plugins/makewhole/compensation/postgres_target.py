@@ -1,10 +1,11 @@
 """A table as a target: a chunk is one transaction of rows and receipt."""
 
 import gc
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+
+import msgspec
 
 from makewhole.compensation.targets import Chunk, Done
 from makewhole.model.pipeline import Remedy, TablePoint
@@ -64,20 +65,36 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Extra:
+    """What a payload holds besides its value, where a table is written; which of it depends on the remedy."""
+
+    columns: tuple[str, ...] | None = None
+    rows: tuple[Row, ...] | None = None
+    keeps: int | None = None
+    effect: Effect | None = None
+
+
+_EXTRAS = msgspec.json.Decoder(list[_Extra])
+
+
 def items_of(chunk: Chunk) -> list[Item]:
     """What the chunk does at a table, in order; straight from its columns, because there may be ten thousand."""
     actions = (chunk.rows.column(name).to_pylist() for name in ("seq", "remedy", "key"))
     values = chunk.columns.column("value").to_pylist()
-    extras = json.loads(f"[{','.join(map(str, chunk.columns.column('extra').to_pylist()))}]")
+    extras = _EXTRAS.decode(f"[{','.join(map(str, chunk.columns.column('extra').to_pylist()))}]")
     return [_item(*row) for row in zip(*actions, values, extras, strict=True)]
 
 
-def _item(seq: int, remedy: str, key: str, value: bytes | None, extra: Mapping[str, Any]) -> Item:
+def _item(seq: int, remedy: str, key: str, value: bytes | None, extra: _Extra) -> Item:
     if remedy == Remedy.RESTORE:
-        return RestoreRow(seq=seq, key=key, effect=Effect.of(extra["effect"]))
-    rows = tuple([Row(**row) for row in extra["rows"]])
+        assert extra.effect is not None
+        return RestoreRow(seq=seq, key=key, effect=extra.effect)
+    assert extra.rows is not None
     if remedy == Remedy.UPSERT:
+        assert extra.columns is not None
         text = (value or b"").decode()
-        return UpsertRow(seq=seq, key=key, value=text, columns=tuple(extra["columns"]), before=rows)
-    keeps = int(extra["keeps"])
-    return QuarantineRows(seq=seq, key=key, survivor=rows[0] if keeps else None, extras=rows[keeps:])
+        return UpsertRow(seq=seq, key=key, value=text, columns=extra.columns, before=extra.rows)
+    assert extra.keeps is not None
+    keeps = extra.keeps
+    return QuarantineRows(seq=seq, key=key, survivor=extra.rows[0] if keeps else None, extras=extra.rows[keeps:])

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import polars as pl
 import pyarrow as pa
@@ -89,14 +89,7 @@ def require_same_places(actions: pa.Table, targets: Mapping[str, Target]) -> Non
     Raises:
         RefusedError: a target is not given, or is another thing now.
     """
-    columns = pl.DataFrame(
-        {
-            "target": pl.from_arrow(actions.column("target").cast(pa.string())),
-            "place": pl.from_arrow(actions.column("before")),
-        }
-    )
-    places = columns.with_columns(pl.col("place").str.json_path_match("$.place")).unique(maintain_order=True)
-    for name, place in places.rows():
+    for name, place in _places(actions).rows():
         target = targets.get(name)
         if target is None:
             raise RefusedError(
@@ -108,6 +101,23 @@ def require_same_places(actions: pa.Table, targets: Mapping[str, Target]) -> Non
                 f"{name} is {place_of(target.point)} now and was {place} when the plan was frozen; "
                 "open a new revision of the window"
             )
+
+
+def _places(actions: pa.Table) -> pl.DataFrame:
+    """Each `target` and `place` that is written, once; in order, but for those that are not told by a look alone."""
+    columns: Any = {
+        "target": pl.from_arrow(actions.column("target").cast(pa.string())),
+        "before": pl.from_arrow(actions.column("before")),
+    }
+    frame = pl.DataFrame(columns).with_columns(
+        place=pl.when(pl.col("before").str.count_matches('"place":', literal=True) == 1).then(
+            pl.col("before").str.extract(r'"place":"([^"\\]*)"')
+        )
+    )
+    told = frame.drop_nulls("place").select("target", "place").unique(maintain_order=True)
+    rest = frame.filter(pl.col("place").is_null())
+    read = rest.select("target", place=pl.col("before").str.json_path_match("$.place")).unique(maintain_order=True)
+    return pl.concat([told, read]).unique(maintain_order=True)
 
 
 def require_receipts_kept(name: str, done: int, chunks_in_journal: int, chunks_planned: int) -> None:

@@ -56,21 +56,14 @@ class Blobs:
         is_there = self.lengths >= 0
         return None if is_there.all() else pa.array(is_there).buffers()[1]
 
-    def are_utf8(self, content: Content) -> Bools:
-        """Whether each string is valid UTF-8."""
-        column = self.column(content)
-        try:
-            column.cast(pa.string())
-        except pa.ArrowInvalid:
-            return np.array([_is_utf8(name) for name in column.to_pylist()], dtype=np.bool_)
-        return np.ones(len(column), dtype=np.bool_)
 
-    def equal_to(self, content: Content, wanted: bytes) -> Bools:
-        """Whether each string is `wanted`."""
-        fits: Bools = self.lengths == len(wanted)
-        starts = self.starts[fits].tolist()
-        fits[fits] = [content.bytes[start : start + len(wanted)].tobytes() == wanted for start in starts]
-        return fits
+def are_utf8(column: _Array) -> Bools:
+    """Whether each string of a binary column is valid UTF-8."""
+    try:
+        column.cast(pa.string())
+    except pa.ArrowInvalid:
+        return np.array([_is_utf8(text) for text in column.to_pylist()], dtype=np.bool_)
+    return np.ones(len(column), dtype=np.bool_)
 
 
 def _is_utf8(text: bytes | None) -> bool:

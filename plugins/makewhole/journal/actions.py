@@ -1,8 +1,10 @@
 """The actions of plans in the journal, written and read by COPY: its bytes are what the hash of a plan is over."""
 
+import io
 import json
-import tempfile
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import IO, Any
 
@@ -55,18 +57,18 @@ def unchanged_actions(connection: PgConnection, plan: Plan, payload_sha256: str 
         RefusedError: something of the plan was changed in the journal since it was frozen.
     """
     statement = sql.SQL(load_queries("plan")["copy_actions_out"]).format(plan=sql.Literal(plan.id))
-    with tempfile.TemporaryFile() as copied, connection.cursor() as cursor:
-        cursor.copy_expert(statement, copied)
-        copied.seek(0)
-        digest = plan_hash(plan.pipeline, plan.window, payload_sha256)
-        while block := copied.read(_BLOCK_BYTES):
-            digest.update(block)
-        if digest.hexdigest() != plan.sha256:
-            raise RefusedError(
-                f"plan {plan.id} is not the one that was frozen: its actions were changed in the journal. "
-                "Nothing is written; open a new revision of the window"
-            )
-        return _columns(copied)
+    digest = plan_hash(plan.pipeline, plan.window, payload_sha256)
+    reading, writing = os.pipe()
+    with ThreadPoolExecutor(max_workers=1) as beside, connection.cursor() as cursor:
+        columns = beside.submit(_columns, reading, digest.update)
+        with os.fdopen(writing, "wb", buffering=_BLOCK_BYTES) as copied:
+            cursor.copy_expert(statement, copied)
+    if digest.hexdigest() != plan.sha256:
+        raise RefusedError(
+            f"plan {plan.id} is not the one that was frozen: its actions were changed in the journal. "
+            "Nothing is written; open a new revision of the window"
+        )
+    return columns.result()
 
 
 def actions_in(table: pa.Table) -> tuple[Action, ...]:
@@ -93,12 +95,41 @@ class _Lines:
         return b"".join(self._prefix + action.line() for action in islice(self._actions, 1))
 
 
-def _columns(copied: IO[bytes]) -> pa.Table:
-    if copied.tell() == 0:
-        return SCHEMA.empty_table()
-    copied.seek(0)
+class _Heard(io.RawIOBase):
+    """A file, of which somebody hears every block that is read."""
+
+    def __init__(self, file: IO[bytes], listener: Callable[[bytes], None]) -> None:
+        self._file, self._listener = file, listener
+        self.size_bytes = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        block = self._file.read(size)
+        self._listener(block)
+        self.size_bytes += len(block)
+        return block
+
+
+def _columns(reading: int, listener: Callable[[bytes], None]) -> pa.Table:
+    """What comes out of a pipe; the listener hears all of it, also when it is no table."""
+    with os.fdopen(reading, "rb", buffering=_BLOCK_BYTES) as pipe:
+        copied = _Heard(pipe, listener)
+        try:
+            return _parsed(copied)
+        except pa.ArrowInvalid:
+            if copied.size_bytes:
+                raise
+            return SCHEMA.empty_table()
+        finally:
+            while copied.read(_BLOCK_BYTES):
+                pass
+
+
+def _parsed(copied: _Heard) -> pa.Table:
     table = pcsv.read_csv(
-        copied,
+        copied,  # type: ignore[arg-type]
         read_options=pcsv.ReadOptions(column_names=SCHEMA.names, block_size=_PARSED_BYTES),
         parse_options=pcsv.ParseOptions(delimiter="\t", quote_char=False, double_quote=False),
         convert_options=pcsv.ConvertOptions(column_types=_COPIED, strings_can_be_null=False),

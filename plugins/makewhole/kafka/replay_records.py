@@ -17,6 +17,7 @@ _BATCH_OVERHEAD_BYTES = 1024  # of a record alone in its batch, generously
 _RECORD_OVERHEAD_BYTES = 30
 _HEADER_OVERHEAD_BYTES = 10
 _ANY_PARTITION = -1
+_POWERS_OF_TEN = 10 ** np.arange(1, 10)
 
 WINDOW_HEADER = "makewhole-window"
 SEQ_HEADER = "makewhole-seq"
@@ -129,7 +130,7 @@ class ReplayRecords:
     def _sizes(self) -> NDArray[np.int64]:
         """Bytes of each record with its lineage headers, at most."""
         parts = [_lengths(self._column(name)) for name in ("key", "value", "origin")]
-        parts.append(np.char.str_len(self._column("seq").to_numpy().astype(str)))
+        parts.append(np.searchsorted(_POWERS_OF_TEN, self._column("seq").to_numpy(), side="right") + 1)  # its digits
         pairs, bounds = self._own_headers
         lengths = _lengths(pairs.field("key")) + _lengths(pairs.field("value")) + _HEADER_OVERHEAD_BYTES
         parts.append(np.diff(np.concatenate([[0], np.cumsum(lengths)])[bounds]))

@@ -1,9 +1,9 @@
 """Many items as one parameter of one statement: a JSON array that the server takes apart."""
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 from psycopg2 import sql
 
 from makewhole.postgres.chunk import OpenChunk
@@ -40,8 +40,10 @@ def as_items(chunk: OpenChunk, rows: Iterable[tuple[str, dict[str, Any]]]) -> di
     """The parameter: of each item its business key and its fields."""
     columns = chunk.point.key
     if len(columns) == 1:  # nearly always, and then worth a shorter way
-        return {"items": json.dumps([fields | {"key_0": key} for key, fields in rows])}
-    return {"items": json.dumps([fields | key_parameters(columns, key) for key, fields in rows])}
+        items: list[dict[str, Any]] = [fields | {"key_0": key} for key, fields in rows]
+    else:
+        items = [fields | key_parameters(columns, key) for key, fields in rows]
+    return {"items": msgspec.json.encode(items).decode()}
 
 
 def key_of_item(chunk: OpenChunk) -> list[sql.Composable]:

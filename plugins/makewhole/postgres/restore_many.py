@@ -114,6 +114,14 @@ def _plan(chunk: OpenChunk, item: RestoreRow, now: Sequence[Row], moved: Collect
 
 
 def _do(chunk: OpenChunk, work: _Work) -> None:
+    """Kind by kind, which is not the order of the items: where triggers would see that, there is one kind only.
+
+    Raises:
+        NotTogether: it cannot be done so.
+    """
+    kinds = [bool(rows) for rows in (work.deletes, work.updates, work.inserts)]
+    if sum(kinds) > 1 and chunk.has_triggers_after:
+        raise NotTogether
     columns = columns_of_image(chunk)
     _all(chunk, "delete_rows", work.deletes, "seq", "table_oid", "ctid")
     _all(chunk, "put_rows_back", work.updates, "seq", "table_oid", "ctid", "image", "present", **columns)

@@ -4,10 +4,9 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-from makewhole.model.errors import PermanentError, TransientError
+from makewhole.model.errors import PermanentError
 from makewhole.stack.class_archive import Program, has_archive, recording
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.ports import LOOPBACK
@@ -21,7 +20,7 @@ def make_archives() -> None:
 
     Raises:
         PermanentError: Spark does not work here.
-        TransientError: Kafka did not start, or not end.
+        TransientError: Kafka did not start.
     """
     for program, make in ((Program.SPARK, _of_spark), (Program.KAFKA, _of_kafka)):
         if not has_archive(program):
@@ -48,18 +47,12 @@ def _of_spark() -> None:
 
 
 def _of_kafka() -> None:
-    with tempfile.TemporaryDirectory(prefix="makewhole-archive-") as folder, recording(Program.KAFKA) as options:
-        server = KafkaServer(Path(folder), jvm_options=options)
-        try:
-            server.start()
-            server.process(1).ask_to_end()
-            deadline = time.monotonic() + _KAFKA_TIMEOUT_SECONDS
-            while server.process(1).is_running():
-                if time.monotonic() > deadline:
-                    raise TransientError("a small Kafka does not end; try again")
-                time.sleep(0.1)
-        finally:
-            server.stop()
+    with (
+        tempfile.TemporaryDirectory(prefix="makewhole-archive-") as folder,
+        recording(Program.KAFKA) as options,
+        KafkaServer(Path(folder), jvm_options=options) as server,
+    ):
+        server.process(1).stop(grace_seconds=_KAFKA_TIMEOUT_SECONDS)  # the archive is written at its end
 
 
 if __name__ == "__main__":

@@ -19,6 +19,10 @@ from makewhole.compensation.freeze import FreezeRequest, FreezeSources, Frozen, 
 from makewhole.compensation.replay import RunOptions, compensate
 from makewhole.compensation.sources import SourceRecord
 from makewhole.compensation.targets import Target, targets_of
+from makewhole.config.context import WindowContext
+from makewhole.journal.database import connect
+from makewhole.journal.plans import replayed_keys
+from makewhole.lake.storage import Storage
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
 from makewhole.model.pipeline import (
     Approval,
@@ -120,7 +124,7 @@ class World:
         return freeze(
             self.journal,
             FreezeRequest(pipeline=self.pipeline, window=self.window, findings=findings, window_keys=window_keys),
-            FreezeSources(storage=str(self.storage), records=self, connections=self.connections),
+            self.sources,
         )
 
     def _note(self, finding: Finding) -> None:
@@ -138,6 +142,26 @@ class World:
 
     def run(self, plan_id: str, **options: Any) -> list[Receipt]:
         return compensate(self.journal, plan_id, self.targets, options=RunOptions(**options))
+
+    def replayed_keys(self, plans: Sequence[str], pipeline: str | None = None) -> list[tuple[str, str]]:
+        """As the journal knows them, of the world's own pipeline when no other is named."""
+        with connect(self.journal) as journal:
+            return replayed_keys(journal, pipeline or self.pipeline.name, plans)
+
+    @property
+    def sources(self) -> FreezeSources:
+        return FreezeSources(storage=str(self.storage), records=self, connections=self.connections)
+
+    @property
+    def context(self) -> WindowContext:
+        """Of the window that was opened last."""
+        assert self.window is not None
+        return WindowContext(
+            pipeline=self.pipeline,
+            window=self.window,
+            connections=self.connections,
+            storage=Storage(root=str(self.storage)),
+        )
 
     def outcomes(self, plan_id: str) -> dict[str, tuple[str | None, str | None]]:
         rows = self.journal_sql("select key, outcome, outcome_reason from makewhole.action where plan = %s", plan_id)

@@ -10,11 +10,9 @@ from confluent_kafka import Producer
 from makewhole.compensation.appended import Since
 from makewhole.compensation.approve import Answer, Decision
 from makewhole.compensation.verify import verify
-from makewhole.config.context import WindowContext
 from makewhole.journal.database import connect as connect_journal
 from makewhole.journal.evidence import JudgedFinding
 from makewhole.journal.reversals import reversals_of
-from makewhole.lake.storage import Storage
 from makewhole.model.errors import MakewholeError, RefusedError
 from makewhole.model.pipeline import Approval, Remedy, Reverse
 from makewhole.model.plan import Plan, PlanState
@@ -77,17 +75,8 @@ def forge(bootstrap: str, topic: str, headers: list[tuple[str, str]]) -> None:
     assert producer.flush(30) == 0
 
 
-def context_of(world: Any) -> WindowContext:
-    return WindowContext(
-        pipeline=world.pipeline,
-        window=world.window,
-        connections=world.connections,
-        storage=Storage(root=str(world.storage)),
-    )
-
-
-def judged(world: Any, context: WindowContext, since: Since | None = None) -> list[JudgedFinding]:
+def judged(world: Any, since: Since | None = None) -> list[JudgedFinding]:
     finding = duplicate(world, "K1")
     with connect_journal(world.journal) as journal:
         past = reversals_of(journal, world.pipeline, 1, [finding.key_hash])
-    return verify(context, [JudgedFinding(finding=finding)], since or Since(offsets={}), 0.0, past=past)
+    return verify(world.context, [JudgedFinding(finding=finding)], since or Since(offsets={}), 0.0, past=past)

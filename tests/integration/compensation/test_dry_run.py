@@ -1,37 +1,19 @@
-"""What a dry run foretells is what the run then does; and it changes nothing, waits for nobody, and holds nothing."""
+"""What a dry run foretells is what the run then does."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import psycopg2
 import pytest
-from typer.testing import CliRunner
 
-from makewhole.cli.main import app
-from makewhole.compensation.approve import Answer, Decision, record_answer
 from makewhole.compensation.dry_report import DryRun, Fate
-from makewhole.compensation.dry_run import dry_run
 from makewhole.compensation.dry_targets import RecordToSend
-from makewhole.compensation.freeze import FreezeSources
 from makewhole.compensation.replay import compensate
-from makewhole.compensation.undo import UndoRequest, freeze_undo
-from makewhole.kafka.offsets import high_watermarks
-from makewhole.model.connection import KafkaConnection
-from makewhole.model.errors import CorruptionError, RefusedError
-from makewhole.model.pipeline import Approval, Hop, Remedy, Reverse
-from makewhole.model.plan import Plan, PlanState
+from makewhole.model.pipeline import Hop, Remedy, Reverse
 from makewhole.model.verdict import Verdict
-from makewhole.postgres.dry_run import read_only
+from tests.integration.compensation.dry_runs import HOP, approve, looked, mixed, undo_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
-
-HOP = "flights→warehouse"
-
-
-# It foretells
 
 
 def test_rows_become_what_the_samples_said(world: Any) -> None:
@@ -227,179 +209,6 @@ def test_rows_that_were_moved_aside_together_come_back_together(world: Any) -> N
     assert (told.count(Fate.WOULD), told.count(Fate.WAITS)) == (2, 0)
 
 
-# It changes nothing
-
-
-@pytest.mark.parametrize("state", ["fresh", "undone"])
-def test_nothing_is_different_after_it(world: Any, state: str) -> None:
-    plan = mixed(world, redeliver=True)
-    if state == "undone":
-        world.run(plan.id)
-        plan = undo_of(world, plan)
-    before = everything(world)
-    looked(world, plan)
-    assert everything(world) == before
-
-
-def test_the_server_itself_lets_it_write_nothing(world: Any) -> None:
-    connection = world.connections["pg"]
-    for statement in ("update dw.departures set note = ''", "select id from dw.departures for update"):
-        with pytest.raises(Exception, match="ReadOnlySqlTransaction"), read_only(connection) as session:
-            session.cursor().execute(statement)
-
-
-def test_it_waits_for_nobody_who_writes(world: Any) -> None:
-    plan = mixed(world)
-    writer = psycopg2.connect(world.dsn)
-    try:
-        with writer.cursor() as cursor:
-            cursor.execute("lock table dw.departures in exclusive mode")
-            cursor.execute("update dw.departures set note = 'not committed'")
-            assert looked(world, plan).count(Fate.WOULD) == 9
-    finally:
-        writer.close()
-
-
-def test_it_holds_no_lock_that_anybody_who_writes_waits_for(world: Any) -> None:
-    plan = mixed(world)
-    held: list[tuple[Any, ...]] = []
-
-    def while_looking(*_: int) -> None:
-        held.extend(world.sql("select mode from pg_locks where granted and relation = 'dw.departures'::regclass"))
-        world.sql("update dw.departures set note = note where id = 'K3'")
-
-    dry_run(world.journal, plan.id, world.targets, progress=while_looking)
-    assert {mode for (mode,) in held} <= {"AccessShareLock"}
-
-
-def test_one_who_may_only_read_may_look(world: Any) -> None:
-    plan = mixed(world)
-    world.sql(
-        "create role looker login password 'look'; grant usage on schema dw to looker;"
-        "grant select on dw.departures to looker"
-    )
-    try:
-        dsn = psycopg2.extensions.make_dsn(world.dsn, user="looker", password="look")
-        world.connections = {**world.connections, "pg": replace(world.connections["pg"], dsn=dsn)}
-        assert looked(world, plan).count(Fate.WOULD) == 9
-    finally:
-        world.sql("drop owned by looker; drop role looker")
-
-
-# It refuses what the run refuses
-
-
-def test_a_changed_plan_is_not_shown(world: Any) -> None:
-    plan = mixed(world)
-    world.journal_sql("update makewhole.planned_action set key = 'K99' where seq = 1")
-    with pytest.raises(RefusedError, match="is not the one that was frozen"):
-        looked(world, plan)
-
-
-def test_a_changed_payload_file_is_not_shown(world: Any) -> None:
-    plan = mixed(world)
-    Path(str(plan.payload_uri)).write_bytes(b"PAR1")
-    with pytest.raises(CorruptionError, match="is not the one that the plan froze"):
-        looked(world, plan)
-
-
-def test_receipts_that_somebody_removed_are_not_passed_over(world: Any) -> None:
-    plan = mixed(world)
-    world.run(plan.id)
-    world.sql("delete from makewhole.receipt where chunk = 1")
-    with pytest.raises(CorruptionError, match="remembers 1 chunks of this plan and the journal has seen 2"):
-        looked(world, plan)
-
-
-def test_it_says_why_the_plan_would_not_start(world: Any) -> None:
-    world.pipeline = replace(world.pipeline, approval=Approval(above_actions=0))
-    plan = mixed(world)
-    assert plan.state is PlanState.AWAITING_APPROVAL
-    assert looked(world, plan).stopped_by == f"plan {plan.id} is awaiting_approval"
-    approve(world, plan)
-    assert looked(world, plan).stopped_by is None
-
-
-# On the command line
-
-
-@pytest.fixture
-def command(world: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", world.journal)
-    monkeypatch.setattr("makewhole.cli.plan_dry_run.find_pipeline", lambda _: world.pipeline)
-    monkeypatch.setattr("makewhole.cli.plan_dry_run.connections_of", lambda _: world.connections)
-
-    def run(*words: str) -> str:
-        result = CliRunner().invoke(app, ["plan", "dry-run", *words])
-        assert result.exit_code == 0, result.output
-        return str(result.stdout)
-
-    return run
-
-
-def test_the_command_shows_counts_reasons_and_rows(world: Any, command: Callable[..., str]) -> None:
-    plan = mixed(world)
-    world.sql("delete from dw.departures where id = 'K4'")
-    world.sql("update dw.departures set note = E'\\x1b[2J' where id = 'K6' and note = 'copy 0'")
-    shown = command(plan.id, "--samples", "1")
-    lines = [line.split() for line in shown.splitlines()]
-    assert ["upsert", "warehouse", "6", "5", "1", "0", "0", "archive", "6"] in lines
-    assert "refused, upsert warehouse: 1 × erased: the row of this key is gone since the plan was made" in shown
-    assert "0 upsert warehouse K0: would be done\n  + {" in shown
-    assert "(moved aside)" in shown
-    assert "\x1b" not in shown
-    assert shown.endswith("Nothing was changed. The guards are asked again when the plan runs\n")
-
-
-def test_the_command_gives_json(world: Any, command: Callable[..., str]) -> None:
-    plan = mixed(world, redeliver=True)
-    document = json.loads(command(plan.id, "--samples", "1", "--json"))
-    assert (document["plan"], document["sha256"], document["stopped_by"]) == (plan.id, plan.sha256, None)
-    assert document["actions"] == {"would": 9, "refused": 0, "waits": 0, "done": 0}
-    assert [part["target"] for part in document["parts"]] == ["flights", "warehouse", "warehouse"]
-    record = document["samples"][0]
-    assert (record["payload_from"], record["record"]["key"], record["record"]["fields"]) == (
-        "archive",
-        "K0",
-        ["id", "delay", "extra"],
-    )
-    assert json.loads(command(plan.id, "--samples", "0", "--json"))["samples"] == []
-
-
-# What the tests do
-
-
-def mixed(world: Any, *, redeliver: bool = False) -> Plan:
-    """Three rows to insert (or records to send), three to mend, three to move aside: K0 to K8."""
-    if not redeliver:
-        world.remedies(HOP, missing=Remedy.UPSERT)
-    world.send(range(9))
-    world.sql("insert into dw.departures (id, delay, note) select 'K' || n, 99.5, 'old' from generate_series(3, 5) n")
-    world.sql(
-        "insert into dw.departures (id, delay, note) select 'K' || n, n, 'copy ' || c "
-        "from generate_series(6, 8) n, generate_series(0, 1) c"
-    )
-    verdicts = [Verdict.MISSING] * 3 + [Verdict.MISMATCHED] * 3 + [Verdict.DUPLICATE] * 3
-    plan = world.freeze([world.finding(number, verdict) for number, verdict in enumerate(verdicts)]).plan
-    assert isinstance(plan, Plan)
-    return plan
-
-
-def looked(world: Any, plan: Plan, samples: int = 3) -> DryRun:
-    return dry_run(world.journal, plan.id, world.targets, samples=samples)
-
-
-def undo_of(world: Any, plan: Plan) -> Plan:
-    sources = FreezeSources(storage=str(world.storage), records=world, connections=world.connections)
-    undo = freeze_undo(world.journal, UndoRequest(plan=plan.id, pipeline=world.pipeline), sources).plan
-    assert isinstance(undo, Plan)
-    return undo
-
-
-def approve(world: Any, plan: Plan) -> None:
-    record_answer(world.journal, plan.id, Answer(sha256=plan.sha256, decision=Decision.APPROVED, by="anna"), Approval())
-
-
 def outcomes_told(told: DryRun) -> dict[str, tuple[str, str | None]]:
     """As `World.outcomes`: by key."""
     outcome = {Fate.WOULD: "done", Fate.REFUSED: "refused"}
@@ -419,20 +228,3 @@ def kept(row: str, like: str | None = None) -> dict[str, Any]:
     """A row as a sample has it: an inserted one without the columns that take their defaults."""
     document, named = json.loads(row), json.loads(like or row)
     return {name: value for name, value in document.items() if name in named}
-
-
-def everything(world: Any) -> dict[str, Any]:
-    """All tables of all schemas of both databases, row by row with their versions, and where every topic ends."""
-    found: dict[str, Any] = {}
-    for name, sql in (("target", world.sql), ("journal", world.journal_sql)):
-        tables = sql(
-            "select quote_ident(schemaname) || '.' || quote_ident(tablename) from pg_tables "
-            "where schemaname not in ('pg_catalog', 'information_schema') order by 1"
-        )
-        for (place,) in tables:
-            rows = sql(f"select ctid::text, xmin::text, xmax::text, (t.*)::text from {place} t order by 1")
-            found[f"{name} {place}"] = rows
-    kafka = world.connections["kafka"]
-    assert isinstance(kafka, KafkaConnection)
-    found["topic"] = high_watermarks(kafka, world.topic)
-    return found

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from makewhole.compensation.appended import Since, marked_since
-from makewhole.compensation.known import replayed_keys
 from makewhole.model.verdict import Verdict
-from tests.integration.compensation.hostile import context_of, forge, judged, redelivery, reversal
+from tests.integration.compensation.hostile import forge, judged, redelivery, reversal
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -19,11 +18,11 @@ def test_a_forged_lineage_header_is_not_vouched_for(world: Any, named: str) -> N
     world.run(plan.id)
     others = "other-1-0123456789ab"
     forged = {"own plan, a key that it has not": plan.id, "a plan of another pipeline": others, "no plan": "x' or 1=1"}
-    known = replayed_keys(world.journal, world.pipeline.name, [forged[named]])
+    known = world.replayed_keys([forged[named]])
 
-    assert (forged[named], f"{99:032x}") not in known.rows()
+    assert (forged[named], f"{99:032x}") not in known
     assert len(known) == (3 if forged[named] == plan.id else 0)
-    assert replayed_keys(world.journal, "another", [plan.id]).is_empty()
+    assert world.replayed_keys([plan.id], "another") == []
 
 
 def test_a_record_that_claims_to_be_a_reversal_reverses_nothing(world: Any) -> None:
@@ -35,10 +34,9 @@ def test_a_record_that_claims_to_be_a_reversal_reverses_nothing(world: Any) -> N
         topic,
         [("makewhole-plan", plan.id), ("makewhole-seq", "0"), ("makewhole-reverses", "warehouse/dw.departures/(0,2)")],
     )
-    context = context_of(world)
 
-    assert marked_since(context, "reversals", Since(offsets={})).found == {(plan.id, 0)}
-    (item,) = judged(world, context)
+    assert marked_since(world.context, "reversals", Since(offsets={})).found == {(plan.id, 0)}
+    (item,) = judged(world)
     assert (item.outcome, item.reason) == ("open", "1 of its extra copies at warehouse were not taken back")
 
     world.journal_sql(
@@ -46,7 +44,7 @@ def test_a_record_that_claims_to_be_a_reversal_reverses_nothing(world: Any) -> N
         plan.id,
     )
     forged = Since(offsets={"reversals": dict.fromkeys(range(3), 1)})
-    (item,) = judged(world, context, forged)
+    (item,) = judged(world, forged)
     assert (item.outcome, item.reason) == (
         "open",
         f"no committed reversal by plan {plan.id} (action 0) is in reversals",
@@ -59,7 +57,7 @@ def test_headers_that_are_no_numbers_are_no_marks(world: Any, seq: str) -> None:
     topic = world.pipeline.points["reversals"].topic
     forge(world.bootstrap, topic, [("makewhole-plan", plan.id), ("makewhole-seq", seq)])
 
-    found = marked_since(context_of(world), "reversals", Since(offsets={})).found
+    found = marked_since(world.context, "reversals", Since(offsets={})).found
     assert (plan.id, 0) not in found
 
 

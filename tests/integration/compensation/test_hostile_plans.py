@@ -33,6 +33,7 @@ def changed(plan: Plan) -> str:
     "change",
     [
         "update makewhole.planned_action set key = 'K99' where seq = 1",
+        "update makewhole.action set key = 'K99' where seq = 1",
         "update makewhole.planned_action set key_hash = repeat('f', 32) where seq = 1",
         "update makewhole.planned_action set target = 'warehouse' where seq = 1",
         "update makewhole.planned_action set remedy = 'produce' where seq = 1",
@@ -95,6 +96,8 @@ def test_a_changed_payload_file_is_not_written(world: Any) -> None:
         f"the payload file {path} is not the one that the plan froze; nothing of it is written. Open a new revision of "
         "the window"
     )
+    path.unlink()
+    assert "is gone" in refusal(lambda: world.run(plan.id), CorruptionError)
     assert world.replayed() == []
 
 

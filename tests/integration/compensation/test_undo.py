@@ -7,7 +7,6 @@ import pytest
 
 from makewhole.compensation.approve import Answer, Decision, record_answer
 from makewhole.compensation.control import stop
-from makewhole.compensation.freeze import FreezeSources
 from makewhole.compensation.replay import compensate
 from makewhole.compensation.undo import Undo, UndoRequest, freeze_undo
 from makewhole.model.errors import RefusedError, TransientError
@@ -129,8 +128,7 @@ def _image(world: Any) -> list[tuple[Any, ...]]:
 
 def _undo(world: Any, plan_id: str, *, reverses: bool = False) -> Undo:
     request = UndoRequest(plan=plan_id, pipeline=world.pipeline, reverses=reverses)
-    sources = FreezeSources(storage=str(world.storage), records=world, connections=world.connections)
-    return freeze_undo(world.journal, request, sources)
+    return freeze_undo(world.journal, request, world.sources)
 
 
 def _approve(world: Any, undo: Undo) -> None:

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from makewhole.config.context import WindowContext
-from makewhole.lake.storage import Storage
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Approval, Remedy
 from makewhole.model.plan import Plan, PlanState
@@ -32,7 +30,7 @@ def service(world: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
 def test_the_page_has_counts_shapes_and_who_may_and_no_key_or_value(world: Any) -> None:
     plan = waiting(world)
-    shown = approval.what_to_approve(context(world), plan, ["Why: <b>now</b>"])
+    shown = approval.what_to_approve(world.context, plan, ["Why: <b>now</b>"])
     body = shown["body"]
     assert (shown["plan"], shown["sha256"], shown["pipeline"]) == (plan.id, plan.sha256, world.pipeline.name)
     assert "| upsert | warehouse (pg:dw.departures) | 2 | 1 | 1 | 0 | 0 | archive 2 |" in body
@@ -46,7 +44,7 @@ def test_the_page_has_counts_shapes_and_who_may_and_no_key_or_value(world: Any) 
 
 def test_what_is_kept_is_what_was_shown(world: Any) -> None:
     plan = waiting(world)
-    shown = approval.what_to_approve(context(world), plan)
+    shown = approval.what_to_approve(world.context, plan)
     kept = approval.seen(shown, "run 1")
     digest = hashlib.sha256(f"{shown['subject']}\n{shown['body']}".encode()).hexdigest()
     assert kept == {"subject": shown["subject"], "body": shown["body"], "page_sha256": digest, "run": "run 1"}
@@ -55,7 +53,7 @@ def test_what_is_kept_is_what_was_shown(world: Any) -> None:
 def test_a_table_that_is_gone_does_not_keep_the_question_from_being_asked(world: Any) -> None:
     plan = waiting(world)
     world.sql("drop table dw.departures")
-    body = approval.what_to_approve(context(world), plan)["body"]
+    body = approval.what_to_approve(world.context, plan)["body"]
     assert "**What it would do now is not known**: point warehouse: 'dw.departures' is not a table" in body
     assert "| upsert | 2 |" in body
 
@@ -64,8 +62,8 @@ def test_a_plan_that_nobody_could_answer_is_not_asked_about(world: Any) -> None:
     plan = waiting(world)
     world.pipeline = replace(world.pipeline, approval=Approval(above_actions=0, by=("group:gone",)))
     with pytest.raises(RefusedError, match="names group gone, and the file of MAKEWHOLE_GROUPS has nobody in it"):
-        approval.what_to_approve(context(world), plan)
-    assert "nobody is asked" in approval.what_to_approve(context(world), replace(plan, state=PlanState.FROZEN))["body"]
+        approval.what_to_approve(world.context, plan)
+    assert "nobody is asked" in approval.what_to_approve(world.context, replace(plan, state=PlanState.FROZEN))["body"]
 
 
 def waiting(world: Any) -> Plan:
@@ -78,12 +76,3 @@ def waiting(world: Any) -> Plan:
     assert isinstance(plan, Plan)
     assert plan.state is PlanState.AWAITING_APPROVAL
     return plan
-
-
-def context(world: Any) -> WindowContext:
-    return WindowContext(
-        pipeline=world.pipeline,
-        window=world.window,
-        connections=world.connections,
-        storage=Storage(root=str(world.storage)),
-    )

@@ -276,6 +276,25 @@ def test_an_undo_together_is_the_same_as_one_by_one(shaped: tuple[Store, Shape, 
         assert after == before
 
 
+@pytest.mark.parametrize("few", [1, 100])
+def test_triggers_see_rows_come_back_in_the_order_of_the_undo(
+    store: Store, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row of k1 comes back first; that of k0 with it touches k1, which has to be there by then."""
+    store.sql(f"create table store ({PLAIN})")
+    store.sql("insert into store (id, amount) values ('k0', 4), ('k1', 0)")
+    store.sql(TOUCH)
+    aside = QuarantineRows(seq=1, key="k1", survivor=None, extras=store.rows("k1"))
+    store.apply(store.mismatched(0, "k0", '{"amount": 7}', ("id", "amount")), aside)
+    monkeypatch.setattr(divide, "_FEW", few)
+    undo = [RestoreRow(seq=seq, key=f"k{effect.seq}", effect=effect) for seq, effect in enumerate(store.effects())]
+
+    assert store.apply(*undo, plan=f"{PLAN}-undo").refused == {}
+
+    assert [item.key for item in undo] == ["k1", "k0"]
+    assert store.sql("select id, amount, note from store order by id") == [("k0", 4, "none"), ("k1", 0, "next")]
+
+
 def test_one_bad_row_leaves_the_others_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.sql(f"create table store ({PLAIN}, check (amount <> 777))")
     alone = count_calls(monkeypatch, "_alone")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makewhole.audit.text import counted, duration, listed, moment, share, size
+from makewhole.model.text import counted, duration, listed, moment, share, size
 
 pytestmark = pytest.mark.unit
 

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from makewhole.compute.arrays import Bools, Longs
-from makewhole.compute.byte_strings import Blobs, Content
+from makewhole.compute.byte_strings import Blobs, Content, are_utf8
 from makewhole.kafka.log.batches import Batch
 from makewhole.kafka.log.walk import SMALLEST_RECORD_BYTES, Batches, Headers, Records, walk, walk_headers
 from makewhole.kafka.sequences.audit import NO_SEQUENCE, SEQUENCES
@@ -84,17 +85,17 @@ class RecordTable:
         records = Records.for_so_many(int(np.clip(counts, 0, sizes // SMALLEST_RECORD_BYTES).sum()))
         return records.first(walk(batches, records, self._fits))
 
-    def _headers_apart(self) -> tuple[Blobs, Blobs]:
-        """The names and the values of all headers, record by record."""
+    def _headers_apart(self) -> tuple[Array, Blobs]:
+        """The names (binary) and the values of all headers, record by record."""
         headers = Headers.for_so_many(int(self._records.header_counts.sum(dtype=np.int64)))
         if len(headers.name_starts):
             walk_headers(self._content.bytes, self._records, headers)
         names = Blobs(starts=headers.name_starts, lengths=headers.name_lengths)
-        return names, Blobs(starts=headers.value_starts, lengths=headers.value_lengths)
+        return names.column(self._content), Blobs(starts=headers.value_starts, lengths=headers.value_lengths)
 
     def _with_bad_names(self) -> list[int]:
         """The items with a header whose name is not UTF-8."""
-        bad = ~self._names.are_utf8(self._content)
+        bad = ~are_utf8(self._names)
         return np.unique(self._owners()[self._header_owners()[bad]]).tolist() if bad.any() else []
 
     def _owners(self) -> Longs:
@@ -158,12 +159,12 @@ class RecordTable:
     def _headers(self) -> Array:
         edges = np.zeros(len(self._records.offsets) + 1, dtype=np.int32)
         np.cumsum(self._records.header_counts, out=edges[1:])
-        arrays = [self._names.column(self._content).cast(pa.string()), self._contents.column(self._content)]
+        arrays = [self._names.cast(pa.string()), self._contents.column(self._content)]
         pairs: Array = pa.StructArray.from_arrays(arrays, fields=list(_HEADER_TYPE))
         return pa.ListArray.from_arrays(pa.array(edges, pa.int32()), pairs)
 
     def _replayed(self) -> Array:
         replayed = np.zeros(len(self._records.offsets), dtype=np.bool_)
-        named = self._names.equal_to(self._content, PLAN_HEADER.encode())
-        replayed[self._header_owners()[named]] = True
+        is_named: Any = pc.equal(self._names, pa.scalar(PLAN_HEADER.encode()))
+        replayed[self._header_owners()[is_named.to_numpy(zero_copy_only=False)]] = True
         return pa.array(replayed)
