@@ -216,7 +216,9 @@ class KafkaServer:
         if (self.directory / f"node-{node}" / "data" / "meta.properties").exists():
             return
         command = [java(), *_JVM_OPTIONS, *sharing(Program.KAFKA), "-cp", f"{libs}/*", "kafka.tools.StorageTool"]
-        command += ["format", "--ignore-formatted", "-t", self._cluster_id, "-c", str(configuration)]
+        # Joined to its option: one in 64 begins with a hyphen.
+        identity = f"--cluster-id={self._cluster_id}"
+        command += ["format", "--ignore-formatted", identity, "--config", str(configuration)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise TransientError(
