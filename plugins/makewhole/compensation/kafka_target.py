@@ -1,6 +1,7 @@
 """A topic as a target: a chunk is one transaction of records and marker."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from makewhole.compensation.memory import Memory
 from makewhole.compensation.rescan import chunks_in_topic
@@ -27,22 +28,29 @@ class KafkaTarget:
         self._rules = self._writer.rules()
         return [self._done(chunk) for chunk in range(chunks)]
 
-    def unfit(self, chunk: Chunk) -> Mapping[int, str]:
-        return records_of(self._memory.plan, chunk).refusals(self._rules or self._writer.rules(), now_ms())
+    def ready(self, chunk: Chunk) -> "_ReadyRecords":
+        records = records_of(self._memory.plan, chunk)
+        records.prepare()
+        return _ReadyRecords(self, chunk.number, records)
 
-    def write(self, chunk: Chunk, guard: Callable[[], None]) -> Done:
+    def unfit(self, records: ReplayRecords) -> Mapping[int, str]:
+        """What the topic would not take now, by action number."""
+        return records.refusals(self._rules or self._writer.rules(), now_ms())
+
+    def write(
+        self, chunk: int, records: ReplayRecords, guard: Callable[[], None], handed_over: Callable[[], None]
+    ) -> Done:
         """A failed attempt is asked about, never assumed: a new producer fences the old one, then reads the marker."""
-        records = records_of(self._memory.plan, chunk).without(chunk.decided)
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                self._writer.write(chunk.number, records)
-                return self._done(chunk.number)
+                self._writer.write(chunk, records, handed_over)
+                return self._done(chunk)
             except TransientError:
                 if attempt == _ATTEMPTS:
                     raise
                 guard()  # fenced by a newer runner: stop here; by an older one: carry on
-                if self._ask(chunk.number) > chunk.number:
-                    return self._done(chunk.number)
+                if self._ask(chunk) > chunk:
+                    return self._done(chunk)
                 guard()
         raise AssertionError("unreachable")
 
@@ -67,6 +75,21 @@ class KafkaTarget:
 
     def _done(self, chunk: int) -> Done:
         return Done(chunk=chunk, place=f"{self._writer.marker}, offset {chunk + 1}")
+
+
+@dataclass(frozen=True)
+class _ReadyRecords:
+    """The records of a chunk, and the topic that they are for."""
+
+    target: KafkaTarget
+    number: int
+    records: ReplayRecords
+
+    def unfit(self) -> Mapping[int, str]:
+        return self.target.unfit(self.records)
+
+    def write(self, decided: Mapping[int, str], guard: Callable[[], None], handed_over: Callable[[], None]) -> Done:
+        return self.target.write(self.number, self.records.without(decided), guard, handed_over)
 
 
 def identity_of(plan_id: str, target: str) -> str:

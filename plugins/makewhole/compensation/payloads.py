@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import IO, Any, cast
 from uuid import uuid4
 
@@ -57,6 +58,7 @@ class PayloadFile:
     def __init__(self, uri: str, copy: IO[bytes]) -> None:
         self._uri = uri
         self._copy = copy
+        self._alone = Lock()  # the next chunk is read by another thread than one that is looked for again
         with _undamaged(uri):
             self._parquet = pq.ParquetFile(copy)
 
@@ -75,7 +77,7 @@ class PayloadFile:
         Raises:
             CorruptionError: they are not those of these actions.
         """
-        with _undamaged(self._uri):
+        with _undamaged(self._uri), self._alone:
             table = self._parquet.read_row_group(group)
         if table.schema.names != SCHEMA.names or not table.column("seq").equals(seqs):
             raise _tampered(self._uri)

@@ -1,7 +1,7 @@
 """A table as a target: a chunk is one transaction of rows and receipt."""
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -33,24 +33,47 @@ class PostgresTarget:
             found = receipts(self._session, self._plan.id, self._point.name, self._plan.sha256)
         return [self._done(row.chunk, row.actions, row.refused) for row in found]
 
-    def unfit(self, chunk: Chunk) -> Mapping[int, str]:  # noqa: ARG002
-        return {}  # decided row by row, inside the transaction, and kept in its receipt
+    def ready(self, chunk: Chunk) -> "_ReadyItems":
+        with _uncollected():
+            return _ReadyItems(self, chunk.number, items_of(chunk))
 
-    def write(self, chunk: Chunk, guard: Callable[[], None]) -> Done:  # noqa: ARG002 - one attempt, no loop
+    def write(self, chunk: int, items: Sequence[Item]) -> Done:
+        """The items and their receipt, in one transaction."""
         identity = ChunkId(
             plan=self._plan.id,
             plan_sha256=self._plan.sha256,
             target=self._point.name,
-            chunk=chunk.number,
+            chunk=chunk,
             lease_epoch=self._epoch,
         )
         with _uncollected():
-            row = apply_chunk(self._session, self._point, identity, items_of(chunk))
+            row = apply_chunk(self._session, self._point, identity, items)
         return self._done(row.chunk, row.actions, row.refused)
 
     def _done(self, chunk: int, actions: int, refused: Mapping[int, str]) -> Done:
         place = f"makewhole.receipt {self._plan.id}/{self._point.name}/{chunk}"
         return Done(chunk=chunk, place=place, actions=actions, refused=refused)
+
+
+@dataclass(frozen=True)
+class _ReadyItems:
+    """The items of a chunk, and the table that they are for."""
+
+    target: PostgresTarget
+    number: int
+    items: Sequence[Item]
+
+    def unfit(self) -> Mapping[int, str]:
+        return {}  # decided row by row, inside the transaction, and kept in its receipt
+
+    def write(
+        self,
+        decided: Mapping[int, str],  # noqa: ARG002 - none is decided before
+        guard: Callable[[], None],  # noqa: ARG002 - one attempt, no loop
+        handed_over: Callable[[], None],
+    ) -> Done:
+        handed_over()  # the server does most of it
+        return self.target.write(self.number, self.items)
 
 
 @contextmanager

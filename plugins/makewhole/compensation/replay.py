@@ -5,14 +5,16 @@ import socket
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 
+from makewhole.compensation.ahead import Ahead
 from makewhole.compensation.approve import require_approved
 from makewhole.compensation.attempt import Attempt
 from makewhole.compensation.content import PlanContent, load_content
 from makewhole.compensation.memory import Memory
 from makewhole.compensation.steering import Pace, Progress, Speed
-from makewhole.compensation.targets import Chunk, Target, TargetWriter, require_same_places
+from makewhole.compensation.targets import Target, TargetWriter, require_same_places
 from makewhole.compensation.writers import log_ends, open_writer
 from makewhole.journal import plans
 from makewhole.journal.actions import unchanged_actions
@@ -134,22 +136,22 @@ class _Run:
         chunks = memory.content.chunks[memory.target]
         done = self._attempt.recover(memory.content, memory.target, writer, is_done=memory.is_done)
         self._speed.found(sum(chunk.size for chunk in chunks[:done]))
-        for part in chunks[done:]:
-            self._pace.wait(self._attempt.guard(), self._attempt.guard)
-            self._pace.start(part.size)
-            chunk = self._decided(memory, part.number, writer)
-            self._attempt.follow(memory.content, memory.target, writer.write(chunk, self._guard))
-            self._speed.add(part.size)
-            self._progress(self._told(memory.target, part.number + 1, len(chunks)))
+        with Ahead(lambda number: writer.ready(memory.content.chunk(memory.target, number)), len(chunks)) as ahead:
+            for part in chunks[done:]:
+                self._pace.wait(self._attempt.guard(), self._attempt.guard)
+                self._pace.start(part.size)
+                chunk = ahead.take(part.number)
+                decided = self._decided(memory, part.number, chunk.unfit())
+                written = chunk.write(decided, self._guard, partial(ahead.start, part.number + 1))
+                self._attempt.follow(memory.content, memory.target, written)
+                self._speed.add(part.size)
+                self._progress(self._told(memory.target, part.number + 1, len(chunks)))
 
-    def _decided(self, memory: Memory, number: int, writer: TargetWriter) -> Chunk:
+    def _decided(self, memory: Memory, number: int, unfit: Mapping[int, str]) -> Mapping[int, str]:
         """Refusals are written down before the chunk, under the lease: every attempt leaves the same actions out."""
-        chunk = memory.content.chunk(memory.target, number)
-        unfit = writer.unfit(chunk)
         with self._attempt.leased() as journal:
             plans.refuse_actions(journal, self._attempt.plan_id, unfit)
-            refused = plans.refused_actions(journal, memory.content.place(memory.target, number))
-        return replace(chunk, decided=refused)
+            return plans.refused_actions(journal, memory.content.place(memory.target, number))
 
     def _guard(self) -> None:
         self._attempt.guard()

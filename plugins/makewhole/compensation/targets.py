@@ -58,19 +58,31 @@ class Done:
     refused: Mapping[int, str] = field(default_factory=dict)
 
 
+class ReadyChunk(Protocol):
+    """A chunk as its target takes it."""
+
+    def unfit(self) -> Mapping[int, str]:
+        """Actions that the target would not take, decided before the chunk is written."""
+        ...
+
+    def write(self, decided: Mapping[int, str], guard: Callable[[], None], handed_over: Callable[[], None]) -> Done:
+        """Do the chunk without the actions whose refusal is `decided`, or find that it is done.
+
+        `guard` raises when the lease is lost or the plan was stopped. `handed_over` is called when all is under way,
+        once in every attempt: from then on there is time for other work.
+        """
+        ...
+
+
 class TargetWriter(Protocol):
-    """What the runner asks of a target. `guard` raises when the lease is lost or the plan was stopped."""
+    """What the runner asks of a target."""
 
     def done(self) -> list[Done]:
         """Chunks that happened, from 0 on without holes. Fences every earlier runner where the target can."""
         ...
 
-    def unfit(self, chunk: Chunk) -> Mapping[int, str]:
-        """Actions that the target would not take, decided before the chunk is written."""
-        ...
-
-    def write(self, chunk: Chunk, guard: Callable[[], None]) -> Done:
-        """Do the chunk, or find that it is done."""
+    def ready(self, chunk: Chunk) -> ReadyChunk:
+        """All that can be made of a chunk before its turn: in another thread, and nobody is asked anything."""
         ...
 
 

@@ -5,7 +5,7 @@ The marker is the committed offset of a consumer group that nobody ever joins: i
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -89,8 +89,10 @@ class ReplayWriter:
         with self._mapped("describe"):
             return topic_rules(self.connection, self.topic)
 
-    def write(self, chunk: int, records: ReplayRecords) -> None:
+    def write(self, chunk: int, records: ReplayRecords, handed_over: Callable[[], None] = lambda: None) -> None:
         """Records and marker in one transaction. After any error call `open` again: it knows whether it happened.
+
+        `handed_over` is called when the producer has all records; most of what is left is to wait for the brokers.
 
         Raises:
             FencedError: another runner took this plan's transactional id.
@@ -101,6 +103,7 @@ class ReplayWriter:
         with self._mapped("write"):
             self._producer.begin_transaction()
             self._produce(self._producer, records)
+            handed_over()
             self._producer.send_offsets_to_transaction(
                 [TopicPartition(MARKER_TOPIC, 0, chunk + 1)],
                 self._consumer.consumer_group_metadata(),

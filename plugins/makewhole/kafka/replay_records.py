@@ -82,16 +82,14 @@ class ReplayRecords:
         is_left_out = np.isin(self._column("seq").to_numpy(), list(seqs))
         return ReplayRecords(self.table.filter(pa.array(~is_left_out)), self.lineage)
 
+    def prepare(self) -> None:
+        """Make what takes time in `messages` now."""
+        _ = self._parts
+
     def messages(self) -> Iterator[tuple[bytes | None, bytes | None, list[Header], int, int]]:
         """Value, key, headers, partition and timestamp of each, as the producer takes them."""
-        return zip(
-            self._column("value").to_pylist(),
-            self._column("key").to_pylist(),
-            self._headers(),
-            self._column("partition").fill_null(_ANY_PARTITION).to_pylist(),
-            _as_librdkafka_takes_them(self._timestamps_ms).tolist(),
-            strict=True,
-        )
+        parts = self._parts
+        return zip(parts.values, parts.keys, _headers(parts, self.lineage), parts.partitions, parts.stamps, strict=True)
 
     def refusals(self, rules: TopicRules, now_ms: int) -> dict[int, str]:
         """Which of them the broker would not take, by number, and why. One such record would abort its whole chunk."""
@@ -144,18 +142,44 @@ class ReplayRecords:
         bounds = lists.offsets.to_numpy().astype(np.int64)
         return lists.flatten(), bounds - bounds[0]
 
-    def _headers(self) -> Iterator[list[Header]]:
-        """Of each record: its own, then the lineage."""
-        before, after = self.lineage.before, self.lineage.after
+    @cached_property
+    def _parts(self) -> "_Parts":
         pairs, bounds = self._own_headers
-        own: list[Header] = list(zip(pairs.field("key").to_pylist(), pairs.field("value").to_pylist(), strict=True))
-        seqs, origins = self._column("seq").to_pylist(), self._column("origin").cast(pa.binary()).to_pylist()
-        for seq, origin, (start, end) in zip(seqs, origins, pairwise(bounds.tolist()), strict=True):
-            yield [*own[start:end], *before, (SEQ_HEADER, b"%d" % seq), (ORIGIN_HEADER, origin), after]
+        return _Parts(
+            values=self._column("value").to_pylist(),
+            keys=self._column("key").to_pylist(),
+            own=list(zip(pairs.field("key").to_pylist(), pairs.field("value").to_pylist(), strict=True)),
+            bounds=bounds.tolist(),
+            seqs=self._column("seq").cast(pa.string()).cast(pa.binary()).to_pylist(),
+            origins=self._column("origin").cast(pa.binary()).to_pylist(),
+            partitions=self._column("partition").fill_null(_ANY_PARTITION).to_pylist(),
+            stamps=_as_librdkafka_takes_them(self._timestamps_ms).tolist(),
+        )
 
     def _column(self, name: str) -> Any:
         """A column of Arrow, whose type stubs know too little of it."""
         return self.table.column(name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Parts:
+    """The columns as Python has them. `own` are the headers of all records; record i's begin and end at `bounds`."""
+
+    values: list[bytes | None]
+    keys: list[bytes | None]
+    own: list[Header]
+    bounds: list[int]
+    seqs: list[bytes]
+    origins: list[bytes | None]
+    partitions: list[int]
+    stamps: list[int]
+
+
+def _headers(parts: _Parts, lineage: Lineage) -> Iterator[list[Header]]:
+    """Of each record: its own, then the lineage."""
+    own, before, after = parts.own, lineage.before, lineage.after
+    for seq, origin, (start, end) in zip(parts.seqs, parts.origins, pairwise(parts.bounds), strict=True):
+        yield [*own[start:end], *before, (SEQ_HEADER, seq), (ORIGIN_HEADER, origin), after]
 
 
 def _lengths(texts: Any) -> NDArray[np.int64]:
