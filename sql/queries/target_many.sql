@@ -8,7 +8,7 @@ with item as materialized (
     where not exists (select from {table} as t where {match})
 ), written as (
     insert into {table} as t ({columns}) overriding system value
-    select {values} from item as i, jsonb_populate_record(null::{table}, {wanted}) as wanted order by i.number
+    select {values} from item as i, jsonb_populate_record(null::{table}, i.value::jsonb) as wanted order by i.number
     returning {place} as place, (t.*)::text as image, {key_texts} as key, {key_columns}
 ), numbered as (
     select row_number() over () as number, place, image, key from written
@@ -36,7 +36,7 @@ with item as materialized (
     update {table} as t set {assignments}
     from item as i
     join {table} as old on old.ctid = i.ctid::tid and old.tableoid = i.table_oid::oid and {match_old}
-    cross join lateral jsonb_populate_record(null::{table}, {wanted}) as wanted
+    cross join lateral jsonb_populate_record(null::{table}, i.value::jsonb) as wanted
     where t.ctid = old.ctid and t.tableoid = old.tableoid and {guard}
     and i.seq not in (select several.seq from several)
     returning i.seq, {place} as place, (old.*)::text as before, (t.*)::text as after, {key_texts} = {key} as has_its_key
@@ -154,4 +154,4 @@ select count(*) from kept
 
 -- values_read --
 -- Whether the table's types can read the values of many items: an error says that they cannot.
-select count(*) from {items} cross join lateral jsonb_populate_record(null::{table}, {wanted}) as wanted
+select count(*) from {items} cross join lateral jsonb_populate_record(null::{table}, i.value::jsonb) as wanted

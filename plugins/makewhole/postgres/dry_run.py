@@ -15,7 +15,7 @@ from makewhole.postgres import quarantine_many, restore_many, upsert_many
 from makewhole.postgres.chunk import OpenChunk
 from makewhole.postgres.connect import Session, connect
 from makewhole.postgres.divide import Item, Way, divided
-from makewhole.postgres.many import as_items, items_with, wanted
+from makewhole.postgres.many import items_with
 from makewhole.postgres.quarantine import QuarantineRows
 from makewhole.postgres.receipts import ChunkId, ReceiptRow, receipts
 from makewhole.postgres.restore import RestoreRow
@@ -93,9 +93,7 @@ def _one(chunk: OpenChunk, item: Item) -> str | None:
 
 def _require_readable(chunk: OpenChunk, items: Sequence[UpsertRow]) -> None:
     """The server reads every value as the table's types; what it cannot read it raises, as it would when writing."""
-    value, names = wanted(chunk)
-    rows = ((item.key, {"seq": item.seq, "value": item.value}) for item in items)
-    chunk.run("values_read", {**as_items(chunk, rows), **names}, items=items_with(chunk, "seq", "value"), wanted=value)
+    chunk.run("values_read", upsert_many.as_upserts(chunk, items), items=items_with(chunk, "seq", "value"))
 
 
 _JUDGING = Way(many=_many, one=_one)

@@ -61,15 +61,6 @@ def match_items(chunk: OpenChunk, row: str, *, is_exact: bool = False) -> sql.Co
     return match_parts(chunk.table, chunk.point.key, key_of_item(chunk), row=row, is_exact=is_exact)
 
 
-def wanted(chunk: OpenChunk) -> tuple[sql.Composable, dict[str, str]]:
-    """The value of an item over its key, as `jsonb`, and the parameters of that expression."""
-    names = {f"name_{place}": name for place, name in enumerate(chunk.point.key)}
-    pairs: list[sql.Composable] = []
-    for name, part in zip(names, key_of_item(chunk), strict=True):
-        pairs += [sql.SQL("{}::text").format(sql.Placeholder(name)), part]
-    return sql.SQL("(jsonb_build_object({}) || i.value::jsonb)").format(listed(pairs)), names
-
-
 def lock_rows_of_items(chunk: OpenChunk, keys: Iterable[tuple[int, str]], *, is_exact: bool) -> dict[int, list[Row]]:
     """The rows of each (action number, key), by action number, with images and places; held, or only read."""
     found = chunk.run(

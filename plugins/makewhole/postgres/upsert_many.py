@@ -5,16 +5,20 @@ the plan saw, where it is still there; and only what neither wrote is looked at,
 never asked: the caller takes everything back and tries fewer, down to `upsert` itself.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from psycopg2 import sql
 
 from makewhole.postgres.chunk import OpenChunk
-from makewhole.postgres.many import NotTogether, as_items, items_with, key_array, match_items, require_settled, wanted
-from makewhole.postgres.tables import listed, quoted
+from makewhole.postgres.many import NotTogether, as_items, items_with, key_array, match_items, require_settled
+from makewhole.postgres.tables import key_components, listed, quoted
 from makewhole.postgres.upsert import APPEARED, CHANGED, ERASED, NEWER, UpsertRow, assignments
+
+_JSON = msgspec.json.Encoder()
+_JSON_SPACE = " \t\n\r"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,17 +54,14 @@ def upsert_many(chunk: OpenChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
 
 def _insert(chunk: OpenChunk, columns: Sequence[str], items: Sequence[UpsertRow]) -> set[int]:
     """Insert those of which the key is free; which."""
-    value, names = wanted(chunk)
     typed = [quoted(f"typed_{place}") for place in range(len(chunk.point.key))]
-    rows = ((item.key, {"seq": item.seq, "value": item.value}) for item in items)
     ((count, keys, seqs),) = chunk.run(
         "insert_rows",
-        {**as_items(chunk, rows), **names},
+        as_upserts(chunk, items),
         items=items_with(chunk, "seq", "value"),
         match=match_items(chunk, "t"),
         columns=listed(quoted(name) for name in columns),
         values=listed(quoted("wanted", name) for name in columns),
-        wanted=value,
         key_texts=chunk.key_texts,
         key_columns=listed(
             sql.SQL("{} as {}").format(quoted("t", name), alias)
@@ -80,21 +81,18 @@ def _mend(chunk: OpenChunk, columns: Sequence[str], items: Sequence[UpsertRow]) 
     if chunk.point.version is not None:
         there, record = quoted("old", chunk.point.version), quoted("wanted", chunk.point.version)
         guard = guard + sql.SQL(" and not coalesce({} > {}, false)").format(there, record)
-    rows = ((item.key, {"seq": item.seq, "value": item.value, **_seen(item)}) for item in items)
-    return _update(chunk, columns, as_items(chunk, rows), guard)
+    return _update(chunk, columns, as_upserts(chunk, items, _seen), guard)
 
 
 def _update(chunk: OpenChunk, columns: Sequence[str], items: Mapping[str, Any], guard: sql.Composable) -> set[int]:
-    value, names = wanted(chunk)
     ((count, seqs),) = chunk.run(
         "update_rows",
-        {**items, **names},
+        items,
         items=items_with(chunk, "seq", "value", "table_oid", "ctid", "row"),
         match=match_items(chunk, "t"),
         match_old=match_items(chunk, "old"),
         guard=guard,
         assignments=assignments(chunk, columns),
-        wanted=value,
         key_texts=chunk.key_texts,
         key=key_array(chunk),
     )
@@ -116,8 +114,8 @@ def _rest(chunk: OpenChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
             refused[item.seq] = reason
     places = {item.seq: {"table_oid": row.table_oid, "ctid": row.ctid} for item, row in newer}
     for columns, alike in _by_columns(item for item, _ in newer).items():
-        rows = ((item.key, {"seq": item.seq, "value": item.value, **places[item.seq]}) for item in alike)
-        if len(_update(chunk, columns, as_items(chunk, rows), sql.SQL("true"))) != len(alike):
+        rows = as_upserts(chunk, alike, lambda item: places[item.seq])
+        if len(_update(chunk, columns, rows, sql.SQL("true"))) != len(alike):
             raise NotTogether
     return refused
 
@@ -153,7 +151,6 @@ def _refusal(item: UpsertRow, now: _Now) -> str | None:
 
 def _look(chunk: OpenChunk, items: Iterable[UpsertRow]) -> dict[int, _Now]:
     """The keys as they are, by action number."""
-    value, names = wanted(chunk)
     parts: dict[str, sql.Composable] = {
         "is_older": sql.SQL("false"),
         "is_newer": sql.SQL("false"),
@@ -164,18 +161,44 @@ def _look(chunk: OpenChunk, items: Iterable[UpsertRow]) -> dict[int, _Now]:
         parts["is_older"] = sql.SQL("coalesce(bool_and({} < {}), false)").format(there, record)
         parts["is_newer"] = sql.SQL("coalesce(bool_or({} > {}), false)").format(there, record)
         parts["version"] = sql.SQL(
-            "left join lateral jsonb_populate_record(null::{}, {}) as wanted on t.ctid is not null"
-        ).format(chunk.table.identifier, value)
-    rows = ((item.key, {"seq": item.seq, "value": item.value, **_seen(item)}) for item in items)
+            "left join lateral jsonb_populate_record(null::{}, i.value::jsonb) as wanted on t.ctid is not null"
+        ).format(chunk.table.identifier)
     found = chunk.run(
         "keys_as_they_are",
-        {**as_items(chunk, rows), **names},
+        as_upserts(chunk, items, _seen),
         items=items_with(chunk, "seq", "value", "table_oid", "ctid", "row"),
         match=match_items(chunk, "t"),
         **parts,
     )
     fields = ("rows", "is_ours", "is_as_planned", "is_older", "is_newer", "table_oid", "ctid")
     return {seq: _Now(**dict(zip(fields, rest, strict=True))) for seq, *rest in found}
+
+
+def as_upserts(
+    chunk: OpenChunk, items: Iterable[UpsertRow], more: Callable[[UpsertRow], Mapping[str, Any]] = lambda _: {}
+) -> dict[str, str]:
+    """The items as a parameter: `seq`, the `value` over its key, and `more` of each."""
+    columns = chunk.point.key
+    rows = ((item.key, {"seq": item.seq, "value": over_key(item, columns), **more(item)}) for item in items)
+    return as_items(chunk, rows)
+
+
+def over_key(item: UpsertRow, columns: Sequence[str]) -> str:
+    """The value with the key's columns in front of its own: of two members of one name `jsonb` keeps the later one.
+
+    A text that is no JSON object is none afterwards, and the server says so.
+    """
+    value = item.value.lstrip(_JSON_SPACE)
+    if not value.startswith("{"):
+        return value
+    parts = (item.key,) if len(columns) == 1 else key_components(item.key, columns)
+    members = [
+        f"{_JSON.encode(name).decode()}:{_JSON.encode(part).decode()}"
+        for name, part in zip(columns, parts, strict=True)
+    ]
+    own = value[1:]
+    is_empty = own.lstrip(_JSON_SPACE).startswith("}")
+    return f"{{{','.join(members)}{'' if is_empty else ','}{own}"
 
 
 def _seen(item: UpsertRow) -> dict[str, Any]:
