@@ -192,13 +192,10 @@ def over_key(item: UpsertRow, columns: Sequence[str]) -> str:
     if not value.startswith("{"):
         return value
     parts = (item.key,) if len(columns) == 1 else key_components(item.key, columns)
-    members = [
-        f"{_JSON.encode(name).decode()}:{_JSON.encode(part).decode()}"
-        for name, part in zip(columns, parts, strict=True)
-    ]
+    key = _JSON.encode(dict(zip(columns, parts, strict=True))).decode()
     own = value[1:]
-    is_empty = own.lstrip(_JSON_SPACE).startswith("}")
-    return f"{{{','.join(members)}{'' if is_empty else ','}{own}"
+    comma = "" if own.lstrip(_JSON_SPACE).startswith("}") else ","
+    return f"{key[:-1]}{comma}{own}"
 
 
 def _seen(item: UpsertRow) -> dict[str, Any]:
