@@ -1,5 +1,6 @@
 """Batch headers, checksums and clipping; decompression."""
 
+import struct
 from types import ModuleType
 
 import pyarrow as pa
@@ -48,6 +49,15 @@ def test_an_old_record_format_and_impossible_counts_are_named(handmade: ModuleTy
     lying = handmade.batch_of(0, b"", count=7, last_delta=2)
     [batch] = split(lying)
     assert defect(batch, lying) == "impossible counts: 7 records, last offset delta 2"
+
+
+@pytest.mark.parametrize("length", range(1, 49))
+def test_what_is_shorter_than_a_header_is_never_sound(length: int) -> None:
+    """Where its magic and its checksum would be may stand anything, also what fits: the checksum of nothing is 0."""
+    raw = struct.pack(">qi", 50, length) + bytes(4) + b"\x02" + bytes(length)
+    [batch] = list(split(raw[: 12 + length]))
+    size = 12 + length
+    assert defect(batch, raw) == f"its length says {size} bytes, fewer than a header has"
 
 
 def test_markers_are_told_apart(handmade: ModuleType) -> None:

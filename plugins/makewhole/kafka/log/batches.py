@@ -24,6 +24,7 @@ _CONTROL = 0x20
 _MARKER = struct.Struct(">hh")
 ABORT_MARKER, COMMIT_MARKER = 0, 1
 _MAGIC = 2
+_TOO_SHORT = -1
 _MAGIC_AT = 16
 _CRC_COVERS_FROM = 21
 
@@ -80,7 +81,8 @@ class Batch(NamedTuple):
 def split(page: bytes) -> Iterator[Batch]:
     """The whole batches of a page in order. A batch that is cut off at the end is left out.
 
-    A batch of an older format (magic 0 or 1) comes with its offset and place only, everything else zero.
+    A batch of an older format (magic 0 or 1) comes with its offset and place only, everything else zero. So does one
+    that is shorter than its header, with a magic of -1, also if there is a 2 where its magic would be.
     """
     position, size = 0, len(page)
     while size - position >= _LENGTH.size:
@@ -93,15 +95,20 @@ def split(page: bytes) -> Iterator[Batch]:
 
 
 def _header(page: bytes, start: int, end: int, base_offset: int) -> Batch:
-    if end - start < HEADER_BYTES or page[start + _MAGIC_AT] != _MAGIC:
-        magic = page[start + _MAGIC_AT] if end - start > _MAGIC_AT else -1
+    size = end - start
+    magic = page[start + _MAGIC_AT] if size > _MAGIC_AT else _TOO_SHORT
+    if magic == _MAGIC and size < HEADER_BYTES:
+        magic = _TOO_SHORT
+    if magic != _MAGIC:
         return Batch(base_offset, -1, magic, 0, 0, 0, 0, 0, -1, -1, -1, 0, start, end)
     fields = _HEADER.unpack_from(page, start)
     return Batch._make((base_offset, *fields[2:], start, end))
 
 
 def defect(batch: Batch, page: bytes, *, is_crc_checked: bool = True) -> str | None:
-    """Why the batch as a whole cannot be trusted, or None. Checks magic, counts and the checksum."""
+    """Why the batch as a whole cannot be trusted, or None. Checks length, magic, counts and the checksum."""
+    if batch.magic == _TOO_SHORT:
+        return f"its length says {batch.end - batch.start} bytes, fewer than a header has"
     if batch.magic != _MAGIC:
         return f"record format {batch.magic} is not supported, only 2 is"
     if not 0 <= batch.last_offset_delta < 2**31 - 1 or not 0 <= batch.record_count <= batch.last_offset_delta + 1:
