@@ -17,7 +17,6 @@ from makewhole.postgres.many import NotTogether, as_items, items_with, key_array
 from makewhole.postgres.tables import key_components, listed, quoted
 from makewhole.postgres.upsert import APPEARED, CHANGED, ERASED, NEWER, UpsertRow, assignments
 
-_JSON = msgspec.json.Encoder()
 _JSON_SPACE = " \t\n\r"
 
 
@@ -192,7 +191,7 @@ def over_key(item: UpsertRow, columns: Sequence[str]) -> str:
     if not value.startswith("{"):
         return value
     parts = (item.key,) if len(columns) == 1 else key_components(item.key, columns)
-    key = _JSON.encode(dict(zip(columns, parts, strict=True))).decode()
+    key = msgspec.json.encode(dict(zip(columns, parts, strict=True))).decode()
     own = value[1:]
     comma = "" if own.lstrip(_JSON_SPACE).startswith("}") else ","
     return f"{key[:-1]}{comma}{own}"
