@@ -104,12 +104,32 @@ values (%(plan)s, %(target)s, %(chunk)s, %(actions)s, %(plan_sha256)s, %(lease_e
 
 -- table_columns --
 -- The catalogue's word on a table. The type is without its modifier: a cast to varchar(3) would cut a key short.
+-- Last, the same in each row: the sets of columns by which no two rows are alike at any time, where `=` means to the
+-- index what it means to a statement (types of PostgreSQL's own, their usual operators and collations) and where no
+-- partition or child has rows beside it.
 select
     n.nspname, c.relname, a.attname, format_type(a.atttypid, -1), a.attgenerated <> '', a.attidentity = 'a',
-    c.oid::bigint
+    c.oid::bigint, u.column_sets
 from pg_class as c
 join pg_namespace as n on n.oid = c.relnamespace
 join pg_attribute as a on a.attrelid = c.oid
+cross join lateral (
+    select coalesce(json_agg(k.names) filter (where k.are_usual), '[]') as column_sets
+    from pg_index as x
+    cross join lateral (
+        select
+            json_agg(y.attname) as names,
+            bool_and(o.opcdefault and x.indcollation[p] = y.attcollation and t.typnamespace = 'pg_catalog'::regnamespace)
+            as are_usual
+        from generate_series(0, x.indnkeyatts - 1) as p
+        join pg_opclass as o on o.oid = x.indclass[p]
+        join pg_attribute as y on y.attrelid = c.oid and y.attnum = x.indkey[p]
+        join pg_type as t on t.oid = y.atttypid
+    ) as k
+    where x.indrelid = c.oid and c.relkind = 'r' and not exists (select from pg_inherits where inhparent = c.oid)
+    and x.indisunique and x.indimmediate and x.indisvalid and not x.indisexclusion
+    and x.indpred is null and x.indexprs is null
+) as u
 where c.relname = %(name)s and c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped
 and (n.nspname = %(schema)s or %(schema)s::text is null and pg_table_is_visible(c.oid))
 order by a.attnum

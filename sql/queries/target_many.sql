@@ -27,7 +27,8 @@ select
 -- update_rows --
 -- The named columns of many rows, from JSON objects, where {{guard}} holds of the row `old` that is to be replaced and is
 -- the only one of its key: how many were written, and of which items under their own key. Keys with several rows are
--- looked for by themselves, so that a table without an index is read once, and not once for each key.
+-- looked for by themselves, so that a table without an index is read once, and not once for each key; and only where
+-- {{is_only}} asks for them.
 with item as materialized (
     select * from {items}
 ), several as (
@@ -38,7 +39,7 @@ with item as materialized (
     join {table} as old on old.ctid = i.ctid::tid and old.tableoid = i.table_oid::oid and {match_old}
     cross join lateral jsonb_populate_record(null::{table}, i.value::jsonb) as wanted
     where t.ctid = old.ctid and t.tableoid = old.tableoid and {guard}
-    and i.seq not in (select several.seq from several)
+    and {is_only}
     returning i.seq, {place} as place, (old.*)::text as before, (t.*)::text as after, {key_texts} = {key} as has_its_key
 ), kept as (
     insert into makewhole.effect (plan, target, chunk, seq, kind, place, before, after)

@@ -93,7 +93,7 @@ class _TableLook:
         return DoneBefore(chunks=len(found), refused=refused)
 
     def look(self, chunk: Chunk, choose: Choice) -> Looked:
-        judged = judge(self._session, self._point, self._id(chunk.number), items_of(chunk), choose)
+        judged = judge(self._session, self._point, self._id(chunk.number), items_of(chunk, self._point.key), choose)
         return Looked(refused=judged.refused, shown=judged.changes)
 
     def _id(self, chunk: int) -> ChunkId:

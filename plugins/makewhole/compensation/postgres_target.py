@@ -2,12 +2,13 @@
 
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import msgspec
 
 from makewhole.compensation.targets import Chunk, Done
+from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy, TablePoint
 from makewhole.model.plan import Plan
 from makewhole.postgres.apply import apply_chunk
@@ -18,7 +19,7 @@ from makewhole.postgres.quarantine import QuarantineRows
 from makewhole.postgres.receipts import ChunkId, fence, receipts
 from makewhole.postgres.restore import RestoreRow
 from makewhole.postgres.tables import Row
-from makewhole.postgres.upsert import UpsertRow
+from makewhole.postgres.upsert_row import UpsertRow
 
 
 class PostgresTarget:
@@ -35,7 +36,12 @@ class PostgresTarget:
 
     def ready(self, chunk: Chunk) -> "_ReadyItems":
         with _uncollected():
-            return _ReadyItems(self, chunk.number, items_of(chunk))
+            items = items_of(chunk, self._point.key)
+            for item in items:
+                if isinstance(item, UpsertRow):
+                    with suppress(RefusedError):  # in its turn
+                        _ = item.as_json
+            return _ReadyItems(self, chunk.number, items)
 
     def write(self, chunk: int, items: Sequence[Item]) -> Done:
         """The items and their receipt, in one transaction."""
@@ -101,15 +107,15 @@ class _Extra:
 _EXTRAS = msgspec.json.Decoder(list[_Extra])
 
 
-def items_of(chunk: Chunk) -> list[Item]:
+def items_of(chunk: Chunk, key_columns: tuple[str, ...]) -> list[Item]:
     """What the chunk does at a table, in order; straight from its columns, because there may be ten thousand."""
     actions = (chunk.rows.column(name).to_pylist() for name in ("seq", "remedy", "key"))
     values = chunk.columns.column("value").to_pylist()
     extras = _EXTRAS.decode(f"[{','.join(map(str, chunk.columns.column('extra').to_pylist()))}]")
-    return [_item(*row) for row in zip(*actions, values, extras, strict=True)]
+    return [_item(key_columns, *row) for row in zip(*actions, values, extras, strict=True)]
 
 
-def _item(seq: int, remedy: str, key: str, value: bytes | None, extra: _Extra) -> Item:
+def _item(key_columns: tuple[str, ...], seq: int, remedy: str, key: str, value: bytes | None, extra: _Extra) -> Item:
     if remedy == Remedy.RESTORE:
         assert extra.effect is not None
         return RestoreRow(seq=seq, key=key, effect=extra.effect)
@@ -117,7 +123,9 @@ def _item(seq: int, remedy: str, key: str, value: bytes | None, extra: _Extra) -
     if remedy == Remedy.UPSERT:
         assert extra.columns is not None
         text = (value or b"").decode()
-        return UpsertRow(seq=seq, key=key, value=text, columns=extra.columns, before=extra.rows)
+        return UpsertRow(
+            seq=seq, key=key, key_columns=key_columns, value=text, columns=extra.columns, before=extra.rows
+        )
     assert extra.keeps is not None
     keeps = extra.keeps
     return QuarantineRows(seq=seq, key=key, survivor=extra.rows[0] if keeps else None, extras=extra.rows[keeps:])

@@ -13,8 +13,9 @@ from makewhole.postgres.receipts import ChunkId, ReceiptRow, begin_chunk, put_re
 from makewhole.postgres.restore import RestoreRow, restore
 from makewhole.postgres.restore_many import restore_many
 from makewhole.postgres.tables import describe_table
-from makewhole.postgres.upsert import UpsertRow, upsert
+from makewhole.postgres.upsert import upsert
 from makewhole.postgres.upsert_many import upsert_many
+from makewhole.postgres.upsert_row import UpsertRow
 
 
 def apply_chunk(connection: Session, point: TablePoint, chunk: ChunkId, items: Sequence[Item]) -> ReceiptRow:

@@ -50,6 +50,11 @@ class OpenChunk:
         return tuple(name for name in self.table.writable if not self.table.columns[name].is_identity_always)
 
     @property
+    def has_unique_keys(self) -> bool:
+        """Has a key one row at most, whatever happens?"""
+        return any(names <= set(self.point.key) for names in self.table.unique)
+
+    @property
     def key_texts(self) -> sql.Composed:
         """The texts of the key's columns of row `t`, as an array."""
         return sql.SQL("array[{}]").format(

@@ -17,7 +17,7 @@ from makewhole.postgres.connect import describe
 from makewhole.postgres.many import NotTogether
 from makewhole.postgres.quarantine import QuarantineRows
 from makewhole.postgres.restore import RestoreRow
-from makewhole.postgres.upsert import UpsertRow
+from makewhole.postgres.upsert_row import UpsertRow
 
 Item = UpsertRow | QuarantineRows | RestoreRow
 

@@ -21,7 +21,7 @@ from makewhole.postgres.receipts import ChunkId, ReceiptRow, receipts
 from makewhole.postgres.restore import RestoreRow
 from makewhole.postgres.row_change import RowChange, row_change
 from makewhole.postgres.tables import describe_table, statement
-from makewhole.postgres.upsert import UpsertRow
+from makewhole.postgres.upsert_row import UpsertRow
 
 Choice = Callable[[Mapping[int, str]], Iterable[int]]
 """Given the refusals, the numbers of the actions to show."""
@@ -93,7 +93,7 @@ def _one(chunk: OpenChunk, item: Item) -> str | None:
 
 def _require_readable(chunk: OpenChunk, items: Sequence[UpsertRow]) -> None:
     """The server reads every value as the table's types; what it cannot read it raises, as it would when writing."""
-    chunk.run("values_read", upsert_many.as_upserts(chunk, items), items=items_with(chunk, "seq", "value"))
+    chunk.run("values_read", upsert_many.as_upserts(items), items=items_with(chunk, "seq", "value"))
 
 
 _JUDGING = Way(many=_many, one=_one)

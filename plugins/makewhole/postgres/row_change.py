@@ -13,7 +13,7 @@ from makewhole.postgres.effects import EffectKind
 from makewhole.postgres.quarantine import QuarantineRows
 from makewhole.postgres.restore import RestoreRow, moved_beside, written_row
 from makewhole.postgres.tables import Row, key_components, listed, quoted
-from makewhole.postgres.upsert import UpsertRow
+from makewhole.postgres.upsert_row import UpsertRow
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,12 +28,17 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table that exists, with its columns in order."""
+    """A table that exists, with its columns in order.
+
+    `unique` are the sets of columns by which a condition of ours (`match_parts`) finds one row at most, as far as the
+    catalogue can promise it.
+    """
 
     oid: int
     schema: str
     name: str
     columns: Mapping[str, Column]
+    unique: Sequence[frozenset[str]]
 
     @property
     def identifier(self) -> sql.Composable:
@@ -89,7 +94,8 @@ def describe_table(connection: Session, point: TablePoint) -> Table:
             f"point {point.name}: {point.table} has no column {', '.join(absent)}; "
             "the table changed, or the pipeline file is wrong"
         )
-    return Table(schema=found[0][0], name=found[0][1], oid=found[0][6], columns=columns)
+    schema, name, oid, column_sets = (found[0][place] for place in (0, 1, 6, 7))
+    return Table(schema=schema, name=name, oid=oid, columns=columns, unique=[frozenset(names) for names in column_sets])
 
 
 def cascading_references(connection: Session, table: Table) -> tuple[str, ...]:

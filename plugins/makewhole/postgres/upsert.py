@@ -2,37 +2,18 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from psycopg2 import sql
 
 from makewhole.postgres.chunk import OpenChunk
-from makewhole.postgres.tables import Row, key_components, listed, match_key, quoted
+from makewhole.postgres.tables import Row, listed, match_key, quoted
+from makewhole.postgres.upsert_row import UpsertRow
 from makewhole.postgres.write import Write, write_row
 
 APPEARED = "stale: a row of this key appeared after the plan was made"
 ERASED = "erased: the row of this key is gone since the plan was made"
 CHANGED = "stale: the row of this key changed after the plan was made"
 NEWER = "stale: the row is of a newer version than the record"
-
-
-@dataclass(frozen=True, kw_only=True)
-class UpsertRow:
-    """One action: `value` is a JSON object, `columns` those of its names that are written.
-
-    `before` is what the plan saw of the key: nothing for a missing key, one row for a mismatched one.
-    """
-
-    seq: int
-    key: str
-    value: str
-    columns: tuple[str, ...]
-    before: tuple[Row, ...]
-
-    @property
-    def size_bytes(self) -> int:
-        """About what it comes to as part of a statement."""
-        return len(self.value) + (len(self.before[0].text) if self.before else 0)
 
 
 def upsert(chunk: OpenChunk, item: UpsertRow) -> str | None:
@@ -63,12 +44,12 @@ def _mend(chunk: OpenChunk, item: UpsertRow, now: Sequence[Row]) -> str | None:
 
 def _insert(chunk: OpenChunk, item: UpsertRow) -> None:
     names = listed(quoted(name) for name in item.columns)
-    write_row(chunk, Write(seq=item.seq, key=item.key), "insert_row", _wanted(chunk, item), columns=names)
+    write_row(chunk, Write(seq=item.seq, key=item.key), "insert_row", _wanted(item), columns=names)
 
 
 def _update(chunk: OpenChunk, item: UpsertRow, row: Row) -> None:
     write = Write(seq=item.seq, key=item.key, before=row.image)
-    parameters = {**_wanted(chunk, item), "ctid": row.ctid, "table_oid": row.table_oid}
+    parameters = {**_wanted(item), "ctid": row.ctid, "table_oid": row.table_oid}
     write_row(chunk, write, "update_row", parameters, assignments=assignments(chunk, item.columns))
 
 
@@ -92,12 +73,11 @@ def _compare(chunk: OpenChunk, item: UpsertRow, test: sql.SQL) -> bool:
     version = chunk.point.version or ""
     match, parameters = match_key(chunk.table, chunk.point.key, item.key, is_exact=False)
     verdict = test.format(quoted("t", version), quoted("wanted", version))
-    ((answer,),) = chunk.run("compare_version", {**parameters, **_wanted(chunk, item)}, match=match, verdict=verdict)
+    ((answer,),) = chunk.run("compare_version", {**parameters, **_wanted(item)}, match=match, verdict=verdict)
     return bool(answer)
 
 
-def _wanted(chunk: OpenChunk, item: UpsertRow) -> dict[str, object]:
+def _wanted(item: UpsertRow) -> dict[str, object]:
     """The key under the value: a value that does not carry the key's columns gets them from the business key."""
-    columns = chunk.point.key
-    key = dict(zip(columns, key_components(item.key, columns), strict=True))
+    key = dict(zip(item.key_columns, item.parts, strict=True))
     return {"key": json.dumps(key), "value": item.value}

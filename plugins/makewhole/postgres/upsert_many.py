@@ -5,19 +5,17 @@ the plan saw, where it is still there; and only what neither wrote is looked at,
 never asked: the caller takes everything back and tries fewer, down to `upsert` itself.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import msgspec
 from psycopg2 import sql
 
 from makewhole.postgres.chunk import OpenChunk
-from makewhole.postgres.many import NotTogether, as_items, items_with, key_array, match_items, require_settled
-from makewhole.postgres.tables import key_components, listed, quoted
-from makewhole.postgres.upsert import APPEARED, CHANGED, ERASED, NEWER, UpsertRow, assignments
-
-_JSON_SPACE = " \t\n\r"
+from makewhole.postgres.many import NotTogether, items_with, key_array, match_items, require_settled
+from makewhole.postgres.tables import Row, listed, quoted
+from makewhole.postgres.upsert import APPEARED, CHANGED, ERASED, NEWER, assignments
+from makewhole.postgres.upsert_row import UpsertRow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +29,10 @@ class _Now:
     is_newer: bool
     table_oid: int
     ctid: str
+
+    @property
+    def row(self) -> Row:
+        return Row(table_oid=self.table_oid, ctid=self.ctid, text="")
 
 
 def upsert_many(chunk: OpenChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
@@ -56,7 +58,7 @@ def _insert(chunk: OpenChunk, columns: Sequence[str], items: Sequence[UpsertRow]
     typed = [quoted(f"typed_{place}") for place in range(len(chunk.point.key))]
     ((count, keys, seqs),) = chunk.run(
         "insert_rows",
-        as_upserts(chunk, items),
+        as_upserts(items),
         items=items_with(chunk, "seq", "value"),
         match=match_items(chunk, "t"),
         columns=listed(quoted(name) for name in columns),
@@ -80,17 +82,19 @@ def _mend(chunk: OpenChunk, columns: Sequence[str], items: Sequence[UpsertRow]) 
     if chunk.point.version is not None:
         there, record = quoted("old", chunk.point.version), quoted("wanted", chunk.point.version)
         guard = guard + sql.SQL(" and not coalesce({} > {}, false)").format(there, record)
-    return _update(chunk, columns, as_upserts(chunk, items, _seen), guard)
+    return _update(chunk, columns, items, guard)
 
 
-def _update(chunk: OpenChunk, columns: Sequence[str], items: Mapping[str, Any], guard: sql.Composable) -> set[int]:
+def _update(chunk: OpenChunk, columns: Sequence[str], items: Iterable[UpsertRow], guard: sql.Composable) -> set[int]:
+    is_only = "true" if chunk.has_unique_keys else "i.seq not in (select several.seq from several)"
     ((count, seqs),) = chunk.run(
         "update_rows",
-        items,
+        as_upserts(items),
         items=items_with(chunk, "seq", "value", "table_oid", "ctid", "row"),
         match=match_items(chunk, "t"),
         match_old=match_items(chunk, "old"),
         guard=guard,
+        is_only=sql.SQL(is_only),
         assignments=assignments(chunk, columns),
         key_texts=chunk.key_texts,
         key=key_array(chunk),
@@ -103,18 +107,16 @@ def _update(chunk: OpenChunk, columns: Sequence[str], items: Mapping[str, Any], 
 def _rest(chunk: OpenChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
     """What was not written: the reason, or else the row that an older version has is replaced."""
     refused: dict[int, str] = {}
-    newer: list[tuple[UpsertRow, _Now]] = []
+    newer: list[UpsertRow] = []
     now = _look(chunk, items) if items else {}
     for item in items:
         reason = _reason(item, now[item.seq])
         if reason is None:
-            newer.append((item, now[item.seq]))
+            newer.append(replace(item, before=(now[item.seq].row,)))
         else:
             refused[item.seq] = reason
-    places = {item.seq: {"table_oid": row.table_oid, "ctid": row.ctid} for item, row in newer}
-    for columns, alike in _by_columns(item for item, _ in newer).items():
-        rows = as_upserts(chunk, alike, lambda item: places[item.seq])
-        if len(_update(chunk, columns, rows, sql.SQL("true"))) != len(alike):
+    for columns, alike in _by_columns(newer).items():
+        if len(_update(chunk, columns, alike, sql.SQL("true"))) != len(alike):
             raise NotTogether
     return refused
 
@@ -164,7 +166,7 @@ def _look(chunk: OpenChunk, items: Iterable[UpsertRow]) -> dict[int, _Now]:
         ).format(chunk.table.identifier)
     found = chunk.run(
         "keys_as_they_are",
-        as_upserts(chunk, items, _seen),
+        as_upserts(items),
         items=items_with(chunk, "seq", "value", "table_oid", "ctid", "row"),
         match=match_items(chunk, "t"),
         **parts,
@@ -173,34 +175,9 @@ def _look(chunk: OpenChunk, items: Iterable[UpsertRow]) -> dict[int, _Now]:
     return {seq: _Now(**dict(zip(fields, rest, strict=True))) for seq, *rest in found}
 
 
-def as_upserts(
-    chunk: OpenChunk, items: Iterable[UpsertRow], more: Callable[[UpsertRow], Mapping[str, Any]] = lambda _: {}
-) -> dict[str, str]:
-    """The items as a parameter: `seq`, the `value` over its key, and `more` of each."""
-    columns = chunk.point.key
-    rows = ((item.key, {"seq": item.seq, "value": over_key(item, columns), **more(item)}) for item in items)
-    return as_items(chunk, rows)
-
-
-def over_key(item: UpsertRow, columns: Sequence[str]) -> str:
-    """The value with the key's columns in front of its own: of two members of one name `jsonb` keeps the later one.
-
-    A text that is no JSON object is none afterwards, and the server says so.
-    """
-    value = item.value.lstrip(_JSON_SPACE)
-    if not value.startswith("{"):
-        return value
-    parts = (item.key,) if len(columns) == 1 else key_components(item.key, columns)
-    key = msgspec.json.encode(dict(zip(columns, parts, strict=True))).decode()
-    own = value[1:]
-    comma = "" if own.lstrip(_JSON_SPACE).startswith("}") else ","
-    return f"{key[:-1]}{comma}{own}"
-
-
-def _seen(item: UpsertRow) -> dict[str, Any]:
-    """What the plan saw of the key."""
-    fields = [{"table_oid": row.table_oid, "ctid": row.ctid, "row": row.text} for row in item.before]
-    return fields[0] if fields else {}
+def as_upserts(items: Iterable[UpsertRow]) -> dict[str, str]:
+    """The items as a parameter."""
+    return {"items": msgspec.json.encode([item.as_json for item in items]).decode()}
 
 
 def _by_columns(items: Iterable[UpsertRow]) -> dict[tuple[str, ...], list[UpsertRow]]:

@@ -14,7 +14,7 @@ from makewhole.postgres.divide import Item
 from makewhole.postgres.effects import Effect, effects
 from makewhole.postgres.receipts import ChunkId, ReceiptRow, ensure_schema
 from makewhole.postgres.tables import Row, describe_table, rows_of_key
-from makewhole.postgres.upsert import UpsertRow
+from makewhole.postgres.upsert_row import UpsertRow
 
 PLAN = "shop-1-0123456789ab"
 
@@ -56,11 +56,13 @@ class Store:
             return tuple(rows_of_key(session, table, self.point, key, is_exact=is_exact))
 
     def missing(self, seq: int, key: str, value: str, columns: Sequence[str]) -> UpsertRow:
-        return UpsertRow(seq=seq, key=key, value=value, columns=tuple(columns), before=())
+        return UpsertRow(seq=seq, key=key, key_columns=self.point.key, value=value, columns=tuple(columns), before=())
 
     def mismatched(self, seq: int, key: str, value: str, columns: Sequence[str]) -> UpsertRow:
         before = self.rows(key, is_exact=False)
-        return UpsertRow(seq=seq, key=key, value=value, columns=tuple(columns), before=before)
+        return UpsertRow(
+            seq=seq, key=key, key_columns=self.point.key, value=value, columns=tuple(columns), before=before
+        )
 
     def effects(self, plan: str = PLAN) -> list[Effect]:
         with connect(self.connection) as session:

@@ -22,7 +22,7 @@ from makewhole.postgres.quarantine import QuarantineRows
 from makewhole.postgres.receipts import ChunkId, begin_chunk, ensure_schema, put_receipt
 from makewhole.postgres.restore import RestoreRow
 from makewhole.postgres.tables import Row, describe_table, rows_of_key
-from makewhole.postgres.upsert import UpsertRow
+from makewhole.postgres.upsert_row import UpsertRow
 from tests.integration.postgres.store import PLAN, Store
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(280)]
@@ -167,6 +167,7 @@ class Situation:
         return UpsertRow(
             seq=seq,
             key=key,
+            key_columns=self._shape.key,
             value=json.dumps(value),
             columns=tuple(dict.fromkeys([*self._shape.key, *value])),
             before=before if self.draw(st.integers(0, 5)) else (),
@@ -312,7 +313,7 @@ def test_stale_rows_are_told_together(store: Store, monkeypatch: pytest.MonkeyPa
     store.sql("update store set note = 'mine' where id = 'k3'")
     missing = [store.missing(seq, f"k{seq}", '{"amount": 1}', ("id", "amount")) for seq in range(4, 1004)]
     mismatched = [
-        UpsertRow(seq=seq, key=key, value='{"amount": 1}', columns=("id", "amount"), before=before)
+        UpsertRow(seq=seq, key=key, key_columns=("id",), value='{"amount": 1}', columns=("id", "amount"), before=before)
         for seq, (key, before) in enumerate(seen.items())
     ]
     refused = store.apply(*mismatched, *missing).refused
