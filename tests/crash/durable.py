@@ -76,7 +76,17 @@ COVERED = {
     },
     **{
         f"target: pg_{table}": "the catalogue: nobody changes it but by making the tables above"
-        for table in ("class", "namespace", "attribute", "constraint", "trigger", "inherits")
+        for table in (
+            "class",
+            "namespace",
+            "attribute",
+            "constraint",
+            "trigger",
+            "inherits",
+            "index",
+            "opclass",
+            "type",
+        )
     },
     "storage: open": "the payload file: its digest is in the plan",
     "storage: makedirs": "files",
