@@ -167,7 +167,9 @@ def _transactions(page: _Page, report: AuditReport, top: int) -> None:
         page.table(open_table(report))
     longest = [one for one in found.longest if one.duration_ms > 0]
     if longest:
-        page.lines(["the longest, from the first batch to the marker:"], "dim")
+        page.lines(
+            ["the longest, from the first batch to the marker by their timestamps (a producer sets its own):"], "dim"
+        )
         page.table(longest_table(report, min(top, 5)))
 
 
