@@ -79,6 +79,20 @@ def test_the_summary_is_shown_and_the_answer_goes_to_the_task_that_asks(
     assert airflow.told == [(PATH, {"chosen_options": [option], "params_input": {}})]
 
 
+def test_for_programs_the_summary_and_the_answer_are_one_object(invoke: Invoke, airflow: Airflow) -> None:
+    result = invoke("plan", "approve", PLAN, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout) == {
+        "id": PLAN,
+        "answer": "approved",
+        "by": "carl",
+        "subject": "Repair 7",
+        "body": BODY,
+    }
+    assert result.stderr.startswith("Repair 7\n")
+    assert airflow.told == [(PATH, {"chosen_options": ["Approve"], "params_input": {}})]
+
+
 def test_who_may_not_is_told_who_may(invoke: Invoke, airflow: Airflow) -> None:
     airflow.status = 403
     result = invoke("plan", "approve", PLAN)
