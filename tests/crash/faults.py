@@ -21,6 +21,7 @@ from tests.crash.atlas import Atlas, Known, follow
 from tests.crash.beginnings import NO_LEASE, fresh, revise
 from tests.crash.durable import Durable
 from tests.crash.runners import Run
+from tests.crash.scenario import FREEZING
 from tests.crash.whole import assert_told, assert_whole
 from tests.crash.world import Case, World
 
@@ -109,7 +110,7 @@ def woken_meanwhile(world: World, atlas: Atlas, point: int, moment: int) -> None
     second one goes on."""
     with fresh(world, atlas.phase) as case:
         zombie = _stopped(world, case, atlas.start, point)
-        second = world.start(case, point=moment, how="stop", idle_ms=IDLE_MS)
+        second = world.start(case, point=moment, how="stop", idle_ms=_idle_ms(case.phase))
         second.wait("stopped", "ended")
         zombie.resume()
         ended(zombie)
@@ -125,7 +126,7 @@ def woken_between(world: World, atlas: Atlas, point: int, moment: int) -> None:
     third one comes."""
     with fresh(world, atlas.phase) as case:
         zombie = _stopped(world, case, atlas.start, point)
-        second = world.start(case, point=moment, how="kill", idle_ms=IDLE_MS)
+        second = world.start(case, point=moment, how="kill", idle_ms=_idle_ms(case.phase))
         second.wait("ended")
         zombie.resume()
         ended(zombie)
@@ -142,7 +143,7 @@ def _stopped(world: World, case: Case, known: Known, point: int, **order: Any) -
 
 
 def _idle_ms(phase: str) -> int:
-    return PATIENT_IDLE_MS if phase == "supersede" else IDLE_MS
+    return PATIENT_IDLE_MS if phase in FREEZING else IDLE_MS
 
 
 def _assert_same_steps(taken: Sequence[str], walked: Sequence[str]) -> None:

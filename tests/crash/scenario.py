@@ -161,6 +161,9 @@ PHASES = {
 TABLE_ALONE = ("undo", "restore")
 """Phases of a plan that writes to no topic."""
 
+FREEZING = ("freeze", "supersede", "undo")
+"""Phases that keep a transaction of the journal open while they fetch payloads and put them into the storage."""
+
 
 def _sources(place: Place) -> FreezeSources:
     return FreezeSources(storage=place.storage, records=Archive(), connections=place.connections())
