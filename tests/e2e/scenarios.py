@@ -4,6 +4,7 @@ They run side by side, since a run mostly waits; the tests then look at what was
 a run ends as it should.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ STARTED = datetime.now(UTC).replace(second=0, microsecond=0)
 DAY = timedelta(days=1)
 FIRST_DAY = datetime(2025, 3, 1, tzinfo=UTC)
 MISTAKES = Mistakes(never_sent=(7, 80), sent_twice=(33,), never_loaded=(11, 12, 90), loaded_twice=(55, 56))
+READING_SECONDS = 5.0
+"""Nobody answers before the page is read. Until the scheduler has seen the asking process end, a resumed task can be
+taken for one that died: it is tried again then, and asks again."""
 ACTIONS = {"produce": 2, "redeliver": 3, "quarantine": 2}
 
 GROUPS = "groups: {watch: [oncall], others: [viewer, admin]}"
@@ -154,6 +158,7 @@ def _asked(stage: Stage, shop: Shop, answer: Callable[[Stage, Run], Mapping[str,
     answers: Mapping[str, Any] = {}
     if answer is not None:
         stage.wait_for_task(run, "approve", "awaiting_input")
+        time.sleep(READING_SECONDS)
         answers = answer(stage, run)
     tasks = stage.ended(run, state)
     window = stage.window_of(run)

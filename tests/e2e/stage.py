@@ -198,14 +198,16 @@ class Stage:
         return "\n".join(_line(entry) for entry in content if _line(entry))
 
     def story(self, run: Run) -> str:
-        """What became of a run, with the ends of the logs of what failed."""
-        states = self.tasks(run)
+        """What became of a run, with the ends of the logs of what failed, waits, or was tried again."""
+        found = self.get(f"{run.path}/taskInstances", limit=100)["task_instances"]
+        states = {task["task_id"]: task["state"] for task in found}
+        tries = {task["task_id"]: task["try_number"] for task in found}
         tails = [
             f"--- {task}\n" + "\n".join(self.log(run, task).splitlines()[-_LOG_LINES:])
             for task, state in states.items()
-            if state in ("failed", "up_for_retry")
+            if state in ("failed", "up_for_retry", "awaiting_input") or tries[task] > 1
         ]
-        return "\n".join([f"{run.id}: {self.state(run)}, {states}", *tails])
+        return "\n".join([f"{run.id}: {self.state(run)}, {states}, tries {tries}", *tails])
 
     # Answers
 
