@@ -174,8 +174,10 @@ class Stage:
 
     def tasks(self, run: Run) -> dict[str, str]:
         """The state of every task."""
-        found = self.get(f"{run.path}/taskInstances", limit=100)["task_instances"]
-        return {task["task_id"]: task["state"] for task in found}
+        return {task["task_id"]: task["state"] for task in self._instances(run)}
+
+    def _instances(self, run: Run) -> list[dict[str, Any]]:
+        return list(self.get(f"{run.path}/taskInstances", limit=100)["task_instances"])
 
     def wait_for_task(self, run: Run, task: str, state: str) -> None:
         """Until the task has this state; an end of the run before that fails."""
@@ -199,7 +201,7 @@ class Stage:
 
     def story(self, run: Run) -> str:
         """What became of a run, with the ends of the logs of what failed, waits, or was tried again."""
-        found = self.get(f"{run.path}/taskInstances", limit=100)["task_instances"]
+        found = self._instances(run)
         states = {task["task_id"]: task["state"] for task in found}
         tries = {task["task_id"]: task["try_number"] for task in found}
         tails = [

@@ -19,9 +19,7 @@ PROMISED = {
     "part of the key": f"create table store ({PLAIN}); create unique index on store (id)",
     "more columns beside": f"create table store ({PLAIN}); create unique index on store (id) include (amount)",
     "other type of PostgreSQL's": "create table store (year int, id varchar(9), amount int, unique (id))",
-    "collation of its own": f"create table store ({PLAIN.replace('text', 'text collate {}')}, unique (id))".format(
-        '"C"'
-    ),
+    "collation of its own": 'create table store (year int, id text collate "C", amount int, unique (id))',
     "whole key": f"create table store ({PLAIN}, unique (id, year))",
 }
 SECOND = "insert into store (year, id, amount) values (1, 'k1', 9)"
