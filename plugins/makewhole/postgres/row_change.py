@@ -1,6 +1,5 @@
 """The rows of a key as they are, and as an action would leave them: for people to look at before they say yes."""
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ from makewhole.postgres.divide import Item
 from makewhole.postgres.effects import EffectKind
 from makewhole.postgres.quarantine import QuarantineRows
 from makewhole.postgres.restore import RestoreRow, moved_beside, written_row
-from makewhole.postgres.tables import Row, key_components, listed, quoted
+from makewhole.postgres.tables import Row, listed, quoted
 from makewhole.postgres.upsert_row import UpsertRow
 
 
@@ -51,9 +50,7 @@ def _texts(rows: Iterable[Row]) -> tuple[str, ...]:
 
 def _upserted(chunk: OpenChunk, item: UpsertRow, rows: Sequence[Row]) -> str:
     """The row that is written: over the one that is there, or a new one."""
-    columns = chunk.point.key
-    key = json.dumps(dict(zip(columns, key_components(item.key, columns), strict=True)))
-    parameters: dict[str, Any] = {"key": key, "value": item.value}
+    parameters: dict[str, Any] = dict(item.wanted)
     if not rows:
         values = listed(quoted("wanted", name) for name in item.columns)
         return _only(chunk.run("row_as_inserted", parameters, values=values))

@@ -1,6 +1,5 @@
 """Writes one key into a store, guarded: never over newer data, never beside a row that appeared meanwhile."""
 
-import json
 from collections.abc import Sequence
 
 from psycopg2 import sql
@@ -44,12 +43,12 @@ def _mend(chunk: OpenChunk, item: UpsertRow, now: Sequence[Row]) -> str | None:
 
 def _insert(chunk: OpenChunk, item: UpsertRow) -> None:
     names = listed(quoted(name) for name in item.columns)
-    write_row(chunk, Write(seq=item.seq, key=item.key), "insert_row", _wanted(item), columns=names)
+    write_row(chunk, Write(seq=item.seq, key=item.key), "insert_row", item.wanted, columns=names)
 
 
 def _update(chunk: OpenChunk, item: UpsertRow, row: Row) -> None:
     write = Write(seq=item.seq, key=item.key, before=row.image)
-    parameters = {**_wanted(item), "ctid": row.ctid, "table_oid": row.table_oid}
+    parameters = {**item.wanted, "ctid": row.ctid, "table_oid": row.table_oid}
     write_row(chunk, write, "update_row", parameters, assignments=assignments(chunk, item.columns))
 
 
@@ -73,11 +72,5 @@ def _compare(chunk: OpenChunk, item: UpsertRow, test: sql.SQL) -> bool:
     version = chunk.point.version or ""
     match, parameters = match_key(chunk.table, chunk.point.key, item.key, is_exact=False)
     verdict = test.format(quoted("t", version), quoted("wanted", version))
-    ((answer,),) = chunk.run("compare_version", {**parameters, **_wanted(item)}, match=match, verdict=verdict)
+    ((answer,),) = chunk.run("compare_version", {**parameters, **item.wanted}, match=match, verdict=verdict)
     return bool(answer)
-
-
-def _wanted(item: UpsertRow) -> dict[str, object]:
-    """The key under the value: a value that does not carry the key's columns gets them from the business key."""
-    key = dict(zip(item.key_columns, item.parts, strict=True))
-    return {"key": json.dumps(key), "value": item.value}

@@ -1,5 +1,6 @@
 """One key to be written into a store, and how a statement of many is told of it."""
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -37,6 +38,15 @@ class UpsertRow:
             RefusedError: the table cannot hold such a key.
         """
         return key_components(self.key, self.key_columns)
+
+    @property
+    def wanted(self) -> dict[str, str]:
+        """The key under the value, as parameters: a value without the key's columns gets them from the business key.
+
+        Raises:
+            RefusedError: the table cannot hold such a key.
+        """
+        return {"key": json.dumps(dict(zip(self.key_columns, self.parts, strict=True))), "value": self.value}
 
     @cached_property
     def as_json(self) -> msgspec.Raw:
