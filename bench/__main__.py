@@ -38,7 +38,7 @@ def _measured(scratch: Path, chosen: plan.Plan, parts: tuple[str, ...]) -> Itera
     server = KafkaServer(scratch / "kafka")
     try:
         server.start()
-        for data in chosen.data:
+        for data in chosen.topics(parts):
             _fill(server.bootstrap, data)
         bench = Bench(bootstrap=server.bootstrap, plan=chosen, folder=scratch, tell=_tell)
         for part in parts:

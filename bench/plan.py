@@ -1,6 +1,6 @@
 """How much is measured: all of it, a quick part, or so little that it only proves that the harness runs."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from bench.data import DataSet
@@ -21,10 +21,10 @@ class Plan:
     rounds: int
     writes: int
 
-    @property
-    def data(self) -> list[DataSet]:
-        """Every data set once."""
-        return list(dict.fromkeys([*self.reads, *self.scans, *self.snapshots]))
+    def topics(self, parts: Collection[str]) -> list[DataSet]:
+        """The data sets that have to be in topics before these parts, each once."""
+        of_parts = {"duels": self.reads, "scans": self.scans, "snapshots": self.snapshots}
+        return list(dict.fromkeys(data for part, sets in of_parts.items() if part in parts for data in sets))
 
 
 def full() -> Plan:

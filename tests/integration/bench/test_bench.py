@@ -15,13 +15,14 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 def test_every_part_runs_and_gives_its_rows(kafka: KafkaServer, tmp_path: Path) -> None:
     tiny, told = plan.tiny(), list[str]()
-    for one in tiny.data:
+    filled = tiny.topics(["duels", "scans", "snapshots"])
+    for one in filled:
         data.fill(kafka.bootstrap, one, lambda _: None)
     bench = Bench(bootstrap=kafka.bootstrap, plan=tiny, folder=tmp_path, tell=told.append)
     try:
         series = [*bench.duels(), *bench.scans(), *bench.snapshots(), *bench.replays()]
     finally:
-        for one in tiny.data:
+        for one in filled:
             data.remove(kafka.bootstrap, one)
 
     assert [(one.part, one.side) for one in series] == [
