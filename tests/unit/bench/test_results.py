@@ -67,4 +67,12 @@ def test_every_plan_begins_with_the_smaller_data_so_that_memory_shows_its_growth
     for plan in (full(), quick(), tiny()):
         sizes = [data.records for data in plan.snapshots]
         assert sizes == sorted(sizes)
-        assert len({data.topic for data in plan.data}) == len(plan.data)
+
+
+def test_only_what_the_asked_parts_read_is_filled_and_that_once() -> None:
+    plan = full()
+    every = plan.topics(["duels", "scans", "snapshots", "replays", "upserts"])
+
+    assert len({data.topic for data in every}) == len(every)
+    assert set(plan.topics(["scans"])) < set(every)
+    assert plan.topics(["replays", "upserts"]) == []
