@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markdown import Markdown
 from rich.text import Text
 
 from makewhole.cli.airflow_api import Access, AirflowApi, AirflowRefusedError, access, airflow
@@ -25,7 +26,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask again after t
 
 
 def approve(plan: PlanId, yes: Yes = False, json: AsJson = False) -> None:
-    """Say yes to a plan that waits, after its summary is shown: the very text of Airflow's page.
+    """Say yes to a plan that waits, after its summary is shown: what Airflow's page shows.
 
     The answer goes through Airflow, as if given on its page, and Airflow asks for the right to give it. At a terminal
     it is asked for once more. With --json the summary is in the object, and besides on standard error.
@@ -67,9 +68,10 @@ def _require_waiting(plan: str) -> None:
 
 
 def _show(where: Console, question: dict[str, Any]) -> None:
-    """What the page shows."""
-    for text in (question["subject"], "", *(question["body"] or "").split("\n"), ""):
-        where.print(Text(printable(text)))
+    """What the page shows, its Markdown drawn as there."""
+    body = "\n".join(printable(line) for line in (question["body"] or "").split("\n"))
+    for part in (Text(printable(question["subject"])), "", Markdown(body, hyperlinks=False), ""):
+        where.print(part)
 
 
 def _send(api: AirflowApi, person: Access, plan: str, question: dict[str, Any], option: str) -> None:

@@ -23,7 +23,10 @@ pytestmark = pytest.mark.unit
 
 Invoke = Callable[..., Result]
 PLAN = "flights-7-0123456789ab"
-BODY = f"| remedy | actions |\n\x1b[2JPlan `{PLAN}`, SHA-256 `{'0' * 64}`. The answer is bound to this content."
+BODY = (
+    "| remedy | target |\n| --- | --- |\n| upsert | dw.late\\_flights \\[a](b) |\n\n"
+    f"\x1b[2JPlan `{PLAN}`, SHA-256 `{'0' * 64}`. **The answer** is bound to this content."
+)
 PATH = "/api/v2/dags/makewhole_oncall/dagRuns/run 1/taskInstances/approve/-1/hitlDetails"
 
 
@@ -71,11 +74,14 @@ def test_the_summary_is_shown_and_the_answer_goes_to_the_task_that_asks(
 ) -> None:
     result = invoke("plan", command, PLAN)
     assert result.exit_code == 0, result.output
-    assert result.stdout == (
-        "Repair 7\n\n| remedy | actions |\n"
-        f"\\x1b[2JPlan `{PLAN}`, SHA-256 `{'0' * 64}`. The answer is bound to this content.\n\n"
-        f"{said}: plan {PLAN}\n"
-    )
+    shown = [line.strip() for line in result.stdout.splitlines()]
+    assert [line for line in shown if line.strip("─ ")] == [
+        "Repair 7",
+        "remedy  target",
+        "upsert  dw.late_flights [a](b)",
+        f"\\x1b[2JPlan {PLAN}, SHA-256 {'0' * 64}. The answer is bound to this content.",
+        f"{said}: plan {PLAN}",
+    ]
     assert airflow.told == [(PATH, {"chosen_options": [option], "params_input": {}})]
 
 
