@@ -84,13 +84,13 @@ def test_the_journal_says_what_was_seen_and_page_and_command_line_show_the_same(
     assert f"SHA-256 `{plan['sha256']}`" in page["body"]
     assert "Who may answer: group:watch (oncall)." in page["body"]
     told = approved.answers["oncall is told"].splitlines()[:-1]
-    assert _words("\n".join(told)) == _words(f"{page['subject']}\n{page['body']}")
+    assert _characters("\n".join(told)) == _characters(f"{page['subject']}\n{page['body']}")
 
 
-def _words(text: str) -> Counter[str]:
-    """The words of a text in Markdown, or of one that it was drawn as: a cell of a table may be on several lines."""
-    plain = html.unescape(re.sub(r"\\(.)|\*\*|[`|]", r"\1", text))
-    return Counter(word for word in plain.split() if word.strip("-─•"))
+def _characters(text: str) -> Counter[str]:
+    """What a text in Markdown shows, or one that it was drawn as: cells of tables may go on in the next line."""
+    plain = html.unescape(re.sub(r"\\(.)|[*`|]", r"\1", text))
+    return Counter(one for one in plain if not one.isspace() and one not in "-─•")
 
 
 def test_the_page_foretells_what_was_done_and_shows_no_key(answered: Answered) -> None:

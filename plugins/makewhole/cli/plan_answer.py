@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markdown import Markdown
 from rich.text import Text
 
 from makewhole.cli.airflow_api import Access, AirflowApi, AirflowRefusedError, access, airflow
+from makewhole.cli.drawn import Drawn
 from makewhole.cli.plan_control import AsJson, PlanId, known_plan
 from makewhole.cli.surroundings import console, printable, service
 from makewhole.cli.waiting import plan_asked_about, waiting
@@ -70,8 +70,9 @@ def _require_waiting(plan: str) -> None:
 def _show(where: Console, question: dict[str, Any]) -> None:
     """What the page shows, its Markdown drawn as there."""
     body = "\n".join(printable(line) for line in (question["body"] or "").split("\n"))
-    for part in (Text(printable(question["subject"])), "", Markdown(body, hyperlinks=False), ""):
-        where.print(part)
+    where.print(Text(printable(question["subject"])), "", sep="\n")
+    where.print(Drawn(body, hyperlinks=False), soft_wrap=False)
+    where.print()
 
 
 def _send(api: AirflowApi, person: Access, plan: str, question: dict[str, Any], option: str) -> None:

@@ -85,6 +85,19 @@ def test_the_summary_is_shown_and_the_answer_goes_to_the_task_that_asks(
     assert airflow.told == [(PATH, {"chosen_options": [option], "params_input": {}})]
 
 
+def test_nothing_of_the_summary_is_cut_off_where_the_terminal_is_narrow(
+    invoke: Invoke, airflow: Airflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    airflow.body += (
+        f"\n\n| remedy | target |\n| --- | --- |\n| upsert | {'warehouse' * 9} |\n\n- columns: {'a, ' * 30}end"
+    )
+    shown = invoke("plan", "approve", PLAN).stdout
+    assert "…" not in shown
+    assert "".join(line.strip().removeprefix("upsert").strip() for line in shown.splitlines()).count("warehouse") == 9
+    assert "end\n" in "".join(f"{line.rstrip()}\n" for line in shown.splitlines())
+
+
 def test_for_programs_the_summary_and_the_answer_are_one_object(invoke: Invoke, airflow: Airflow) -> None:
     result = invoke("plan", "approve", PLAN, "--json")
     assert result.exit_code == 0, result.output
