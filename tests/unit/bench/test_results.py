@@ -70,9 +70,8 @@ def test_every_plan_begins_with_the_smaller_data_so_that_memory_shows_its_growth
 
 
 def test_only_what_the_asked_parts_read_is_filled_and_that_once() -> None:
-    plan = full()
-    every = plan.topics(["duels", "scans", "snapshots", "replays", "upserts"])
-
-    assert len({data.topic for data in every}) == len(every)
-    assert set(plan.topics(["scans"])) < set(every)
-    assert plan.topics(["replays", "upserts"]) == []
+    for plan in (full(), quick(), tiny()):
+        every = plan.topics(["duels", "scans", "snapshots", "replays", "upserts"])
+        assert len({data.topic for data in every}) == len(every)
+        assert plan.topics(["replays", "upserts"]) == []
+    assert set(full().topics(["scans"])) < set(full().topics(["duels", "scans", "snapshots"]))
