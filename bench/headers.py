@@ -20,7 +20,7 @@ def scan(bootstrap: str, topic: str, is_crc_checked: bool) -> tuple[int, Cost]:
 
 def _scan(bootstrap: str, topic: str, is_crc_checked: bool) -> tuple[int, Cost]:
     from makewhole.kafka.log.broker import BrokerLog
-    from makewhole.kafka.scan.partition import Bounds, PartitionScan
+    from makewhole.kafka.scan.partition import LogBounds, PartitionScan
 
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     connection, records = KafkaConnection(id="log", properties={"bootstrap.servers": bootstrap}), 0
@@ -28,7 +28,7 @@ def _scan(bootstrap: str, topic: str, is_crc_checked: bool) -> tuple[int, Cost]:
     wall, cpu = time.perf_counter(), time.process_time()
     with closing(BrokerLog(connection)) as log:
         for one in wanted:
-            bounds = Bounds(log_start=one.lo, stable=one.hi, end=one.hi)
+            bounds = LogBounds(log_start=one.lo, stable=one.hi, end=one.hi)
             work = PartitionScan(log, one, bounds, is_crc_checked=is_crc_checked)
             while not work.is_done:
                 work.step()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from makewhole_spark.kafka_log import register
+from makewhole_spark.kafka_log.source import register
 
 COLUMNS = ("key", "value", "partition", "offset", "timestamp")
 KAFKA_LOG, CONNECTOR = "kafka_log", "Spark's connector"

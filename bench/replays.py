@@ -1,6 +1,6 @@
 """A plan that redelivers records, as compensation runs it, beside a plain idempotent producer of the very same records.
 
-The plan is frozen as `makewhole.compensation.freeze` leaves it: actions and approval in a journal, payloads in a file.
+The plan is frozen as `makewhole.compensation.freezing.freeze` leaves it: actions and approval in a journal, payloads in a file.
 """
 
 import hashlib
@@ -24,12 +24,12 @@ from bench.data import PARTITIONS, DataSet, records
 from bench.headers import scan
 from bench.measure import Cost, Meter
 from bench.results import Series
-from makewhole.compensation.chunks import Item
-from makewhole.compensation.frozen import PlanFrame, put_frozen
-from makewhole.compensation.payloads import Payload
-from makewhole.compensation.plan import place_of
-from makewhole.compensation.replay import compensate
-from makewhole.compensation.targets import Target
+from makewhole.compensation.execution.run_plan import compensate
+from makewhole.compensation.execution.targets import Target
+from makewhole.compensation.freezing.chunks import PlannedPayload
+from makewhole.compensation.freezing.payload_file import Payload
+from makewhole.compensation.freezing.write_plan import PlanFrame, put_frozen
+from makewhole.compensation.planning.draft import place_of
 from makewhole.journal import windows
 from makewhole.journal.database import connect, migrate
 from makewhole.kafka.offsets import high_watermarks, stable_offsets
@@ -142,7 +142,7 @@ def freeze(stage: Stage, data: DataSet, number: int, folder: Path) -> Plan:
     return plan
 
 
-def _items(stage: Stage, data: DataSet) -> Iterator[Item]:
+def _items(stage: Stage, data: DataSet) -> Iterator[PlannedPayload]:
     place = place_of(stage.target.point)
     for index, record in enumerate(records(data)):
         origin = f"{data.topic}/{index % PARTITIONS}/{index // PARTITIONS}"

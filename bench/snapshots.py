@@ -12,16 +12,16 @@ from pyarrow import dataset
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from makewhole.config.context import WindowContext
 from makewhole.config.pipeline_file import read_pipelines
 from makewhole.kafka.offsets import describe_topic, log_starts, stable_offsets
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.pipeline import Pipeline, TopicPoint
 from makewhole.model.window import PartitionRange, Window
+from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry
-from makewhole_spark.pieces import TopicPiece, read_piece
-from makewhole_spark.snapshot import split_range
+from makewhole_spark.snapshot.read_piece import TopicPiece, read_piece
+from makewhole_spark.snapshot.take import split_range
 
 MAKEWHOLE, BY_HAND = "makewhole", "by hand"
 _RECORDS_PER_TASK = 2_000_000

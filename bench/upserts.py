@@ -18,12 +18,12 @@ from psycopg2 import sql
 from bench.data import DataSet, records
 from bench.replays import Side
 from bench.results import Series
-from makewhole.compensation.chunks import Item
-from makewhole.compensation.frozen import PlanFrame, put_frozen
-from makewhole.compensation.payloads import Payload
-from makewhole.compensation.plan import place_of
-from makewhole.compensation.replay import compensate
-from makewhole.compensation.targets import Target
+from makewhole.compensation.execution.run_plan import compensate
+from makewhole.compensation.execution.targets import Target
+from makewhole.compensation.freezing.chunks import PlannedPayload
+from makewhole.compensation.freezing.payload_file import Payload
+from makewhole.compensation.freezing.write_plan import PlanFrame, put_frozen
+from makewhole.compensation.planning.draft import place_of
 from makewhole.journal import windows
 from makewhole.journal.database import connect as journal_of
 from makewhole.journal.database import migrate
@@ -127,7 +127,7 @@ def freeze(stage: Stage, data: DataSet, folder: Path, *, number: int, step: int)
     return plan
 
 
-def _items(stage: Stage, data: DataSet, step: int) -> Iterator[Item]:
+def _items(stage: Stage, data: DataSet, step: int) -> Iterator[PlannedPayload]:
     place = place_of(stage.target.point)
     before = _before(stage)
     for row in _rows(data, step):

@@ -1,7 +1,6 @@
 """Airflow's DAG for the person on call: a form with pipeline, interval, plan only and reason."""
 
-from makewhole.config.folders import pipeline_folders
-from makewhole.config.pipeline_file import read_pipelines
+from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
 from makewhole.orchestration.dags import oncall_dag
 
 pipelines, _ = read_pipelines(pipeline_folders())

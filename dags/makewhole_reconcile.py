@@ -1,7 +1,6 @@
 """One DAG of Airflow per good pipeline file. A file with problems shows as an import error that names them all."""
 
-from makewhole.config.folders import pipeline_folders
-from makewhole.config.pipeline_file import read_pipelines
+from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
 from makewhole.model.errors import ConfigurationError
 from makewhole.orchestration.dags import reconcile_dag
 

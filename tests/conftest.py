@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 from makewhole.journal.database import migrate
+from makewhole.stack.class_archive import short_job_jvm
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.postgres_server import ExistingPostgres, PostgresServer, create_database, drop_database
-from makewhole.stack.short_jobs import short_job_jvm
 
 os.environ.setdefault("JDK_JAVA_OPTIONS", short_job_jvm())
 os.environ.pop("COLUMNS", None)  # pytest-xdist hands the terminal's width on; the tests say theirs themselves

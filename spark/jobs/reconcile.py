@@ -1,7 +1,7 @@
 """Job: judge every hop of a window."""
 
 from makewhole_spark.job import Job, main
-from makewhole_spark.reconcile import reconcile
+from makewhole_spark.reconcile.compare import reconcile
 
 
 def run(job: Job) -> str:

@@ -3,7 +3,7 @@
 from makewhole.journal import incidents
 from makewhole.model.incident_text import told
 from makewhole_spark.job import Job, main
-from makewhole_spark.snapshot import take_snapshots
+from makewhole_spark.snapshot.take import take_snapshots
 
 
 def run(job: Job) -> str:

@@ -15,7 +15,7 @@ from makewhole.model.errors import MakewholeError
 from makewhole_spark.workers import forget_zips
 
 Task = TypeVar("Task")
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 def session(name: str) -> SparkSession:
@@ -34,7 +34,7 @@ def session(name: str) -> SparkSession:
     return builder.getOrCreate()
 
 
-def carry(spark: SparkSession, tasks: Sequence[Task], run: Callable[[Task], Answer]) -> list[Answer]:
+def carry(spark: SparkSession, tasks: Sequence[Task], run: Callable[[Task], Result]) -> list[Result]:
     """Run every task on an executor; the answers in the order of the tasks.
 
     Tasks and answers travel as pickles and must be small. One Spark task runs several, one after the other: starting

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from makewhole.config.context import WindowContext, window_context
 from makewhole.journal import windows
-from makewhole.journal.database import Journal, connect
+from makewhole.journal.database import connect
 from makewhole.model.errors import MakewholeError, PermanentError
+from makewhole.sql import PgConnection
+from makewhole.window.context import WindowContext, window_context
 from makewhole_spark.carrier import session
 
 logger = logging.getLogger("makewhole")
@@ -24,7 +25,7 @@ class Job:
     """A running job of one revision of a window."""
 
     spark: SparkSession
-    journal: Journal
+    journal: PgConnection
     context: WindowContext
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from makewhole.config.context import WindowContext
 from makewhole.gate import HopSummary, check_summaries, check_verdicts, unable
 from makewhole.journal import evidence, incidents
-from makewhole.journal.database import Journal
 from makewhole.model.gate import GateReport
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Pipeline
+from makewhole.sql import PgConnection
+from makewhole.window.context import WindowContext
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +35,7 @@ def validate(
     return check_verdicts(pipeline, summaries, verdicts, happened)
 
 
-def validate_window(session: "SparkSession", journal: Journal, context: WindowContext) -> GateReport:
+def validate_window(session: "SparkSession", journal: PgConnection, context: WindowContext) -> GateReport:
     """Ask the gate about the committed results of a window and keep its answer in the journal."""
     results, happened = evidence.results(journal, context.window), incidents.of(journal, context.window)
     try:

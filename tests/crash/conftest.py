@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.crash import points, report
-from tests.crash.crew import Crew
 from tests.crash.enumeration import Enumeration, table
 from tests.crash.servers import Servers
+from tests.crash.worker_pool import Crew
 
 _ENUMERATION = pytest.StashKey[Enumeration]()
 

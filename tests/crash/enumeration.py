@@ -7,9 +7,9 @@ from typing import Any
 
 from tests.crash import points as points_of_kinds
 from tests.crash import scenario
-from tests.crash.atlas import Atlas, explore
-from tests.crash.crew import Crew, Job
 from tests.crash.servers import Servers
+from tests.crash.state_graph import Atlas, explore
+from tests.crash.worker_pool import Crew, Job
 from tests.crash.world import World
 
 PHASES = tuple(scenario.PHASES)

@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
-from makewhole.compensation.control import stop
+from makewhole.compensation.execution.control import stop
 from tests.crash import durable
-from tests.crash.aftermath import (
+from tests.crash.durable import Durable
+from tests.crash.invariants import assert_told, assert_whole
+from tests.crash.phase_start import NO_LEASE, fresh, revise
+from tests.crash.retries import (
     IDLE_MS,
     PATIENT_IDLE_MS,
     REFUSED,
@@ -17,12 +20,9 @@ from tests.crash.aftermath import (
     run_to_the_end,
     run_until_done,
 )
-from tests.crash.atlas import Atlas, Known, follow
-from tests.crash.beginnings import NO_LEASE, fresh, revise
-from tests.crash.durable import Durable
 from tests.crash.runners import Run
 from tests.crash.scenario import FREEZING
-from tests.crash.whole import assert_told, assert_whole
+from tests.crash.state_graph import Atlas, Known, follow
 from tests.crash.world import Case, World
 
 SHORT_LEASE = {"lease_seconds": 1.0}

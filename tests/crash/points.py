@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tests.crash.atlas import Atlas
+from tests.crash.state_graph import Atlas
 
 RECORDED = Path(__file__).with_name("points.json")
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.crash.atlas import Atlas
 from tests.crash.enumeration import PHASES, Enumeration
+from tests.crash.state_graph import Atlas
 
 RESULTS = Path(__file__).parents[2] / "docs" / "crashes.json"
 PAGE = RESULTS.with_suffix(".md")

@@ -19,7 +19,7 @@ import pandas  # noqa: F401 - pyarrow imports it when it first writes: here once
 
 from makewhole.kafka import replay
 from makewhole.model.errors import MakewholeError
-from tests.crash.edge import Edge, Step, may_last
+from tests.crash.calls import Edge, Step, may_last
 from tests.crash.scenario import PHASES, Place
 
 _POLL_SECONDS = 1.0

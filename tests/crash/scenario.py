@@ -11,13 +11,13 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from makewhole.compensation import supersede
-from makewhole.compensation.approve import Answer, Decision, record_answer
-from makewhole.compensation.fetch import SourceRecord
-from makewhole.compensation.freeze import FreezeRequest, FreezeSources, freeze
-from makewhole.compensation.replay import RunOptions, compensate
-from makewhole.compensation.targets import targets_of
-from makewhole.compensation.undo import UndoRequest, freeze_undo
+from makewhole.compensation.approval.answer import Answer, Decision, record_answer
+from makewhole.compensation.execution import supersede
+from makewhole.compensation.execution.run_plan import RunOptions, compensate
+from makewhole.compensation.execution.targets import targets_of
+from makewhole.compensation.freezing.fetch import SourceRecord
+from makewhole.compensation.freezing.freeze import FreezeRequest, FreezeSources, freeze
+from makewhole.compensation.undo.plan_undo import UndoRequest, freeze_undo
 from makewhole.kafka import replay
 from makewhole.kafka.replay import MARKER_TOPIC
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection

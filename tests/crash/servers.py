@@ -13,7 +13,7 @@ from makewhole.journal.database import migrate
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.ports import LOOPBACK, free_ports
 from makewhole.stack.postgres_server import PostgresServer, create_database
-from tests.crash.beginnings import fresh
+from tests.crash.phase_start import fresh
 from tests.crash.postgres_proxy import PostgresProxy
 from tests.crash.world import World
 from tests.lab.proxy import Proxy

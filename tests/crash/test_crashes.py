@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.crash import cuts, faults, points
-from tests.crash.atlas import Known, uncovered
+from tests.crash import dropped_connections, faults, points
+from tests.crash.calls import may_last
 from tests.crash.durable import COVERED
-from tests.crash.edge import may_last
 from tests.crash.enumeration import PHASES, Enumeration, jobs
+from tests.crash.state_graph import Known, uncovered
 from tests.lab.proxy import Api
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(6 * 3600)]
@@ -126,12 +126,12 @@ def test_a_connection_to_postgres_dropped_at_any_request_changes_nothing(enumera
     atlas = enumeration.atlas(phase)
     cases = [
         (f"{how} at step {step}, {atlas.start.steps[step]}", (atlas, step, how))
-        for how in (cuts.POSTGRES_WAYS if not enumeration.is_short else [cuts.LOSE])
+        for how in (dropped_connections.POSTGRES_WAYS if not enumeration.is_short else [dropped_connections.LOSE])
         for step in enumeration.steps(phase)
         if atlas.start.steps[step].startswith(("journal:", "target:"))
-        and (how == cuts.CUT or may_last(atlas.start.steps[step]))
+        and (how == dropped_connections.CUT or may_last(atlas.start.steps[step]))
     ]
-    enumeration.do(phase, "connection to PostgreSQL dropped", jobs(cuts.cut_off_from_postgres, cases))
+    enumeration.do(phase, "connection to PostgreSQL dropped", jobs(dropped_connections.cut_off_from_postgres, cases))
 
 
 @replaying
@@ -141,11 +141,13 @@ def test_a_connection_to_kafka_dropped_at_any_request_changes_nothing(enumeratio
     atlas, proxy = enumeration.atlas(phase), enumeration.servers.proxy
     cases = [
         (f"{how} at {api.name} {number}", (proxy, atlas, api, number, how))
-        for how in cuts.KAFKA_WAYS
+        for how in dropped_connections.KAFKA_WAYS
         for api, number in _requests(enumeration, phase)
     ]
     steady = sum(api not in UNSTEADY for _, (_, _, api, _, _) in cases)
-    enumeration.do(phase, "connection to Kafka dropped", jobs(cuts.cut_off_from_kafka, cases), points=steady)
+    enumeration.do(
+        phase, "connection to Kafka dropped", jobs(dropped_connections.cut_off_from_kafka, cases), points=steady
+    )
 
 
 def test_a_request_to_kafka_that_arrives_much_later_changes_nothing(enumeration: Enumeration) -> None:
@@ -157,7 +159,7 @@ def test_a_request_to_kafka_that_arrives_much_later_changes_nothing(enumeration:
         for api, number in _requests(enumeration, "compensate")
         if api not in UNSTEADY
     ]
-    enumeration.do("compensate", "request to Kafka late", jobs(cuts.late_at_kafka, cases))
+    enumeration.do("compensate", "request to Kafka late", jobs(dropped_connections.late_at_kafka, cases))
 
 
 def test_no_kind_of_fault_is_left_out(enumeration: Enumeration, request: pytest.FixtureRequest) -> None:
@@ -195,7 +197,7 @@ def _pairs(enumeration: Enumeration, phase: str) -> list[tuple[int, Known, int]]
 def _requests(enumeration: Enumeration, phase: str) -> list[tuple[Api, int]]:
     """Every request of an undisturbed run, by kind and number."""
     atlas, proxy = enumeration.atlas(phase), enumeration.servers.proxy
-    runs = jobs(cuts.requests_to_kafka, [("count", (proxy, atlas))] * 4)
+    runs = jobs(dropped_connections.requests_to_kafka, [("count", (proxy, atlas))] * 4)
     counted = enumeration.do(phase, "requests to Kafka counted", runs, points=0)
     most = counted[0] | counted[1] | counted[2] | counted[3]
     for api in most:

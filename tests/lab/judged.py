@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from makewhole.config.context import WindowContext
 from makewhole.journal import evidence, incidents
 from makewhole.journal.database import connect
 from makewhole.model.incident import Incident
-from makewhole.orchestration.certify import Closed
+from makewhole.window.certify import Closed
+from makewhole.window.context import WindowContext
 from tests.integration.spark.world import Found
 
 _TOPIC_ID = re.compile(r"(?<![\w-])(?=[\w-]*[A-Z0-9])[\w-]{22}(?![\w-])")  # 16 bytes in base64

@@ -8,11 +8,11 @@ import sys
 from types import TracebackType
 from typing import Self
 
-from makewhole.config.context import WindowContext, window_context
+from makewhole.compensation.plan_window import compensate_window
 from makewhole.journal import windows
 from makewhole.journal.database import connect
 from makewhole.model.errors import MakewholeError
-from makewhole.orchestration.compensate import compensate_window
+from makewhole.window.context import WindowContext, window_context
 
 _DEADLINE_SECONDS = 120
 

@@ -10,11 +10,11 @@ from typing import Any
 from confluent_kafka import Message, Producer, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
-from makewhole.config.context import WindowContext, window_context
+from makewhole.compensation.plan_window import compensate_window, verify_window
 from makewhole.journal import evidence
 from makewhole.journal.database import connect
 from makewhole.model.errors import TransientError
-from makewhole.orchestration.compensate import compensate_window, verify_window
+from makewhole.window.context import WindowContext, window_context
 from tests.integration.spark.world import Order, World
 from tests.lab.cluster import LabCluster
 from tests.lab.judged import Judged, judged

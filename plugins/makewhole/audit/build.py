@@ -12,18 +12,18 @@ from makewhole.audit.report import (
     BatchesReport,
     EpochSpan,
     PartitionReport,
-    Place,
     TailReport,
     TimesReport,
     TotalReport,
+    UnreadOffsets,
 )
 from makewhole.audit.sequences import sequences_report
 from makewhole.audit.spread import spread_report
 from makewhole.audit.transactions import transactions_report
 from makewhole.kafka.scan.batch_statistics import CODECS, Rates, Spread, Total
 from makewhole.kafka.scan.partition import PartitionScan
-from makewhole.kafka.scan.topic import Progress as Progress
-from makewhole.kafka.scan.topic import TopicScan, Wanted, scan_topic
+from makewhole.kafka.scan.topic import ScanProgress as ScanProgress
+from makewhole.kafka.scan.topic import ScanRequest, TopicScan, scan_topic
 from makewhole.kafka.topics import Replicas
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.window import Accounting
@@ -32,7 +32,7 @@ _LISTED_PLACES = 100
 
 
 def audit_topic(
-    connection: KafkaConnection, topic: str, wanted: Wanted, on_progress: Progress | None = None
+    connection: KafkaConnection, topic: str, wanted: ScanRequest, on_progress: ScanProgress | None = None
 ) -> AuditReport:
     """Scan a topic and say what was found. Reads only.
 
@@ -44,7 +44,7 @@ def audit_topic(
     return report_of(scan_topic(connection, topic, wanted, on_progress), connection.bootstrap, wanted)
 
 
-def report_of(scan: TopicScan, bootstrap: str, wanted: Wanted) -> AuditReport:
+def report_of(scan: TopicScan, bootstrap: str, wanted: ScanRequest) -> AuditReport:
     """The report of a scan."""
     description = scan.description
     replicas = {one.partition: one for one in description.partitions}
@@ -90,7 +90,7 @@ def _partition(scan: PartitionScan, replicas: Replicas) -> PartitionReport:
         offsets=account.accounting,
         expired=tuple(account.expired),
         undecodable=tuple(
-            Place(offset=one.offset, end_offset=one.end_offset, reason=one.reason)
+            UnreadOffsets(offset=one.offset, end_offset=one.end_offset, reason=one.reason)
             for one in account.undecodable[:_LISTED_PLACES]
         ),
         undecodable_left_out=max(len(account.undecodable) - _LISTED_PLACES, 0),

@@ -6,23 +6,23 @@ Findings that should not be there come first, then what could not be read, then 
 from collections.abc import Callable, Iterator
 
 from makewhole.audit.notes import NOTES
-from makewhole.audit.report import AuditReport, Finding, Level
+from makewhole.audit.report import AuditFinding, AuditReport, Level
 from makewhole.model.text import counted, duration, listed, number
 
 _ORDER = (Level.FOUND, Level.NOT_KNOWN, Level.WEAK, Level.NOTE)
 
 
-def findings(report: AuditReport) -> tuple[Finding, ...]:
+def findings(report: AuditReport) -> tuple[AuditFinding, ...]:
     """Everything worth a sentence, the worst first."""
     found = [one for look in _LOOKS for one in look(report)]
     return tuple(sorted(found, key=lambda one: _ORDER.index(one.level)))
 
 
-def _gaps(report: AuditReport) -> Iterator[Finding]:
+def _gaps(report: AuditReport) -> Iterator[AuditFinding]:
     sequences = report.sequences
     if not sequences.gaps:
         return
-    yield Finding(
+    yield AuditFinding(
         code="sequence_gap",
         level=Level.FOUND,
         what=f"{counted(sequences.gaps, 'gap')} in producers' numbering: at least "
@@ -34,13 +34,13 @@ def _gaps(report: AuditReport) -> Iterator[Finding]:
     )
 
 
-def _repeats(report: AuditReport) -> Iterator[Finding]:
+def _repeats(report: AuditReport) -> Iterator[AuditFinding]:
     sequences = report.sequences
     if not sequences.repeats:
         return
     expiry = report.settings.get("producer.id.expiration.ms", {}).get("value")
     remembered = f" ({duration(int(expiry))} here)" if expiry else ""
-    yield Finding(
+    yield AuditFinding(
         code="sequence_repeat",
         level=Level.FOUND,
         what=f"{counted(sequences.repeated, 'record is', 'records are')} in the log a second time, "
@@ -52,11 +52,11 @@ def _repeats(report: AuditReport) -> Iterator[Finding]:
     )
 
 
-def _heads(report: AuditReport) -> Iterator[Finding]:
+def _heads(report: AuditReport) -> Iterator[AuditFinding]:
     count = report.sequences.missing_heads
     if not count:
         return
-    yield Finding(
+    yield AuditFinding(
         code="missing_head",
         level=Level.FOUND,
         what=f"{counted(count, 'producer epoch begins', 'producer epochs begin')} above 0",
@@ -67,10 +67,10 @@ def _heads(report: AuditReport) -> Iterator[Finding]:
     )
 
 
-def _regressions(report: AuditReport) -> Iterator[Finding]:
+def _regressions(report: AuditReport) -> Iterator[AuditFinding]:
     count = report.sequences.epoch_regressions
     if count:
-        yield Finding(
+        yield AuditFinding(
             code="epoch_regression",
             level=Level.FOUND,
             what=f"An older producer epoch wrote again after a newer one, {counted(count, 'time')}",
@@ -79,13 +79,13 @@ def _regressions(report: AuditReport) -> Iterator[Finding]:
         )
 
 
-def _hanging(report: AuditReport) -> Iterator[Finding]:
+def _hanging(report: AuditReport) -> Iterator[AuditFinding]:
     for one in report.transactions.open:
         if not one.is_hanging:
             continue
         held = next(part for part in report.partitions if part.partition == one.partition)
         word = "no coordinator knows it" if one.state is None else f"its coordinator says {one.state}"
-        yield Finding(
+        yield AuditFinding(
             code="hanging_transaction",
             level=Level.FOUND,
             what=f"A transaction hangs in partition {one.partition} from offset {number(one.first_offset)} on: {word}",
@@ -99,10 +99,10 @@ def _hanging(report: AuditReport) -> Iterator[Finding]:
         )
 
 
-def _unread(report: AuditReport) -> Iterator[Finding]:
+def _unread(report: AuditReport) -> Iterator[AuditFinding]:
     for one in report.partitions:
         if one.failure is not None:
-            yield Finding(
+            yield AuditFinding(
                 code="partition_not_read",
                 level=Level.NOT_KNOWN,
                 what=f"Partition {one.partition} could not be read to its end",
@@ -111,12 +111,12 @@ def _unread(report: AuditReport) -> Iterator[Finding]:
             )
 
 
-def _undecodable(report: AuditReport) -> Iterator[Finding]:
+def _undecodable(report: AuditReport) -> Iterator[AuditFinding]:
     count = report.offsets.undecodable
     if not count:
         return
     reasons = sorted({place.reason for one in report.partitions for place in one.undecodable})
-    yield Finding(
+    yield AuditFinding(
         code="undecodable",
         level=Level.NOT_KNOWN,
         what=f"{counted(count, 'offset')} cannot be accounted for",
@@ -126,11 +126,11 @@ def _undecodable(report: AuditReport) -> Iterator[Finding]:
     )
 
 
-def _replicas(report: AuditReport) -> Iterator[Finding]:
+def _replicas(report: AuditReport) -> Iterator[AuditFinding]:
     leaderless = [one.partition for one in report.partitions if one.leader < 0]
     short = [one.partition for one in report.partitions if len(one.in_sync) < len(one.replicas)]
     if leaderless:
-        yield Finding(
+        yield AuditFinding(
             code="no_leader",
             level=Level.FOUND,
             what=f"No leader for {counted(len(leaderless), 'partition')}: {listed(leaderless)}",
@@ -138,7 +138,7 @@ def _replicas(report: AuditReport) -> Iterator[Finding]:
             todo="Bring back a replica that is in sync; an unclean election would lose what only it has.",
         )
     if short:
-        yield Finding(
+        yield AuditFinding(
             code="under_replicated",
             level=Level.WEAK,
             what=f"Replicas are not in sync in {counted(len(short), 'partition')}: {listed(short)}",
@@ -147,7 +147,7 @@ def _replicas(report: AuditReport) -> Iterator[Finding]:
         )
 
 
-_LOOKS: tuple[Callable[[AuditReport], Iterator[Finding]], ...] = (
+_LOOKS: tuple[Callable[[AuditReport], Iterator[AuditFinding]], ...] = (
     _gaps,
     _repeats,
     _heads,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from makewhole.audit.report import AuditReport, Finding, Level
+from makewhole.audit.report import AuditFinding, AuditReport, Level
 from makewhole.model.text import counted, duration, listed, moment, share
 
 _AHEAD_MS = 300_000
@@ -11,13 +11,13 @@ _FEW_RECORDS = 10
 _MANY_BATCHES = 10_000
 
 
-def _open(report: AuditReport) -> Iterator[Finding]:
+def _open(report: AuditReport) -> Iterator[AuditFinding]:
     transactions = report.transactions
     running = [one for one in transactions.open if not one.is_hanging]
     if running:
         oldest = min(one.started_at_ms or one.last_timestamp_ms for one in running)
         held = sum(one.tail.records for one in report.partitions)
-        yield Finding(
+        yield AuditFinding(
             code="open_transaction",
             level=Level.NOTE,
             what=f"{counted(len(running), 'transaction is', 'transactions are')} open, the oldest for "
@@ -27,7 +27,7 @@ def _open(report: AuditReport) -> Iterator[Finding]:
             unproven="Whether they will be committed.",
         )
     if transactions.open_refusal is not None:
-        yield Finding(
+        yield AuditFinding(
             code="coordinators_not_asked",
             level=Level.NOT_KNOWN,
             what="Which open transactions hang is not known",
@@ -36,11 +36,11 @@ def _open(report: AuditReport) -> Iterator[Finding]:
         )
 
 
-def _aborted(report: AuditReport) -> Iterator[Finding]:
+def _aborted(report: AuditReport) -> Iterator[AuditFinding]:
     count, records = report.transactions.aborted.count, report.offsets.aborted
     if count:
         whole = report.offsets.data + records
-        yield Finding(
+        yield AuditFinding(
             code="aborted",
             level=Level.NOTE,
             what=f"{counted(count, 'transaction was', 'transactions were')} aborted, with "
@@ -50,10 +50,10 @@ def _aborted(report: AuditReport) -> Iterator[Finding]:
         )
 
 
-def _expired(report: AuditReport) -> Iterator[Finding]:
+def _expired(report: AuditReport) -> Iterator[AuditFinding]:
     expired = report.offsets.expired
     if expired:
-        yield Finding(
+        yield AuditFinding(
             code="expired",
             level=Level.NOTE,
             what=f"{counted(expired, 'offset is', 'offsets are')} gone from the beginning of the log",
@@ -62,10 +62,10 @@ def _expired(report: AuditReport) -> Iterator[Finding]:
         )
 
 
-def _compacted(report: AuditReport) -> Iterator[Finding]:
+def _compacted(report: AuditReport) -> Iterator[AuditFinding]:
     count = report.offsets.compacted
     if count:
-        yield Finding(
+        yield AuditFinding(
             code="compacted",
             level=Level.NOTE,
             what=f"{counted(count, 'offset holds', 'offsets hold')} nothing any more: compaction took their records",
@@ -74,11 +74,11 @@ def _compacted(report: AuditReport) -> Iterator[Finding]:
         )
 
 
-def _elections(report: AuditReport) -> Iterator[Finding]:
+def _elections(report: AuditReport) -> Iterator[AuditFinding]:
     changed = [one for one in report.partitions if len(one.leader_epochs) > 1]
     if changed:
         count = sum(len(one.leader_epochs) - 1 for one in changed)
-        yield Finding(
+        yield AuditFinding(
             code="leader_changes",
             level=Level.NOTE,
             what=f"Leaders changed {counted(count, 'time')} between records, in "
@@ -89,10 +89,10 @@ def _elections(report: AuditReport) -> Iterator[Finding]:
         )
 
 
-def _bumps(report: AuditReport) -> Iterator[Finding]:
+def _bumps(report: AuditReport) -> Iterator[AuditFinding]:
     bumps = report.sequences.epoch_bumps
     if bumps:
-        yield Finding(
+        yield AuditFinding(
             code="epoch_bumps",
             level=Level.NOTE,
             what=f"Producers began a new epoch {counted(bumps, 'time')}",
@@ -101,10 +101,10 @@ def _bumps(report: AuditReport) -> Iterator[Finding]:
         )
 
 
-def _plain(report: AuditReport) -> Iterator[Finding]:
+def _plain(report: AuditReport) -> Iterator[AuditFinding]:
     plain = report.batches.kinds.get("plain")
     if plain is not None and plain.records:
-        yield Finding(
+        yield AuditFinding(
             code="no_numbering",
             level=Level.NOTE,
             what=f"{counted(plain.records, 'record')} ({share(plain.records, report.batches.total.records)}) "
@@ -114,14 +114,14 @@ def _plain(report: AuditReport) -> Iterator[Finding]:
         )
 
 
-def _clocks(report: AuditReport) -> Iterator[Finding]:
+def _clocks(report: AuditReport) -> Iterator[AuditFinding]:
     times = report.times
     if times.newest_ms is not None and times.newest_ms > report.audited_at_ms + _AHEAD_MS:
         yield _lying("future_timestamps", f"Timestamps reach into the future, up to {moment(times.newest_ms)} UTC")
     if times.oldest_ms is not None and times.oldest_ms < _BEFORE_KAFKA_MS:
         yield _lying("ancient_timestamps", f"Timestamps go back to {moment(times.oldest_ms)} UTC")
     if times.late.batches:
-        yield Finding(
+        yield AuditFinding(
             code="late_timestamps",
             level=Level.NOTE,
             what=f"{counted(times.late.batches, 'batch', 'batches')} "
@@ -132,8 +132,8 @@ def _clocks(report: AuditReport) -> Iterator[Finding]:
         )
 
 
-def _lying(code: str, what: str) -> Finding:
-    return Finding(
+def _lying(code: str, what: str) -> AuditFinding:
+    return AuditFinding(
         code=code,
         level=Level.NOTE,
         what=what,
@@ -141,10 +141,10 @@ def _lying(code: str, what: str) -> Finding:
     )
 
 
-def _small_batches(report: AuditReport) -> Iterator[Finding]:
+def _small_batches(report: AuditReport) -> Iterator[AuditFinding]:
     spread = report.batches.records_per_batch
     if spread.count >= _MANY_BATCHES and spread.total < _FEW_RECORDS * spread.count:
-        yield Finding(
+        yield AuditFinding(
             code="small_batches",
             level=Level.NOTE,
             what=f"Batches hold {spread.total / spread.count:.1f} records on average",
@@ -153,10 +153,10 @@ def _small_batches(report: AuditReport) -> Iterator[Finding]:
         )
 
 
-def _no_proof(report: AuditReport) -> Iterator[Finding]:
+def _no_proof(report: AuditReport) -> Iterator[AuditFinding]:
     sequences = report.sequences
     if sequences.producers and not (sequences.gaps or sequences.missing_heads):
-        yield Finding(
+        yield AuditFinding(
             code="no_gap",
             level=Level.NOTE,
             what=f"No gap in the numbering of {counted(sequences.producers, 'producer')}",
@@ -166,7 +166,7 @@ def _no_proof(report: AuditReport) -> Iterator[Finding]:
         )
 
 
-NOTES: tuple[Callable[[AuditReport], Iterator[Finding]], ...] = (
+NOTES: tuple[Callable[[AuditReport], Iterator[AuditFinding]], ...] = (
     _open,
     _no_proof,
     _plain,

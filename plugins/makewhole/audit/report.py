@@ -24,7 +24,7 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class AuditFinding:
     """`what` happened and where; what it `means`; what it does `not` prove; what to `do`."""
 
     code: str
@@ -48,7 +48,7 @@ class Guarantee:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class UnreadOffsets:
     """Offsets that could not be read, and why."""
 
     offset: int
@@ -92,7 +92,7 @@ class PartitionReport:
     failure: str | None
     offsets: Accounting
     expired: tuple[tuple[int, int], ...]
-    undecodable: tuple[Place, ...]
+    undecodable: tuple[UnreadOffsets, ...]
     undecodable_left_out: int
     tail: TailReport
     leader_epochs: tuple[EpochSpan, ...]
@@ -319,7 +319,7 @@ class AuditReport:
     times: TimesReport
     settings: Mapping[str, Mapping[str, str | None]]
     settings_refusal: str | None
-    findings: tuple[Finding, ...]
+    findings: tuple[AuditFinding, ...]
     guarantees: tuple[Guarantee, ...]
 
     def to_json(self) -> dict[str, Any]:

@@ -11,12 +11,12 @@ from makewhole.kafka.sequences.audit import Counts, EpochRun, Producer, Sequence
 
 _LISTED_PRODUCERS = 1000
 _LISTED_BREAKS = 1000
-_Known = tuple[int, SequenceAudit, Producer]
+AuditedProducer = tuple[int, SequenceAudit, Producer]
 
 
 def sequences_report(scans: Sequence[PartitionScan]) -> SequencesReport:
     """What the numbering of all producers says."""
-    by_id: dict[int, list[_Known]] = defaultdict(list)
+    by_id: dict[int, list[AuditedProducer]] = defaultdict(list)
     for scan in scans:
         for producer in scan.sequences.producers:
             by_id[producer.producer_id].append((scan.range.partition, scan.sequences, producer))
@@ -43,7 +43,7 @@ def sequences_report(scans: Sequence[PartitionScan]) -> SequencesReport:
     )
 
 
-def _counts(known: Iterable[_Known]) -> Counts:
+def _counts(known: Iterable[AuditedProducer]) -> Counts:
     return sum((audit.counts_of(producer) for _, audit, producer in known), Counts())
 
 
@@ -52,7 +52,7 @@ def _badness(counts: Counts, producer_id: int) -> tuple[int, ...]:
     return -broken, -counts.missing - counts.repeated, -counts.records, producer_id
 
 
-def _producer(producer_id: int, known: list[_Known], counts: Counts) -> ProducerReport:
+def _producer(producer_id: int, known: list[AuditedProducer], counts: Counts) -> ProducerReport:
     runs = [(partition, audit, producer, run) for partition, audit, producer in known for run in producer.listed]
     return ProducerReport(
         producer_id=producer_id,

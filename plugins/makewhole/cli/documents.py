@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from typing import Any
 
-from makewhole.config.context import find_pipeline
 from makewhole.journal import evidence, incidents, plans, windows
-from makewhole.journal.database import Journal
 from makewhole.journal.evidence import JudgedFinding
 from makewhole.kafka.retention import Deadline
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.incident import Incident
 from makewhole.model.incident_text import settled_by, told
 from makewhole.model.window import PartitionRange, Window
+from makewhole.sql import PgConnection
+from makewhole.window.context import find_pipeline
 
 
 def hop_ends(hop: str) -> dict[str, str]:
@@ -20,7 +20,7 @@ def hop_ends(hop: str) -> dict[str, str]:
     return {"from": source, "to": target}
 
 
-def window_document(journal: Journal, window: Window) -> dict[str, Any]:
+def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
     """One revision: `counts` as found, `after` as verified after compensation, `gate` the last answer."""
     found = evidence.results(journal, window, evidence.RECONCILED)
     after = evidence.results(journal, window, evidence.VERIFIED)
@@ -68,7 +68,7 @@ def incident_document(incident: Incident) -> dict[str, Any]:
     }
 
 
-def _accounting(journal: Journal, window: Window) -> dict[str, list[dict[str, Any]]]:
+def _accounting(journal: PgConnection, window: Window) -> dict[str, list[dict[str, Any]]]:
     """What every offset was, by topic point: a range with its sums each."""
     manifests = evidence.snapshots(journal, window)
     return {
@@ -85,7 +85,7 @@ def _place(part: PartitionRange) -> dict[str, Any]:
     return {"topic": part.topic, "partition": part.partition, "lineage": part.lineage, "lo": part.lo, "hi": part.hi}
 
 
-def _plan(journal: Journal, window: Window) -> dict[str, Any] | None:
+def _plan(journal: PgConnection, window: Window) -> dict[str, Any] | None:
     stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
     if stored is None:
         return None
@@ -99,7 +99,7 @@ def _plan(journal: Journal, window: Window) -> dict[str, Any] | None:
     }
 
 
-def _certificate(journal: Journal, window: Window) -> dict[str, Any] | None:
+def _certificate(journal: PgConnection, window: Window) -> dict[str, Any] | None:
     found = evidence.certificate_of(journal, window)
     if found is None:
         return None
@@ -132,7 +132,7 @@ def deadline_document(deadline: Deadline) -> dict[str, Any]:
     }
 
 
-def chosen_windows(journal: Journal, pipeline: str, number: int | None, revision: int | None) -> Iterator[Window]:
+def chosen_windows(journal: PgConnection, pipeline: str, number: int | None, revision: int | None) -> Iterator[Window]:
     """The newest revision of every window, oldest first; or one window; or one revision of it.
 
     Raises:

@@ -8,17 +8,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from makewhole.cli.environment import Exit, console, printable, service
 from makewhole.cli.report import PipelineName
-from makewhole.cli.surroundings import Exit, console, printable, service
 from makewhole.config.connections import from_environment
-from makewhole.config.context import find_pipeline
 from makewhole.journal.database import connect
 from makewhole.journal.key_history import Deed, Judgement
-from makewhole.journey.copies import Copy
+from makewhole.journey.copies import JourneyCopy
 from makewhole.journey.events import Event, events, record_text, replays_of
 from makewhole.journey.trace import Journey, Stop, business_key, trace
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import PointKind
+from makewhole.window.context import find_pipeline
 
 _console = console()
 
@@ -68,7 +68,7 @@ def _point(stop: Stop, replays: set[str]) -> dict[str, Any]:
     }
 
 
-def _copy(copy: Copy, replays: set[str]) -> dict[str, Any]:
+def _copy(copy: JourneyCopy, replays: set[str]) -> dict[str, Any]:
     document: dict[str, Any] = {"place": copy.place, "time": _iso(copy.time), "values": dict(copy.values)}
     if copy.window is not None:
         document |= {"window": copy.window, "revision": copy.revision, **copy.identity}
@@ -115,7 +115,7 @@ def _places(journey: Journey) -> Table:
     return table
 
 
-def _place(stop: Stop, copy: Copy, replays: set[str]) -> str:
+def _place(stop: Stop, copy: JourneyCopy, replays: set[str]) -> str:
     if stop.kind is not PointKind.TOPIC:
         return f"{stop.system} {copy.place}"
     return f"{record_text(copy, replays)} (window {copy.window})"

@@ -9,23 +9,23 @@ from rich.table import Table
 from rich.text import Text
 
 from makewhole.cli.documents import chosen_windows, finding_document
+from makewhole.cli.environment import console, printable, service
 from makewhole.cli.report import AsJson, PipelineName, WindowNumber
-from makewhole.cli.surroundings import console, printable, service
-from makewhole.compensation.deadlines import Deadlines, read_deadlines
-from makewhole.config.context import connections_of, find_pipeline
+from makewhole.compensation.planning.deadlines import Deadlines, read_deadlines
 from makewhole.journal import evidence
 from makewhole.journal.database import connect
 from makewhole.journal.evidence import JudgedFinding
-from makewhole.kafka.retention import Deadline, Fate
+from makewhole.kafka.retention import Deadline, RecordRetention
 from makewhole.model.errors import MakewholeError
 from makewhole.model.window import Window
+from makewhole.window.context import connections_of, find_pipeline
 
 _console = console()
 _warnings = console(stderr=True)
 _HOUR = 3600.0
 _DAY = 24 * _HOUR
 
-Found = tuple[Window, JudgedFinding, Deadline | None]
+RankedFinding = tuple[Window, JudgedFinding, Deadline | None]
 
 
 def findings(
@@ -80,7 +80,7 @@ def _deadlines(pipeline: str, known: list[tuple[Window, JudgedFinding]]) -> Dead
     return found
 
 
-def _ranked(known: list[tuple[Window, JudgedFinding]], deadlines: Deadlines) -> list[Found]:
+def _ranked(known: list[tuple[Window, JudgedFinding]], deadlines: Deadlines) -> list[RankedFinding]:
     """Open findings first, the most urgent at the top; otherwise as the journal has them."""
     found = [
         (window, item, deadlines.of(item.finding.hop, item.finding.evidence) if _is_open(item) else None)
@@ -89,16 +89,16 @@ def _ranked(known: list[tuple[Window, JudgedFinding]], deadlines: Deadlines) -> 
     return sorted(found, key=_rank)
 
 
-def _rank(found: Found) -> tuple[bool, tuple[int, datetime]]:
+def _rank(found: RankedFinding) -> tuple[bool, tuple[int, datetime]]:
     _, item, deadline = found
-    return not _is_open(item), (deadline or Deadline(fate=Fate.KEPT)).urgency
+    return not _is_open(item), (deadline or Deadline(fate=RecordRetention.KEPT)).urgency
 
 
 def _is_open(item: JudgedFinding) -> bool:
     return item.finding.verdict.is_gap and item.outcome in ("open", "refused")
 
 
-def _table(found: list[Found], now: datetime) -> Table:
+def _table(found: list[RankedFinding], now: datetime) -> Table:
     has_deadlines = any(deadline is not None for _, _, deadline in found)
     headings = ["window", "hop", "verdict", "cause", "key", *(["in Kafka"] if has_deadlines else []), "outcome"]
     table = Table(box=None, pad_edge=False)
@@ -118,7 +118,7 @@ def _shown(deadline: Deadline | None, now: datetime) -> Text:
     if deadline is None:
         return Text("")
     if deadline.at is None:
-        return Text({Fate.DELETED: "deleted", Fate.KEPT: "kept"}.get(deadline.fate, "not known"))
+        return Text({RecordRetention.DELETED: "deleted", RecordRetention.KEPT: "kept"}.get(deadline.fate, "not known"))
     left = (deadline.at - now).total_seconds()
     return Text(left_text(left, deadline), style="red" if left < _DAY else "")
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from makewhole.cli.airflow_api import Access, AirflowApi
-from makewhole.cli.waiting import plan_of_run
+from makewhole.cli.plan.open_questions import plan_of_run
 
 _ENDED = ("success", "failed")
 _POLL_SECONDS = 1.0

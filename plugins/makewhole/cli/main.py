@@ -2,20 +2,20 @@
 
 import typer
 
-from makewhole.cli.lazily import lazy_group
+from makewhole.cli.lazy_group import lazy_group
 
 _COMMANDS = {
     "up": "stack:up",
     "status": "stack:status",
     "down": "stack:down",
-    "demo": "demo:demo",
-    "audit": "audit:audit",
+    "demo": "demo.command:demo",
+    "audit": "audit.command:audit",
     "check": "check:check",
     "run": "run:run",
     "windows": "report:windows",
     "findings": "findings:findings",
     "explain": "explain:explain",
-    "plan": "plan:plan_app",
+    "plan": "plan.command:plan_app",
     "certificate": "report:certificate_app",
 }
 

@@ -10,13 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from makewhole.cli.documents import chosen_windows, window_document
-from makewhole.cli.surroundings import Exit, console, printable, service
+from makewhole.cli.environment import Exit, console, printable, service
 from makewhole.journal import evidence
 from makewhole.journal.database import connect
 from makewhole.lake.storage import Storage
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import WindowState
-from makewhole.orchestration.certify import chain_problems
+from makewhole.window.certify import chain_problems
 
 PipelineName = Annotated[str, typer.Argument(help="Name of the pipeline.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]

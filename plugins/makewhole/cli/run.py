@@ -12,16 +12,16 @@ from rich.console import Console
 
 from makewhole.cli.airflow_api import AirflowApi, access, airflow
 from makewhole.cli.documents import window_document
+from makewhole.cli.environment import Exit, console, exit_of, printable, service
 from makewhole.cli.follow import follow
 from makewhole.cli.report import PipelineName, show_windows
-from makewhole.cli.surroundings import Exit, console, exit_of, printable, service
-from makewhole.config.context import find_pipeline
 from makewhole.journal import windows
 from makewhole.journal.database import connect
 from makewhole.journey.places import windows_of
 from makewhole.lake.storage import Storage
 from makewhole.model.errors import TransientError
 from makewhole.model.window import WindowState
+from makewhole.window.context import find_pipeline
 
 _DAG = "makewhole_oncall"
 _WAIT_FOR_FORM_SECONDS = 120.0
@@ -38,7 +38,7 @@ def _moment(text: str) -> datetime:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Asked:
+class _RunRequest:
     """What a run is asked for."""
 
     pipeline: str
@@ -87,7 +87,9 @@ def run(
     states = []
     with service():
         find_pipeline(pipeline)
-        asked = _Asked(pipeline=pipeline, start=start, end=end or datetime.now(UTC), plan_only=plan_only, reason=reason)
+        asked = _RunRequest(
+            pipeline=pipeline, start=start, end=end or datetime.now(UTC), plan_only=plan_only, reason=reason
+        )
         for one in [asked] if keys is None else _of_keys(asked, keys, out):
             run_id = _start(one, out)
             if not follow:
@@ -103,7 +105,7 @@ def run(
     raise typer.Exit(max((exit_of(state) for state in states), default=Exit.CERTIFIED))
 
 
-def _of_keys(asked: _Asked, keys: Path, out: Console) -> list[_Asked]:
+def _of_keys(asked: _RunRequest, keys: Path, out: Console) -> list[_RunRequest]:
     """One request per window that holds any of the keys, oldest first."""
     wanted = list(dict.fromkeys(line for line in keys.read_text(encoding="utf-8").splitlines() if line))
     pipeline = find_pipeline(asked.pipeline)
@@ -121,7 +123,7 @@ def _of_keys(asked: _Asked, keys: Path, out: Console) -> list[_Asked]:
     return [replace(asked, start=window.start, end=window.end) for _, window in sorted(there.items())]
 
 
-def _start(asked: _Asked, out: Console) -> str:
+def _start(asked: _RunRequest, out: Console) -> str:
     """Trigger a run; its id."""
     where = access()
     with airflow(where) as api:
@@ -130,7 +132,7 @@ def _start(asked: _Asked, out: Console) -> str:
     return run_id
 
 
-def _end(asked: _Asked, run_id: str, out: Console) -> dict[str, Any]:
+def _end(asked: _RunRequest, run_id: str, out: Console) -> dict[str, Any]:
     """Follow a run; its window as it ended."""
     where = access()
     with airflow(where) as api:

@@ -1,7 +1,6 @@
 """Copies of keys parted by their buckets: put in that order once, column by column, then cut without copying."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,8 +8,8 @@ import polars as pl
 import pyarrow as pa
 
 from makewhole.compute.keys import bucket_of
+from makewhole.native.arrays import ArrowArray
 
-_Array = Any  # pyarrow.Array: its type stubs know nothing of views
 _VIEW = np.dtype("V16")
 
 
@@ -28,16 +27,16 @@ def by_bucket(frame: pl.DataFrame, buckets: int) -> Iterator[tuple[int, pa.Table
         start += size
 
 
-def _ordered(column: pl.Series, order: npt.NDArray[np.intp]) -> _Array:
+def _ordered(column: pl.Series, order: npt.NDArray[np.intp]) -> ArrowArray:
     if column.null_count() == len(column):
         return column.to_arrow(compat_level=pl.CompatLevel.newest())
     if column.dtype.is_nested():
         return column.gather(order).to_arrow(compat_level=pl.CompatLevel.newest())
-    array: _Array = column.to_arrow(compat_level=pl.CompatLevel.newest())
+    array: ArrowArray = column.to_arrow(compat_level=pl.CompatLevel.newest())
     return _views_ordered(array, order) if array.type == pa.string_view() else array.take(pa.array(order))
 
 
-def _views_ordered(texts: _Array, order: npt.NDArray[np.intp]) -> _Array:
+def _views_ordered(texts: ArrowArray, order: npt.NDArray[np.intp]) -> ArrowArray:
     """Arrow cannot take from views yet: the views are moved, the texts stay where they are."""
     views = np.frombuffer(texts.buffers()[1], dtype=_VIEW)[texts.offset :][order]
     validity = texts.is_valid().take(pa.array(order)).buffers()[1] if texts.null_count else None

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from makewhole.compute.copies import Copies, Copy, Row, basic_evidence
+from makewhole.compute.copies import CopyFields, FrameRow, KeyCopies, basic_evidence
 from makewhole.compute.duplicates import cause_of_records, cause_of_rows
 from makewhole.compute.frames import ELSEWHERE, FINDINGS, HASH, HASHES, TAIL, empty
 from makewhole.compute.log_history import LogHistory
@@ -90,10 +90,10 @@ class _Known:
     """What is known of the wanted keys, by key."""
 
     def __init__(self, wanted: pl.DataFrame, context: HopContext) -> None:
-        self.source = Copies(wanted, context.source)
-        self.target = Copies(wanted, context.target)
-        self.elsewhere = Copies(wanted, context.target_elsewhere)
-        self.open = Copies(wanted, context.open_copies)
+        self.source = KeyCopies(wanted, context.source)
+        self.target = KeyCopies(wanted, context.target)
+        self.elsewhere = KeyCopies(wanted, context.target_elsewhere)
+        self.open = KeyCopies(wanted, context.open_copies)
         self._context = context
         self._unconsumed = set(context.unconsumed.select(HASH).rows())
         self._truncated = set(context.truncated.select(HASH).rows())
@@ -103,17 +103,17 @@ class _Known:
         """What happened to the logs at both ends: the same for every key whose absence may have to do with it."""
         return _of_the_log(self._context)
 
-    def is_unconsumed(self, row: Row) -> bool:
+    def is_unconsumed(self, row: FrameRow) -> bool:
         return (row["key_hi"], row["key_lo"]) in self._unconsumed
 
-    def is_truncated(self, row: Row) -> bool:
+    def is_truncated(self, row: FrameRow) -> bool:
         return (row["key_hi"], row["key_lo"]) in self._truncated
 
 
 # Evidence
 
 
-def _evidence(row: Row, known: _Known, context: HopContext) -> dict[str, Any]:
+def _evidence(row: FrameRow, known: _Known, context: HopContext) -> dict[str, Any]:
     source, target = known.source.of(row), known.target.of(row)
     evidence = basic_evidence(row, source, target, known.elsewhere.of(row))
     if context.committed is not None and context.source_kind is PointKind.TOPIC:
@@ -132,7 +132,7 @@ def _evidence(row: Row, known: _Known, context: HopContext) -> dict[str, Any]:
     return evidence
 
 
-def _in_the_way(open_copies: Sequence[Copy], transactions: Sequence[Incident]) -> dict[str, Any]:
+def _in_the_way(open_copies: Sequence[CopyFields], transactions: Sequence[Incident]) -> dict[str, Any]:
     """The record that nobody can read as committed yet, and the transaction that it waits for."""
     places = sorted({copy["place"] for copy in open_copies})
     held = [one for one in transactions if any(_is_behind(place, one) for place in places)]
@@ -178,7 +178,7 @@ def _placed(incident: Incident) -> dict[str, Any]:
     return {**place, **{name: incident.detail[name] for name in sorted(incident.detail)}}
 
 
-def _sequences(copies: Sequence[Copy], said_of: SequenceEvidence) -> list[dict[str, Any]]:
+def _sequences(copies: Sequence[CopyFields], said_of: SequenceEvidence) -> list[dict[str, Any]]:
     """What the numbering of each copy's producer says. Evidence, never a verdict."""
     identities: dict[tuple[int, int, int], None] = {}
     for copy in copies:
@@ -194,7 +194,7 @@ def _sequences(copies: Sequence[Copy], said_of: SequenceEvidence) -> list[dict[s
 # Causes
 
 
-def _cause(row: Row, known: _Known, context: HopContext) -> Cause:
+def _cause(row: FrameRow, known: _Known, context: HopContext) -> Cause:
     if row["hint"] is not None:
         return Cause(row["hint"])
     match Verdict(row["verdict"]):
@@ -215,7 +215,7 @@ def _cause(row: Row, known: _Known, context: HopContext) -> Cause:
             return Cause.UNREADABLE_SOURCE
 
 
-def _cause_of_missing(row: Row, known: _Known, context: HopContext) -> Cause:
+def _cause_of_missing(row: FrameRow, known: _Known, context: HopContext) -> Cause:
     if context.target_kind is PointKind.TOPIC:
         return _cause_of_unproduced(row, known, context.target_log)
     if context.source_kind is PointKind.TOPIC and context.committed:
@@ -223,7 +223,7 @@ def _cause_of_missing(row: Row, known: _Known, context: HopContext) -> Cause:
     return Cause.LOST_AFTER_TOPIC if context.source_kind is PointKind.TOPIC else Cause.NEVER_WRITTEN
 
 
-def _cause_of_unproduced(row: Row, known: _Known, log: LogHistory) -> Cause:
+def _cause_of_unproduced(row: FrameRow, known: _Known, log: LogHistory) -> Cause:
     if any(copy.get("is_aborted") for copy in known.target.of(row)):
         return Cause.ABORTED
     if known.is_truncated(row):

@@ -8,29 +8,31 @@ import polars as pl
 from makewhole.compute.frames import HASH
 from makewhole.model.verdict import Verdict
 
-Copy = dict[str, Any]
-Row = Mapping[str, Any]
+CopyFields = dict[str, Any]
+FrameRow = Mapping[str, Any]
 
 _IDENTITY = ("partition", "offset", "leader_epoch", "producer_id", "producer_epoch", "sequence", "replay_plan")
 _SHOWN = 10
 _NAMED = 1_000
 
 
-class Copies:
+class KeyCopies:
     """Copies by key, in the order of the log or of the places of a table."""
 
     def __init__(self, wanted: pl.DataFrame, frame: pl.DataFrame) -> None:
         order = ("partition", "offset") if "offset" in frame.columns else ("place",)
-        self._found: dict[tuple[int, int], list[Copy]] = {}
+        self._found: dict[tuple[int, int], list[CopyFields]] = {}
         for row in frame.join(wanted.select(HASH), on=HASH, how="semi").sort(order).iter_rows(named=True):
             self._found.setdefault((row["key_hi"], row["key_lo"]), []).append(row)
 
-    def of(self, row: Row) -> list[Copy]:
+    def of(self, row: FrameRow) -> list[CopyFields]:
         """The copies of a judged row's key."""
         return self._found.get((row["key_hi"], row["key_lo"]), [])
 
 
-def basic_evidence(row: Row, source: Sequence[Copy], target: Sequence[Copy], elsewhere: Sequence[Copy]) -> Copy:
+def basic_evidence(
+    row: FrameRow, source: Sequence[CopyFields], target: Sequence[CopyFields], elsewhere: Sequence[CopyFields]
+) -> CopyFields:
     """Places, identities and values: what every finding shows."""
     evidence: dict[str, Any] = {
         "in_source": row["in_source"],
@@ -60,21 +62,21 @@ def basic_evidence(row: Row, source: Sequence[Copy], target: Sequence[Copy], els
     return evidence
 
 
-def _repeated(row: Row, records: Sequence[Copy]) -> Copy:
+def _repeated(row: FrameRow, records: Sequence[CopyFields]) -> CopyFields:
     """The places of a key's committed records here that name no plan, in order, and how many copies are elsewhere: each
     copy beyond the first did its harm, and may have to be reversed."""
     here = [copy["place"] for copy in records if not copy["is_aborted"] and copy["replay_plan"] is None]
     return {"here": here[:_NAMED], "elsewhere": row["elsewhere_copies"]}
 
 
-def latest_of(row: Row, source: Sequence[Copy]) -> Copy | None:
+def latest_of(row: FrameRow, source: Sequence[CopyFields]) -> CopyFields | None:
     """The source's copy that the target is held against: the latest version, or of an event the first one committed."""
     if row["latest_place"] is not None:
         return next((copy for copy in source if copy["place"] == row["latest_place"]), None)
     return next((copy for copy in source if not copy.get("is_aborted")), source[0] if source else None)
 
 
-def shown(copy: Row) -> Copy:
+def shown(copy: FrameRow) -> CopyFields:
     """A copy as evidence tells it."""
     told = {"place": copy["place"]}
     told |= {name: copy[name] for name in _IDENTITY if copy.get(name) is not None}
@@ -89,7 +91,7 @@ def shown(copy: Row) -> Copy:
     return told
 
 
-def _differences(latest: Copy | None, target: Sequence[Copy]) -> Copy:
+def _differences(latest: CopyFields | None, target: Sequence[CopyFields]) -> CopyFields:
     if latest is None or not target:
         return {}
     # Of several versions in a topic the last one counts; a row of a table has no other beside it.

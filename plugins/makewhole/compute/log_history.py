@@ -28,15 +28,15 @@ class Cut:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Span:
+class TimeSpan:
     """Moments `[start, end)`; None is without bound on that side."""
 
     start: datetime | None = None
     end: datetime | None = None
 
-    def around(self, *, before: timedelta = timedelta(), after: timedelta = timedelta()) -> "Span":
+    def around(self, *, before: timedelta = timedelta(), after: timedelta = timedelta()) -> "TimeSpan":
         """This span with room on its sides."""
-        return Span(
+        return TimeSpan(
             start=None if self.start is None else self.start - before,
             end=None if self.end is None else self.end + after,
         )
@@ -62,7 +62,7 @@ class LogHistory:
 
     cuts: tuple[Cut, ...] = ()
     truncated: tuple[Incident, ...] = ()
-    expired: tuple[Span, ...] = ()
+    expired: tuple[TimeSpan, ...] = ()
     is_partial: bool = False
     recreated: tuple[Incident, ...] = ()
     leader_changes: tuple[Incident, ...] = ()
@@ -87,7 +87,7 @@ def log_history(window: Window, point: str, found: Sequence[tuple[Window, Incide
     return LogHistory(
         cuts=tuple(cuts),
         truncated=tuple(incident for incident in now if _is_cut(incident)),
-        expired=tuple(Span(start=of.start, end=of.end) for of in unread),
+        expired=tuple(TimeSpan(start=of.start, end=of.end) for of in unread),
         is_partial=expired > 0 or any(_is_unread(incident) for incident in now),
         recreated=tuple(incident for incident in now if incident.kind is IncidentKind.TOPIC_RECREATED),
         leader_changes=tuple(incident for incident in now if incident.kind is IncidentKind.LEADER_CHANGED),

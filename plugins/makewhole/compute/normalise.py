@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from makewhole.compute.canonical import float_text, with_row_hash
-from makewhole.compute.decode import ValueShape, decode_values
+from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.compute.frames import KEYS, STORED_TOPIC_KEYS, UNDECODABLE, Schema, place_in_log, with_place
 from makewhole.compute.keys import with_hash
 from makewhole.model.plan import PLAN_HEADER

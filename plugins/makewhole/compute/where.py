@@ -11,7 +11,7 @@ from makewhole.compute.canonical import canonical_text
 
 
 @dataclass(frozen=True, kw_only=True)
-class Term:
+class TypedTerm:
     """`literal` is the canonical text of the type `declared`. A row where the column is null does not pass."""
 
     column: str
@@ -30,7 +30,7 @@ class Term:
         return isinstance(value, str) and value == self.literal
 
 
-def term(column: str, literal: str | bool | int | Decimal) -> Term:
+def term(column: str, literal: str | bool | int | Decimal) -> TypedTerm:
     """The term that compares a column with a literal of a pipeline file."""
     if isinstance(literal, bool):
         declared = "boolean"
@@ -40,4 +40,4 @@ def term(column: str, literal: str | bool | int | Decimal) -> Term:
         declared = "int"
     else:
         declared = f"decimal(38,{-int(literal.as_tuple().exponent)})"
-    return Term(column=column, literal=canonical_text(literal, declared) or "", declared=declared)
+    return TypedTerm(column=column, literal=canonical_text(literal, declared) or "", declared=declared)

@@ -45,7 +45,7 @@ def from_environment(connection_id: str) -> Connection:
         ConfigurationError: the variable is not set or cannot be understood.
     """
     variable = f"AIRFLOW_CONN_{connection_id.upper()}"
-    place = _Place(file="environment", path=variable)
+    place = _ConnectionPlace(file="environment", path=variable)
     text = os.environ.get(variable, "").strip()
     if not text:
         place.fail("is not set", f"Set it to {_POSTGRES_EXAMPLE} or {_KAFKA_EXAMPLE}, or to Airflow's URI form")
@@ -76,10 +76,10 @@ def from_airflow_fields(
         "schema": schema,
         "extra": extra,
     }
-    return _build(connection_id, fields, _Place(file="Airflow connection", path=connection_id))
+    return _build(connection_id, fields, _ConnectionPlace(file="Airflow connection", path=connection_id))
 
 
-class _Place:
+class _ConnectionPlace:
     """Where a connection is described, and how to say that it is wrong."""
 
     def __init__(self, *, file: str, path: str) -> None:
@@ -91,7 +91,7 @@ class _Place:
         raise ConfigurationError([Problem(file=self.file, path=self.path, found=found, remedy=remedy)]) from None
 
 
-def _from_json(text: str, place: _Place) -> Mapping[str, object]:
+def _from_json(text: str, place: _ConnectionPlace) -> Mapping[str, object]:
     try:
         fields = json.loads(text)
     except ValueError:
@@ -102,7 +102,7 @@ def _from_json(text: str, place: _Place) -> Mapping[str, object]:
     return dict(fields)
 
 
-def _from_uri(text: str, place: _Place) -> Mapping[str, object]:
+def _from_uri(text: str, place: _ConnectionPlace) -> Mapping[str, object]:
     try:
         parts = urlsplit(text)
         port = parts.port
@@ -124,7 +124,7 @@ def _from_uri(text: str, place: _Place) -> Mapping[str, object]:
     }
 
 
-def _build(connection_id: str, fields: Mapping[str, object], place: _Place) -> Connection:
+def _build(connection_id: str, fields: Mapping[str, object], place: _ConnectionPlace) -> Connection:
     kind = str(fields.get("conn_type") or "").lower()
     extra = _extra(fields.get("extra"), place)
     if kind == "kafka":
@@ -135,7 +135,7 @@ def _build(connection_id: str, fields: Mapping[str, object], place: _Place) -> C
     return PostgresConnection(id=connection_id, dsn=_dsn(fields, extra, place))
 
 
-def _extra(extra: object, place: _Place) -> Mapping[str, object]:
+def _extra(extra: object, place: _ConnectionPlace) -> Mapping[str, object]:
     """The mapping that `extra` holds, as JSON text or as it is."""
     if extra is None or extra == "":
         return {}
@@ -148,7 +148,7 @@ def _extra(extra: object, place: _Place) -> Mapping[str, object]:
     return {str(name): value for name, value in read.items()}
 
 
-def _kafka(connection_id: str, extra: Mapping[str, object], place: _Place) -> KafkaConnection:
+def _kafka(connection_id: str, extra: Mapping[str, object], place: _ConnectionPlace) -> KafkaConnection:
     if not extra.get("bootstrap.servers"):
         place.fail("has no bootstrap.servers in its extra", f"Write it as {_KAFKA_EXAMPLE}")
     return KafkaConnection(
@@ -156,7 +156,7 @@ def _kafka(connection_id: str, extra: Mapping[str, object], place: _Place) -> Ka
     )
 
 
-def _dsn(fields: Mapping[str, object], extra: Mapping[str, object], place: _Place) -> str:
+def _dsn(fields: Mapping[str, object], extra: Mapping[str, object], place: _ConnectionPlace) -> str:
     """A libpq URI. A host that is a directory (a Unix socket) is percent-encoded, as libpq asks."""
     missing = [name for name in ("host", "schema") if not fields.get(name)]
     if missing:
@@ -175,14 +175,14 @@ def _dsn(fields: Mapping[str, object], extra: Mapping[str, object], place: _Plac
     return f"postgresql://{user}{place_of_server}{port}/{database}" + (f"?{query}" if query else "")
 
 
-def _port(port: object, place: _Place) -> int:
+def _port(port: object, place: _ConnectionPlace) -> int:
     text = str(port)
     if not text.isascii() or not text.isdigit() or not 0 < int(text) < 65_536:
         place.fail("has a port that is not a number from 1 to 65535", f"Write it as {_POSTGRES_EXAMPLE}")
     return int(text)
 
 
-def _word(name: str, value: object, place: _Place) -> str:
+def _word(name: str, value: object, place: _ConnectionPlace) -> str:
     """A setting as text, booleans in lower case as librdkafka and libpq write them."""
     if isinstance(value, bool):
         return str(value).lower()

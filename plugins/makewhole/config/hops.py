@@ -7,16 +7,16 @@ from makewhole.config import values
 from makewhole.config.network import Ends, note_circle, note_doubled, note_mixed, note_reversed_twice, note_unjoined
 from makewhole.config.points import PointDraft
 from makewhole.config.remedies import VERDICTS, HopKinds, can_join, choose, note_useless, read_wanted
-from makewhole.config.tree import Place, Section
+from makewhole.config.tree import Section, YamlPlace
 from makewhole.config.where import where
-from makewhole.config.written_topics import Written, check_written, read_written
+from makewhole.config.written_topics import WrittenTopics, check_written, read_written
 from makewhole.model.pipeline import Hop, PointKind, Remedy, Semantics
 
 _KEYS = ("from", "to", "consumer_group", "where", "semantics", "compensation", "redeliver_to", "reverse")
 
 
 def read_hops(
-    top: Section, drafts: Mapping[str, PointDraft], of_pipeline: Mapping[str, tuple[Place, Remedy]]
+    top: Section, drafts: Mapping[str, PointDraft], of_pipeline: Mapping[str, tuple[YamlPlace, Remedy]]
 ) -> tuple[Hop, ...]:
     """The hops that could be read, in file order; what is wrong is noted."""
     place = top.need("hops", "Join the points, for example '- {from: outbox, to: flights}'")
@@ -53,7 +53,7 @@ def read_hops(
     return tuple(hop for _, hop in hops)
 
 
-def _read_ends(element: Place, section: Section, drafts: Mapping[str, PointDraft]) -> Ends:
+def _read_ends(element: YamlPlace, section: Section, drafts: Mapping[str, PointDraft]) -> Ends:
     names: list[str | None] = []
     for key in ("from", "to"):
         place = section.need(key, f"Name a point. Allowed: {', '.join(sorted(drafts))}" if drafts else "Name a point")
@@ -101,8 +101,8 @@ def _read_hop(
     section: Section,
     ends: Ends,
     kinds: HopKinds | None,
-    of_pipeline: Mapping[str, tuple[Place, Remedy]],
-    written: Written,
+    of_pipeline: Mapping[str, tuple[YamlPlace, Remedy]],
+    written: WrittenTopics,
 ) -> Hop | None:
     group = section.get("consumer_group")
     condition = section.get("where")

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from makewhole.config.points import PointDraft
-from makewhole.config.tree import Place
+from makewhole.config.tree import YamlPlace
 from makewhole.config.written_topics import answered_by
 from makewhole.model.pipeline import Hop, PointKind, Remedy
 
@@ -13,7 +13,7 @@ from makewhole.model.pipeline import Hop, PointKind, Remedy
 class Ends:
     """The two ends of a hop, None where they could not be read; `place` is the hop's."""
 
-    place: Place
+    place: YamlPlace
     source: str | None
     target: str | None
 
@@ -82,7 +82,7 @@ def note_unjoined(ends: list[Ends], beside: list[str | None], drafts: Mapping[st
             draft.place.complain("is joined by no hop", "Join it with a hop, or take it out: nothing would look at it")
 
 
-def note_reversed_twice(hops: Sequence[tuple[Place, Hop]], drafts: Mapping[str, PointDraft]) -> None:
+def note_reversed_twice(hops: Sequence[tuple[YamlPlace, Hop]], drafts: Mapping[str, PointDraft]) -> None:
     """Note a hop that reverses a copy which another hop reverses, too: the same repetition is a duplicate at every
     point that it passes, and a table can be two points."""
     places = {name: draft.point.place if draft.point else name for name, draft in drafts.items()}

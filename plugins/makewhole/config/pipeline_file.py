@@ -3,6 +3,7 @@
 Read whenever Airflow parses its DAG files, so nothing heavy is imported here.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,10 +15,11 @@ from makewhole.config.hops import read_hops
 from makewhole.config.points import read_points
 from makewhole.config.policy import below, check_notify, read_approval, read_gate, read_limits
 from makewhole.config.remedies import VERDICTS, read_wanted
-from makewhole.config.tree import Place, Problems, Section, read_tree
+from makewhole.config.tree import Problems, Section, YamlPlace, read_tree
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import Pipeline
 
+_CHECKOUT = Path(__file__).resolve().parents[3]
 _VERSION = 1
 _KEYS = (
     "version",
@@ -46,6 +48,15 @@ class PipelineFile:
     name_place: str
     pipeline: Pipeline | None
     problems: tuple[Problem, ...]
+
+
+def pipeline_folders() -> tuple[Path, ...]:
+    """`dags/pipelines` of the checkout (an installed wheel has none), then the folders in `MAKEWHOLE_PIPELINES`."""
+    own = _CHECKOUT / "dags" / "pipelines"
+    extra = os.environ.get("MAKEWHOLE_PIPELINES", "").split(os.pathsep)
+    folders = [own] if own.is_dir() else []
+    folders += [Path(folder).expanduser() for folder in extra if folder.strip()]
+    return tuple(dict.fromkeys(folders))
 
 
 def load_pipeline(path: Path) -> Pipeline:
@@ -188,7 +199,7 @@ def _read_compare(top: Section) -> Mapping[str, str]:
     return compared
 
 
-def _check_column(column: str, place: Place) -> None:
+def _check_column(column: str, place: YamlPlace) -> None:
     try:
         values.column(column)
     except values.UnfitError as unfit:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from makewhole.config import values
-from makewhole.config.tree import Place, Section
+from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Point, PointKind, TablePoint, TopicPoint
 
 _TABLE_KEYS = ("kind", "connection", "table", "key", "time", "version")
@@ -20,7 +20,7 @@ _ANY_KEYS = tuple(sorted({key for keys in _KEYS.values() for key in keys}))
 class PointDraft:
     """A point as far as it could be read, so that hops can be checked even when something else in it is wrong."""
 
-    place: Place
+    place: YamlPlace
     kind: PointKind | None
     key_parts: int | None
     has_version: bool
@@ -42,14 +42,14 @@ def read_points(top: Section) -> Mapping[str, PointDraft]:
     return drafts
 
 
-def _check_name(name: str, place: Place) -> None:
+def _check_name(name: str, place: YamlPlace) -> None:
     try:
         values.name(name)
     except values.UnfitError as unfit:
         place.complain(unfit.found, unfit.remedy)
 
 
-def _read_point(name: str, place: Place) -> PointDraft:
+def _read_point(name: str, place: YamlPlace) -> PointDraft:
     section = place.section()
     if section is None:
         return PointDraft(place=place, kind=None, key_parts=None, has_version=False, point=None)
@@ -122,7 +122,7 @@ def _optional(section: Section, key: str, parse: Callable[[str], str]) -> str | 
     return place.text(parse) if place else None
 
 
-def named_topic(place: Place, drafts: Mapping[str, PointDraft]) -> str | None:
+def named_topic(place: YamlPlace, drafts: Mapping[str, PointDraft]) -> str | None:
     """The topic point that is named here; anything else is noted."""
     name = place.text(str)
     topics = [point for point, draft in drafts.items() if draft.kind is PointKind.TOPIC]

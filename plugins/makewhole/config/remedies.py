@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from makewhole.config import values
-from makewhole.config.tree import Place, Section
+from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import PointKind, Remedies, Remedy, Semantics
 
 VERDICTS = ("missing", "duplicate", "mismatched", "unexpected")
@@ -95,7 +95,7 @@ def can_join(source: PointKind, target: PointKind) -> bool:
     return (source, target) in _POSSIBLE
 
 
-def read_wanted(section: Section | None) -> Mapping[str, tuple[Place, Remedy]]:
+def read_wanted(section: Section | None) -> Mapping[str, tuple[YamlPlace, Remedy]]:
     """The remedies that a `compensation` section asks for, by verdict; wrong words are noted."""
     wanted = {}
     for verdict in VERDICTS if section else ():
@@ -118,7 +118,7 @@ def _remedy(text: str) -> Remedy:
 
 
 def choose(
-    kinds: HopKinds, of_pipeline: Mapping[str, tuple[Place, Remedy]], of_hop: Mapping[str, tuple[Place, Remedy]]
+    kinds: HopKinds, of_pipeline: Mapping[str, tuple[YamlPlace, Remedy]], of_hop: Mapping[str, tuple[YamlPlace, Remedy]]
 ) -> Remedies:
     """The hop's own wish, which must be possible (else it is noted); else the pipeline's where it is possible; else
     the default."""
@@ -141,7 +141,7 @@ def choose(
     return Remedies(**chosen)
 
 
-def note_useless(of_pipeline: Mapping[str, tuple[Place, Remedy]], hops: tuple[HopKinds, ...]) -> None:
+def note_useless(of_pipeline: Mapping[str, tuple[YamlPlace, Remedy]], hops: tuple[HopKinds, ...]) -> None:
     """Note a pipeline-wide remedy that is possible on no hop: it would be silently without effect."""
     for verdict, (place, remedy) in of_pipeline.items():
         possible = {choice for hop in hops for choice in hop.possible(verdict)}

@@ -7,9 +7,9 @@ from typing import Any
 
 from yaml.nodes import MappingNode, SequenceNode
 
-from makewhole.compensation.template import read_leaf
 from makewhole.config.points import PointDraft, named_topic
-from makewhole.config.tree import Place, Section, describe, is_empty
+from makewhole.config.template.expressions import read_leaf
+from makewhole.config.tree import Section, YamlPlace, describe, is_empty
 from makewhole.model.pipeline import Reverse
 
 OWN_HEADERS = "makewhole-"
@@ -20,7 +20,7 @@ _DEEPEST = 20
 _EXAMPLE = "for example 'value: {type: coupon_reversed, coupon_id: \"{{ key }}\"}'"
 
 
-def read_reverse(place: Place, drafts: Mapping[str, PointDraft]) -> Reverse | None:
+def read_reverse(place: YamlPlace, drafts: Mapping[str, PointDraft]) -> Reverse | None:
     """The template at a place; None when something in it is wrong, which is then noted."""
     section = place.section()
     if section is None:
@@ -67,7 +67,7 @@ def _read_value(section: Section) -> Mapping[str, Any]:
 class _Value:
     """Reads the nodes below a place. A file can refer to its own nodes (`*name`), so that they could have no end."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: YamlPlace) -> None:
         self._place, self._left, self._is_endless = place, _FIELDS_MOST, False
 
     def read(self) -> Mapping[str, Any]:
@@ -77,7 +77,7 @@ class _Value:
             self._place.complain(found_so_far, "Write fewer; a '*name' repeats all that it refers to")
         return found
 
-    def _read(self, place: Place, depth: int) -> Any:
+    def _read(self, place: YamlPlace, depth: int) -> Any:
         self._left -= 1
         if self._left < 0 or depth > _DEEPEST:
             self._is_endless = True
@@ -91,7 +91,7 @@ class _Value:
                 return _scalar(place)
 
 
-def _scalar(place: Place) -> Any:
+def _scalar(place: YamlPlace) -> Any:
     """A text is a template; null, booleans and plain numbers are themselves."""
     if is_empty(place.node):
         return None

@@ -44,7 +44,7 @@ class Problems:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class YamlPlace:
     """One node of the file: where it stands, and how to read what it says."""
 
     problems: Problems
@@ -85,7 +85,7 @@ class Place:
                 return None
         return None if any(value is None for value in values) else tuple(v for v in values if v is not None)
 
-    def elements(self) -> tuple["Place", ...]:
+    def elements(self) -> tuple["YamlPlace", ...]:
         """The elements of a list; none when it is no list, which is then noted."""
         if isinstance(self.node, SequenceNode):
             return tuple(self._elements())
@@ -99,14 +99,14 @@ class Place:
         self.complain(f"is {describe(self.node)}, not a mapping", "Write 'key: value' lines below it, or {key: value}")
         return None
 
-    def child(self, key: str, node: Node, line: int) -> "Place":
+    def child(self, key: str, node: Node, line: int) -> "YamlPlace":
         path = f"{self.path}.{key}" if self.path else key
-        return Place(problems=self.problems, node=node, path=path, line=line)
+        return YamlPlace(problems=self.problems, node=node, path=path, line=line)
 
-    def _elements(self) -> Iterator["Place"]:
+    def _elements(self) -> Iterator["YamlPlace"]:
         for index, node in enumerate(self.node.value):
             path = f"{self.path}[{index}]"
-            yield Place(problems=self.problems, node=node, path=path, line=line_of(node))
+            yield YamlPlace(problems=self.problems, node=node, path=path, line=line_of(node))
 
     def _scalar(self, tags: tuple[str, ...], wanted: str, parse: Callable[[str], T]) -> T | None:
         if not isinstance(self.node, ScalarNode) or is_empty(self.node):
@@ -125,17 +125,17 @@ class Place:
 
 
 class Section:
-    """The keys of a mapping, each a `Place`."""
+    """The keys of a mapping, each a `YamlPlace`."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: YamlPlace) -> None:
         self.place = place
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, YamlPlace] = {}
         for key, node in place.node.value:
             word = key_text(key)
             if word not in self._places:
                 self._places[word] = place.child(word, node, line_of(key))
 
-    def __iter__(self) -> Iterator[tuple[str, Place]]:
+    def __iter__(self) -> Iterator[tuple[str, YamlPlace]]:
         return iter(self._places.items())
 
     def only(self, *known: str) -> None:
@@ -144,7 +144,7 @@ class Section:
             if word not in known:
                 place.complain("is not a key here", allowed(word, known))
 
-    def get(self, key: str) -> Place | None:
+    def get(self, key: str) -> YamlPlace | None:
         """The place of an optional key; one without a value is noted and counts as absent."""
         place = self._places.get(key)
         if place is not None and is_empty(place.node):
@@ -152,7 +152,7 @@ class Section:
             return None
         return place
 
-    def need(self, key: str, remedy: str) -> Place | None:
+    def need(self, key: str, remedy: str) -> YamlPlace | None:
         """The place of a key that must be there; its absence is noted with the remedy."""
         place = self._places.get(key)
         if place is not None and not is_empty(place.node):
@@ -162,7 +162,7 @@ class Section:
         )
         return None
 
-    def get_quietly(self, key: str) -> Place | None:
+    def get_quietly(self, key: str) -> YamlPlace | None:
         """The place of a key, nothing noted."""
         return self._places.get(key)
 
@@ -199,7 +199,7 @@ def read_tree(path: Path, problems: Problems) -> Section | None:
     if root is None:
         return None
     _note_doubled_keys(root, "", problems, set())
-    return Place(problems=problems, node=root, path="", line=line_of(root)).section()
+    return YamlPlace(problems=problems, node=root, path="", line=line_of(root)).section()
 
 
 def _compose(path: Path, problems: Problems) -> Node | None:

@@ -17,26 +17,26 @@ _AND = re.compile(r"and\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Term:
+class WhereTerm:
     """`column` equals `literal`; a row where the column is null or absent does not count as equal."""
 
     column: str
     literal: Literal
 
 
-def parse_where(text: str) -> tuple[Term, ...]:
+def parse_where(text: str) -> tuple[WhereTerm, ...]:
     """The terms of a condition, all of which must hold.
 
     Raises:
         UnfitError: the text is anything but `column = literal` terms joined by `and`.
     """
-    terms: list[Term] = []
+    terms: list[WhereTerm] = []
     place = 0
     while True:
         match = _TERM.match(text, place)
         if match is None:
             raise _unfit(text, place)
-        terms.append(Term(column=match["column"], literal=_literal(match)))
+        terms.append(WhereTerm(column=match["column"], literal=_literal(match)))
         place = match.end()
         if place == len(text):
             return tuple(terms)

@@ -3,23 +3,23 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from makewhole.compensation.reversal import names_of
 from makewhole.config.points import PointDraft, named_topic
 from makewhole.config.remedies import VERDICTS
 from makewhole.config.reverse import read_reverse
-from makewhole.config.tree import Place, Section
+from makewhole.config.template.reversal import names_of
+from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Hop, PointKind, Remedy, Reverse
 
 Drafts = Mapping[str, PointDraft]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
+class WrittenTopics:
     """What a hop says of them. A place is None where there is no such line; what cannot be read is None, too."""
 
-    replay_place: Place | None
+    replay_place: YamlPlace | None
     redeliver_to: str | None
-    reverse_place: Place | None
+    reverse_place: YamlPlace | None
     reverse: Reverse | None
 
     @property
@@ -30,10 +30,10 @@ class Written:
         return [*replay, *reverse]
 
 
-def read_written(section: Section, drafts: Drafts) -> Written:
+def read_written(section: Section, drafts: Drafts) -> WrittenTopics:
     """As far as it can be read; what is wrong is noted."""
     replay, reverse = section.get("redeliver_to"), section.get("reverse")
-    return Written(
+    return WrittenTopics(
         replay_place=replay,
         redeliver_to=named_topic(replay, drafts) if replay else None,
         reverse_place=reverse,
@@ -41,7 +41,7 @@ def read_written(section: Section, drafts: Drafts) -> Written:
     )
 
 
-def check_written(written: Written, hop: Hop, drafts: Drafts) -> None:
+def check_written(written: WrittenTopics, hop: Hop, drafts: Drafts) -> None:
     """Note what does not fit the hop and its remedies."""
     if written.replay_place is not None and written.redeliver_to is not None:
         _check_replay_topic(written.replay_place, written.redeliver_to, hop, drafts)
@@ -49,7 +49,7 @@ def check_written(written: Written, hop: Hop, drafts: Drafts) -> None:
         _check_reverse(written.reverse_place, hop)
 
 
-def _check_replay_topic(place: Place, name: str, hop: Hop, drafts: Drafts) -> None:
+def _check_replay_topic(place: YamlPlace, name: str, hop: Hop, drafts: Drafts) -> None:
     source = drafts[hop.source]
     if source.kind is not PointKind.TOPIC:
         place.complain(f"{hop.name} starts from a {source.kind}, which redelivers nothing", "Take the line out")
@@ -72,7 +72,7 @@ def _check_replay_topic(place: Place, name: str, hop: Hop, drafts: Drafts) -> No
         )
 
 
-def _check_reverse(place: Place, hop: Hop) -> None:
+def _check_reverse(place: YamlPlace, hop: Hop) -> None:
     answered = answered_by(hop, Remedy.REVERSE)
     if not answered:
         place.complain(

@@ -9,7 +9,14 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from makewhole.gate.expectations import Outcome, Run, first_line, library_version, run_on_row, run_on_spark
+from makewhole.gate.expectations import (
+    ExpectationOutcome,
+    SuiteRun,
+    first_line,
+    library_version,
+    run_on_row,
+    run_on_spark,
+)
 from makewhole.gate.frame import Frame, FrameCounts, count_verdicts, stored_verdicts
 from makewhole.gate.incidents import incident_suite
 from makewhole.gate.planned import IS_KNOWN, Number, Planned, Role
@@ -90,11 +97,11 @@ def _suites(
     return (*hops, incident_suite(pipeline, incidents)) if any(suite.numbers for suite in hops) else hops
 
 
-def _run_suites(suites: tuple[HopSuite, ...]) -> tuple[tuple[HopSuite, ...], tuple[Run, ...]]:
+def _run_suites(suites: tuple[HopSuite, ...]) -> tuple[tuple[HopSuite, ...], tuple[SuiteRun, ...]]:
     return suites, tuple(run_on_row(suite.hop, suite.row, suite.planned) for suite in suites)
 
 
-def _report(suites: Sequence[HopSuite], runs: Sequence[Run], of_frame: Sequence[Planned] = ()) -> GateReport:
+def _report(suites: Sequence[HopSuite], runs: Sequence[SuiteRun], of_frame: Sequence[Planned] = ()) -> GateReport:
     planned = {one.id: one for one in (*of_frame, *(one for suite in suites for one in suite.planned))}
     outcomes = [outcome for run in runs for outcome in run.outcomes]
     broken = _broken(planned, outcomes, runs)
@@ -110,13 +117,15 @@ def _report(suites: Sequence[HopSuite], runs: Sequence[Run], of_frame: Sequence[
     )
 
 
-def _answer(runs: Sequence[Run], *, unsound: bool) -> GateAnswer:
+def _answer(runs: Sequence[SuiteRun], *, unsound: bool) -> GateAnswer:
     if unsound:
         return GateAnswer.ERROR
     return GateAnswer.FAIL if any(run.worst == "critical" for run in runs) else GateAnswer.PASS
 
 
-def _broken(planned: Mapping[str, Planned], outcomes: Sequence[Outcome], runs: Sequence[Run]) -> list[str]:
+def _broken(
+    planned: Mapping[str, Planned], outcomes: Sequence[ExpectationOutcome], runs: Sequence[SuiteRun]
+) -> list[str]:
     """Why the runs cannot be believed; empty when they can."""
     raised = [f"The check `{outcome.id}` itself broke: {outcome.raised}" for outcome in outcomes if outcome.raised]
     if raised:
@@ -134,7 +143,7 @@ def _sentence(one: Planned, found: int | None) -> str:
     return one.sentence.replace("{found}", "an unknown number of" if found is None else f"{found:,}")
 
 
-def _document(suites: Sequence[HopSuite], runs: Sequence[Run], notes: Sequence[str]) -> dict[str, Any]:
+def _document(suites: Sequence[HopSuite], runs: Sequence[SuiteRun], notes: Sequence[str]) -> dict[str, Any]:
     """What the library returned, made small: numbers and limits only, no key and no value of any row."""
     numbers = {f"{suite.hop} {number.name}": number for suite in suites for number in suite.numbers}
     return {
@@ -144,7 +153,7 @@ def _document(suites: Sequence[HopSuite], runs: Sequence[Run], notes: Sequence[s
     }
 
 
-def _run_document(run: Run, numbers: Mapping[str, Number]) -> dict[str, Any]:
+def _run_document(run: SuiteRun, numbers: Mapping[str, Number]) -> dict[str, Any]:
     """The not-null half of a number is left out where it holds."""
     told = [outcome for outcome in run.outcomes if not (outcome.success and outcome.id.endswith(IS_KNOWN))]
     checks = [
@@ -153,7 +162,7 @@ def _run_document(run: Run, numbers: Mapping[str, Number]) -> dict[str, Any]:
     return {"name": run.name, "success": run.success, "evaluated": len(run.outcomes), "checks": checks}
 
 
-def _found(outcome: Outcome, numbers: Mapping[str, Number]) -> dict[str, int | None]:
+def _found(outcome: ExpectationOutcome, numbers: Mapping[str, Number]) -> dict[str, int | None]:
     number = numbers.get(outcome.id)
     if number is None:
         return {"found": outcome.found}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from makewhole.gate.planned import Planned
-from makewhole.gate.sideways import NAME, Part, sideways
+from makewhole.gate.transposed import NAME, TransposedGroup, sideways
 
 _ONE_AT_A_TIME = threading.Lock()  # the library keeps its current context in a global
 _LONGEST_MESSAGE = 300
@@ -21,7 +21,7 @@ _COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}  # samples c
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class ExpectationOutcome:
     """What became of one planned expectation. `raised` is the first line of what broke inside the library, if any."""
 
     id: str
@@ -31,16 +31,16 @@ class Outcome:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class SuiteRun:
     """One suite on one batch. `worst` is the severity of the worst failure, None without one."""
 
     name: str
     success: bool
     worst: str | None
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ExpectationOutcome, ...]
 
 
-def run_on_row(name: str, row: Mapping[str, int | None], planned: Sequence[Planned]) -> Run:
+def run_on_row(name: str, row: Mapping[str, int | None], planned: Sequence[Planned]) -> SuiteRun:
     """Layer B: the expectations on one row of numbers, in pandas, many at once.
 
     Where the library's answer is not one to every line that it was given, those lines have no outcome.
@@ -53,7 +53,7 @@ def run_on_row(name: str, row: Mapping[str, int | None], planned: Sequence[Plann
             for number, part in enumerate(sideways(row, planned))
         ]
     worst = [run.worst for run in runs if run.worst is not None]
-    return Run(
+    return SuiteRun(
         name=name,
         success=all(run.success for run in runs),
         worst="critical" if "critical" in worst else next(iter(worst), None),
@@ -61,23 +61,28 @@ def run_on_row(name: str, row: Mapping[str, int | None], planned: Sequence[Plann
     )
 
 
-def _run_on_part(gx: Any, name: str, asset: Any, part: Part) -> Run:
+def _run_on_part(gx: Any, name: str, asset: Any, part: TransposedGroup) -> SuiteRun:
     import pandas as pd  # type: ignore[import-untyped]
 
     by_line = {"result_format": "COMPLETE", "unexpected_index_column_names": [NAME]}
     run, results = _run(gx, name, asset, pd.DataFrame(part.lines), part.asked, by_line)
     raised = next((outcome.raised for outcome in run.outcomes if outcome.raised), None)
     if raised is not None:
-        return replace(run, outcomes=tuple(Outcome(id=one, success=False, raised=raised) for one in part.names))
+        return replace(
+            run, outcomes=tuple(ExpectationOutcome(id=one, success=False, raised=raised) for one in part.names)
+        )
     failed = part.unexpected(results)
     if failed is None:
         return replace(run, success=False, outcomes=())
     return replace(
-        run, outcomes=tuple(Outcome(id=one, success=one not in failed, found=int(one in failed)) for one in part.names)
+        run,
+        outcomes=tuple(
+            ExpectationOutcome(id=one, success=one not in failed, found=int(one in failed)) for one in part.names
+        ),
     )
 
 
-def run_on_spark(name: str, frame: Any, planned: Sequence[Planned]) -> Run:
+def run_on_spark(name: str, frame: Any, planned: Sequence[Planned]) -> SuiteRun:
     """Layer A: the expectations on a Spark DataFrame that reads Parquet. The running SparkContext is left alone."""
     gx = _library()
     with _ONE_AT_A_TIME:
@@ -110,12 +115,12 @@ def _context(gx: Any) -> Any:
 
 def _run(
     gx: Any, name: str, asset: Any, frame: Any, planned: Sequence[Planned], result_format: Any
-) -> tuple[Run, Sequence[Any]]:
+) -> tuple[SuiteRun, Sequence[Any]]:
     """What the library says, as ours and as its own."""
     batch = asset.add_batch_definition_whole_dataframe("whole").get_batch(batch_parameters={"dataframe": frame})
     result = batch.validate(_suite(gx, name, planned), result_format=result_format)
     worst = result.get_max_severity_failure()
-    run = Run(
+    run = SuiteRun(
         name=name,
         success=bool(result.success),
         worst=None if worst is None else str(worst.value),
@@ -137,9 +142,9 @@ def _suite(gx: Any, name: str, planned: Sequence[Planned]) -> Any:
     return gx.ExpectationSuite(name=name, expectations=expectations)  # adding one by one compares each with all
 
 
-def _outcome(one: Any) -> Outcome:
+def _outcome(one: Any) -> ExpectationOutcome:
     observed = one.result.get("observed_value", one.result.get("unexpected_count"))
-    return Outcome(
+    return ExpectationOutcome(
         id=str(one.expectation_config.meta["id"]),
         success=bool(one.success),
         found=None if observed is None else int(observed),

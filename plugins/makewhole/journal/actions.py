@@ -12,12 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 from psycopg2 import sql
-from psycopg2.extensions import connection as PgConnection  # noqa: N812 - it is a class
 
-from makewhole.journal.database import load_queries
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, plan_hash
+from makewhole.sql import PgConnection, load_queries
 
 _LINES_TOGETHER = 10_000
 _BLOCK_BYTES = 1 << 20
@@ -37,7 +36,7 @@ SCHEMA = pa.schema(_TYPES)
 """The columns of actions, one row each, ordered by `seq`; `before` is canonical JSON."""
 _COPIED = {name: pa.string() if name not in ("seq", "chunk") else pa.int32() for name in SCHEMA.names}
 
-Column = Any
+ArrowColumn = Any
 """A chunked array of Arrow, whose type checkers know too little of."""
 
 _NUL = "\0"  # in no text that PostgreSQL holds
@@ -137,14 +136,14 @@ def _parsed(copied: _Heard) -> pa.Table:
     return pa.table([_decoded(table.column(field.name), field.type) for field in SCHEMA], schema=SCHEMA)
 
 
-def _decoded(copied: Column, wanted: pa.DataType) -> Column:
+def _decoded(copied: ArrowColumn, wanted: pa.DataType) -> ArrowColumn:
     if pa.types.is_integer(wanted):
         return copied
     texts = _unescaped(copied)
     return texts.dictionary_encode() if pa.types.is_dictionary(wanted) else texts
 
 
-def _unescaped(texts: Column) -> Column:
+def _unescaped(texts: ArrowColumn) -> ArrowColumn:
     """The texts that COPY escaped. A pair of backslashes is set aside first: what follows it is no escape."""
     if not pc.any(pc.match_substring(texts, "\\")).as_py():
         return texts

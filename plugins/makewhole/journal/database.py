@@ -1,42 +1,17 @@
-"""The journal's connection, its migrations, and the loader of its statements."""
+"""Connect to the journal and migrate its schema."""
 
 import hashlib
 import os
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from importlib import resources
-from pathlib import Path
 
 import psycopg2
-from psycopg2.extensions import connection as PgConnection  # noqa: N812 - it is a class
 from psycopg2.extensions import cursor as PgCursor  # noqa: N812 - it is a class
 
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem, TransientError
+from makewhole.sql import PgConnection, sql_root
 
-Journal = PgConnection
-"""What `connect` gives: an open transaction of the journal."""
-
-_BLOCK = re.compile(r"^-- (?P<name>[a-z_]+) --$", re.MULTILINE)
 _MIGRATION_LOCK = 0x6D616B65  # "make": only one process migrates at a time
-
-
-def sql_root() -> Path:
-    """`sql/` of the checkout, or the copy that an installed wheel carries."""
-    checkout = Path(__file__).resolve().parents[3] / "sql"
-    if (checkout / "migrations").is_dir():
-        return checkout
-    return Path(str(resources.files("makewhole") / "_sql"))
-
-
-@cache
-def load_queries(name: str) -> Mapping[str, str]:
-    """The named statements of `sql/queries/<name>.sql`, each block headed `-- statement_name --`."""
-    text = (sql_root() / "queries" / f"{name}.sql").read_text(encoding="utf-8")
-    marks = list(_BLOCK.finditer(text))
-    ends = [mark.start() for mark in marks[1:]] + [len(text)]
-    return {mark["name"]: text[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
 
 
 def journal_dsn() -> str:

@@ -7,10 +7,10 @@ from typing import Any
 
 from psycopg2.extras import Json, execute_values
 
-from makewhole.journal.database import Journal, load_queries
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import Window
+from makewhole.sql import PgConnection, load_queries
 
 RECONCILED, VERIFIED = "reconciled", "verified"
 
@@ -58,17 +58,17 @@ class Certificate:
     issued_at: datetime | None = None
 
 
-def commit_snapshot(journal: Journal, window: Window, point: str, manifest: Mapping[str, Any]) -> bool:
+def commit_snapshot(journal: PgConnection, window: Window, point: str, manifest: Mapping[str, Any]) -> bool:
     """From here on the snapshot exists. The first manifest stays; whether this is it."""
     return bool(_run(journal, "insert_snapshot", **_scope(window), point=point, manifest=Json(manifest)))
 
 
-def snapshots(journal: Journal, window: Window) -> dict[str, dict[str, Any]]:
+def snapshots(journal: PgConnection, window: Window) -> dict[str, dict[str, Any]]:
     """The committed manifests of this revision by point."""
     return dict(_run(journal, "snapshots", **_scope(window)))
 
 
-def commit_results(journal: Journal, window: Window, stage: str, results: Iterable[HopResult]) -> None:
+def commit_results(journal: PgConnection, window: Window, stage: str, results: Iterable[HopResult]) -> None:
     """Replace the results of a stage."""
     _run(journal, "delete_results", **_scope(window), stage=stage)
     for result in results:
@@ -84,7 +84,7 @@ def commit_results(journal: Journal, window: Window, stage: str, results: Iterab
         )
 
 
-def results(journal: Journal, window: Window, stage: str = RECONCILED) -> dict[str, HopResult]:
+def results(journal: PgConnection, window: Window, stage: str = RECONCILED) -> dict[str, HopResult]:
     """The results of a stage by hop; empty when the stage has not committed."""
     return {
         hop: HopResult(hop=hop, counts=HopCounts(**counts), digest=digest, files=files)
@@ -92,7 +92,7 @@ def results(journal: Journal, window: Window, stage: str = RECONCILED) -> dict[s
     }
 
 
-def commit_findings(journal: Journal, window: Window, findings: Iterable[Finding]) -> int:
+def commit_findings(journal: PgConnection, window: Window, findings: Iterable[Finding]) -> int:
     """Replace the findings of this revision; returns how many."""
     _run(journal, "delete_findings", **_scope(window))
     rows = (
@@ -128,7 +128,7 @@ def _storable_in(value: Any) -> Any:
     return value
 
 
-def findings(journal: Journal, window: Window) -> list[JudgedFinding]:
+def findings(journal: PgConnection, window: Window) -> list[JudgedFinding]:
     """The findings of this revision with their outcomes, by hop, verdict and key."""
     return [
         JudgedFinding(
@@ -142,7 +142,7 @@ def findings(journal: Journal, window: Window) -> list[JudgedFinding]:
     ]
 
 
-def set_outcomes(journal: Journal, window: Window, judged: Iterable[JudgedFinding]) -> None:
+def set_outcomes(journal: PgConnection, window: Window, judged: Iterable[JudgedFinding]) -> None:
     """Write what became of each finding."""
     for item in judged:
         _run(
@@ -156,7 +156,7 @@ def set_outcomes(journal: Journal, window: Window, judged: Iterable[JudgedFindin
         )
 
 
-def commit_handovers(journal: Journal, window: Window, keys: Iterable[Handover]) -> int:
+def commit_handovers(journal: PgConnection, window: Window, keys: Iterable[Handover]) -> int:
     """Replace what this revision hands over; returns how many."""
     _run(journal, "delete_handovers", **_scope(window))
     scope = (window.pipeline, window.number, window.revision)
@@ -164,34 +164,34 @@ def commit_handovers(journal: Journal, window: Window, keys: Iterable[Handover])
     return _insert_many(journal, "insert_handovers", rows)
 
 
-def handovers(journal: Journal, pipeline: str, number: int) -> list[Handover]:
+def handovers(journal: PgConnection, pipeline: str, number: int) -> list[Handover]:
     """What the newest revision of window `number` handed over to the next."""
     rows = _run(journal, "handovers", pipeline=pipeline, number=number)
     return [Handover(hop=hop, key=key, key_hash=key_hash) for hop, key, key_hash in rows]
 
 
-def put_key_run(journal: Journal, window: Window, point: str, files: Mapping[str, str], keys: int) -> None:
+def put_key_run(journal: PgConnection, window: Window, point: str, files: Mapping[str, str], keys: int) -> None:
     """Add this window's run to the key index of a topic: bucket → file."""
     _run(journal, "put_key_run", **_scope(window), point=point, files=Json(files), keys=keys)
 
 
-def key_runs(journal: Journal, window: Window, point: str) -> dict[int, dict[str, str]]:
+def key_runs(journal: PgConnection, window: Window, point: str) -> dict[int, dict[str, str]]:
     """The runs of all other windows: `{number: {bucket: file}}`."""
     return dict(_run(journal, "key_runs", pipeline=window.pipeline, point=point, number=window.number))
 
 
-def plans_of(journal: Journal, window: Window) -> list[str]:
+def plans_of(journal: PgConnection, window: Window) -> list[str]:
     """The ids of all plans made for this window, whatever the revision."""
     return [plan for (plan,) in _run(journal, "plans_of", pipeline=window.pipeline, number=window.number)]
 
 
-def frozen_at(journal: Journal, plan: str) -> datetime:
+def frozen_at(journal: PgConnection, plan: str) -> datetime:
     """When a plan was frozen."""
     moment: datetime = _run(journal, "frozen_at", plan=plan)[0][0]
     return moment
 
 
-def put_gate_report(journal: Journal, window: Window, stage: str, report: GateReport) -> None:
+def put_gate_report(journal: PgConnection, window: Window, stage: str, report: GateReport) -> None:
     """Keep what the gate answered."""
     _run(
         journal,
@@ -206,7 +206,7 @@ def put_gate_report(journal: Journal, window: Window, stage: str, report: GateRe
     )
 
 
-def gate_reports(journal: Journal, window: Window) -> dict[str, GateReport]:
+def gate_reports(journal: PgConnection, window: Window) -> dict[str, GateReport]:
     """The gate's answers by stage."""
     return {
         stage: GateReport(
@@ -220,13 +220,13 @@ def gate_reports(journal: Journal, window: Window) -> dict[str, GateReport]:
     }
 
 
-def last_certificate(journal: Journal, pipeline: str) -> tuple[int, str] | None:
+def last_certificate(journal: PgConnection, pipeline: str) -> tuple[int, str] | None:
     """(ordinal, sha256) of the newest link of the chain."""
     rows = _run(journal, "last_certificate", pipeline=pipeline)
     return rows[0] if rows else None
 
 
-def insert_certificate(journal: Journal, pipeline: str, certificate: Certificate) -> None:
+def insert_certificate(journal: PgConnection, pipeline: str, certificate: Certificate) -> None:
     """Add a link; a second link at the same place is refused by the table."""
     _run(
         journal,
@@ -243,7 +243,7 @@ def insert_certificate(journal: Journal, pipeline: str, certificate: Certificate
     )
 
 
-def certificate_of(journal: Journal, window: Window) -> Certificate | None:
+def certificate_of(journal: PgConnection, window: Window) -> Certificate | None:
     """The certificate of this revision, if it was issued."""
     rows = _run(journal, "certificate", **_scope(window))
     if not rows:
@@ -262,7 +262,7 @@ def certificate_of(journal: Journal, window: Window) -> Certificate | None:
     )
 
 
-def certificates(journal: Journal, pipeline: str) -> list[Certificate]:
+def certificates(journal: PgConnection, pipeline: str) -> list[Certificate]:
     """The whole chain, oldest first."""
     names = ("ordinal", "number", "revision", "digest", "body", "previous", "sha256", "uri", "issued_at")
     rows = _run(journal, "certificates", pipeline=pipeline)
@@ -273,14 +273,14 @@ def _scope(window: Window) -> dict[str, Any]:
     return {"pipeline": window.pipeline, "number": window.number, "revision": window.revision}
 
 
-def _insert_many(journal: Journal, statement: str, rows: Iterable[Sequence[Any]]) -> int:
+def _insert_many(journal: PgConnection, statement: str, rows: Iterable[Sequence[Any]]) -> int:
     wanted = list(rows)
     with journal.cursor() as cursor:
         execute_values(cursor, load_queries("evidence")[statement].rstrip(";"), wanted, page_size=1000)
     return len(wanted)
 
 
-def _run(journal: Journal, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+def _run(journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any, ...]]:
     with journal.cursor() as cursor:
         cursor.execute(load_queries("evidence")[statement], values)
         return cursor.fetchall() if cursor.description else []

@@ -5,12 +5,12 @@ from typing import Any
 
 from psycopg2.extras import Json
 
-from makewhole.journal.database import Journal, load_queries
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.window import Window
+from makewhole.sql import PgConnection, load_queries
 
 
-def put(journal: Journal, window: Window, incidents: Iterable[Incident]) -> None:
+def put(journal: PgConnection, window: Window, incidents: Iterable[Incident]) -> None:
     """Keep what was found; found again at the same place, the newer word stays."""
     for incident in incidents:
         _run(
@@ -28,12 +28,12 @@ def put(journal: Journal, window: Window, incidents: Iterable[Incident]) -> None
         )
 
 
-def of(journal: Journal, window: Window) -> list[Incident]:
+def of(journal: PgConnection, window: Window) -> list[Incident]:
     """The incidents of this revision, by point, partition and offset."""
     return [_incident(row) for row in _run(journal, "incidents", window)]
 
 
-def of_pipeline(journal: Journal, pipeline: str) -> list[tuple[tuple[int, int], Incident]]:
+def of_pipeline(journal: PgConnection, pipeline: str) -> list[tuple[tuple[int, int], Incident]]:
     """The incidents of every revision of every window, each with (number, revision), oldest first."""
     with journal.cursor() as cursor:
         cursor.execute(load_queries("incident")["incidents_of_pipeline"], {"pipeline": pipeline})
@@ -54,7 +54,7 @@ def _incident(row: Sequence[Any]) -> Incident:
     )
 
 
-def _run(journal: Journal, statement: str, window: Window, **values: Any) -> list[tuple[Any, ...]]:
+def _run(journal: PgConnection, statement: str, window: Window, **values: Any) -> list[tuple[Any, ...]]:
     scope = {"pipeline": window.pipeline, "number": window.number, "revision": window.revision}
     with journal.cursor() as cursor:
         cursor.execute(load_queries("incident")[statement], scope | values)

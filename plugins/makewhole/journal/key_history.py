@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from makewhole.journal.database import Journal, load_queries
 from makewhole.model.window import Window
+from makewhole.sql import PgConnection, load_queries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,25 +53,25 @@ _JUDGEMENT = tuple(Judgement.__dataclass_fields__)
 _DEED = tuple(Deed.__dataclass_fields__)
 
 
-def judgements(journal: Journal, pipeline: str, key_hash: str) -> list[Judgement]:
+def judgements(journal: PgConnection, pipeline: str, key_hash: str) -> list[Judgement]:
     """Every finding about the key, of every revision, by window, revision and hop."""
     rows = _run(journal, "judgements", pipeline=pipeline, key_hash=key_hash)
     return [Judgement(**dict(zip(_JUDGEMENT, row, strict=True))) for row in rows]
 
 
-def deeds(journal: Journal, pipeline: str, key_hash: str) -> list[Deed]:
+def deeds(journal: PgConnection, pipeline: str, key_hash: str) -> list[Deed]:
     """Every action on the key, in the order the plans were frozen."""
     rows = _run(journal, "deeds", pipeline=pipeline, key_hash=key_hash)
     return [Deed(**dict(zip(_DEED, row, strict=True))) for row in rows]
 
 
-def judged_at(journal: Journal, window: Window) -> dict[str, datetime]:
+def judged_at(journal: PgConnection, window: Window) -> dict[str, datetime]:
     """When each hop of this revision was judged."""
     rows = _run(journal, "judged_at", pipeline=window.pipeline, number=window.number, revision=window.revision)
     return dict(rows)
 
 
-def _run(journal: Journal, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+def _run(journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any, ...]]:
     with journal.cursor() as cursor:
         cursor.execute(load_queries("key_history")[statement], values)
         return cursor.fetchall()

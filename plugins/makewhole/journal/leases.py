@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Self
 
 import psycopg2
-from psycopg2.extensions import connection as PgConnection  # noqa: N812 - it is a class
 
-from makewhole.journal.database import load_queries, open_connection
+from makewhole.journal.database import open_connection
 from makewhole.model.errors import LeaseLostError, TransientError
+from makewhole.sql import PgConnection, load_queries
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg2.extras import Json
 
-from makewhole.journal.database import Journal, load_queries
+from makewhole.sql import PgConnection, load_queries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class Lane:
     noticed_at: datetime
 
 
-def put(journal: Journal, pipeline: str, observation: Observation) -> None:
+def put(journal: PgConnection, pipeline: str, observation: Observation) -> None:
     """Remember what existed at a moment."""
     offsets = observation.stable_offsets
     _run(
@@ -47,7 +47,7 @@ def put(journal: Journal, pipeline: str, observation: Observation) -> None:
     )
 
 
-def of(journal: Journal, pipeline: str, point: str) -> list[Observation]:
+def of(journal: PgConnection, pipeline: str, point: str) -> list[Observation]:
     """Everything observed at a point, oldest first, as far as it is of the log that is there now.
 
     What was seen before a truncation or a new incarnation was noticed says nothing of the records that came with it.
@@ -86,7 +86,7 @@ def still_seen(
     return found
 
 
-def _run(journal: Journal, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+def _run(journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any, ...]]:
     with journal.cursor() as cursor:
         cursor.execute(load_queries("window")[statement], values)
         return cursor.fetchall() if cursor.description else []

@@ -7,13 +7,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from psycopg2.extensions import connection as PgConnection  # noqa: N812 - it is a class
-
 from makewhole.journal.actions import put_actions
-from makewhole.journal.database import load_queries
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, PlanState, Receipt
+from makewhole.sql import PgConnection, load_queries
 
 LogEnds = Mapping[str, Mapping[int, int]]
 """Target → partition → stable offset."""

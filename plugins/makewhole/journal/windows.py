@@ -8,13 +8,13 @@ from typing import Any
 import psycopg2
 from psycopg2.extras import Json
 
-from makewhole.journal.database import Journal, load_queries
 from makewhole.model.errors import RefusedError
 from makewhole.model.window import PartitionRange, Window, WindowState
+from makewhole.sql import PgConnection, load_queries
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bounds:
+class WindowBounds:
     """A window without its ranges: what is needed to find the place of an interval. `revision` is the newest."""
 
     number: int
@@ -23,27 +23,27 @@ class Bounds:
     end: datetime
 
 
-def lock_pipeline(journal: Journal, pipeline: str) -> None:
+def lock_pipeline(journal: PgConnection, pipeline: str) -> None:
     """Wait until no other transaction opens a window of this pipeline; held until the transaction ends."""
     _run(journal, "lock_pipeline", pipeline=pipeline)
 
 
-def by_request(journal: Journal, pipeline: str, request: str) -> tuple[int, int] | None:
+def by_request(journal: PgConnection, pipeline: str, request: str) -> tuple[int, int] | None:
     """(number, revision) that this request opened, if it did."""
     rows = _run(journal, "by_request", pipeline=pipeline, request=request)
     return rows[0] if rows else None
 
 
-def bounds(journal: Journal, pipeline: str) -> list[Bounds]:
+def bounds(journal: PgConnection, pipeline: str) -> list[WindowBounds]:
     """Every window of the pipeline, oldest first."""
     return [
-        Bounds(number=number, revision=revision, start=start, end=end)
+        WindowBounds(number=number, revision=revision, start=start, end=end)
         for number, revision, start, end in _run(journal, "bounds", pipeline=pipeline)
     ]
 
 
 def insert(
-    journal: Journal, window: Window, *, request: str, plan_only: bool, configuration: Mapping[str, Any]
+    journal: PgConnection, window: Window, *, request: str, plan_only: bool, configuration: Mapping[str, Any]
 ) -> None:
     """Write a revision; the ranges only with the first one, since they never change after.
 
@@ -80,7 +80,7 @@ def insert(
             _insert_range(journal, window, lane, part)
 
 
-def _insert_range(journal: Journal, window: Window, lane: int, part: PartitionRange) -> None:
+def _insert_range(journal: PgConnection, window: Window, lane: int, part: PartitionRange) -> None:
     try:
         _run(
             journal,
@@ -99,7 +99,7 @@ def _insert_range(journal: Journal, window: Window, lane: int, part: PartitionRa
         ) from error
 
 
-def ranges(journal: Journal, pipeline: str, number: int) -> dict[str, tuple[PartitionRange, ...]]:
+def ranges(journal: PgConnection, pipeline: str, number: int) -> dict[str, tuple[PartitionRange, ...]]:
     """The ranges of a window per topic point, partitions in order."""
     found: dict[str, list[PartitionRange]] = {}
     for point, *values in _run(journal, "ranges", pipeline=pipeline, number=number):
@@ -107,7 +107,7 @@ def ranges(journal: Journal, pipeline: str, number: int) -> dict[str, tuple[Part
     return {point: tuple(parts) for point, parts in found.items()}
 
 
-def history(journal: Journal, pipeline: str, point: str) -> dict[int, list[PartitionRange]]:
+def history(journal: PgConnection, pipeline: str, point: str) -> dict[int, list[PartitionRange]]:
     """Every range of the topic's newest incarnation by partition, oldest first: the next window goes on from the last.
 
     Empty when no window has a range of the point.
@@ -132,7 +132,7 @@ def _range(values: Sequence[Any]) -> PartitionRange:
     )
 
 
-def load(journal: Journal, pipeline: str, number: int, revision: int) -> Window:
+def load(journal: PgConnection, pipeline: str, number: int, revision: int) -> Window:
     """One revision with its ranges.
 
     Raises:
@@ -144,23 +144,23 @@ def load(journal: Journal, pipeline: str, number: int, revision: int) -> Window:
     return _window(journal, pipeline, rows[0])
 
 
-def is_plan_only(journal: Journal, window: Window) -> bool:
+def is_plan_only(journal: PgConnection, window: Window) -> bool:
     """Whether this revision was asked to stop after the plan."""
     rows = _run(journal, "get", pipeline=window.pipeline, number=window.number, revision=window.revision)
     return bool(rows[0][7])
 
 
-def newest(journal: Journal, pipeline: str) -> list[Window]:
+def newest(journal: PgConnection, pipeline: str) -> list[Window]:
     """The newest revision of every window, newest window first."""
     return [_window(journal, pipeline, row) for row in _run(journal, "newest", pipeline=pipeline)]
 
 
-def newest_judged(journal: Journal, pipeline: str) -> list[Window]:
+def newest_judged(journal: PgConnection, pipeline: str) -> list[Window]:
     """The same, of the revisions that were compared to their end: what later windows build on."""
     return [_window(journal, pipeline, row) for row in _run(journal, "newest_judged", pipeline=pipeline)]
 
 
-def _window(journal: Journal, pipeline: str, row: Sequence[Any]) -> Window:
+def _window(journal: PgConnection, pipeline: str, row: Sequence[Any]) -> Window:
     number, revision, start, end, opened_at, state, reason, _ = row
     return Window(
         pipeline=pipeline,
@@ -175,7 +175,7 @@ def _window(journal: Journal, pipeline: str, row: Sequence[Any]) -> Window:
     )
 
 
-def close(journal: Journal, window: Window, state: WindowState, reason: str | None) -> None:
+def close(journal: PgConnection, window: Window, state: WindowState, reason: str | None) -> None:
     """Write how the revision ended."""
     _run(
         journal,
@@ -188,28 +188,28 @@ def close(journal: Journal, window: Window, state: WindowState, reason: str | No
     )
 
 
-def is_reconciled(journal: Journal, pipeline: str, number: int) -> bool:
+def is_reconciled(journal: PgConnection, pipeline: str, number: int) -> bool:
     """Whether any revision of this window was compared."""
     return bool(_run(journal, "is_reconciled", pipeline=pipeline, number=number)[0][0])
 
 
-def last_chunk(journal: Journal, pipeline: str, number: int) -> datetime | None:
+def last_chunk(journal: PgConnection, pipeline: str, number: int) -> datetime | None:
     """When compensation last wrote for this window; None when it never did."""
     moment: datetime | None = _run(journal, "last_chunk", pipeline=pipeline, number=number)[0][0]
     return moment
 
 
-def live_plans(journal: Journal, pipeline: str, number: int) -> list[str]:
+def live_plans(journal: PgConnection, pipeline: str, number: int) -> list[str]:
     """The plans of this window that could still write."""
     return [plan for (plan,) in _run(journal, "live_plans", pipeline=pipeline, number=number)]
 
 
-def pipelines(journal: Journal) -> list[str]:
+def pipelines(journal: PgConnection) -> list[str]:
     """The names of all pipelines that ever opened a window."""
     return [name for (name,) in _run(journal, "pipelines")]
 
 
-def _run(journal: Journal, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+def _run(journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any, ...]]:
     with journal.cursor() as cursor:
         cursor.execute(load_queries("window")[statement], values)
         return cursor.fetchall() if cursor.description else []

@@ -12,8 +12,8 @@ from makewhole.compute.normalise import table_frame
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.pipeline import Pipeline, TablePoint
-from makewhole.postgres.export import read_keys
-from makewhole.postgres.expressions import TableShape
+from makewhole.postgres.read.export import read_keys
+from makewhole.postgres.read.expressions import TableShape
 
 _IDENTITY = (
     "partition",
@@ -31,7 +31,7 @@ _COMPARED = "c:"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Copy:
+class JourneyCopy:
     """One row or record. `values` are the compared columns as canonical text, nothing else of it is kept.
 
     `window` and `revision` say which snapshot holds it, None for a row as it is now; `identity` is what the log says of
@@ -46,7 +46,7 @@ class Copy:
     identity: Mapping[str, Any] = field(default_factory=dict)
 
 
-def rows_now(connection: PostgresConnection, pipeline: Pipeline, point: TablePoint, key: str) -> list[Copy]:
+def rows_now(connection: PostgresConnection, pipeline: Pipeline, point: TablePoint, key: str) -> list[JourneyCopy]:
     """Every row of the key as it stands now, by time and place.
 
     Raises:
@@ -58,7 +58,7 @@ def rows_now(connection: PostgresConnection, pipeline: Pipeline, point: TablePoi
     return _copies(pl.concat(frames).unique("place")) if frames else []
 
 
-def copies_in(storage: Storage, manifest: Mapping[str, Any], bucket: str, key_hash: str) -> list[Copy]:
+def copies_in(storage: Storage, manifest: Mapping[str, Any], bucket: str, key_hash: str) -> list[JourneyCopy]:
     """The copies of a key in a snapshot, read from the files of its bucket alone.
 
     Raises:
@@ -72,10 +72,10 @@ def copies_in(storage: Storage, manifest: Mapping[str, Any], bucket: str, key_ha
     return _copies(found.unique("place"))
 
 
-def _copies(frame: pl.DataFrame) -> list[Copy]:
+def _copies(frame: pl.DataFrame) -> list[JourneyCopy]:
     order = ["partition", "offset"] if "offset" in frame.columns else ["time", "place"]
     return [
-        Copy(
+        JourneyCopy(
             place=row["place"],
             time=row["time"],
             values={name.removeprefix(_COMPARED): row[name] for name in row if name.startswith(_COMPARED)},

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from makewhole.journal.key_history import Deed, Judgement
 from makewhole.journey.causes import told
-from makewhole.journey.copies import Copy
+from makewhole.journey.copies import JourneyCopy
 from makewhole.journey.trace import Journey, Stop
 from makewhole.model.pipeline import PointKind, Remedy
 
@@ -51,7 +51,7 @@ def _of_stop(stop: Stop, replays: set[str]) -> Iterator[Event]:
         )
 
 
-def record_text(copy: Copy, replays: set[str]) -> str:
+def record_text(copy: JourneyCopy, replays: set[str]) -> str:
     """Position, producer, and what is special about a record, in words."""
     said = copy.identity
     parts = [f"partition {said['partition']} offset {said['offset']}, leader epoch {said['leader_epoch']}"]

@@ -7,13 +7,15 @@ import polars as pl
 from makewhole.compute.frames import HASH
 from makewhole.compute.keys import with_hash
 from makewhole.journal import evidence, windows
-from makewhole.journal.database import Journal
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.window import Window
+from makewhole.sql import PgConnection
 
 
-def windows_of(journal: Journal, pipeline: Pipeline, storage: Storage, keys: Sequence[str]) -> dict[str, list[Window]]:
+def windows_of(
+    journal: PgConnection, pipeline: Pipeline, storage: Storage, keys: Sequence[str]
+) -> dict[str, list[Window]]:
     """For each of these business keys the windows whose newest snapshots hold it, oldest first; none: an empty list."""
     wanted = with_hash(pl.DataFrame({"key": list(keys)}, schema={"key": pl.String}))
     found: dict[str, list[Window]] = {key: [] for key in keys}

@@ -14,15 +14,15 @@ import polars as pl
 
 from makewhole.compute.keys import key_hash, key_text, split_hex
 from makewhole.journal import evidence, key_history, windows
-from makewhole.journal.database import Journal
 from makewhole.journal.key_history import Deed, Judgement
-from makewhole.journey.copies import Copy, copies_in, rows_now
+from makewhole.journey.copies import JourneyCopy, copies_in, rows_now
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem
 from makewhole.model.pipeline import Pipeline, Point, PointKind, TablePoint
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
+from makewhole.sql import PgConnection
 
 ConnectionOf = Callable[[str], Connection]
 """How a connection is found by its id; raises ConfigurationError when it is not."""
@@ -35,7 +35,7 @@ class Stop:
     point: str
     kind: PointKind
     system: str
-    copies: tuple[Copy, ...]
+    copies: tuple[JourneyCopy, ...]
     looked: tuple[str, ...]
     problems: tuple[str, ...] = ()
 
@@ -93,7 +93,9 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def trace(journal: Journal, pipeline: Pipeline, storage: Storage, connection_of: ConnectionOf, key: str) -> Journey:
+def trace(
+    journal: PgConnection, pipeline: Pipeline, storage: Storage, connection_of: ConnectionOf, key: str
+) -> Journey:
     """The journey of a key, from the tables as they are now, the newest snapshots of every window, and the journal."""
     hashed = key_hash(key)
     bucket = f"{split_hex(hashed)[0] % pipeline.buckets:02d}"
@@ -111,28 +113,30 @@ def trace(journal: Journal, pipeline: Pipeline, storage: Storage, connection_of:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Seen:
+class _WindowCopies:
     """What the snapshots of one window hold of the key, by point; `problems` by point."""
 
     window: Window
-    copies: Mapping[str, list[Copy]]
+    copies: Mapping[str, list[JourneyCopy]]
     problems: Mapping[str, str]
 
 
-def _windows(journal: Journal, pipeline: Pipeline) -> list[Window]:
+def _windows(journal: PgConnection, pipeline: Pipeline) -> list[Window]:
     """Every window, oldest first, in its newest revision that has snapshots."""
     return [_with_snapshots(journal, window) for window in reversed(windows.newest(journal, pipeline.name))]
 
 
-def _with_snapshots(journal: Journal, newest: Window) -> Window:
+def _with_snapshots(journal: PgConnection, newest: Window) -> Window:
     """A revision that broke off early holds nothing; the one before it still does."""
     revisions = (replace(newest, revision=revision) for revision in range(newest.revision, 0, -1))
     return next((window for window in revisions if evidence.snapshots(journal, window)), newest)
 
 
-def _seen(journal: Journal, pipeline: Pipeline, storage: Storage, window: Window, bucket: str, hashed: str) -> _Seen:
+def _seen(
+    journal: PgConnection, pipeline: Pipeline, storage: Storage, window: Window, bucket: str, hashed: str
+) -> _WindowCopies:
     manifests = evidence.snapshots(journal, window)
-    copies: dict[str, list[Copy]] = {}
+    copies: dict[str, list[JourneyCopy]] = {}
     problems: dict[str, str] = {}
     for name in (point.name for point in pipeline.ordered_points()):
         if name not in manifests:
@@ -144,10 +148,10 @@ def _seen(journal: Journal, pipeline: Pipeline, storage: Storage, window: Window
             problems[name] = f"window {window.number}: {error}"
             continue
         copies[name] = [replace(copy, window=window.number, revision=window.revision) for copy in held]
-    return _Seen(window=window, copies=copies, problems=problems)
+    return _WindowCopies(window=window, copies=copies, problems=problems)
 
 
-def _stop(pipeline: Pipeline, point: Point, seen: list[_Seen], connection_of: ConnectionOf, key: str) -> Stop:
+def _stop(pipeline: Pipeline, point: Point, seen: list[_WindowCopies], connection_of: ConnectionOf, key: str) -> Stop:
     if isinstance(point, TablePoint):
         return _table_stop(pipeline, point, connection_of, key)
     looked = tuple(f"the snapshot of window {one.window.number}" for one in seen if point.name in one.copies)
@@ -173,7 +177,12 @@ def _table_stop(pipeline: Pipeline, point: TablePoint, connection_of: Connection
 
 
 def _matched(
-    journal: Journal, storage: Storage, pipeline: Pipeline, seen: _Seen, found: list[Judgement], hashed: str
+    journal: PgConnection,
+    storage: Storage,
+    pipeline: Pipeline,
+    seen: _WindowCopies,
+    found: list[Judgement],
+    hashed: str,
 ) -> Iterator[Judgement]:
     """The verdict `matched`, on the hops of a window that holds the key, or was left it, and found nothing about it."""
     window = seen.window

@@ -53,7 +53,7 @@ class OpenTransaction:
     is_hanging: bool = False
 
 
-class _Known(NamedTuple):
+class DescribedTransaction(NamedTuple):
     """A coordinator's description of a transactional id."""
 
     transactional_id: str
@@ -65,7 +65,7 @@ class _Known(NamedTuple):
     partitions: frozenset[int]
 
 
-class _Rights(NamedTuple):
+class CoordinatorRights(NamedTuple):
     """Whether a coordinator may have kept a transaction from us, and how long one may last at most."""
 
     may_be_hidden: bool
@@ -135,7 +135,7 @@ def _open(partition: int, producer: tuple[int, ...]) -> OpenTransaction:
     )
 
 
-async def _at_coordinators(cluster: Cluster, topic: str, producers: set[int]) -> Mapping[int, _Known]:
+async def _at_coordinators(cluster: Cluster, topic: str, producers: set[int]) -> Mapping[int, DescribedTransaction]:
     """What the coordinators know of these producers, by producer id. Every coordinator has answered."""
     try:
         coordinators = set((await cluster.topic(_TRANSACTION_LOG, is_fresh=True)).leaders.values())
@@ -154,7 +154,7 @@ async def _at_coordinators(cluster: Cluster, topic: str, producers: set[int]) ->
     return known
 
 
-async def _described(cluster: Cluster, topic: str, node: int, ids: list[str]) -> list[_Known]:
+async def _described(cluster: Cluster, topic: str, node: int, ids: list[str]) -> list[DescribedTransaction]:
     response = await cluster.ask(node, DescribeTransactionsRequest(ids))
     found = []
     for code, name, state, timeout_ms, started_at_ms, producer_id, epoch, topics, _ in response.transactions:
@@ -162,24 +162,26 @@ async def _described(cluster: Cluster, topic: str, node: int, ids: list[str]) ->
             continue
         cluster.refuse(code, "a transactional id")
         partitions = frozenset(one for found_topic, members, _ in topics if found_topic == topic for one in members)
-        found.append(_Known(name, state, timeout_ms, started_at_ms, producer_id, epoch, partitions))
+        found.append(DescribedTransaction(name, state, timeout_ms, started_at_ms, producer_id, epoch, partitions))
     return found
 
 
-async def _rights(cluster: Cluster, topic: str) -> _Rights:
+async def _rights(cluster: Cluster, topic: str) -> CoordinatorRights:
     """A coordinator does not list what its authorizer hides from us, and does not say that it hides something."""
     node = next(iter((await cluster.topic(topic)).leaders.values()))
     request = DescribeConfigsRequest([(_BROKER_RESOURCE, str(node), [_AUTHORIZER, _LONGEST_TIMEOUT])])
     response = await cluster.ask(node, request)
     code, _, _, _, entries = response.resources[0]
     values = {entry[0]: entry[1] for entry in entries} if code == 0 else {}
-    return _Rights(
+    return CoordinatorRights(
         may_be_hidden=values.get(_AUTHORIZER) != "",
         longest_timeout_ms=int(values.get(_LONGEST_TIMEOUT) or _DEFAULT_LONGEST_TIMEOUT_MS),
     )
 
 
-def _judged(one: OpenTransaction, known: _Known | None, rights: _Rights, now_ms: int) -> OpenTransaction:
+def _judged(
+    one: OpenTransaction, known: DescribedTransaction | None, rights: CoordinatorRights, now_ms: int
+) -> OpenTransaction:
     if known is None:
         is_older = now_ms - one.last_timestamp_ms > rights.longest_timeout_ms + _OVERDUE_MS
         return replace(one, is_hanging=is_older or not rights.may_be_hidden)

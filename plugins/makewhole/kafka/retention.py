@@ -13,7 +13,7 @@ _LONGEST_MS = 10_000 * 366 * 86_400_000
 _LATEST_YEAR = datetime(9999, 1, 1, tzinfo=UTC)
 
 
-class Fate(StrEnum):
+class RecordRetention(StrEnum):
     """What becomes of a record in the log."""
 
     DELETED = "deleted"  # the log starts behind it
@@ -27,14 +27,14 @@ class Deadline:
     """When a record may be deleted. `at` is the earliest moment, for `EXPIRES` only: Kafka deletes whole segments, once
     the newest record in them is old enough. `may_be_earlier`: the topic is limited in size, too."""
 
-    fate: Fate
+    fate: RecordRetention
     at: datetime | None = None
     may_be_earlier: bool = False
 
     @property
     def urgency(self) -> tuple[int, datetime]:
         """Sorts what goes first to the front: by time, then what is not known, what is gone, what is kept."""
-        order = (Fate.EXPIRES, Fate.NOT_KNOWN, Fate.DELETED, Fate.KEPT)
+        order = (RecordRetention.EXPIRES, RecordRetention.NOT_KNOWN, RecordRetention.DELETED, RecordRetention.KEPT)
         return order.index(self.fate), self.at or _LATEST_YEAR
 
 
@@ -50,15 +50,17 @@ class Retention:
     def deadline(self, partition: int, offset: int, time: datetime | None) -> Deadline:
         """Of the record at a position with this timestamp (None: it has none, and Kafka takes the segment's)."""
         if offset < self.log_starts.get(partition, 0):
-            return Deadline(fate=Fate.DELETED)
+            return Deadline(fate=RecordRetention.DELETED)
         if not self.is_known:
-            return Deadline(fate=Fate.NOT_KNOWN)
+            return Deadline(fate=RecordRetention.NOT_KNOWN)
         if self.keeps is None:
-            fate = Fate.NOT_KNOWN if self.is_limited_in_size else Fate.KEPT
+            fate = RecordRetention.NOT_KNOWN if self.is_limited_in_size else RecordRetention.KEPT
             return Deadline(fate=fate, may_be_earlier=self.is_limited_in_size)
         if time is None:
-            return Deadline(fate=Fate.NOT_KNOWN, may_be_earlier=self.is_limited_in_size)
-        return Deadline(fate=Fate.EXPIRES, at=_after(time, self.keeps), may_be_earlier=self.is_limited_in_size)
+            return Deadline(fate=RecordRetention.NOT_KNOWN, may_be_earlier=self.is_limited_in_size)
+        return Deadline(
+            fate=RecordRetention.EXPIRES, at=_after(time, self.keeps), may_be_earlier=self.is_limited_in_size
+        )
 
 
 def read_retention(connection: KafkaConnection, topic: str, *, patience_seconds: float | None = None) -> Retention:

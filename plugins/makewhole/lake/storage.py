@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from makewhole.compute.frames import with_place
-from makewhole.lake.growing import GrowingParquet
+from makewhole.lake.parquet_writer import GrowingParquet
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem
 
 

@@ -98,7 +98,7 @@ class Remedies:
 class Reverse:
     """The business event that takes back an extra copy whose effect cannot be deleted. `to` is a topic point.
 
-    Every text is a template (`makewhole.compensation.template`). `value` is the JSON object to be: of texts, numbers as
+    Every text is a template (`makewhole.config.template.expressions`). `value` is the JSON object to be: of texts, numbers as
     Decimal, booleans and None, in mappings and lists.
     """
 

@@ -25,7 +25,7 @@ class ReversedCopy:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Past:
+class PastReversals:
     """What was taken back before a plan of window `window` is made, by the key's hash, oldest first.
 
     `places` are those of the pipeline's points now. They tell copies apart, not the points' names: a point that was
@@ -45,4 +45,4 @@ class Past:
         return tuple(copy for copy in self.reversed.get(key_hash, ()) if copy.place not in self.places)
 
 
-NOTHING_REVERSED = Past()
+NOTHING_REVERSED = PastReversals()

@@ -7,13 +7,13 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from makewhole.config.context import find_pipeline
 from makewhole.journal import plans
 from makewhole.journal.database import connect, journal_dsn
 from makewhole.model.pipeline import Approval
 from makewhole.orchestration import undo_steps
 from makewhole.orchestration.steps import opened, step
 from makewhole.orchestration.task_ids import PLAN, UNDO_DAG
+from makewhole.window.context import find_pipeline
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ def approval_policy(context: Mapping[str, Any]) -> Approval:
 @step
 def who_may_answer(context: Mapping[str, Any]) -> tuple[str, ...]:
     """The user names of those who may answer for this run's pipeline; none: anybody."""
-    from makewhole.orchestration.approval import rights_in
+    from makewhole.compensation.approval.ask import rights_in
 
     return rights_in(_pipeline(context)).people
 
@@ -55,10 +55,10 @@ def given_answer(context: Mapping[str, Any]) -> dict[str, Any] | None:
 @step
 def record_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
     """Copy a person's answer (or a time-out) to the journal, bound to the plan that was shown."""
-    from makewhole.compensation.approve import Answer, Decision
-    from makewhole.compensation.approve import record_answer as record
+    from makewhole.compensation.approval.answer import Answer, Decision
+    from makewhole.compensation.approval.answer import record_answer as record
+    from makewhole.compensation.approval.ask import seen
     from makewhole.config.groups import read_groups
-    from makewhole.orchestration.approval import seen
 
     if "error" in event:
         return
@@ -99,8 +99,8 @@ def _pipeline(context: Mapping[str, Any]) -> str:
 
 def _require_own(context: Mapping[str, Any], plan: str) -> None:
     """A run answers for its own plan alone."""
-    from makewhole.orchestration.compensate import require_own_plan
-    from makewhole.orchestration.undo import own_undo
+    from makewhole.compensation.plan_window import require_own_plan
+    from makewhole.compensation.undo.reopen import own_undo
 
     with connect() as journal:
         if _is_undo(context):

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from makewhole.config.context import WindowContext, connections_of, find_pipeline, window_context
 from makewhole.journal import evidence, windows
 from makewhole.journal.database import connect
 from makewhole.lake.storage import Storage
@@ -30,12 +29,13 @@ from makewhole.orchestration.task_ids import (
     SETTLE_POLL_SECONDS,
     VERIFY,
 )
+from makewhole.window.context import WindowContext, connections_of, find_pipeline, window_context
 
 logger = logging.getLogger(__name__)
-Step = TypeVar("Step", bound=Callable[..., Any])
+StepFunction = TypeVar("StepFunction", bound=Callable[..., Any])
 
 
-def step(function: Step) -> Step:
+def step(function: StepFunction) -> StepFunction:
     """A permanent error of ours fails the task without a retry."""
 
     @functools.wraps(function)
@@ -76,7 +76,7 @@ def _window(context: Mapping[str, Any]) -> WindowContext:
 @step
 def open_window(pipeline_name: str, context: Mapping[str, Any]) -> dict[str, Any]:
     """Open the window of this run: its data interval when it was scheduled or backfilled, its form otherwise."""
-    from makewhole.orchestration.open_window import open_window as open_it
+    from makewhole.window.open import open_window as open_it
 
     pipeline = find_pipeline(pipeline_name)
     provide(pipeline)
@@ -118,7 +118,7 @@ def settle(context: Mapping[str, Any]) -> bool:
 
 
 def _request(context: Mapping[str, Any]) -> Any:
-    from makewhole.orchestration.open_window import Request
+    from makewhole.window.open import Request
 
     run, form = context["dag_run"], context["params"]
     if run.run_type in ("scheduled", "backfill"):
@@ -152,8 +152,8 @@ def moment(text: str | None) -> datetime | None:
 @step
 def plan(context: Mapping[str, Any]) -> list[str]:
     """Freeze the plan when the gate failed; returns the ids of the tasks to go on with."""
-    from makewhole.orchestration.approval import what_to_approve
-    from makewhole.orchestration.compensate import plan_window
+    from makewhole.compensation.approval.ask import what_to_approve
+    from makewhole.compensation.plan_window import plan_window
 
     there = _window(context)
     with connect() as journal:
@@ -188,7 +188,7 @@ def plan(context: Mapping[str, Any]) -> list[str]:
 @step
 def compensate(context: Mapping[str, Any]) -> int:
     """Do the plan; returns how many chunks are proven by receipts."""
-    from makewhole.orchestration.compensate import compensate_window
+    from makewhole.compensation.plan_window import compensate_window
 
     there = _window(context)
 
@@ -198,7 +198,7 @@ def compensate(context: Mapping[str, Any]) -> int:
 @step
 def verify(context: Mapping[str, Any]) -> dict[str, Any]:
     """Read the touched keys again and judge them anew."""
-    from makewhole.orchestration.compensate import verify_window
+    from makewhole.compensation.plan_window import verify_window
 
     there = _window(context)
     found = verify_window(there, lambda done, total: logger.info("%d of %d gaps are whole or decided", done, total))
@@ -214,7 +214,7 @@ def certify(context: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         AirflowFailException: the window is not certified.
     """
-    from makewhole.orchestration.certify import certify as close
+    from makewhole.window.certify import certify as close
 
     there = _window(context)
     with connect() as journal:

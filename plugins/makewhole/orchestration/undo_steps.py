@@ -6,7 +6,6 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from makewhole.config.context import WindowContext, window_context
 from makewhole.journal import plans, windows
 from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
@@ -15,6 +14,7 @@ from makewhole.model.plan import Plan, PlanState
 from makewhole.model.window import WindowState
 from makewhole.orchestration.steps import prepare, step
 from makewhole.orchestration.task_ids import APPROVE, RESTORE
+from makewhole.window.context import WindowContext, window_context
 
 logger = logging.getLogger(__name__)
 
@@ -22,8 +22,8 @@ logger = logging.getLogger(__name__)
 @step
 def plan(context: Mapping[str, Any]) -> str:
     """Freeze the undo; returns the id of the task to go on with."""
-    from makewhole.orchestration.approval import what_to_approve
-    from makewhole.orchestration.undo import plan_undo
+    from makewhole.compensation.approval.ask import what_to_approve
+    from makewhole.compensation.undo.reopen import plan_undo
 
     undone = asked(context)
     there = _window_of(undone)
@@ -62,7 +62,7 @@ def _told(undo: Plan) -> str:
 @step
 def restore(context: Mapping[str, Any]) -> int:
     """Put the rows back; returns how many chunks are proven by receipts."""
-    from makewhole.orchestration.compensate import carry_out
+    from makewhole.compensation.plan_window import carry_out
 
     undone = asked(context)
     there = _window_of(undone)
@@ -80,7 +80,7 @@ def reopen(context: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         AirflowFailException: rows were left as they are.
     """
-    from makewhole.orchestration.undo import reopen as open_it
+    from makewhole.compensation.undo.reopen import reopen as open_it
 
     undone = asked(context)
     there = _window_of(undone)

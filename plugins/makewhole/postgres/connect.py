@@ -5,13 +5,10 @@ from contextlib import contextmanager
 
 import psycopg2
 from psycopg2 import errors as pg_errors
-from psycopg2.extensions import connection as PgConnection  # noqa: N812 - it is a class
 
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import PermanentError, TransientError
-
-Session = PgConnection
-"""What `connect` gives."""
+from makewhole.sql import PgConnection
 
 _SESSION = {
     # A row's JSON text is compared between sessions: what its rendering depends on is pinned.

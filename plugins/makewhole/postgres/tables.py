@@ -10,10 +10,10 @@ import psycopg2
 from psycopg2 import sql
 from psycopg2.extensions import cursor as PgCursor  # noqa: N812 - it is a class
 
-from makewhole.journal.database import load_queries
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import TablePoint
-from makewhole.postgres.connect import Session, describe
+from makewhole.postgres.connect import describe
+from makewhole.sql import PgConnection, load_queries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class Table:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class TableRow:
     """One row: where it is (`table_oid` tells partitions apart) and its whole text as JSON.
 
     `image` is its exact text as PostgreSQL's row literal and `place` where effects say it is, when they were asked for;
@@ -69,7 +69,7 @@ class Row:
     place: str | None = field(default=None, compare=False)
 
 
-def describe_table(connection: Session, point: TablePoint) -> Table:
+def describe_table(connection: PgConnection, point: TablePoint) -> Table:
     """The table of a point.
 
     Raises:
@@ -98,7 +98,7 @@ def describe_table(connection: Session, point: TablePoint) -> Table:
     return Table(schema=schema, name=name, oid=oid, columns=columns, unique=[frozenset(names) for names in column_sets])
 
 
-def cascading_references(connection: Session, table: Table) -> tuple[str, ...]:
+def cascading_references(connection: PgConnection, table: Table) -> tuple[str, ...]:
     """The foreign keys through which deleting a row would delete or change rows elsewhere."""
     with connection.cursor() as cursor:
         cursor.execute(load_queries("target")["cascading_references"], {"schema": table.schema, "name": table.name})
@@ -175,7 +175,7 @@ def statement(name: str, **parts: sql.Composable) -> sql.Composed:
 
 
 @contextmanager
-def key_lookup(connection: Session) -> Iterator[PgCursor]:
+def key_lookup(connection: PgConnection) -> Iterator[PgCursor]:
     """A short transaction for one key's look-up.
 
     Raises:
@@ -190,21 +190,21 @@ def key_lookup(connection: Session) -> Iterator[PgCursor]:
 
 
 def rows_of_key(
-    connection: Session,
+    connection: PgConnection,
     table: Table,
     point: TablePoint,
     key: str,
     *,
     is_exact: bool = True,
     is_latest_first: bool = False,
-) -> list[Row]:
+) -> list[TableRow]:
     """All rows of a key by (time column, ctid), or the latest version first: a quarantine's survivor is the first."""
     match, parameters = match_key(table, point.key, key, is_exact=is_exact)
     order = survivor_order(point, is_latest_first=is_latest_first)
     query = statement("rows_of_key", table=table.identifier, match=match, order=order)
     with key_lookup(connection) as cursor:
         cursor.execute(query, parameters)
-        return [Row(table_oid=row[0], ctid=row[1], text=row[2]) for row in cursor.fetchall()]
+        return [TableRow(table_oid=row[0], ctid=row[1], text=row[2]) for row in cursor.fetchall()]
 
 
 def survivor_order(point: TablePoint, *, is_latest_first: bool = False) -> sql.Composed:

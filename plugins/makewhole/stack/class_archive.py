@@ -14,6 +14,9 @@ from pathlib import Path
 
 from makewhole.stack.kafka_jars import java
 
+SHORT_JOB = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""For the JVM of short Spark jobs: the row work is Python's, and the second compiler costs more than it saves."""
+
 _QUIET = ["-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
 
 
@@ -28,6 +31,11 @@ def sharing(program: Program) -> Sequence[str]:
     """Java's options that use the archive of a program; none when there is no archive."""
     archive = _archive(program)
     return [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", *_QUIET] if archive.exists() else []
+
+
+def short_job_jvm() -> str:
+    """Return Java's options for short Spark jobs, as `JDK_JAVA_OPTIONS` takes them."""
+    return " ".join([*SHORT_JOB, *sharing(Program.SPARK)])
 
 
 def has_archive(program: Program) -> bool:

@@ -1,8 +1,8 @@
 """Calls every compiled function once, so that none has to be compiled in the middle of a window."""
 
-from makewhole.compute.decode import ValueShape, decode_values
+from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.kafka.log.batches import Batch
-from makewhole.kafka.log.records import Item, decode
+from makewhole.kafka.log.records import BatchToDecode, decode
 
 _VALUE = b'{"id":"a long enough key"}'
 _HEADERS = b"\x02" + b"\x02n" + b"\x02h"
@@ -14,7 +14,7 @@ def compile_all() -> None:
     """Read one record, copied and as a view, and decode its value."""
     batch = Batch(0, 0, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1, 0, len(_RECORD))
     for has_views in (False, True):
-        [part] = decode(0, [Item(batch, _RECORD, 0, 1, False)], has_views=has_views)
+        [part] = decode(0, [BatchToDecode(batch, _RECORD, 0, 1, False)], has_views=has_views)
         decode_values(part.columns, ValueShape(key=("$.id",), compare={}))
 
 

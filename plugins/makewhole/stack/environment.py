@@ -8,11 +8,11 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from makewhole.model.errors import PermanentError
+from makewhole.stack.class_archive import short_job_jvm
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.ports import LOOPBACK
 from makewhole.stack.postgres_server import postgres
 from makewhole.stack.settings import USERS, AirflowSettings, load, project_root
-from makewhole.stack.short_jobs import short_job_jvm
 
 AIRFLOW_DATABASE, JOURNAL_DATABASE, PEOPLES_DATABASE = "airflow", "makewhole", "local"
 DATABASES = (AIRFLOW_DATABASE, JOURNAL_DATABASE, PEOPLES_DATABASE)

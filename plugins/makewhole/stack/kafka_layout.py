@@ -36,7 +36,7 @@ _SETTINGS: Settings = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class ClusterLayout:
     """The nodes count from 1: the brokers, then the controller when it is a node of its own.
 
     Without one, every broker is a controller too, and `ports` are two per node, the broker's then the controller's;

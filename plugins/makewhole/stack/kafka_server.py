@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 from makewhole.model.errors import PermanentError, TransientError
 from makewhole.stack.class_archive import Program, sharing
 from makewhole.stack.kafka_jars import java, kafka_libs
-from makewhole.stack.kafka_layout import Layout, Settings, SettingsOfNode
+from makewhole.stack.kafka_layout import ClusterLayout, Settings, SettingsOfNode
 from makewhole.stack.ports import LOOPBACK, becomes_free, free_ports, holder, is_open
 from makewhole.stack.process import ServerProcess
 
@@ -47,7 +47,7 @@ class KafkaServer:
         heap_mb: int = _HEAP_MB,
         jvm_options: Sequence[str] | None = None,
     ) -> None:
-        """`nodes` are brokers; `ports` as `Layout` has them, chosen and remembered when not given.
+        """`nodes` are brokers; `ports` as `ClusterLayout` has them, chosen and remembered when not given.
 
         `settings` override ours: the same for all nodes, or a function of the node's number. They hold for the nodes
         that this object starts, as `jvm_options` do, which take the place of those that make a start quick. `nodes`,
@@ -58,17 +58,17 @@ class KafkaServer:
         if self._cluster_file.exists():
             cluster = json.loads(self._cluster_file.read_text())
         else:
-            wanted = list(ports or free_ports(Layout.ports_needed(nodes, has_own_controller)))
+            wanted = list(ports or free_ports(ClusterLayout.ports_needed(nodes, has_own_controller)))
             cluster = {"id": _new_cluster_id(), "ports": wanted, "has_own_controller": has_own_controller}
         self._cluster_id: str = cluster["id"]
-        self.layout = Layout(ports=cluster["ports"], has_own_controller=cluster.get("has_own_controller", False))
+        self.layout = ClusterLayout(ports=cluster["ports"], has_own_controller=cluster.get("has_own_controller", False))
         self._settings = settings
         self._heap_mb = heap_mb
         self._jvm_options = [*_JVM_OPTIONS, *(sharing(Program.KAFKA) if jvm_options is None else jvm_options)]
 
     @property
     def ports(self) -> Sequence[int]:
-        """Every port it holds, in the order of `Layout`."""
+        """Every port it holds, in the order of `ClusterLayout`."""
         return self.layout.ports
 
     @property

@@ -40,7 +40,7 @@ class Health(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class StackPart:
     """One part of the stack. `remedy` is empty when there is nothing to do."""
 
     name: str
@@ -55,7 +55,7 @@ class StackState:
     """The stack as it is now; addresses are None when there was never a stack in `home`."""
 
     home: Path
-    parts: tuple[Part, ...]
+    parts: tuple[StackPart, ...]
     free_bytes: int
     storage: Path
     bootstrap: str | None = None
@@ -155,18 +155,20 @@ def _start(home: Path, kafka_nodes: int, report: Report) -> None:
     report(f"Airflow answers at {airflow_url(stack_settings.load_or_create(home))}")
 
 
-def _kafka_parts(home: Path) -> list[Part]:
+def _kafka_parts(home: Path) -> list[StackPart]:
     server = KafkaServer(home / "kafka")
     is_healthy = server.is_healthy()
     nodes = range(1, server.nodes + 1)
     return [_part(f"kafka-{node}", server.process(node), is_healthy=is_healthy) for node in nodes]
 
 
-def _postgres_part(home: Path) -> Part:
+def _postgres_part(home: Path) -> StackPart:
     server = postgres(home / "postgres")
     if isinstance(server, ExistingPostgres):
         health = Health.HEALTHY if server.is_healthy() else Health.NOT_ANSWERING
-        return Part(name="postgres", health=health, pid=None, log=None, remedy="" if server.is_healthy() else _FOREIGN)
+        return StackPart(
+            name="postgres", health=health, pid=None, log=None, remedy="" if server.is_healthy() else _FOREIGN
+        )
     process = ServerProcess(name="postgres", directory=home / "postgres")
     return _part("postgres", process, is_healthy=server.is_healthy())
 
@@ -174,7 +176,7 @@ def _postgres_part(home: Path) -> Part:
 _FOREIGN = "this server is not the stack's own: start it, or unset MAKEWHOLE_POSTGRES_DSN"
 
 
-def _airflow_parts(home: Path) -> list[Part]:
+def _airflow_parts(home: Path) -> list[StackPart]:
     server = AirflowServer(home)
     states = server.health()
     return [
@@ -182,7 +184,7 @@ def _airflow_parts(home: Path) -> list[Part]:
     ]
 
 
-def _part(name: str, process: ServerProcess, *, is_healthy: bool) -> Part:
+def _part(name: str, process: ServerProcess, *, is_healthy: bool) -> StackPart:
     pid = process.pid()
     if pid is not None:
         health = Health.HEALTHY if is_healthy else Health.NOT_ANSWERING
@@ -191,7 +193,7 @@ def _part(name: str, process: ServerProcess, *, is_healthy: bool) -> Part:
         health, remedy = Health.DEAD, f"see {process.log_file}; `makewhole up` starts it again"
     else:
         health, remedy = Health.STOPPED, "`makewhole up` starts it"
-    return Part(name=name, health=health, pid=pid, log=process.log_file, remedy=remedy)
+    return StackPart(name=name, health=health, pid=pid, log=process.log_file, remedy=remedy)
 
 
 def _change_ports(home: Path) -> None:

@@ -7,10 +7,9 @@ import tempfile
 from pathlib import Path
 
 from makewhole.model.errors import PermanentError
-from makewhole.stack.class_archive import Program, has_archive, recording
+from makewhole.stack.class_archive import SHORT_JOB, Program, has_archive, recording
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.ports import LOOPBACK
-from makewhole.stack.short_jobs import SHORT_JOB
 
 _SPARK_TIMEOUT_SECONDS, _KAFKA_TIMEOUT_SECONDS = 300, 60
 

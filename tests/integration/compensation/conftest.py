@@ -15,11 +15,10 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from makewhole.compensation.freeze import FreezeRequest, FreezeSources, Frozen, freeze
-from makewhole.compensation.replay import RunOptions, compensate
-from makewhole.compensation.sources import SourceRecord
-from makewhole.compensation.targets import Target, targets_of
-from makewhole.config.context import WindowContext
+from makewhole.compensation.execution.run_plan import RunOptions, compensate
+from makewhole.compensation.execution.targets import Target, targets_of
+from makewhole.compensation.freezing.freeze import FreezeRequest, FreezeSources, Frozen, freeze
+from makewhole.compensation.freezing.sources import SourceRecord
 from makewhole.journal.database import connect
 from makewhole.journal.plans import replayed_keys
 from makewhole.lake.storage import Storage
@@ -38,6 +37,7 @@ from makewhole.model.pipeline import (
 from makewhole.model.plan import Receipt
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.model.window import Window
+from makewhole.window.context import WindowContext
 
 PARTITIONS = 3
 BORN_MS = 1_356_998_400_000

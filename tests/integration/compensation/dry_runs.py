@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from makewhole.compensation.approve import Answer, Decision, record_answer
-from makewhole.compensation.dry_report import DryRun
-from makewhole.compensation.dry_run import dry_run
-from makewhole.compensation.undo import UndoRequest, freeze_undo
+from makewhole.compensation.approval.answer import Answer, Decision, record_answer
+from makewhole.compensation.preview.dry_report import DryRun
+from makewhole.compensation.preview.dry_run import dry_run
+from makewhole.compensation.undo.plan_undo import UndoRequest, freeze_undo
 from makewhole.model.pipeline import Approval, Remedy
 from makewhole.model.plan import Plan
 from makewhole.model.verdict import Verdict

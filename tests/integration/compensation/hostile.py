@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from makewhole.compensation.appended import Since
-from makewhole.compensation.approve import Answer, Decision
-from makewhole.compensation.verify import verify
+from makewhole.compensation.approval.answer import Answer, Decision
+from makewhole.compensation.verification.committed_since import LogStart
+from makewhole.compensation.verification.verify import verify
 from makewhole.journal.database import connect as connect_journal
 from makewhole.journal.evidence import JudgedFinding
 from makewhole.journal.reversals import reversals_of
@@ -75,8 +75,8 @@ def forge(bootstrap: str, topic: str, headers: list[tuple[str, str]]) -> None:
     assert producer.flush(30) == 0
 
 
-def judged(world: Any, since: Since | None = None) -> list[JudgedFinding]:
+def judged(world: Any, since: LogStart | None = None) -> list[JudgedFinding]:
     finding = duplicate(world, "K1")
     with connect_journal(world.journal) as journal:
         past = reversals_of(journal, world.pipeline, 1, [finding.key_hash])
-    return verify(world.context, [JudgedFinding(finding=finding)], since or Since(offsets={}), 0.0, past=past)
+    return verify(world.context, [JudgedFinding(finding=finding)], since or LogStart(offsets={}), 0.0, past=past)

@@ -9,8 +9,8 @@ import os
 import sys
 import threading
 
-from makewhole.compensation.replay import RunOptions, compensate
-from makewhole.compensation.targets import targets_of
+from makewhole.compensation.execution.run_plan import RunOptions, compensate
+from makewhole.compensation.execution.targets import targets_of
 from makewhole.model.connection import KafkaConnection, PostgresConnection
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
 

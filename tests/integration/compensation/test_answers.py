@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from makewhole.compensation.approve import Answer, Decision, record_answer
+from makewhole.compensation.approval.answer import Answer, Decision, record_answer
 from makewhole.model.pipeline import Approval
 from makewhole.model.plan import Plan
 from makewhole.model.verdict import Verdict

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from makewhole.compensation.control import pause, resume, set_rate, stop
-from makewhole.compensation.replay import RunOptions, compensate
-from makewhole.compensation.steering import Progress
+from makewhole.compensation.execution.control import pause, resume, set_rate, stop
+from makewhole.compensation.execution.pace import PlanProgress
+from makewhole.compensation.execution.run_plan import RunOptions, compensate
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.verdict import Verdict
 
@@ -23,14 +23,14 @@ CHUNK = 5
 class Running:
     """A plan that runs in a thread of its own."""
 
-    def __init__(self, world: Any, plan: str, on_progress: Callable[[Progress], None], options: RunOptions) -> None:
-        self.told: list[Progress] = []
+    def __init__(self, world: Any, plan: str, on_progress: Callable[[PlanProgress], None], options: RunOptions) -> None:
+        self.told: list[PlanProgress] = []
         self.error: Exception | None = None
         self._thread = threading.Thread(target=self._run, args=(world, plan, on_progress, options), daemon=True)
         self._thread.start()
 
-    def _run(self, world: Any, plan: str, on_progress: Callable[[Progress], None], options: RunOptions) -> None:
-        def progress(told: Progress) -> None:
+    def _run(self, world: Any, plan: str, on_progress: Callable[[PlanProgress], None], options: RunOptions) -> None:
+        def progress(told: PlanProgress) -> None:
             self.told.append(told)
             on_progress(told)
 
@@ -47,7 +47,7 @@ class Running:
 
 @pytest.fixture
 def start(world: Any) -> Iterator[Callable[..., Running]]:
-    def run(plan: str, on_progress: Callable[[Progress], None] = lambda _: None, **options: Any) -> Running:
+    def run(plan: str, on_progress: Callable[[PlanProgress], None] = lambda _: None, **options: Any) -> Running:
         return Running(world, plan, on_progress, RunOptions(**options))
 
     yield run
@@ -56,7 +56,7 @@ def start(world: Any) -> Iterator[Callable[..., Running]]:
 def test_a_paused_plan_waits_with_its_lease_and_goes_on_when_told(world: Any, start: Callable[..., Running]) -> None:
     plan = _plan(world)
 
-    def pause_after_the_first(told: Progress) -> None:
+    def pause_after_the_first(told: PlanProgress) -> None:
         if told.chunks_done == 1:
             assert pause(world.journal, plan, by="ann", reason="lunch").reason == "paused by ann: lunch"
 
@@ -109,7 +109,7 @@ def test_the_rate_can_be_changed_while_the_plan_runs(world: Any, start: Callable
     assert set_rate(world.journal, plan, 5, by="ann").reason == "set to 5 records a second by ann"
     moments: list[float] = []
 
-    def faster_after_the_third(told: Progress) -> None:
+    def faster_after_the_third(told: PlanProgress) -> None:
         moments.append(time.monotonic())
         if told.chunks_done == 3:
             set_rate(world.journal, plan, 1_000, by="ann")

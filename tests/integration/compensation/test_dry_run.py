@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from makewhole.compensation.dry_report import DryRun, Fate
-from makewhole.compensation.dry_targets import RecordToSend
-from makewhole.compensation.replay import compensate
+from makewhole.compensation.execution.run_plan import compensate
+from makewhole.compensation.preview.dry_report import DryRun, Forecast
+from makewhole.compensation.preview.dry_targets import RecordToSend
 from makewhole.model.pipeline import Hop, Remedy, Reverse
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.dry_runs import HOP, approve, looked, mixed, undo_of
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 def test_rows_become_what_the_samples_said(world: Any) -> None:
     plan = mixed(world)
     told = looked(world, plan, samples=9)
-    assert (told.stopped_by, told.count(Fate.WOULD), told.count(Fate.REFUSED)) == (None, 9, 0)
+    assert (told.stopped_by, told.count(Forecast.WOULD), told.count(Forecast.REFUSED)) == (None, 9, 0)
     assert [(part.remedy, part.place, part.actions) for part in told.parts] == [
         ("upsert", "pg:dw.departures", 6),
         ("quarantine", "pg:dw.departures", 3),
@@ -42,7 +42,7 @@ def test_records_become_what_the_samples_said(world: Any) -> None:
     plan = world.freeze([world.finding(number, Verdict.MISSING) for number in range(3)]).plan
     told = looked(world, plan)
     (part,) = told.parts
-    assert (part.remedy, part.target, dict(part.payload_from), part.fates[Fate.WOULD]) == (
+    assert (part.remedy, part.target, dict(part.payload_from), part.fates[Forecast.WOULD]) == (
         "redeliver",
         "flights",
         {"archive": 3},
@@ -113,7 +113,7 @@ def test_what_the_topic_would_not_take_is_refused_for_the_same_reason(world: Any
     told = looked(world, plan)
     world.run(plan.id)
     assert outcomes_told(told) == world.outcomes(plan.id)
-    assert told.count(Fate.REFUSED) == 1
+    assert told.count(Forecast.REFUSED) == 1
 
 
 def test_an_undo_is_foretold_too(world: Any) -> None:
@@ -123,7 +123,7 @@ def test_an_undo_is_foretold_too(world: Any) -> None:
     undo = undo_of(world, plan)
     told = looked(world, undo, samples=9)
     assert told.stopped_by == f"plan {undo.id} is awaiting_approval"
-    assert (told.count(Fate.WOULD), told.plan.undoes) == (9, plan.id)
+    assert (told.count(Forecast.WOULD), told.plan.undoes) == (9, plan.id)
     assert [dict(part.payload_from) for part in told.parts] == [{"effects": 9}]
 
     world.sql("update dw.departures set note = 'mine' where id in ('K0', 'K3')")
@@ -134,7 +134,7 @@ def test_an_undo_is_foretold_too(world: Any) -> None:
     approve(world, undo)
     world.run(undo.id)
     assert outcomes_told(told) == world.outcomes(undo.id)
-    assert told.count(Fate.REFUSED) == 5
+    assert told.count(Forecast.REFUSED) == 5
     assert table(world) != before
 
 
@@ -151,9 +151,9 @@ def test_an_action_behind_another_on_its_key_waits_for_it(world: Any) -> None:
     told = looked(world, plan)
     fates = {(sample.action.hop, sample.action.key): sample.fate for sample in told.samples}
     assert fates == {
-        (HOP, "K0"): Fate.WOULD,
-        (HOP, "K1"): Fate.WOULD,
-        ("outbox→warehouse", "K0"): Fate.WAITS,
+        (HOP, "K0"): Forecast.WOULD,
+        (HOP, "K1"): Forecast.WOULD,
+        ("outbox→warehouse", "K0"): Forecast.WAITS,
     }
 
 
@@ -162,17 +162,22 @@ def test_a_plan_that_is_done_has_nothing_left(world: Any) -> None:
     world.sql("update dw.departures set note = 'mine' where id = 'K3'")
     world.run(plan.id)
     told = looked(world, plan)
-    assert (told.count(Fate.DONE), told.count(Fate.REFUSED), told.count(Fate.WOULD), told.samples) == (8, 1, 0, ())
+    assert (told.count(Forecast.DONE), told.count(Forecast.REFUSED), told.count(Forecast.WOULD), told.samples) == (
+        8,
+        1,
+        0,
+        (),
+    )
 
 
 def test_records_that_are_sent_already_are_done(world: Any) -> None:
     world.send(range(7))
     plan = world.freeze([world.finding(number, Verdict.MISSING) for number in range(7)]).plan
     world.run(plan.id)
-    assert looked(world, plan).count(Fate.DONE) == 7
+    assert looked(world, plan).count(Forecast.DONE) == 7
     world.journal_sql("update makewhole.plan set state = 'running' where id = %s", plan.id)
     world.journal_sql("delete from makewhole.chunk where plan = %s and chunk = 1", plan.id)
-    assert looked(world, plan).count(Fate.DONE) == 7  # the marker knows
+    assert looked(world, plan).count(Forecast.DONE) == 7  # the marker knows
 
 
 @pytest.mark.parametrize("kind", ["table", "topic"])
@@ -191,7 +196,7 @@ def test_of_a_plan_that_was_broken_off_the_rest_is_judged(world: Any, kind: str)
         world.sql("insert into dw.departures (id, delay) values ('K7', 1)")
     told = looked(world, plan, samples=9)
     refused = 1 if kind == "table" else 0
-    assert [told.count(fate) for fate in (Fate.DONE, Fate.WOULD, Fate.REFUSED)] == [5, 4 - refused, refused]
+    assert [told.count(fate) for fate in (Forecast.DONE, Forecast.WOULD, Forecast.REFUSED)] == [5, 4 - refused, refused]
     assert [sample.action.key for sample in told.samples] == ["K5", "K6", "K7", "K8"]
     world.run(plan.id)
     assert outcomes_told(told).items() <= world.outcomes(plan.id).items()
@@ -206,12 +211,12 @@ def test_rows_that_were_moved_aside_together_come_back_together(world: Any) -> N
     world.run(plan.id)
     undo = undo_of(world, plan)
     told = looked(world, undo)
-    assert (told.count(Fate.WOULD), told.count(Fate.WAITS)) == (2, 0)
+    assert (told.count(Forecast.WOULD), told.count(Forecast.WAITS)) == (2, 0)
 
 
 def outcomes_told(told: DryRun) -> dict[str, tuple[str, str | None]]:
     """As `World.outcomes`: by key."""
-    outcome = {Fate.WOULD: "done", Fate.REFUSED: "refused"}
+    outcome = {Forecast.WOULD: "done", Forecast.REFUSED: "refused"}
     return {sample.action.key: (outcome[sample.fate], sample.reason) for sample in told.samples}
 
 

@@ -16,8 +16,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 @pytest.fixture
 def command(world: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", world.journal)
-    monkeypatch.setattr("makewhole.cli.plan_dry_run.find_pipeline", lambda _: world.pipeline)
-    monkeypatch.setattr("makewhole.cli.plan_dry_run.connections_of", lambda _: world.connections)
+    monkeypatch.setattr("makewhole.cli.plan.dry_run.find_pipeline", lambda _: world.pipeline)
+    monkeypatch.setattr("makewhole.cli.plan.dry_run.connections_of", lambda _: world.connections)
 
     def run(*words: str) -> str:
         result = CliRunner().invoke(app, ["plan", "dry-run", *words])

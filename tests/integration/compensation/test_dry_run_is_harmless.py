@@ -7,14 +7,14 @@ from typing import Any
 import psycopg2
 import pytest
 
-from makewhole.compensation.dry_report import Fate
-from makewhole.compensation.dry_run import dry_run
+from makewhole.compensation.preview.dry_report import Forecast
+from makewhole.compensation.preview.dry_run import dry_run
 from makewhole.kafka.offsets import high_watermarks
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.pipeline import Approval
 from makewhole.model.plan import PlanState
-from makewhole.postgres.dry_run import read_only
+from makewhole.postgres.write.dry_run import read_only
 from tests.integration.compensation.dry_runs import approve, looked, mixed, undo_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -48,7 +48,7 @@ def test_it_waits_for_nobody_who_writes(world: Any) -> None:
         with writer.cursor() as cursor:
             cursor.execute("lock table dw.departures in exclusive mode")
             cursor.execute("update dw.departures set note = 'not committed'")
-            assert looked(world, plan).count(Fate.WOULD) == 9
+            assert looked(world, plan).count(Forecast.WOULD) == 9
     finally:
         writer.close()
 
@@ -74,7 +74,7 @@ def test_one_who_may_only_read_may_look(world: Any) -> None:
     try:
         dsn = psycopg2.extensions.make_dsn(world.dsn, user="looker", password="look")
         world.connections = {**world.connections, "pg": replace(world.connections["pg"], dsn=dsn)}
-        assert looked(world, plan).count(Fate.WOULD) == 9
+        assert looked(world, plan).count(Forecast.WOULD) == 9
     finally:
         world.sql("drop owned by looker; drop role looker")
 

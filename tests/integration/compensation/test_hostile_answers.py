@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from makewhole.compensation.approve import Decision, record_answer
+from makewhole.compensation.approval.answer import Decision, record_answer
 from makewhole.model.pipeline import Approval
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.hostile import answer, redelivery, refusal

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from makewhole.compensation.appended import Since, marked_since
+from makewhole.compensation.verification.committed_since import LogStart, marked_since
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.hostile import forge, judged, redelivery, reversal
 
@@ -35,7 +35,7 @@ def test_a_record_that_claims_to_be_a_reversal_reverses_nothing(world: Any) -> N
         [("makewhole-plan", plan.id), ("makewhole-seq", "0"), ("makewhole-reverses", "warehouse/dw.departures/(0,2)")],
     )
 
-    assert marked_since(world.context, "reversals", Since(offsets={})).found == {(plan.id, 0)}
+    assert marked_since(world.context, "reversals", LogStart(offsets={})).found == {(plan.id, 0)}
     (item,) = judged(world)
     assert (item.outcome, item.reason) == ("open", "1 of its extra copies at warehouse were not taken back")
 
@@ -43,7 +43,7 @@ def test_a_record_that_claims_to_be_a_reversal_reverses_nothing(world: Any) -> N
         "insert into makewhole.chunk (plan, target, chunk, actions, place) values (%s, 'reversals', 0, 1, 'forged')",
         plan.id,
     )
-    forged = Since(offsets={"reversals": dict.fromkeys(range(3), 1)})
+    forged = LogStart(offsets={"reversals": dict.fromkeys(range(3), 1)})
     (item,) = judged(world, forged)
     assert (item.outcome, item.reason) == (
         "open",
@@ -57,7 +57,7 @@ def test_headers_that_are_no_numbers_are_no_marks(world: Any, seq: str) -> None:
     topic = world.pipeline.points["reversals"].topic
     forge(world.bootstrap, topic, [("makewhole-plan", plan.id), ("makewhole-seq", seq)])
 
-    found = marked_since(world.context, "reversals", Since(offsets={})).found
+    found = marked_since(world.context, "reversals", LogStart(offsets={})).found
     assert (plan.id, 0) not in found
 
 

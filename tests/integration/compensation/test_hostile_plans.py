@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from makewhole.compensation.replay import compensate
-from makewhole.compensation.targets import targets_of
+from makewhole.compensation.execution.run_plan import compensate
+from makewhole.compensation.execution.targets import targets_of
+from makewhole.compensation.plan_window import require_own_plan
 from makewhole.journal.database import connect as connect_journal
 from makewhole.model.errors import CorruptionError
 from makewhole.model.plan import Plan
 from makewhole.model.verdict import Verdict
-from makewhole.orchestration.compensate import require_own_plan
 from tests.integration.compensation.hostile import redelivery, refusal, reversal
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]

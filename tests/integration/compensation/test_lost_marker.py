@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from makewhole.compensation.replay import compensate
+from makewhole.compensation.execution.run_plan import compensate
 from makewhole.kafka import replayed_chunks
 from makewhole.kafka.replay import MARKER_TOPIC
 from makewhole.model.errors import CorruptionError, TransientError

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from makewhole.compensation.sources import SourceRecord
+from makewhole.compensation.freezing.sources import SourceRecord
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
 from makewhole.model.verdict import Cause, Finding, Verdict

@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from makewhole.compensation import payloads
-from makewhole.compensation.replay import compensate
-from makewhole.compensation.supersede import supersede
+from makewhole.compensation.execution.run_plan import compensate
+from makewhole.compensation.execution.supersede import supersede
+from makewhole.compensation.freezing import payload_file
 from makewhole.journal import leases
 from makewhole.journal.database import connect
 from makewhole.kafka.replay import FencedError, ReplayWriter
@@ -17,7 +17,7 @@ from makewhole.kafka.replay_records import Lineage, ReplayRecords
 from makewhole.model.errors import LeaseLostError, RefusedError, TransientError
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.postgres.connect import connect as connect_to_target
-from makewhole.postgres.receipts import ChunkId, begin_chunk
+from makewhole.postgres.write.receipts import ChunkId, begin_chunk
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
@@ -102,8 +102,10 @@ def test_a_runner_that_was_stopped_writes_nothing_once_another_plan_took_its_pla
     zombie = ReplayWriter(world.connections["kafka"], world.topic, f"replay-{first.id}-flights")
     assert zombie.open() == 1
     world.freeze(findings)
-    record = payloads.write_payloads("memory://zombie", [[(7, payloads.Payload(key=b"K7", extra={"origin": "z"}))]])
-    table = payloads.verified_copy(*record).chunk(0, _column(7))
+    record = payload_file.write_payloads(
+        "memory://zombie", [[(7, payload_file.Payload(key=b"K7", extra={"origin": "z"}))]]
+    )
+    table = payload_file.verified_copy(*record).chunk(0, _column(7))
     with pytest.raises(FencedError, match="another runner came after this one"):
         zombie.write(1, ReplayRecords(table, Lineage(plan=first.id, window="p/1", chunk=1)))
     zombie.close()

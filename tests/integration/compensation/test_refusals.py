@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from makewhole.compensation.approve import Answer, Decision, record_answer
-from makewhole.compensation.control import stop
-from makewhole.compensation.replay import RunOptions, compensate
+from makewhole.compensation.approval.answer import Answer, Decision, record_answer
+from makewhole.compensation.execution.control import stop
+from makewhole.compensation.execution.run_plan import RunOptions, compensate
 from makewhole.journal import leases
 from makewhole.journal.database import connect as journal_connect
 from makewhole.kafka.replay import MARKER_TOPIC

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from makewhole.compensation.approve import Answer, Decision, record_answer
-from makewhole.compensation.control import stop
-from makewhole.compensation.replay import compensate
-from makewhole.compensation.undo import Undo, UndoRequest, freeze_undo
+from makewhole.compensation.approval.answer import Answer, Decision, record_answer
+from makewhole.compensation.execution.control import stop
+from makewhole.compensation.execution.run_plan import compensate
+from makewhole.compensation.undo.plan_undo import Undo, UndoRequest, freeze_undo
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.pipeline import Approval, Remedy
 from makewhole.model.plan import PlanState

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from makewhole.compensation.replay import compensate
+from makewhole.compensation.execution.run_plan import compensate
 from makewhole.kafka import replay
 from makewhole.model.errors import TransientError
 from makewhole.model.verdict import Verdict

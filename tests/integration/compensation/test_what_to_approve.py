@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from makewhole.compensation.approval import ask
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Approval, Remedy
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.verdict import Verdict
-from makewhole.orchestration import approval
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -24,13 +24,13 @@ def service(world: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     (tmp_path / "groups.yaml").write_text("groups: {payments: [anna, ben]}")
     monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", world.journal)
     monkeypatch.setenv("MAKEWHOLE_GROUPS", str(tmp_path / "groups.yaml"))
-    monkeypatch.setattr(approval, "find_pipeline", lambda _: world.pipeline)
+    monkeypatch.setattr(ask, "find_pipeline", lambda _: world.pipeline)
     world.pipeline = replace(world.pipeline, approval=Approval(above_actions=0, by=("lead", "group:payments")))
 
 
 def test_the_page_has_counts_shapes_and_who_may_and_no_key_or_value(world: Any) -> None:
     plan = waiting(world)
-    shown = approval.what_to_approve(world.context, plan, ["Why: <b>now</b>"])
+    shown = ask.what_to_approve(world.context, plan, ["Why: <b>now</b>"])
     body = shown["body"]
     assert (shown["plan"], shown["sha256"], shown["pipeline"]) == (plan.id, plan.sha256, world.pipeline.name)
     assert "| upsert | warehouse (pg:dw.departures) | 2 | 1 | 1 | 0 | 0 | archive 2 |" in body
@@ -44,8 +44,8 @@ def test_the_page_has_counts_shapes_and_who_may_and_no_key_or_value(world: Any) 
 
 def test_what_is_kept_is_what_was_shown(world: Any) -> None:
     plan = waiting(world)
-    shown = approval.what_to_approve(world.context, plan)
-    kept = approval.seen(shown, "run 1")
+    shown = ask.what_to_approve(world.context, plan)
+    kept = ask.seen(shown, "run 1")
     digest = hashlib.sha256(f"{shown['subject']}\n{shown['body']}".encode()).hexdigest()
     assert kept == {"subject": shown["subject"], "body": shown["body"], "page_sha256": digest, "run": "run 1"}
 
@@ -53,7 +53,7 @@ def test_what_is_kept_is_what_was_shown(world: Any) -> None:
 def test_a_table_that_is_gone_does_not_keep_the_question_from_being_asked(world: Any) -> None:
     plan = waiting(world)
     world.sql("drop table dw.departures")
-    body = approval.what_to_approve(world.context, plan)["body"]
+    body = ask.what_to_approve(world.context, plan)["body"]
     assert "**What it would do now is not known**: point warehouse: 'dw.departures' is not a table" in body
     assert "| upsert | 2 |" in body
 
@@ -62,8 +62,8 @@ def test_a_plan_that_nobody_could_answer_is_not_asked_about(world: Any) -> None:
     plan = waiting(world)
     world.pipeline = replace(world.pipeline, approval=Approval(above_actions=0, by=("group:gone",)))
     with pytest.raises(RefusedError, match="names group gone, and the file of MAKEWHOLE_GROUPS has nobody in it"):
-        approval.what_to_approve(world.context, plan)
-    assert "nobody is asked" in approval.what_to_approve(world.context, replace(plan, state=PlanState.FROZEN))["body"]
+        ask.what_to_approve(world.context, plan)
+    assert "nobody is asked" in ask.what_to_approve(world.context, replace(plan, state=PlanState.FROZEN))["body"]
 
 
 def waiting(world: Any) -> Plan:

@@ -19,9 +19,8 @@ from typer.testing import CliRunner, Result
 from makewhole.cli.main import app
 from makewhole.compute.frames import VERDICTS
 from makewhole.compute.keys import key_hash
-from makewhole.config.context import WindowContext, connections_of, find_pipeline
 from makewhole.journal import evidence, plans, windows
-from makewhole.journal.database import Journal, connect
+from makewhole.journal.database import connect
 from makewhole.journal.evidence import HopResult, JudgedFinding
 from makewhole.kafka.offsets import describe_topic
 from makewhole.lake.storage import Storage
@@ -29,7 +28,9 @@ from makewhole.model.pipeline import Remedy, TopicPoint
 from makewhole.model.plan import Action, Plan, PlanState, Receipt
 from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import PartitionRange, Window
-from makewhole_spark.pieces import TopicPiece, read_topic_piece
+from makewhole.sql import PgConnection
+from makewhole.window.context import WindowContext, connections_of, find_pipeline
+from makewhole_spark.snapshot.read_piece import TopicPiece, read_topic_piece
 from tests.integration.transactions import left_open
 
 pytestmark = pytest.mark.integration
@@ -142,7 +143,7 @@ def _records(bootstrap: str, topic: str) -> None:
     assert not left_open(bootstrap, topic)
 
 
-def _window(journal: Journal) -> None:
+def _window(journal: PgConnection) -> None:
     pipeline = find_pipeline("journeys")
     point = pipeline.points["flights"]
     assert isinstance(point, TopicPoint)
@@ -171,7 +172,7 @@ def _window(journal: Journal) -> None:
     _repair(journal, window)
 
 
-def _judge(journal: Journal, window: Window, storage: Storage) -> None:
+def _judge(journal: PgConnection, window: Window, storage: Storage) -> None:
     """K1 matched, K2 missing in the warehouse."""
     rows = [("flights→warehouse", key_hash("K1"), "matched", None)]
     verdicts = storage.write_parquet(f"{window.prefix}/flights-warehouse/verdicts", _frame(rows))
@@ -194,7 +195,7 @@ def _frame(rows: list[tuple[Any, ...]]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=VERDICTS, orient="row")
 
 
-def _repair(journal: Journal, window: Window) -> None:
+def _repair(journal: PgConnection, window: Window) -> None:
     """A plan of two chunks; its first action was refused, so that K2 is the first of the second chunk."""
     actions = [
         Action(

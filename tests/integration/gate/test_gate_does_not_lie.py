@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit, rand
 
-from makewhole.gate import HopSummary, check, check_summaries, check_verdicts, expectations, sideways
+from makewhole.gate import HopSummary, check, check_summaries, check_verdicts, expectations, transposed
 from makewhole.gate.expectations import run_on_row, run_on_spark
 from makewhole.gate.planned import Number, Planned, Role
 from makewhole.gate.suite import HopSuite
@@ -163,9 +163,9 @@ def test_a_column_missing_inside_the_library_is_seen_as_raised(spark: SparkSessi
 def test_what_breaks_inside_the_library_breaks_every_line_that_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = [Number(name=name, value=1, at_most=2, sentence="") for name in ("one", "other")]
     planned = [one for number in numbers for one in number.planned("x")]
-    really = sideways.sideways
+    really = transposed.sideways
 
-    def gone(*given: Any) -> Iterator[sideways.Part]:
+    def gone(*given: Any) -> Iterator[transposed.TransposedGroup]:
         for part in really(*given):
             yield replace(
                 part, lines={name: column for name, column in part.lines.items() if name != "room_below_most"}

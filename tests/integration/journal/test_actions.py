@@ -13,10 +13,11 @@ from psycopg2 import sql
 
 from makewhole.journal import plans
 from makewhole.journal.actions import _BLOCK_BYTES, actions_in, unchanged_actions
-from makewhole.journal.database import connect, load_queries
+from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, PlanState, plan_digest
+from makewhole.sql import load_queries
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 

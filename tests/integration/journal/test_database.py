@@ -16,9 +16,10 @@ import pytest
 
 from makewhole.journal import database as database_module
 from makewhole.journal import windows
-from makewhole.journal.database import connect, migrate, sql_root
+from makewhole.journal.database import connect, migrate
 from makewhole.model.errors import CorruptionError, RefusedError, TransientError
 from makewhole.model.window import PartitionRange, Window
+from makewhole.sql import sql_root
 
 pytestmark = pytest.mark.integration
 
@@ -317,7 +318,7 @@ def test_an_installed_wheel_brings_its_sql_along(tmp_path: Path, database: str) 
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "installed")
     program = (
-        "from makewhole.journal.database import load_queries, migrate, sql_root;"
+        "from makewhole.journal.database import migrate; from makewhole.sql import load_queries, sql_root;"
         f"print(sql_root()); print(len(migrate({database!r})), 'bounds' in load_queries('window'))"
     )
 

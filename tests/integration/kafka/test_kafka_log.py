@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from makewhole.kafka.log.reader import BrokerLog, SegmentWriter, read_range
 from makewhole.model.connection import KafkaConnection
 from makewhole.stack.kafka_server import KafkaServer
-from makewhole_spark.kafka_log import register
+from makewhole_spark.kafka_log.source import register
 
 pytestmark = pytest.mark.integration
 

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from makewhole.kafka.retention import Deadline, Fate, read_retention
+from makewhole.kafka.retention import Deadline, RecordRetention, read_retention
 from makewhole.model.connection import KafkaConnection
 from makewhole.stack.kafka_server import KafkaServer
 
@@ -24,24 +24,27 @@ def test_a_record_goes_by_age_and_is_gone_before_the_log_start(
     (deleted,) = admin.delete_records([TopicPartition(topic, 0, 4)]).values()
     deleted.result(10)
     found = read_retention(connection, topic)
-    assert found.deadline(0, 3, _NOON) == Deadline(fate=Fate.DELETED)
-    assert found.deadline(0, 4, _NOON) == Deadline(fate=Fate.EXPIRES, at=_NOON + timedelta(hours=1))
-    assert found.deadline(0, 4, None) == Deadline(fate=Fate.NOT_KNOWN)
+    assert found.deadline(0, 3, _NOON) == Deadline(fate=RecordRetention.DELETED)
+    assert found.deadline(0, 4, _NOON) == Deadline(fate=RecordRetention.EXPIRES, at=_NOON + timedelta(hours=1))
+    assert found.deadline(0, 4, None) == Deadline(fate=RecordRetention.NOT_KNOWN)
 
 
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"retention_ms": "-1"}, Deadline(fate=Fate.KEPT)),
-        ({"cleanup_policy": "compact", "retention_ms": "1000"}, Deadline(fate=Fate.KEPT)),
-        ({"retention_ms": "-1", "retention_bytes": "1000000"}, Deadline(fate=Fate.NOT_KNOWN, may_be_earlier=True)),
+        ({"retention_ms": "-1"}, Deadline(fate=RecordRetention.KEPT)),
+        ({"cleanup_policy": "compact", "retention_ms": "1000"}, Deadline(fate=RecordRetention.KEPT)),
+        (
+            {"retention_ms": "-1", "retention_bytes": "1000000"},
+            Deadline(fate=RecordRetention.NOT_KNOWN, may_be_earlier=True),
+        ),
         (
             {"retention_ms": "60000", "retention_bytes": "1000000"},
-            Deadline(fate=Fate.EXPIRES, at=_NOON + timedelta(minutes=1), may_be_earlier=True),
+            Deadline(fate=RecordRetention.EXPIRES, at=_NOON + timedelta(minutes=1), may_be_earlier=True),
         ),
         (
             {"cleanup_policy": "compact,delete", "retention_ms": str(2**63 - 1)},
-            Deadline(fate=Fate.EXPIRES, at=datetime(9999, 1, 1, tzinfo=UTC)),
+            Deadline(fate=RecordRetention.EXPIRES, at=datetime(9999, 1, 1, tzinfo=UTC)),
         ),
     ],
 )

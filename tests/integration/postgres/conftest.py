@@ -10,11 +10,11 @@ import psycopg2
 import pytest
 
 from makewhole.compute.normalise import table_frame
-from makewhole.compute.where import Term
+from makewhole.compute.where import TypedTerm
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.pipeline import PointKind, TablePoint
-from makewhole.postgres.export import TableReader, exported, read_keys
-from makewhole.postgres.expressions import TableShape, TimeBounds
+from makewhole.postgres.read.export import TableReader, exported, read_keys
+from makewhole.postgres.read.expressions import TableShape, TimeBounds
 from tests.integration.postgres.store import run_sql
 
 
@@ -38,7 +38,7 @@ class People:
         table: str = "rows",
         key: tuple[str, ...] = ("id",),
         compare: dict[str, str] | None = None,
-        filters: dict[str, tuple[Term, ...]] | None = None,
+        filters: dict[str, tuple[TypedTerm, ...]] | None = None,
         **columns: Any,
     ) -> TableShape:
         point = TablePoint(name="rows", kind=PointKind.LEDGER, connection="people", table=table, key=key, **columns)

@@ -8,13 +8,13 @@ from psycopg2 import sql
 
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.pipeline import PointKind, TablePoint
-from makewhole.postgres.apply import apply_chunk
 from makewhole.postgres.connect import connect
-from makewhole.postgres.divide import Item
-from makewhole.postgres.effects import Effect, effects
-from makewhole.postgres.receipts import ChunkId, ReceiptRow, ensure_schema
-from makewhole.postgres.tables import Row, describe_table, rows_of_key
-from makewhole.postgres.upsert_row import UpsertRow
+from makewhole.postgres.tables import TableRow, describe_table, rows_of_key
+from makewhole.postgres.write.apply import apply_chunk
+from makewhole.postgres.write.effects import Effect, effects
+from makewhole.postgres.write.halving import RowItem
+from makewhole.postgres.write.receipts import ChunkId, ReceiptRow, ensure_schema
+from makewhole.postgres.write.upsert_row import UpsertRow
 
 PLAN = "shop-1-0123456789ab"
 
@@ -42,14 +42,14 @@ class Store:
     def sql(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         return run_sql(self.connection.dsn, statement, *values)
 
-    def apply(self, *items: Item, chunk: int = 0, plan: str = PLAN) -> ReceiptRow:
+    def apply(self, *items: RowItem, chunk: int = 0, plan: str = PLAN) -> ReceiptRow:
         """One chunk of a plan."""
         number = ChunkId(plan=plan, plan_sha256="0" * 64, target=self.point.name, chunk=chunk, lease_epoch=1)
         with connect(self.connection) as session:
             ensure_schema(session)
             return apply_chunk(session, self.point, number, items)
 
-    def rows(self, key: str, *, is_exact: bool = True) -> tuple[Row, ...]:
+    def rows(self, key: str, *, is_exact: bool = True) -> tuple[TableRow, ...]:
         """What a plan would see of a key."""
         with connect(self.connection) as session:
             table = describe_table(session, self.point)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from makewhole.model.errors import RefusedError
-from makewhole.postgres.effects import Effect, EffectKind
-from makewhole.postgres.quarantine import QuarantineRows
+from makewhole.postgres.write.effects import Effect, EffectKind
+from makewhole.postgres.write.quarantine import QuarantineRows
 from tests.integration.postgres.store import PLAN, Store
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]

@@ -10,10 +10,10 @@ import pytest
 
 from makewhole.compute.where import term
 from makewhole.model.errors import ConfigurationError, PermanentError, TransientError
-from makewhole.postgres import export
-from makewhole.postgres.export import ExportPart, TableReader, exported
-from makewhole.postgres.expressions import TimeBounds
-from makewhole.postgres.visibility import current_snapshot, not_visible
+from makewhole.postgres.read import export
+from makewhole.postgres.read.export import ExportPart, TableReader, exported
+from makewhole.postgres.read.expressions import TimeBounds
+from makewhole.postgres.read.visibility import current_snapshot, not_visible
 
 pytestmark = pytest.mark.integration
 

@@ -12,13 +12,13 @@ from makewhole.compute.frames import REPLAYS, TOPIC_KEYS, empty
 from makewhole.compute.keys import with_hash
 from makewhole.compute.normalise import table_frame
 from makewhole.compute.where import term
-from makewhole.config.context import WindowContext
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
 from makewhole.model.window import Window
-from makewhole.postgres.export import ExportPart, TableReader
-from makewhole.postgres.expressions import TimeBounds
-from makewhole_spark.judging import BucketTask, IndexFiles, judge_bucket
+from makewhole.postgres.read.export import ExportPart, TableReader
+from makewhole.postgres.read.expressions import TimeBounds
+from makewhole.window.context import WindowContext
+from makewhole_spark.reconcile.judge_bucket import BucketTask, IndexFiles, judge_bucket
 
 pytestmark = pytest.mark.integration
 

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from makewhole.journal.database import load_queries
 from makewhole.model.errors import RefusedError, TransientError
-from makewhole.postgres import apply, divide
-from makewhole.postgres.connect import Session, connect
-from makewhole.postgres.divide import Item
-from makewhole.postgres.effects import effects
-from makewhole.postgres.quarantine import QuarantineRows
-from makewhole.postgres.receipts import ChunkId, begin_chunk, ensure_schema, put_receipt
-from makewhole.postgres.restore import RestoreRow
-from makewhole.postgres.tables import Row, describe_table, rows_of_key
-from makewhole.postgres.upsert_row import UpsertRow
+from makewhole.postgres.connect import connect
+from makewhole.postgres.tables import TableRow, describe_table, rows_of_key
+from makewhole.postgres.write import apply, halving
+from makewhole.postgres.write.effects import effects
+from makewhole.postgres.write.halving import RowItem
+from makewhole.postgres.write.quarantine import QuarantineRows
+from makewhole.postgres.write.receipts import ChunkId, begin_chunk, ensure_schema, put_receipt
+from makewhole.postgres.write.restore import RestoreRow
+from makewhole.postgres.write.upsert_row import UpsertRow
+from makewhole.sql import PgConnection, load_queries
 from tests.integration.postgres.store import PLAN, Store
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(280)]
@@ -119,7 +119,7 @@ drawn = settings(
 class Situation:
     """A table in some state, a chunk planned on it, and what others did meanwhile: drawn."""
 
-    def __init__(self, store: Store, shape: Shape, session: Session, data: st.DataObject) -> None:
+    def __init__(self, store: Store, shape: Shape, session: PgConnection, data: st.DataObject) -> None:
         self._store, self._shape, self._session, self._data = store, shape, session, data
         self.try_sql("truncate store")
         for spellings in shape.keys:
@@ -157,7 +157,7 @@ class Situation:
             case _:
                 self._put(self.draw(st.sampled_from(spellings)))
 
-    def _item(self, seq: int) -> Item:
+    def _item(self, seq: int) -> RowItem:
         key = self.draw(st.sampled_from(self.draw(st.sampled_from(self._shape.keys))))
         before = self._rows(key)
         if before and self.draw(st.integers(0, 4)) == 0:
@@ -173,7 +173,7 @@ class Situation:
             before=before if self.draw(st.integers(0, 5)) else (),
         )
 
-    def _rows(self, key: str) -> tuple[Row, ...]:
+    def _rows(self, key: str) -> tuple[TableRow, ...]:
         try:
             table = describe_table(self._session, self._store.point)
             return tuple(rows_of_key(self._session, table, self._store.point, key, is_exact=False))
@@ -211,11 +211,11 @@ class Situation:
         finally:
             self._session.rollback()
 
-    def _apply(self, chunk: ChunkId, items: Sequence[Item], *, few: int) -> Mapping[int, str]:
+    def _apply(self, chunk: ChunkId, items: Sequence[RowItem], *, few: int) -> Mapping[int, str]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(divide, "_FEW", few)
+            patch.setattr(halving, "_FEW", few)
             opened = apply._open(self._session, self._store.point, chunk, items)
-            return divide.divided(opened, items, apply._WRITING)
+            return halving.divided(opened, items, apply._WRITING)
 
     def outcome(self, *, few: int) -> Any:
         """Rows, refusals and effects of the chunk, which is taken back; identities and places do not count."""
@@ -251,7 +251,7 @@ and not exists (select from makewhole.effect as later where later.seq > e.seq an
 
 
 @pytest.fixture(params=SHAPES)
-def shaped(request: pytest.FixtureRequest, database: str) -> Iterator[tuple[Store, Shape, Session]]:
+def shaped(request: pytest.FixtureRequest, database: str) -> Iterator[tuple[Store, Shape, PgConnection]]:
     shape = SHAPES[request.param]
     store = Store(database, key=shape.key, version=shape.version)
     store.sql(shape.ddl)
@@ -262,14 +262,16 @@ def shaped(request: pytest.FixtureRequest, database: str) -> Iterator[tuple[Stor
 
 @drawn
 @given(data=st.data())
-def test_together_is_the_same_as_one_by_one(shaped: tuple[Store, Shape, Session], data: st.DataObject) -> None:
+def test_together_is_the_same_as_one_by_one(shaped: tuple[Store, Shape, PgConnection], data: st.DataObject) -> None:
     situation = Situation(*shaped, data)
     assert situation.outcome(few=1) == situation.outcome(few=len(situation.items))
 
 
 @drawn
 @given(data=st.data())
-def test_an_undo_together_is_the_same_as_one_by_one(shaped: tuple[Store, Shape, Session], data: st.DataObject) -> None:
+def test_an_undo_together_is_the_same_as_one_by_one(
+    shaped: tuple[Store, Shape, PgConnection], data: st.DataObject
+) -> None:
     situation = Situation(*shaped, data)
     before, refused, after, effects = situation.undone(few=1)
     assert (before, refused, after, effects) == situation.undone(few=100)
@@ -287,7 +289,7 @@ def test_triggers_see_rows_come_back_in_the_order_of_the_undo(
     store.sql(TOUCH)
     aside = QuarantineRows(seq=1, key="k1", survivor=None, extras=store.rows("k1"))
     store.apply(store.mismatched(0, "k0", '{"amount": 7}', ("id", "amount")), aside)
-    monkeypatch.setattr(divide, "_FEW", few)
+    monkeypatch.setattr(halving, "_FEW", few)
     undo = [RestoreRow(seq=seq, key=f"k{effect.seq}", effect=effect) for seq, effect in enumerate(store.effects())]
 
     assert store.apply(*undo, plan=f"{PLAN}-undo").refused == {}
@@ -301,7 +303,7 @@ def test_one_bad_row_leaves_the_others_together(store: Store, monkeypatch: pytes
     alone = count_calls(monkeypatch, "_alone")
     items = [store.missing(seq, f"k{seq}", json.dumps({"amount": seq}), ("id", "amount")) for seq in range(2000)]
     assert list(store.apply(*items).refused) == [777]
-    assert len(alone) <= 2 * divide._FEW
+    assert len(alone) <= 2 * halving._FEW
     assert store.sql("select count(*) from store") == [(1999,)]
 
 
@@ -326,7 +328,7 @@ def test_stale_rows_are_told_together(store: Store, monkeypatch: pytest.MonkeyPa
 
 def test_what_would_make_a_statement_too_large_is_split(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.sql(f"create table store ({PLAIN})")
-    monkeypatch.setattr(divide, "_MANY_BYTES", 1000)
+    monkeypatch.setattr(halving, "_MANY_BYTES", 1000)
     together = count_calls(monkeypatch, "_together")
     items = [store.missing(seq, f"k{seq}", json.dumps({"note": "x" * 40}), ("id", "note")) for seq in range(64)]
     assert store.apply(*items).refused == {}
@@ -368,6 +370,6 @@ def store(database: str) -> Store:
 def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[tuple[Any, ...]]:
     """The arguments of every call of a function of the module."""
     calls: list[tuple[Any, ...]] = []
-    really = getattr(divide, name)
-    monkeypatch.setattr(divide, name, lambda *arguments: calls.append(arguments) or really(*arguments))
+    really = getattr(halving, name)
+    monkeypatch.setattr(halving, name, lambda *arguments: calls.append(arguments) or really(*arguments))
     return calls

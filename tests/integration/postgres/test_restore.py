@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from makewhole.postgres import divide
-from makewhole.postgres.effects import EffectKind
-from makewhole.postgres.quarantine import QuarantineRows
-from makewhole.postgres.receipts import ReceiptRow
-from makewhole.postgres.restore import RestoreRow
+from makewhole.postgres.write import halving
+from makewhole.postgres.write.effects import EffectKind
+from makewhole.postgres.write.quarantine import QuarantineRows
+from makewhole.postgres.write.receipts import ReceiptRow
+from makewhole.postgres.write.restore import RestoreRow
 from tests.integration.postgres.store import PLAN, Store
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
@@ -57,7 +57,7 @@ TYPES: list[tuple[str, str, str, Any]] = [
 
 @pytest.fixture(params=[1, 1000], ids=["together", "one by one"], autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(divide, "_FEW", request.param)
+    monkeypatch.setattr(halving, "_FEW", request.param)
 
 
 @pytest.fixture

@@ -2,12 +2,12 @@
 
 import pytest
 
-from makewhole.postgres import upsert_many as upsert_many_module
-from makewhole.postgres.chunk import OpenChunk
 from makewhole.postgres.connect import connect
-from makewhole.postgres.receipts import ChunkId
 from makewhole.postgres.tables import describe_table
-from makewhole.postgres.upsert_row import UpsertRow
+from makewhole.postgres.write import upsert_many as upsert_many_module
+from makewhole.postgres.write.chunk import OpenChunk
+from makewhole.postgres.write.receipts import ChunkId
+from makewhole.postgres.write.upsert_row import UpsertRow
 from tests.integration.postgres.store import PLAN, Store
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]

@@ -13,12 +13,12 @@ from makewhole.compute.frames import TAIL, TOPIC_KEYS
 from makewhole.compute.key_runs import run_of
 from makewhole.compute.keys import with_hash
 from makewhole.compute.log_history import LogHistory
-from makewhole.config.context import WindowContext
 from makewhole.lake.storage import Storage
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics, TopicPoint
 from makewhole.model.window import Window
-from makewhole_spark.judging import BucketAnswer, BucketTask, CutFiles, IndexFiles, judge_bucket
+from makewhole.window.context import WindowContext
+from makewhole_spark.reconcile.judge_bucket import BucketAnswer, BucketTask, CutFiles, IndexFiles, judge_bucket
 
 pytestmark = pytest.mark.integration
 

@@ -7,14 +7,14 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from makewhole.config.context import WindowContext
+from makewhole.compensation.plan_window import compensate_window, plan_window, verify_window
 from makewhole.journal import incidents
 from makewhole.journal.database import connect
 from makewhole.model.errors import TransientError
 from makewhole.model.gate import GateAnswer
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.window import PartitionRange, WindowState
-from makewhole.orchestration.compensate import compensate_window, plan_window, verify_window
+from makewhole.window.context import WindowContext
 from tests.integration.spark.world import BORN, DAY, LEDGER_HOP, STORE_HOP, Order, World, make_topic, orders
 
 pytestmark = pytest.mark.integration

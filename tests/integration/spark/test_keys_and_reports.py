@@ -8,13 +8,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from makewhole.config.context import WindowContext
 from makewhole.journal import evidence
 from makewhole.journal.database import connect
 from makewhole.model.gate import GateAnswer
 from makewhole.model.window import WindowState
-from makewhole.orchestration.certify import certified_content
-from makewhole_spark import carrier, snapshot
+from makewhole.window.certify import certified_content
+from makewhole.window.context import WindowContext
+from makewhole_spark import carrier
+from makewhole_spark.snapshot import take
 from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, World, orders
 
 pytestmark = pytest.mark.integration
@@ -197,7 +198,7 @@ def test_snapshots_cut_into_other_pieces_give_the_same_report(world: World, monk
     plant(world)
     reports, files = [], []
     for parallelism, records in ((1, 2_000_000), (5, 7)):
-        monkeypatch.setattr(snapshot, "_RECORDS_PER_TASK", records)
+        monkeypatch.setattr(take, "_RECORDS_PER_TASK", records)
         context = world.open()
         world.snapshot(context, parallelism)
         world.reconcile(context)

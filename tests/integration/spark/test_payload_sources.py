@@ -4,9 +4,9 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import TopicPartition
 
-from makewhole.compensation.originals import WindowRecords
-from makewhole.compensation.sources import PayloadFrom
-from makewhole.orchestration.compensate import plan_window
+from makewhole.compensation.freezing.original_records import WindowRecords
+from makewhole.compensation.freezing.sources import PayloadFrom
+from makewhole.compensation.plan_window import plan_window
 from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, World, orders
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]

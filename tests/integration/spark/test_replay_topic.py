@@ -3,9 +3,9 @@
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from makewhole.config.context import WindowContext
+from makewhole.compensation.plan_window import compensate_window, plan_window, verify_window
 from makewhole.model.window import WindowState
-from makewhole.orchestration.compensate import compensate_window, plan_window, verify_window
+from makewhole.window.context import WindowContext
 from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, World, orders
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]

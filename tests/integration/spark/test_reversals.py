@@ -5,12 +5,12 @@ import json
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from makewhole.config.context import WindowContext
+from makewhole.compensation.plan_window import compensate_window, plan_window, verify_window
 from makewhole.journal import evidence
 from makewhole.journal.database import connect
 from makewhole.model.window import WindowState
-from makewhole.orchestration.certify import Closed
-from makewhole.orchestration.compensate import compensate_window, plan_window, verify_window
+from makewhole.window.certify import Closed
+from makewhole.window.context import WindowContext
 from tests.integration.spark.world import STORE_HOP, World, orders
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]

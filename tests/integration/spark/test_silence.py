@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from makewhole.config.context import WindowContext, window_context
 from makewhole.gate import check
 from makewhole.gate.suite import HopSuite
 from makewhole.kafka.wire import cluster
@@ -18,6 +17,7 @@ from makewhole.model.gate import GateAnswer
 from makewhole.model.window import WindowState
 from makewhole.stack.environment import connection_kafka
 from makewhole.stack.ports import free_ports
+from makewhole.window.context import WindowContext, window_context
 from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, World, orders
 
 pytestmark = pytest.mark.integration

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from makewhole.compensation.approve import Answer, Decision, record_answer
-from makewhole.compensation.replay import compensate
-from makewhole.compensation.targets import targets_of
-from makewhole.config.context import WindowContext
+from makewhole.compensation.approval.answer import Answer, Decision, record_answer
+from makewhole.compensation.execution.run_plan import compensate
+from makewhole.compensation.execution.targets import targets_of
+from makewhole.compensation.plan_window import compensate_window, plan_window, verify_window
+from makewhole.compensation.undo.reopen import Reopened, own_undo, plan_undo, reopen
 from makewhole.journal import evidence, windows
 from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import Plan
 from makewhole.model.window import WindowState
-from makewhole.orchestration.certify import Closed, chain_problems
-from makewhole.orchestration.compensate import compensate_window, plan_window, verify_window
-from makewhole.orchestration.undo import Reopened, own_undo, plan_undo, reopen
+from makewhole.window.certify import Closed, chain_problems
+from makewhole.window.context import WindowContext
 from tests.integration.spark.test_reversals import POINT, REVERSE, sent
 from tests.integration.spark.world import World, orders
 

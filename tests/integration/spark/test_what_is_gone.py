@@ -4,11 +4,11 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from makewhole.config.context import WindowContext
 from makewhole.journal import incidents
 from makewhole.journal.database import connect
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.window import WindowState
+from makewhole.window.context import WindowContext
 from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, World, make_topic, orders
 
 pytestmark = pytest.mark.integration

@@ -2,11 +2,11 @@
 
 import pytest
 
-from makewhole.compensation.plan import count_remedies
+from makewhole.compensation.plan_window import compensate_window, plan_window, verify_window
+from makewhole.compensation.planning.draft import count_remedies
 from makewhole.journal import plans
 from makewhole.journal.database import connect
 from makewhole.model.window import WindowState
-from makewhole.orchestration.compensate import compensate_window, plan_window, verify_window
 from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, World, orders
 
 pytestmark = pytest.mark.integration

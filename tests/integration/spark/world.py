@@ -14,17 +14,17 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import SparkSession
 
-from makewhole.config.context import WindowContext, connections_of, find_pipeline, window_context
 from makewhole.journal import evidence
 from makewhole.journal.database import connect
 from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateReport
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import HopCounts
-from makewhole.orchestration.certify import Closed, certify
-from makewhole.orchestration.open_window import Opened, Request, open_window
-from makewhole_spark.reconcile import reconcile
-from makewhole_spark.snapshot import take_snapshots
+from makewhole.window.certify import Closed, certify
+from makewhole.window.context import WindowContext, connections_of, find_pipeline, window_context
+from makewhole.window.open import Opened, Request, open_window
+from makewhole_spark.reconcile.compare import reconcile
+from makewhole_spark.snapshot.take import take_snapshots
 from makewhole_spark.validate import validate_window
 from tests.integration.transactions import left_open
 

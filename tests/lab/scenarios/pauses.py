@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from makewhole.config.context import WindowContext
 from makewhole.model.errors import TransientError
 from makewhole.model.window import WindowState
 from makewhole.stack.environment import connection_kafka
+from makewhole.window.context import WindowContext
 from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, Order, orders
 from tests.lab import naive
 from tests.lab.cluster import BROKERS

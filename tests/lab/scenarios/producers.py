@@ -2,9 +2,9 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from makewhole.config.context import WindowContext
 from makewhole.kafka.offsets import high_watermarks
 from makewhole.model.window import WindowState
+from makewhole.window.context import WindowContext
 from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, Found, Order, orders
 from tests.lab import naive, raw
 from tests.lab.judged import Judged

@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from math import ceil
 
-from makewhole.config.context import WindowContext, window_context
+from makewhole.compensation.plan_window import compensate_window, plan_window
 from makewhole.kafka import replay
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.plan import PlanState
 from makewhole.model.window import WindowState
-from makewhole.orchestration.compensate import compensate_window, plan_window
+from makewhole.window.context import WindowContext, window_context
 from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, Found, Order, orders
 from tests.lab import naive, raw, script
 from tests.lab.judged import Judged

@@ -1,7 +1,7 @@
 """What brokers cut off after a window was opened and before it was read (row 9, seen from the window's side)."""
 
-from makewhole.config.context import WindowContext
 from makewhole.model.window import WindowState
+from makewhole.window.context import WindowContext
 from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, Found, Order, orders
 from tests.lab.judged import Judged
 from tests.lab.scenario import Lab, Outcome, Window, scenario

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from makewhole.audit.findings import findings
-from makewhole.audit.report import AuditReport, EpochSpan, Level, Place, TotalReport
-from makewhole.cli.audit import exit_code
-from makewhole.cli.surroundings import Exit
+from makewhole.audit.report import AuditReport, EpochSpan, Level, TotalReport, UnreadOffsets
+from makewhole.cli.audit.command import exit_code
+from makewhole.cli.environment import Exit
 from makewhole.model.window import Accounting
 from tests.unit.audit import samples
 
@@ -57,7 +57,7 @@ def test_what_should_not_be_there_is_found(changes: dict[str, Any], code: str) -
         (
             {
                 "offsets": Accounting(span=100, data=98, undecodable=2),
-                "partitions": (samples.partition(undecodable=(Place(offset=3, end_offset=5, reason="bad"),)),),
+                "partitions": (samples.partition(undecodable=(UnreadOffsets(offset=3, end_offset=5, reason="bad"),)),),
             },
             "undecodable",
         ),

@@ -11,8 +11,8 @@ from rich.console import Console
 from makewhole.audit.findings import findings
 from makewhole.audit.guarantees import guarantees
 from makewhole.audit.report import AuditReport, BreakReport
-from makewhole.cli.audit_plot import bars, rate_plot
-from makewhole.cli.audit_view import show
+from makewhole.cli.audit.plot import bars, rate_plot
+from makewhole.cli.audit.view import show
 from makewhole.model.window import Accounting
 from tests.unit.audit import samples
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from makewhole.cli.client_properties import client_properties
+from makewhole.cli.audit.client_properties import client_properties
 from makewhole.model.errors import ConfigurationError
 
 pytestmark = pytest.mark.unit

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from makewhole.cli import explain, findings, plan, plan_answer, report
-from makewhole.compensation.deadlines import Deadlines
+from makewhole.cli import explain, findings, report
+from makewhole.cli.plan import answer, command
+from makewhole.compensation.planning.deadlines import Deadlines
 from makewhole.journal import evidence, plans
 from makewhole.journal.evidence import JudgedFinding
 from makewhole.journal.plans import StoredAction, StoredPlan
-from makewhole.journey.copies import Copy
+from makewhole.journey.copies import JourneyCopy
 from makewhole.journey.trace import Journey, Stop
 from makewhole.kafka.retention import Retention
 from makewhole.model.pipeline import PointKind, Remedy
@@ -35,7 +36,7 @@ def journal(monkeypatch: pytest.MonkeyPatch, invoke: Callable[..., Result]) -> N
     """A journal that only the patched readers below know."""
     monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", "postgresql://nowhere/x")
     monkeypatch.setenv("MAKEWHOLE_STORAGE", "/nowhere")
-    for module in (report, findings, plan, plan_answer, explain):
+    for module in (report, findings, command, answer, explain):
         monkeypatch.setattr(module, "connect", lambda: nullcontext(object()))
     monkeypatch.setattr(findings, "connections_of", lambda _: {})
     monkeypatch.setattr(findings, "read_deadlines", lambda *_: Deadlines(retention={}, silent={}))
@@ -263,7 +264,7 @@ def test_a_plan_that_is_not_there_is_wrong_usage(
 def test_a_journey_does_not_steer_the_terminal_and_is_one_object(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy = Copy(place="(0,1)", time=AT, values={"note": NASTY})
+    copy = JourneyCopy(place="(0,1)", time=AT, values={"note": NASTY})
     stop = Stop(
         point="warehouse",
         kind=PointKind.STORE,

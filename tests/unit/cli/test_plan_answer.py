@@ -13,8 +13,8 @@ import httpx
 import pytest
 from typer.testing import Result
 
-from makewhole.cli import plan_answer
 from makewhole.cli.airflow_api import Access, AirflowApi
+from makewhole.cli.plan import answer
 from makewhole.journal import plans
 from makewhole.journal.plans import StoredPlan
 from makewhole.model.plan import Plan, PlanState
@@ -59,9 +59,9 @@ def airflow(monkeypatch: pytest.MonkeyPatch, invoke: Invoke) -> Airflow:
             yield AirflowApi(client)
 
     monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", "postgresql://nowhere/x")
-    monkeypatch.setattr(plan_answer, "connect", lambda: nullcontext(object()))
-    monkeypatch.setattr(plan_answer, "access", lambda: Access(url="http://airflow", user="carl", password=""))
-    monkeypatch.setattr(plan_answer, "airflow", login)
+    monkeypatch.setattr(answer, "connect", lambda: nullcontext(object()))
+    monkeypatch.setattr(answer, "access", lambda: Access(url="http://airflow", user="carl", password=""))
+    monkeypatch.setattr(answer, "airflow", login)
     waits(monkeypatch, PlanState.AWAITING_APPROVAL)
     return played
 

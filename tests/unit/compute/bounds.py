@@ -12,7 +12,7 @@ from unittest import mock
 
 import numba
 
-from makewhole.compute.compiled import Compiled
+from makewhole.native.compiled import Compiled
 
 
 def bounds_checked(module: ModuleType) -> AbstractContextManager[Any]:

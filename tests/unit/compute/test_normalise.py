@@ -5,7 +5,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from makewhole.compute.decode import ValueShape
+from makewhole.compute.decode.record_values import ValueShape
 from makewhole.compute.frames import KEYS, TOPIC_KEYS, UNDECODABLE
 from makewhole.compute.normalise import table_frame, topic_frame
 

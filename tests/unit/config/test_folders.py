@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from makewhole.config.folders import pipeline_folders
+from makewhole.config.pipeline_file import pipeline_folders
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from makewhole.config.cron import schedule
 from makewhole.config.values import UnfitError, compare_type, duration, integer, table, topic, topic_part
-from makewhole.config.where import Term, parse_where
+from makewhole.config.where import WhereTerm, parse_where
 
 pytestmark = pytest.mark.unit
 
@@ -60,10 +60,10 @@ def test_what_is_taken_is_a_schedule_to_airflows_own_parser(text: str) -> None:
 
 def test_a_condition_becomes_terms() -> None:
     assert parse_where("cancelled = false AND carrier='O''Hare and on' and n = -3 and x = 1.50") == (
-        Term(column="cancelled", literal=False),
-        Term(column="carrier", literal="O'Hare and on"),
-        Term(column="n", literal=-3),
-        Term(column="x", literal=Decimal("1.50")),
+        WhereTerm(column="cancelled", literal=False),
+        WhereTerm(column="carrier", literal="O'Hare and on"),
+        WhereTerm(column="n", literal=-3),
+        WhereTerm(column="x", literal=Decimal("1.50")),
     )
 
 
@@ -80,7 +80,7 @@ def test_anything_else_is_no_condition(text: str) -> None:
 @given(st.text(max_size=30))
 def test_a_text_literal_comes_back_as_it_was(text: str) -> None:
     quoted = text.replace("'", "''")
-    assert parse_where(f"a = '{quoted}' and b = 1")[0] == Term(column="a", literal=text)
+    assert parse_where(f"a = '{quoted}' and b = 1")[0] == WhereTerm(column="a", literal=text)
 
 
 @pytest.mark.parametrize("text", ["a.b.c", "a b", 'a"b', "a;b", "1a", "", ".a", "a.", "a-b", "a" * 64, "a\n"])

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from makewhole.compensation import exact_json
-from makewhole.compensation.reversal import Template, scope_of
 from makewhole.config.pipeline_file import load_pipeline
+from makewhole.config.template import exact_json
+from makewhole.config.template.reversal import Template, scope_of
 from makewhole.model.pipeline import Remedy
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.model.window import Window

@@ -2,8 +2,8 @@
 
 import pytest
 
-from makewhole.cli.demo import Outcome
-from makewhole.cli.demo_table import Discrepancy, Line, found_ones, lines, planted_ones
+from makewhole.cli.demo.command import DemoOutcome
+from makewhole.cli.demo.planted_and_found import Discrepancy, Line, found_ones, lines, planted_ones
 
 pytestmark = pytest.mark.unit
 
@@ -16,8 +16,8 @@ def one(hop: str, verdict: str, key: str) -> Discrepancy:
 
 def outcome(
     *, missed: list[Discrepancy], invented: list[Discrepancy], states: list[str], holds: bool = True
-) -> Outcome:
-    return Outcome(
+) -> DemoOutcome:
+    return DemoOutcome(
         lines=[],
         missed=missed,
         invented=invented,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from makewhole.gate import HopSummary, check, check_summaries, check_verdicts
-from makewhole.gate.expectations import Outcome, Run
+from makewhole.gate.expectations import ExpectationOutcome, SuiteRun
 from makewhole.gate.planned import Planned
 from makewhole.gate.suite import HopSuite
 from makewhole.model.gate import GateAnswer
@@ -16,17 +16,19 @@ from makewhole.model.pipeline import Pipeline
 pytestmark = pytest.mark.unit
 
 
-def honest(name: str, row: Mapping[str, int | None], planned: Sequence[Planned]) -> Run:
+def honest(name: str, row: Mapping[str, int | None], planned: Sequence[Planned]) -> SuiteRun:
     outcomes = []
     for one in planned:
         value = row[one.kwargs["column"]]
         low, high = one.kwargs.get("min_value"), one.kwargs.get("max_value")
         outcomes.append(
-            Outcome(id=one.id, success=value is not None if low is None else value is None or low <= value <= high)
+            ExpectationOutcome(
+                id=one.id, success=value is not None if low is None else value is None or low <= value <= high
+            )
         )
     failed = {one.severity for one, outcome in zip(planned, outcomes, strict=True) if not outcome.success}
     worst = "critical" if "critical" in failed else next(iter(failed), None)
-    return Run(name=name, success=not failed, worst=worst, outcomes=tuple(outcomes))
+    return SuiteRun(name=name, success=not failed, worst=worst, outcomes=tuple(outcomes))
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +95,7 @@ def test_one_expectation_evaluated_twice_does_not_stand_for_another(
 def test_a_check_that_raises_inside_the_library_is_an_error_and_never_a_finding(
     library: pytest.MonkeyPatch, pipeline: Pipeline, summaries: list[HopSummary]
 ) -> None:
-    def breaks(name: str, row: Mapping[str, int | None], planned: Sequence[Planned]) -> Run:
+    def breaks(name: str, row: Mapping[str, int | None], planned: Sequence[Planned]) -> SuiteRun:
         run = honest(name, row, planned)
         first = replace(run.outcomes[0], success=False, raised="column gone")
         return replace(run, success=False, worst="critical", outcomes=(first, *run.outcomes[1:]))
@@ -107,7 +109,7 @@ def test_a_check_that_raises_inside_the_library_is_an_error_and_never_a_finding(
 def test_an_exception_is_an_error_with_a_sentence(
     library: pytest.MonkeyPatch, pipeline: Pipeline, summaries: list[HopSummary]
 ) -> None:
-    def explodes(*_: Any) -> Run:
+    def explodes(*_: Any) -> SuiteRun:
         raise RuntimeError("out of memory\nrow 1: secret")
 
     library.setattr(check, "run_on_row", explodes)

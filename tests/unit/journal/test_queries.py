@@ -2,8 +2,9 @@ import re
 
 import pytest
 
-from makewhole.journal.database import journal_dsn, load_queries, sql_root
+from makewhole.journal.database import journal_dsn
 from makewhole.model.errors import ConfigurationError
+from makewhole.sql import load_queries, sql_root
 
 pytestmark = pytest.mark.unit
 

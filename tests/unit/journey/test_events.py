@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from makewhole.journal.key_history import Deed, Judgement
-from makewhole.journey.copies import Copy
+from makewhole.journey.copies import JourneyCopy
 from makewhole.journey.events import events, record_text
 from makewhole.journey.trace import Journey, Stop
 from makewhole.model.pipeline import PointKind
@@ -50,7 +50,7 @@ JUDGED = Judgement(
 )
 
 
-def record(**changed: Any) -> Copy:
+def record(**changed: Any) -> JourneyCopy:
     identity: dict[str, Any] = {
         "partition": 1,
         "offset": 20,
@@ -62,10 +62,12 @@ def record(**changed: Any) -> Copy:
         "is_aborted": False,
         "replay_plan": None,
     }
-    return Copy(place="1:20", time=BORN, values={}, window=1, revision=2, identity=identity | changed)
+    return JourneyCopy(place="1:20", time=BORN, values={}, window=1, revision=2, identity=identity | changed)
 
 
-def journey(*copies: Copy, judgements: tuple[Judgement, ...] = (JUDGED,), deeds: tuple[Deed, ...] = (DEED,)) -> Journey:
+def journey(
+    *copies: JourneyCopy, judgements: tuple[Judgement, ...] = (JUDGED,), deeds: tuple[Deed, ...] = (DEED,)
+) -> Journey:
     stop = Stop(point="flights", kind=PointKind.TOPIC, system="topic flights", copies=copies, looked=())
     return Journey(pipeline="flights", key="K1", key_hash="0" * 32, stops=(stop,), judgements=judgements, deeds=deeds)
 

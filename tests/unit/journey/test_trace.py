@@ -10,7 +10,7 @@ import pytest
 from makewhole.compute.keys import key_hash
 from makewhole.journal.evidence import HopResult
 from makewhole.journal.key_history import Judgement
-from makewhole.journey.trace import _matched, _Seen, business_key
+from makewhole.journey.trace import _matched, _WindowCopies, business_key
 from makewhole.model.errors import ConfigurationError
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
 from makewhole.model.verdict import HopCounts
@@ -104,7 +104,7 @@ def test_a_key_that_was_handed_over_is_matched_in_the_next_window(
     monkeypatch.setattr("makewhole.journal.evidence.results", lambda *_: {HOP.name: result})
     monkeypatch.setattr("makewhole.journal.key_history.judged_at", lambda *_: {HOP.name: AT})
     window = Window(pipeline="flights", number=number, revision=1, start=None, end=AT, opened_at=AT, ranges={})
-    seen = _Seen(window=window, copies={"flights": []}, problems={})
+    seen = _WindowCopies(window=window, copies={"flights": []}, problems={})
     flights = Pipeline(name="flights", points={}, hops=(HOP,))
     told = list(_matched(Any, Files(), flights, seen, found, "0" * 32))  # type: ignore[arg-type]
     matched = Judgement(window=number, revision=1, hop=HOP.name, verdict="matched", judged_at=AT)

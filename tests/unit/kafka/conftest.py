@@ -11,7 +11,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c
 
 from makewhole.kafka.log.batches import defect, split
-from makewhole.kafka.log.page import Isolation, Page
+from makewhole.kafka.log.page import Isolation, LogPage
 from makewhole.kafka.log.transactions import AbortedTransaction
 from makewhole.model.window import PartitionRange
 
@@ -108,17 +108,17 @@ class MemoryLog:
     def hole_reason(self, wanted: PartitionRange, start: int, end: int) -> str | None:
         return self.doubt
 
-    def fetch(self, wanted: PartitionRange, offset: int, isolation: Isolation) -> Page:
+    def fetch(self, wanted: PartitionRange, offset: int, isolation: Isolation) -> LogPage:
         if offset < self.log_start:
-            return Page(log_start=self.log_start)
+            return LogPage(log_start=self.log_start)
         ends = [next(iter(split(one))).end_offset for one in self.batches]
         first = next((number for number, end in enumerate(ends) if end > offset), len(ends))
         data = b"".join(self.batches[first : first + self.page_batches])
         found = list(split(data))
         if not found:
-            return Page(hole_end=wanted.hi)
+            return LogPage(hole_end=wanted.hi)
         touching = [one for one in self.aborted if one.marker_offset is None or one.marker_offset >= offset]
-        return Page(data=data, batches=found, aborted=touching)
+        return LogPage(data=data, batches=found, aborted=touching)
 
 
 def wanted(lo: int, hi: int, partition: int = 3) -> PartitionRange:

@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from makewhole.model.errors import ConfigurationError
-from makewhole_spark.kafka_log_options import COLUMNS, LogOptions
+from makewhole_spark.kafka_log.options import COLUMNS, LogOptions
 
 pytestmark = pytest.mark.unit
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makewhole.kafka.log.archive import ArchiveLog, SegmentWriter
-from makewhole.kafka.log.page import Page
+from makewhole.kafka.log.page import LogPage
 from makewhole.kafka.log.reader import LeaderEpoch, RangeReader, TransactionCounts, Undecodable, read_range
 from makewhole.kafka.log.transactions import AbortedTransaction
 from makewhole.model.errors import CorruptionError, MakewholeError, RefusedError, TransientError
@@ -154,8 +154,8 @@ def test_a_source_that_does_not_move_is_a_short_read(handmade: ModuleType) -> No
         def intact_end(self, wanted: PartitionRange) -> int:
             return wanted.hi
 
-        def fetch(self, wanted: PartitionRange, offset: int, isolation: str) -> Page:
-            return Page()
+        def fetch(self, wanted: PartitionRange, offset: int, isolation: str) -> LogPage:
+            return LogPage()
 
     reader = read_range(Stuck(), handmade.wanted(0, 6))
     with pytest.raises(TransientError, match=r"t partition 3 \[0, 6\): nothing was read at offset 0"):

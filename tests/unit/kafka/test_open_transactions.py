@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from makewhole.kafka.open_transactions import OpenTransaction, _judged, _Known, _Rights
+from makewhole.kafka.open_transactions import CoordinatorRights, DescribedTransaction, OpenTransaction, _judged
 
 pytestmark = pytest.mark.unit
 
@@ -12,8 +12,8 @@ NOW_MS = 10_000_000
 OPEN = OpenTransaction(
     partition=3, first_offset=7, producer_id=5, producer_epoch=2, last_timestamp_ms=NOW_MS - 1000, coordinator_epoch=0
 )
-KNOWN = _Known("id", "Ongoing", 60_000, NOW_MS - 2000, 5, 2, frozenset({3}))
-ALL_SHOWN = _Rights(may_be_hidden=False, longest_timeout_ms=900_000)
+KNOWN = DescribedTransaction("id", "Ongoing", 60_000, NOW_MS - 2000, 5, 2, frozenset({3}))
+ALL_SHOWN = CoordinatorRights(may_be_hidden=False, longest_timeout_ms=900_000)
 
 
 @pytest.mark.parametrize("state", ["Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"])
@@ -35,7 +35,7 @@ def test_what_its_coordinator_will_end_does_not_hang(state: str) -> None:
     ],
     ids=["unknown", "ended", "another partition", "an older epoch", "overdue"],
 )
-def test_what_no_coordinator_will_end_hangs(known: _Known | None) -> None:
+def test_what_no_coordinator_will_end_hangs(known: DescribedTransaction | None) -> None:
     assert _judged(OPEN, known, ALL_SHOWN, NOW_MS).is_hanging
 
 

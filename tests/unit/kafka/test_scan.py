@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.log.transactions import AbortedTransaction
-from makewhole.kafka.scan.partition import Bounds, PartitionScan
+from makewhole.kafka.scan.partition import LogBounds, PartitionScan
 from makewhole.model.errors import TransientError
 from makewhole.model.window import Accounting, PartitionRange
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.unit
 
 def scanned(source: Any, lo: int, stable: int, end: int | None = None, **options: Any) -> PartitionScan:
     wanted = PartitionRange(topic="t", topic_id="id", partition=3, lo=lo, hi=stable)
-    bounds = Bounds(log_start=source.log_start, stable=stable, end=stable if end is None else end)
+    bounds = LogBounds(log_start=source.log_start, stable=stable, end=stable if end is None else end)
     scan = PartitionScan(source, wanted, bounds, **options)
     while not scan.is_done:
         scan.step()

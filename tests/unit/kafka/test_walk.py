@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makewhole.compute import byte_strings
-from makewhole.compute.byte_strings import Blobs, Content
 from makewhole.kafka.log import walk as walk_module
 from makewhole.kafka.log.batches import HEADER_BYTES, Batch, split
 from makewhole.kafka.log.damaged import Salvage, salvage
 from makewhole.kafka.log.record_table import RecordTable
-from makewhole.kafka.log.records import Item, decode
-from makewhole.kafka.log.walk import Batches, Headers, Records, walk, walk_headers
+from makewhole.kafka.log.records import BatchToDecode, decode
+from makewhole.kafka.log.walk import Batches, HeaderColumns, Records, walk, walk_headers
+from makewhole.native import byte_strings
+from makewhole.native.byte_strings import Blobs, Content
 from tests.unit.compute.bounds import bounds_checked
 
 pytestmark = pytest.mark.unit
@@ -39,13 +39,15 @@ HOSTILE = [
 """Numbers that are negative, as large as they can be, too large, too long, or longer than they need to be."""
 
 
-def item(data: bytes, count: int, *, times: tuple[int, int] = (0, 1000), attributes: int = 0, last: int = -1) -> Item:
+def item(
+    data: bytes, count: int, *, times: tuple[int, int] = (0, 1000), attributes: int = 0, last: int = -1
+) -> BatchToDecode:
     last = count - 1 if last < 0 else last
     batch = Batch(100, 0, 2, 0, attributes, last, *times, -1, -1, -1, count, 0, len(data))
-    return Item(batch, data, 0, 2**62, False)
+    return BatchToDecode(batch, data, 0, 2**62, False)
 
 
-def alone(one: Item) -> Salvage | None:
+def alone(one: BatchToDecode) -> Salvage | None:
     """The slow way's answer for a batch that it finds nothing wrong with."""
     found = salvage(one.batch, bytes(one.data), 3)
     sizes = len(found.records) == one.batch.record_count and not found.undecodable
@@ -75,7 +77,7 @@ def rows_of(table: RecordTable) -> list[tuple[Any, ...]]:
     return list(zip(columns["offset"], columns["key"], columns["value"], headers, strict=True))
 
 
-def same_as_alone(items: list[Item]) -> None:
+def same_as_alone(items: list[BatchToDecode]) -> None:
     """Batches of a group are damaged or not as each alone, and then hold the same."""
     expected = [alone(one) for one in items]
 
@@ -90,7 +92,7 @@ def same_as_alone(items: list[Item]) -> None:
 
 
 @st.composite
-def batches(draw: st.DrawFn, handmade: ModuleType) -> Item:
+def batches(draw: st.DrawFn, handmade: ModuleType) -> BatchToDecode:
     """Sound, or with some bytes changed, put in or cut off, or with other numbers said."""
     rows = draw(_rows)
     data, count = b"".join(handmade.record(delta, row) for delta, row in enumerate(rows)), len(rows)
@@ -185,7 +187,7 @@ def test_nothing_outside_the_text_is_read(handmade: ModuleType, data: st.DataObj
         records, fits = Records.for_so_many(len(text) // 7), np.zeros(len(items), dtype=np.bool_)
         found = walk(several, records, fits)
         records = Records(*(column[:found] for column in records))
-        headers = Headers.for_so_many(int(records.header_counts.sum()))
+        headers = HeaderColumns.for_so_many(int(records.header_counts.sum()))
         walk_headers(inner, records, headers)
         return [fits.tolist(), *(column.tolist() for column in (*records, *headers))]
 
@@ -213,7 +215,7 @@ def test_columns_of_strings_are_the_strings(texts: list[bytes | None], is_of_one
 
 def test_only_wanted_columns_are_made(handmade: ModuleType) -> None:
     raw = handmade.plain_batch(0, handmade.rows(3))
-    items = [Item(one, raw[one.start + HEADER_BYTES : one.end], 0, 9, False) for one in split(raw)]
+    items = [BatchToDecode(one, raw[one.start + HEADER_BYTES : one.end], 0, 9, False) for one in split(raw)]
 
     [part] = decode(3, items, ("value", "offset"))
 

@@ -8,15 +8,15 @@ from typing import Any, cast
 
 import pytest
 
-from makewhole.config.context import WindowContext
-from makewhole.kafka.log.account import Span
+from makewhole.kafka.log.account import OffsetSpan
 from makewhole.kafka.sequences.audit import SequenceAudit
 from makewhole.model.errors import CorruptionError
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import Accounting, PartitionRange, Window
-from makewhole_spark.accounts import PartitionAccount, joined, log_incidents, log_manifest, partition_accounts
-from makewhole_spark.pieces import PieceRead
+from makewhole.window.context import WindowContext
+from makewhole_spark.snapshot.accounts import PartitionAccount, joined, log_incidents, log_manifest, partition_accounts
+from makewhole_spark.snapshot.read_piece import PieceRead
 
 pytestmark = pytest.mark.unit
 
@@ -58,7 +58,7 @@ def context(*parts: PartitionRange, number: int = 1, storage: Files | None = Non
 
 def read(data: int, **numbers: Any) -> PieceRead:
     """A piece with so many data records, and spans that were gone."""
-    expired: tuple[Span, ...] = numbers.get("expired", ())
+    expired: tuple[OffsetSpan, ...] = numbers.get("expired", ())
     gone = sum(end - start for start, end in expired)
     values = {
         "files": (),

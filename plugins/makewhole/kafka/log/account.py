@@ -6,7 +6,7 @@ from typing import NamedTuple
 from makewhole.kafka.log.damaged import Undecodable
 from makewhole.model.window import Accounting, PartitionRange
 
-Span = tuple[int, int]
+OffsetSpan = tuple[int, int]
 
 
 class LeaderEpoch(NamedTuple):
@@ -41,8 +41,8 @@ class OffsetAccount:
     compacted: int = 0
     commit_markers: int = 0
     abort_markers: int = 0
-    expired: list[Span] = field(default_factory=list)
-    truncated: list[Span] = field(default_factory=list)
+    expired: list[OffsetSpan] = field(default_factory=list)
+    truncated: list[OffsetSpan] = field(default_factory=list)
     undecodable: list[Undecodable] = field(default_factory=list)
     unexplained: list[Undecodable] = field(default_factory=list)
     leader_epochs: list[LeaderEpoch] = field(default_factory=list)

@@ -15,10 +15,10 @@ from uuid import uuid4
 
 from fsspec.core import url_to_fs
 
-from makewhole.kafka.log.account import Span
+from makewhole.kafka.log.account import OffsetSpan
 from makewhole.kafka.log.batches import defect, split
 from makewhole.kafka.log.damaged import Undecodable
-from makewhole.kafka.log.page import Isolation, Page
+from makewhole.kafka.log.page import Isolation, LogPage
 from makewhole.kafka.log.segment import SIDECAR, Segment
 from makewhole.kafka.log.transactions import AbortedTransaction
 from makewhole.model.errors import CorruptionError, RefusedError
@@ -30,7 +30,7 @@ _LEFT_OUT = "its batch was left to the archive of the range before, which was re
 
 
 @dataclass(kw_only=True)
-class _Written:
+class _OpenFile:
     """A file that is being written."""
 
     base_offset: int
@@ -65,8 +65,8 @@ class SegmentWriter:
         self._owns_head = window_lo is None or window_lo == wanted.lo
         self._segment_bytes = segment_bytes
         self._attempt = uuid4().hex
-        self._written: list[_Written] = []
-        self._left_out: Span | None = None
+        self._written: list[_OpenFile] = []
+        self._left_out: OffsetSpan | None = None
         self._filesystem.makedirs(self._folder, exist_ok=True)
 
     def write(self, base_offset: int, data: bytes) -> None:
@@ -84,10 +84,10 @@ class SegmentWriter:
 
     def finish(
         self,
-        expired: Sequence[Span],
+        expired: Sequence[OffsetSpan],
         aborted: Sequence[AbortedTransaction],
         *,
-        truncated: Sequence[Span] = (),
+        truncated: Sequence[OffsetSpan] = (),
         unexplained: Sequence[Undecodable] = (),
     ) -> tuple[str, ...]:
         """Make the files visible, once the range was read to its end; returns their paths.
@@ -136,7 +136,7 @@ class SegmentWriter:
     def _next_file(self, base_offset: int) -> None:
         self._close()
         file = self._filesystem.open(self._temporary(base_offset), "wb")
-        self._written.append(_Written(base_offset=base_offset, file=file))
+        self._written.append(_OpenFile(base_offset=base_offset, file=file))
 
     def _close(self) -> None:
         for one in self._written:
@@ -239,22 +239,22 @@ class ArchiveLog:
     def _log(self, segment: Segment) -> str:
         return f"{self._root}/partition={segment.partition}/{segment.base_offset:020d}.log"
 
-    def fetch(self, wanted: PartitionRange, offset: int, isolation: Isolation) -> Page:
+    def fetch(self, wanted: PartitionRange, offset: int, isolation: Isolation) -> LogPage:
         """The next batches at `offset`, as the broker gave them."""
         segments = self.segments(wanted.partition)
         for start, end in {span for segment in segments for span in segment.truncated}:
             if start <= offset < end:
-                return Page(truncated_end=end)
+                return LogPage(truncated_end=end)
         for start, end in {span for segment in segments for span in segment.expired}:
             if start <= offset < end:
-                return Page(log_start=end)
+                return LogPage(log_start=end)
         # A batch that reaches over into the next range stands in the last segment that begins before it.
         begun = [at for at, one in enumerate(segments) if one.size_bytes and one.base_offset <= offset]
         for segment in segments[begun[-1] if begun else 0 :]:
             page = self._page(segment, offset)
             if page is not None:
                 return self._with_aborted(page, segments, offset, isolation)
-        return Page(hole_end=wanted.hi)
+        return LogPage(hole_end=wanted.hi)
 
     def next_batch(self, wanted: PartitionRange, offset: int, likely: int, isolation: Isolation) -> int:  # noqa: ARG002
         """Where the first sound batch behind the damaged one begins."""
@@ -278,7 +278,7 @@ class ArchiveLog:
         doubts += [(*segment.left_out, _LEFT_OUT) for segment in segments if segment.left_out is not None]
         return next((reason for low, high, reason in doubts if low < end and start < high), None)
 
-    def _page(self, segment: Segment, offset: int) -> Page | None:
+    def _page(self, segment: Segment, offset: int) -> LogPage | None:
         """Whole batches from the first one that ends behind `offset`; None when the segment has none."""
         if not segment.size_bytes:
             return None
@@ -291,13 +291,13 @@ class ArchiveLog:
             batches = list(split(data))
             if not batches:
                 if place + size >= segment.size_bytes:
-                    return Page(broken_end=segment.hi)
+                    return LogPage(broken_end=segment.hi)
                 size *= 2
                 continue
             wanted = [batch for batch in batches if batch.end_offset > offset or batch.base_offset >= offset]
             if wanted:
                 self._cursor = (segment.partition, segment.base_offset, batches[-1].end_offset, place + batches[-1].end)
-                return Page(data=data, batches=wanted)
+                return LogPage(data=data, batches=wanted)
             place += batches[-1].end
         return None
 
@@ -308,7 +308,7 @@ class ArchiveLog:
         return 0
 
     @staticmethod
-    def _with_aborted(page: Page, segments: Sequence[Segment], offset: int, isolation: Isolation) -> Page:
+    def _with_aborted(page: LogPage, segments: Sequence[Segment], offset: int, isolation: Isolation) -> LogPage:
         if isolation == "uncommitted":
             return page
         known: dict[tuple[int, int], AbortedTransaction] = {}
@@ -317,7 +317,7 @@ class ArchiveLog:
             if key not in known or one.marker_offset is not None:
                 known[key] = one
         touching = [one for one in known.values() if one.marker_offset is None or one.marker_offset >= offset]
-        return Page(data=page.data, batches=page.batches, aborted=tuple(sorted(touching, key=_order)))
+        return LogPage(data=page.data, batches=page.batches, aborted=tuple(sorted(touching, key=_order)))
 
 
 def _order(one: AbortedTransaction) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from aiokafka.protocol.offset import OffsetRequest
 
 from makewhole.kafka.lineage import divergence
 from makewhole.kafka.log.batches import Batch, defect, split
-from makewhole.kafka.log.page import Isolation, Page
+from makewhole.kafka.log.page import Isolation, LogPage
 from makewhole.kafka.log.page_walk import first_reachable
 from makewhole.kafka.log.transactions import AbortedTransaction
 from makewhole.kafka.offsets import EpochEnd
@@ -42,7 +42,7 @@ _TOPIC_RESOURCE = 2
 _CLEANUP_POLICY = "cleanup.policy"
 
 
-class _Answer(NamedTuple):
+class _FetchedPartition(NamedTuple):
     """One partition of a fetch answer. Offsets are -1 where the broker does not tell."""
 
     error_code: int
@@ -62,7 +62,7 @@ class _Answer(NamedTuple):
         return self.error_code in (_CORRUPT, _INVALID)
 
 
-class _Place(NamedTuple):
+class _FetchPosition(NamedTuple):
     """What is asked for: records of a range at an offset, behind a batch of leader epoch `last_epoch`."""
 
     wanted: PartitionRange
@@ -83,8 +83,8 @@ class BrokerLog:
         self._cluster = Cluster(connection, patience_seconds=patience_seconds)
         self._patience_seconds = patience_seconds
         self._page_bytes = page_bytes
-        self._ahead: tuple[_Place, Future[_Answer]] | None = None
-        self._behind: _Place | None = None
+        self._ahead: tuple[_FetchPosition, Future[_FetchedPartition]] | None = None
+        self._behind: _FetchPosition | None = None
         self._policies: dict[str, str | None] = {}
 
     def __enter__(self) -> Self:
@@ -111,10 +111,10 @@ class BrokerLog:
                 f"{wanted.topic_id}. Read the range from its archive, or start a new baseline for the new topic"
             )
 
-    def fetch(self, wanted: PartitionRange, offset: int, isolation: Isolation) -> Page:
+    def fetch(self, wanted: PartitionRange, offset: int, isolation: Isolation) -> LogPage:
         """The page at `offset`; waits for it as long as patience lasts."""
         deadline, in_vain = time.monotonic() + self._patience_seconds, 0
-        place = _Place(wanted, offset, isolation, self._epoch_before(wanted, offset))
+        place = _FetchPosition(wanted, offset, isolation, self._epoch_before(wanted, offset))
         while True:
             answer = self._answer(place)
             if answer.diverging is not None:
@@ -122,10 +122,10 @@ class BrokerLog:
             if answer.is_out_of_range:
                 start = self._cluster.run(self._log_start(wanted))
                 if start > offset:
-                    return Page(log_start=start)
+                    return LogPage(log_start=start)
             elif batches := list(split(answer.data)):
                 self._look_ahead(place, batches)
-                return Page(data=answer.data, batches=batches, aborted=answer.aborted)
+                return LogPage(data=answer.data, batches=batches, aborted=answer.aborted)
             limit = answer.stable_offset if isolation == "committed" else answer.high_watermark
             is_late = time.monotonic() > deadline
             in_vain += answer.is_corrupt or (offset < limit and not answer.is_throttled)
@@ -137,16 +137,16 @@ class BrokerLog:
                 raise TransientError(_why(place, answer))
             time.sleep(0.05)
 
-    def _without_batch(self, place: _Place, answer: _Answer, limit: int) -> Page | None:
+    def _without_batch(self, place: _FetchPosition, answer: _FetchedPartition, limit: int) -> LogPage | None:
         """What it means that an offset below the log's end has no batch to give; None when nothing is sure."""
         wanted, isolation = place.wanted, place.isolation
         if (found := self._reachable(wanted, place.offset, place.offset, isolation)) is not None:
-            there = self._cluster.run(self._fetch(_Place(wanted, found[0], isolation)))
-            return Page(broken_end=found[1], data=there.data, batches=list(split(there.data)), aborted=there.aborted)
+            there = self._cluster.run(self._fetch(_FetchPosition(wanted, found[0], isolation)))
+            return LogPage(broken_end=found[1], data=there.data, batches=list(split(there.data)), aborted=there.aborted)
         if answer.is_corrupt or answer.data:
-            return Page(broken_end=wanted.hi)
+            return LogPage(broken_end=wanted.hi)
         is_hole = self.hole_reason(wanted, place.offset, limit) is None
-        return Page(hole_end=limit) if is_hole else None
+        return LogPage(hole_end=limit) if is_hole else None
 
     def next_batch(self, wanted: PartitionRange, offset: int, likely: int, isolation: Isolation) -> int:
         """Where the first batch begins that the broker can give behind the damaged one at `offset`."""
@@ -163,7 +163,7 @@ class BrokerLog:
 
     def _found_at(self, wanted: PartitionRange, at: int, lowest: int, isolation: Isolation) -> int | None:
         """The base offset of the batch that is found when asking for an offset; None when none from `lowest` on is."""
-        answer = self._cluster.run(self._fetch(_Place(wanted, at, isolation), max_bytes=1))
+        answer = self._cluster.run(self._fetch(_FetchPosition(wanted, at, isolation), max_bytes=1))
         batch = next(split(answer.data), None)
         if batch is None or batch.base_offset < lowest:
             return None
@@ -194,13 +194,13 @@ class BrokerLog:
         behind = self._behind
         return behind.last_epoch if behind is not None and behind.wanted == wanted and behind.offset <= offset else -1
 
-    def _answer(self, place: _Place) -> _Answer:
+    def _answer(self, place: _FetchPosition) -> _FetchedPartition:
         ahead, self._ahead = self._ahead, None
         if ahead is not None and ahead[0] == place:
             return ahead[1].result()
         return self._cluster.run(self._fetch(place))
 
-    def _look_ahead(self, place: _Place, batches: list[Batch]) -> None:
+    def _look_ahead(self, place: _FetchPosition, batches: list[Batch]) -> None:
         """Ask for the page behind this one. A damaged epoch (no checksum covers it) must not be taken for the last."""
         following = batches[-1].end_offset
         present = self._cluster.known_epoch(place.wanted.topic, place.wanted.partition)
@@ -210,11 +210,11 @@ class BrokerLog:
         if batches[-1].base_offset < following < place.wanted.hi:
             self._ahead = (self._behind, self._cluster.start(self._fetch(self._behind)))
 
-    async def _fetch(self, place: _Place, max_bytes: int | None = None) -> _Answer:
+    async def _fetch(self, place: _FetchPosition, max_bytes: int | None = None) -> _FetchedPartition:
         what = f"records of {place.wanted.topic} partition {place.wanted.partition} at offset {place.offset}"
         return await self._cluster.patiently(what, lambda: self._fetch_once(place, max_bytes or self._page_bytes))
 
-    async def _fetch_once(self, place: _Place, max_bytes: int) -> _Answer:
+    async def _fetch_once(self, place: _FetchPosition, max_bytes: int) -> _FetchedPartition:
         wanted = place.wanted
         topic = await self._cluster.topic(wanted.topic)
         if topic.topic_id != wanted.topic_id:
@@ -233,7 +233,7 @@ class BrokerLog:
         response = await self._cluster.ask_leader(wanted.topic, wanted.partition, request)
         return await self._read(wanted, response)
 
-    async def _read(self, wanted: PartitionRange, response: Any) -> _Answer:
+    async def _read(self, wanted: PartitionRange, response: Any) -> _FetchedPartition:
         thing = f"{wanted.topic} partition {wanted.partition}"
         self._cluster.refuse(response.error_code, thing)
         if not response.topics or not response.topics[0][1]:
@@ -243,7 +243,7 @@ class BrokerLog:
             await self._check(wanted)
         if code not in (_OFFSET_OUT_OF_RANGE, _CORRUPT, _INVALID, _FAILED):
             self._cluster.refuse(code, thing)
-        return _Answer(
+        return _FetchedPartition(
             error_code=code,
             high_watermark=high_watermark,
             stable_offset=stable_offset,
@@ -306,7 +306,7 @@ class BrokerLog:
         return await self._cluster.patiently(f"settings of topic {topic}", attempt)
 
 
-def _truncated(place: _Place, diverging: int) -> str:
+def _truncated(place: _FetchPosition, diverging: int) -> str:
     wanted = place.wanted
     return (
         f"{wanted.topic} partition {wanted.partition}: a change of leader cut the log back to offset "
@@ -315,7 +315,7 @@ def _truncated(place: _Place, diverging: int) -> str:
     )
 
 
-def _why(place: _Place, answer: _Answer) -> str:
+def _why(place: _FetchPosition, answer: _FetchedPartition) -> str:
     """Why nothing comes at an offset that should exist."""
     wanted, offset = place.wanted, place.offset
     thing = f"{wanted.topic} partition {wanted.partition}: offset {offset} of [{wanted.lo}, {wanted.hi}) cannot be read"

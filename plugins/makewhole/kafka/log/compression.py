@@ -14,14 +14,14 @@ _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16
 BATCH_LIMIT_BYTES = 256 << 20  # some four times as much is held while it is decoded
 _SMALLEST_ROOM_BYTES, _LIKELY_RATIO = 64 << 10, 8
-Bytes = bytes | memoryview
+BytesLike = bytes | memoryview
 
 
 class CodecError(Exception):
     """The compressed part of a batch cannot be read; the text says why, without any of its bytes."""
 
 
-def decompress(codec: int, data: memoryview, *, limit_bytes: int = BATCH_LIMIT_BYTES) -> Bytes:
+def decompress(codec: int, data: memoryview, *, limit_bytes: int = BATCH_LIMIT_BYTES) -> BytesLike:
     """The records of a batch, uncompressed.
 
     Raises:
@@ -39,7 +39,7 @@ def decompress(codec: int, data: memoryview, *, limit_bytes: int = BATCH_LIMIT_B
     raise CodecError(f"unknown compression codec {codec}")
 
 
-def _stream(name: _Streamed, data: memoryview, limit_bytes: int) -> Bytes:
+def _stream(name: _Streamed, data: memoryview, limit_bytes: int) -> BytesLike:
     """Room is made for what is likely, then for twice as much: room for the limit would be cleared each time."""
     parts: list[memoryview] = []
     total, room = 0, max(_SMALLEST_ROOM_BYTES, _LIKELY_RATIO * len(data))
@@ -83,7 +83,7 @@ def _snappy_block(data: memoryview, limit_bytes: int) -> bytes:
     return text
 
 
-def _within(text: Bytes, limit_bytes: int) -> Bytes:
+def _within(text: BytesLike, limit_bytes: int) -> BytesLike:
     if len(text) > limit_bytes:
         raise CodecError(f"more than {limit_bytes} bytes when decompressed")
     return text

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from makewhole.kafka.log.batches import Batch
 
-Headers = list[tuple[str, bytes | None]]
+RecordHeaders = list[tuple[str, bytes | None]]
 
 _CUT = "record length leaves the batch"
 _MISPLACED = "record offset leaves the batch or does not ascend"
@@ -31,7 +31,7 @@ class Record(NamedTuple):
     timestamp: int
     key: bytes | None
     value: bytes | None
-    headers: Headers
+    headers: RecordHeaders
 
 
 class Salvage(NamedTuple):
@@ -90,7 +90,7 @@ def _record(batch: Batch, body: bytes) -> Record:
     key, position = _bytes(body, position)
     value, position = _bytes(body, position)
     count, position = _varint(body, position)
-    headers: Headers = []
+    headers: RecordHeaders = []
     for _ in range(count):
         name, position = _bytes(body, position)
         content, position = _bytes(body, position)

@@ -12,7 +12,7 @@ Isolation = Literal["committed", "uncommitted"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Page:
+class LogPage:
     """Bytes from an asked offset on, with the whole batches in them.
 
     `log_start` above the asked offset: what lies before it is expired. `hole_end`: it is proven that no batch exists
@@ -40,7 +40,7 @@ class LogSource(Protocol):
             RefusedError: the topic id is another one.
         """
 
-    def fetch(self, wanted: PartitionRange, offset: int, isolation: Isolation) -> Page:
+    def fetch(self, wanted: PartitionRange, offset: int, isolation: Isolation) -> LogPage:
         """The page at `offset`: batches, an expired start, or a proven hole; never nothing.
 
         Raises:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from makewhole.kafka.log.batches import Batch, defect
-from makewhole.kafka.log.page import Page
+from makewhole.kafka.log.page import LogPage
 
 _REACHES_OVER = "its offsets reach into those of the next batch"
 _GOES_BACK = "its offsets lie before the end of the batch before it"
 
 
-class Judged(NamedTuple):
+class CheckedBatch(NamedTuple):
     """A batch. If there is a `reason` not to trust it, `resume` is where the next sound one begins: None, not here."""
 
     batch: Batch
@@ -22,7 +22,7 @@ class Judged(NamedTuple):
     resume: int | None = None
 
 
-def judged(page: Page, *, is_crc_checked: bool) -> Iterator[Judged]:
+def judged(page: LogPage, *, is_crc_checked: bool) -> Iterator[CheckedBatch]:
     """Every sound batch of a page, and the first of every run of damaged ones."""
     batches, index = page.batches, 0
     end: int | None = None
@@ -33,11 +33,11 @@ def judged(page: Page, *, is_crc_checked: bool) -> Iterator[Judged]:
         reason = reason or _misplaced(batch, batches[index] if index < len(batches) else None, end)
         if reason is None:
             end = batch.end_offset
-            yield Judged(batch)
+            yield CheckedBatch(batch)
             continue
         while index < len(batches) and not _follows(batches[index], page, end, is_crc_checked):
             index += 1
-        yield Judged(batch, reason, batches[index].base_offset if index < len(batches) else None)
+        yield CheckedBatch(batch, reason, batches[index].base_offset if index < len(batches) else None)
 
 
 def _misplaced(batch: Batch, following: Batch | None, end: int | None) -> str | None:
@@ -50,7 +50,7 @@ def _misplaced(batch: Batch, following: Batch | None, end: int | None) -> str | 
     return _REACHES_OVER if is_over else None
 
 
-def _follows(batch: Batch, page: Page, end: int | None, is_crc_checked: bool) -> bool:
+def _follows(batch: Batch, page: LogPage, end: int | None, is_crc_checked: bool) -> bool:
     return defect(batch, page.data, is_crc_checked=is_crc_checked) is None and (end is None or batch.base_offset >= end)
 
 

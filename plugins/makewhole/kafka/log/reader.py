@@ -15,15 +15,15 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from makewhole.kafka.log.account import LeaderEpoch, OffsetAccount, Span, TransactionCounts
+from makewhole.kafka.log.account import LeaderEpoch, OffsetAccount, OffsetSpan, TransactionCounts
 from makewhole.kafka.log.archive import ArchiveLog, SegmentWriter
 from makewhole.kafka.log.batches import ABORT_MARKER, COMMIT_MARKER, HEADER_BYTES, Batch, clip, marker_type
 from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.compression import CodecError, decompress
 from makewhole.kafka.log.damaged import Undecodable
-from makewhole.kafka.log.page import Isolation, LogSource, Page
+from makewhole.kafka.log.page import Isolation, LogPage, LogSource
 from makewhole.kafka.log.page_walk import judged
-from makewhole.kafka.log.records import SCHEMA, Decoded, Item, decode
+from makewhole.kafka.log.records import SCHEMA, BatchToDecode, Decoded, decode
 from makewhole.kafka.log.transactions import AbortedLedger, AbortedTransaction, AbortFilter
 from makewhole.kafka.sequences.audit import SequenceAudit
 from makewhole.model.errors import MakewholeError, TransientError
@@ -67,16 +67,16 @@ class _Options:
 class _Group:
     """Data batches that are decoded together; bounded in records and bytes."""
 
-    items: list[Item] = field(default_factory=list)
+    items: list[BatchToDecode] = field(default_factory=list)
     records: int = 0
     size_bytes: int = 0
 
-    def has_room(self, item: Item, max_records: int) -> bool:
+    def has_room(self, item: BatchToDecode, max_records: int) -> bool:
         return not self.items or (
             self.records + item.batch.record_count <= max_records and self.size_bytes + len(item.data) <= _GROUP_BYTES
         )
 
-    def add(self, item: Item) -> None:
+    def add(self, item: BatchToDecode) -> None:
         self.items.append(item)
         self.records += item.batch.record_count
         self.size_bytes += len(item.data)
@@ -118,12 +118,12 @@ class RangeReader:
         return self.account.undecodable
 
     @property
-    def expired(self) -> list[Span]:
+    def expired(self) -> list[OffsetSpan]:
         """What was gone before it could be read, by whatever cause."""
         return self.account.expired
 
     @property
-    def truncated(self) -> tuple[Span, ...]:
+    def truncated(self) -> tuple[OffsetSpan, ...]:
         """Those of `expired` that a truncation took after the range was frozen."""
         return tuple(self.account.truncated)
 
@@ -178,7 +178,7 @@ class RangeReader:
             )
         self._is_exhausted = True
 
-    def _items(self) -> Iterator[Item]:
+    def _items(self) -> Iterator[BatchToDecode]:
         """Every data batch that has to be decoded; all else is tallied on the way."""
         position = self.range.lo
         while position < self._end:
@@ -192,7 +192,7 @@ class RangeReader:
             if position <= before:
                 raise TransientError(f"{_name(self.range)}: nothing was read at offset {before}. Read it again")
 
-    def _past_nothing(self, page: Page, position: int) -> int:
+    def _past_nothing(self, page: LogPage, position: int) -> int:
         """Step over what is expired or proven empty before the page's batches."""
         start = min(page.log_start, self._end)
         if start > position:
@@ -225,7 +225,7 @@ class RangeReader:
         self.sequences.skip(end - start)
         return end
 
-    def _walk(self, walk: "_PageWalk") -> Iterator[Item]:
+    def _walk(self, walk: "_PageWalk") -> Iterator[BatchToDecode]:
         for batch, reason, resume in judged(walk.page, is_crc_checked=self._options.is_crc_checked):
             if walk.position >= self._end:
                 return
@@ -244,7 +244,7 @@ class RangeReader:
         """A batch that cannot be trusted takes everything up to the next sound one, in this page or behind it."""
         return self._unreadable(position, resume, reason) if resume > position else position
 
-    def _sound(self, walk: "_PageWalk", batch: Batch) -> Item | None:
+    def _sound(self, walk: "_PageWalk", batch: Batch) -> BatchToDecode | None:
         """Tally a batch; an item when its records are to be decoded."""
         marker = marker_type(batch, walk.page.data) if batch.is_control else None
         if marker == ABORT_MARKER:
@@ -280,7 +280,7 @@ class RangeReader:
         self.account.commit_markers += marker == COMMIT_MARKER
         self.account.abort_markers += marker == ABORT_MARKER
 
-    def _data(self, page: Page, batch: Batch, part: Span, is_aborted: bool) -> Item | None:
+    def _data(self, page: LogPage, batch: Batch, part: OffsetSpan, is_aborted: bool) -> BatchToDecode | None:
         start, end = part
         is_whole = end - start == batch.last_offset_delta + 1
         if batch.record_count == 0:
@@ -299,7 +299,7 @@ class RangeReader:
         except CodecError as error:
             self.account.unreadable(start, end, str(error))
             return None
-        return Item(batch, data, start, end, is_aborted)
+        return BatchToDecode(batch, data, start, end, is_aborted)
 
     def _pass_on(self, walk: "_PageWalk") -> None:
         """Give the batches that were walked and touch the range to the callback. A page's are contiguous in it."""
@@ -342,7 +342,7 @@ class RangeReader:
 class _PageWalk:
     """Where the walk through one page stands."""
 
-    page: Page
+    page: LogPage
     position: int
     aborted: AbortFilter
     touched: list[Batch] = field(default_factory=list)

@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from makewhole.compute.arrays import Bools, Longs
-from makewhole.compute.byte_strings import Blobs, Content, are_utf8
 from makewhole.kafka.log.batches import Batch
-from makewhole.kafka.log.walk import SMALLEST_RECORD_BYTES, Batches, Headers, Records, walk, walk_headers
+from makewhole.kafka.log.walk import SMALLEST_RECORD_BYTES, Batches, HeaderColumns, Records, walk, walk_headers
 from makewhole.kafka.sequences.audit import NO_SEQUENCE, SEQUENCES
 from makewhole.model.plan import PLAN_HEADER
+from makewhole.native.arrays import ArrowArray, Bools, Longs
+from makewhole.native.byte_strings import Blobs, Content, are_utf8
 
 _HEADER_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 SCHEMA: pa.Schema = pa.schema(
@@ -39,10 +39,8 @@ SCHEMA: pa.Schema = pa.schema(
     ]
 )
 
-Array = Any  # pyarrow.Array: its type stubs know nothing of views
 
-
-class Item(NamedTuple):
+class BatchToDecode(NamedTuple):
     """A data batch to decode: header, uncompressed records, and the offsets `[lo, hi)` that are wanted of it."""
 
     batch: Batch
@@ -58,7 +56,7 @@ class RecordTable:
     `damaged` are the items whose records do not fit together: the others' columns are right only without them.
     """
 
-    def __init__(self, items: Sequence[Item]) -> None:
+    def __init__(self, items: Sequence[BatchToDecode]) -> None:
         self.items = items
         self._content = Content(b"".join(item.data for item in items))
         self._fits = np.zeros(len(items), dtype=np.bool_)
@@ -85,9 +83,9 @@ class RecordTable:
         records = Records.for_so_many(int(np.clip(counts, 0, sizes // SMALLEST_RECORD_BYTES).sum()))
         return records.first(walk(batches, records, self._fits))
 
-    def _headers_apart(self) -> tuple[Array, Blobs]:
+    def _headers_apart(self) -> tuple[ArrowArray, Blobs]:
         """The names (binary) and the values of all headers, record by record."""
-        headers = Headers.for_so_many(int(self._records.header_counts.sum(dtype=np.int64)))
+        headers = HeaderColumns.for_so_many(int(self._records.header_counts.sum(dtype=np.int64)))
         if len(headers.name_starts):
             walk_headers(self._content.bytes, self._records, headers)
         names = Blobs(starts=headers.name_starts, lengths=headers.name_lengths)
@@ -133,7 +131,7 @@ class RecordTable:
         fields, records, content = [field for field in SCHEMA if field.name in names], self._records, self._content
         keys = Blobs(starts=records.key_starts, lengths=records.key_lengths)
         values = Blobs(starts=records.value_starts, lengths=records.value_lengths)
-        makers: dict[str, Callable[[], Array]] = {
+        makers: dict[str, Callable[[], ArrowArray]] = {
             "partition": lambda: pa.array(np.full(len(records.offsets), partition, dtype=np.int32)),
             "offset": lambda: pa.array(records.offsets),
             "leader_epoch": lambda: pa.array(self._of_batch("leader_epoch", np.int32)),
@@ -151,19 +149,19 @@ class RecordTable:
         }
         return pa.RecordBatch.from_arrays([makers[field.name]() for field in fields], [field.name for field in fields])
 
-    def _sequences(self) -> Array:
+    def _sequences(self) -> ArrowArray:
         base = self._of_batch("base_sequence", np.int64)
         sequences = (base + self._records.offsets - self._of_batch("base_offset", np.int64)) % SEQUENCES
         return pa.array(np.where(base == NO_SEQUENCE, NO_SEQUENCE, sequences).astype(np.int32))
 
-    def _headers(self) -> Array:
+    def _headers(self) -> ArrowArray:
         edges = np.zeros(len(self._records.offsets) + 1, dtype=np.int32)
         np.cumsum(self._records.header_counts, out=edges[1:])
         arrays = [self._names.cast(pa.string()), self._contents.column(self._content)]
-        pairs: Array = pa.StructArray.from_arrays(arrays, fields=list(_HEADER_TYPE))
+        pairs: ArrowArray = pa.StructArray.from_arrays(arrays, fields=list(_HEADER_TYPE))
         return pa.ListArray.from_arrays(pa.array(edges, pa.int32()), pairs)
 
-    def _replayed(self) -> Array:
+    def _replayed(self) -> ArrowArray:
         replayed = np.zeros(len(self._records.offsets), dtype=np.bool_)
         is_named: Any = pc.equal(self._names, pa.scalar(PLAN_HEADER.encode()))
         replayed[self._header_owners()[is_named.to_numpy(zero_copy_only=False)]] = True

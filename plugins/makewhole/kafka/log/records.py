@@ -10,24 +10,24 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from makewhole.kafka.log.damaged import Salvage, Undecodable, salvage
-from makewhole.kafka.log.record_table import SCHEMA, Item, RecordTable
+from makewhole.kafka.log.record_table import SCHEMA, BatchToDecode, RecordTable
 from makewhole.kafka.sequences.audit import NO_SEQUENCE, SEQUENCES
 from makewhole.model.plan import PLAN_HEADER
 
-__all__ = ["PLAN_HEADER", "SCHEMA", "Decoded", "Item", "decode"]
+__all__ = ["PLAN_HEADER", "SCHEMA", "BatchToDecode", "Decoded", "decode"]
 
 
 class Decoded(NamedTuple):
     """The wanted records of `items`, in offset order, with how many each item gave and what could not be read."""
 
-    items: Sequence[Item]
+    items: Sequence[BatchToDecode]
     counts: Sequence[int]
     columns: pa.RecordBatch
     undecodable: Sequence[Undecodable]
 
 
 def decode(
-    partition: int, items: Sequence[Item], names: Collection[str] = SCHEMA.names, *, has_views: bool = False
+    partition: int, items: Sequence[BatchToDecode], names: Collection[str] = SCHEMA.names, *, has_views: bool = False
 ) -> Iterator[Decoded]:
     """Decode items in order into the named columns of `SCHEMA`; several results when damaged batches stand between.
 
@@ -53,7 +53,7 @@ def _decoded(table: RecordTable, partition: int, names: Collection[str], has_vie
     return Decoded(table.items, counts, table.columns(partition, names).filter(pa.array(wanted)), ())
 
 
-def _salvaged(partition: int, item: Item, names: Collection[str]) -> Decoded:
+def _salvaged(partition: int, item: BatchToDecode, names: Collection[str]) -> Decoded:
     """What can be read of a damaged batch, by the slow way."""
     found: Salvage = salvage(item.batch, bytes(item.data), partition)
     records = [record for record in found.records if item.lo <= record.offset < item.hi]

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from makewhole.kafka.log.account import Span
+from makewhole.kafka.log.account import OffsetSpan
 from makewhole.kafka.log.damaged import Undecodable
 from makewhole.kafka.log.transactions import AbortedTransaction
 
@@ -31,10 +31,10 @@ class Segment:
     hi: int
     size_bytes: int
     sha256: str | None
-    expired: tuple[Span, ...] = ()
-    truncated: tuple[Span, ...] = ()
+    expired: tuple[OffsetSpan, ...] = ()
+    truncated: tuple[OffsetSpan, ...] = ()
     unexplained: tuple[Undecodable, ...] = ()
-    left_out: Span | None = None
+    left_out: OffsetSpan | None = None
     aborted: tuple[AbortedTransaction, ...] = ()
 
     def to_json(self) -> bytes:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from makewhole.compute.arrays import Bools, Bytes, Longs, Numbers
-from makewhole.compute.compiled import compiled, part
+from makewhole.native.arrays import Bools, Bytes, Longs, Numbers
+from makewhole.native.compiled import compiled, part
 
 SMALLEST_RECORD_BYTES = 7
 _LONGEST_NUMBER_SHIFT = 63
@@ -60,7 +60,7 @@ class Records(NamedTuple):
         return Records(*columns)
 
 
-class Headers(NamedTuple):
+class HeaderColumns(NamedTuple):
     """By header, record after record: name and value by place; length -1 of a value is null."""
 
     name_starts: Numbers
@@ -69,7 +69,7 @@ class Headers(NamedTuple):
     value_lengths: Numbers
 
     @classmethod
-    def for_so_many(cls, headers: int) -> "Headers":
+    def for_so_many(cls, headers: int) -> "HeaderColumns":
         """Room for them."""
         return cls(*np.empty((len(cls._fields), headers), dtype=np.int32))
 
@@ -82,7 +82,7 @@ def walk(batches: Batches, records: Records, fits: Bools) -> int:
     return _walk(tuple(batches), tuple(records), fits)
 
 
-def walk_headers(text: Bytes, records: Records, headers: Headers) -> None:
+def walk_headers(text: Bytes, records: Records, headers: HeaderColumns) -> None:
     """Take the headers of records apart that were found to be sound. There is room for all."""
     _walk_headers(text, tuple(records), tuple(headers))
 
@@ -182,7 +182,7 @@ def _number(text: Bytes, at: int, end: int) -> tuple[int, int]:
 
 @compiled
 def _walk_headers(text: Bytes, of_records: tuple[Any, ...], of_headers: tuple[Any, ...]) -> None:
-    records, headers = Records(*of_records), Headers(*of_headers)
+    records, headers = Records(*of_records), HeaderColumns(*of_headers)
     header = 0
     for row in range(len(records.header_counts)):
         at = records.header_starts[row]

@@ -10,7 +10,7 @@ from typing import Final
 
 from makewhole.kafka.log.account import OffsetAccount
 from makewhole.kafka.log.batches import ABORT_MARKER, COMMIT_MARKER, Batch, clip, marker_type
-from makewhole.kafka.log.page import Isolation, LogSource, Page
+from makewhole.kafka.log.page import Isolation, LogPage, LogSource
 from makewhole.kafka.log.page_walk import judged
 from makewhole.kafka.log.transactions import AbortFilter
 from makewhole.kafka.scan.batch_statistics import CODECS, BatchStatistics
@@ -24,7 +24,7 @@ _UNCOMMITTED: Final[Isolation] = "uncommitted"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bounds:
+class LogBounds:
     """A partition's offsets at one moment: its first, its last stable one, and its end; ends are exclusive."""
 
     log_start: int
@@ -60,7 +60,7 @@ class PartitionScan:
     """
 
     def __init__(
-        self, source: LogSource, wanted: PartitionRange, bounds: Bounds, *, is_crc_checked: bool = True
+        self, source: LogSource, wanted: PartitionRange, bounds: LogBounds, *, is_crc_checked: bool = True
     ) -> None:
         self.range = wanted
         self.bounds = bounds
@@ -173,7 +173,7 @@ class PartitionScan:
         self.sequences.skip(end - self.position)
         self.position = end
 
-    def _walk(self, page: Page) -> None:
+    def _walk(self, page: LogPage) -> None:
         """Take the page's batches: whole ones in order, from the one that holds the position on."""
         data, end = page.data, self._end
         for batch, reason, resume in judged(page, is_crc_checked=self._is_crc_checked):

@@ -10,7 +10,7 @@ from threading import Event
 
 from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.open_transactions import OpenTransaction, find_open_transactions
-from makewhole.kafka.scan.partition import Bounds, PartitionScan
+from makewhole.kafka.scan.partition import LogBounds, PartitionScan
 from makewhole.kafka.topics import TopicDescription, describe_settings
 from makewhole.kafka.wire.cluster import Cluster
 from makewhole.kafka.wire.log_ends import COMMITTED, EARLIEST_MS, LATEST_MS, UNCOMMITTED, LogEndsRequest
@@ -20,11 +20,11 @@ from makewhole.model.window import PartitionRange
 
 _SIDE_BY_SIDE = 4
 _FIRST_CONTACT_SECONDS = 10.0  # a wrong address should not take long to say so
-Progress = Callable[[int, int], None]
+ScanProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class ScanRequest:
     """What to scan: some partitions or, when empty, all, from an offset or, when None, from the very first one on."""
 
     partitions: Collection[int] = ()
@@ -45,7 +45,7 @@ class TopicScan:
 
 
 def scan_topic(
-    connection: KafkaConnection, topic: str, wanted: Wanted, on_progress: Progress | None = None
+    connection: KafkaConnection, topic: str, wanted: ScanRequest, on_progress: ScanProgress | None = None
 ) -> TopicScan:
     """Scan a topic as it is now; what is written meanwhile is left to the next scan.
 
@@ -86,15 +86,15 @@ def _chosen(connection: KafkaConnection, description: TopicDescription, asked: C
     return sorted(set(asked)) or existing
 
 
-async def _bounds(cluster: Cluster, topic: str, partitions: Collection[int]) -> dict[int, Bounds]:
+async def _bounds(cluster: Cluster, topic: str, partitions: Collection[int]) -> dict[int, LogBounds]:
     """The offsets of now of those partitions that have a leader."""
 
-    async def attempt() -> dict[int, Bounds]:
+    async def attempt() -> dict[int, LogBounds]:
         by_leader = defaultdict(list)
         for partition, leader in (await cluster.topic(topic)).leaders.items():
             if partition in partitions and leader >= 0:
                 by_leader[leader].append(partition)
-        found: dict[int, Bounds] = {}
+        found: dict[int, LogBounds] = {}
         for leader, led in by_leader.items():
             found |= await _bounds_at(cluster, topic, leader, led)
         return found
@@ -102,7 +102,7 @@ async def _bounds(cluster: Cluster, topic: str, partitions: Collection[int]) -> 
     return await cluster.patiently(f"offsets of topic {topic}", attempt)
 
 
-async def _bounds_at(cluster: Cluster, topic: str, leader: int, partitions: list[int]) -> dict[int, Bounds]:
+async def _bounds_at(cluster: Cluster, topic: str, leader: int, partitions: list[int]) -> dict[int, LogBounds]:
     async def ends(timestamp_ms: int, isolation: int) -> dict[int, int]:
         response = await cluster.ask(leader, LogEndsRequest(topic, partitions, timestamp_ms, isolation))
         found = {}
@@ -114,7 +114,7 @@ async def _bounds_at(cluster: Cluster, topic: str, leader: int, partitions: list
     starts, stable = await ends(EARLIEST_MS, UNCOMMITTED), await ends(LATEST_MS, COMMITTED)
     last = await ends(LATEST_MS, UNCOMMITTED)
     return {
-        one: Bounds(log_start=starts[one], stable=stable[one], end=max(last[one], stable[one])) for one in partitions
+        one: LogBounds(log_start=starts[one], stable=stable[one], end=max(last[one], stable[one])) for one in partitions
     }
 
 
@@ -129,7 +129,11 @@ class _Scanning:
     """Partitions side by side, each worker with connections of its own."""
 
     def __init__(
-        self, connection: KafkaConnection, description: TopicDescription, wanted: Wanted, on_progress: Progress | None
+        self,
+        connection: KafkaConnection,
+        description: TopicDescription,
+        wanted: ScanRequest,
+        on_progress: ScanProgress | None,
     ) -> None:
         self._connection = connection
         self._description = description
@@ -139,7 +143,7 @@ class _Scanning:
         self._queue: SimpleQueue[PartitionRange] = SimpleQueue()
         self._scans: dict[int, PartitionScan] = {}
 
-    def run(self, chosen: Collection[int], bounds: Mapping[int, Bounds]) -> tuple[PartitionScan, ...]:
+    def run(self, chosen: Collection[int], bounds: Mapping[int, LogBounds]) -> tuple[PartitionScan, ...]:
         """The scans of these partitions, in their order. Those without bounds have no leader."""
         self._bounds = bounds
         ranges = [self._range(partition) for partition in chosen]
@@ -177,7 +181,7 @@ class _Scanning:
                 self._scans[wanted.partition] = self._scan(source, wanted)
 
     def _scan(self, source: BrokerLog, wanted: PartitionRange) -> PartitionScan:
-        bounds = self._bounds.get(wanted.partition, Bounds(log_start=0, stable=0, end=0))
+        bounds = self._bounds.get(wanted.partition, LogBounds(log_start=0, stable=0, end=0))
         scan = PartitionScan(source, wanted, bounds, is_crc_checked=self._wanted.is_crc_checked)
         if wanted.partition not in self._bounds:
             scan.failure = f"{wanted.topic} partition {wanted.partition} has no leader."

@@ -1,0 +1,1 @@
+"""`makewhole demo`: real flights go wrong, are found, repaired and proven whole."""

@@ -1,0 +1,1 @@
+"""`makewhole plan …`: show, preview, answer, steer and undo a plan."""

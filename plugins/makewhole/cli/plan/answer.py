@@ -1,0 +1,88 @@
+"""`makewhole plan approve|reject`: a person's answer to a plan that waits, given through Airflow as that person."""
+
+import json as json_format
+import sys
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from makewhole.cli.airflow_api import Access, AirflowApi, AirflowRefusedError, access, airflow
+from makewhole.cli.environment import console, printable, service
+from makewhole.cli.markdown import FoldedMarkdown
+from makewhole.cli.plan.control import AsJson, PlanId, known_plan
+from makewhole.cli.plan.open_questions import plan_asked_about, waiting
+from makewhole.journal.database import connect
+from makewhole.model.errors import PermanentError, RefusedError
+from makewhole.model.plan import PlanState
+
+_console = console()
+_beside = console(stderr=True)
+_FORBIDDEN = 403
+_SAID = {"Approve": "approved", "Reject": "rejected"}
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask again after the summary was shown.")]
+
+
+def approve(plan: PlanId, yes: Yes = False, json: AsJson = False) -> None:
+    """Say yes to a plan that waits, after its summary is shown: what Airflow's page shows.
+
+    The answer goes through Airflow, as if given on its page, and Airflow asks for the right to give it. At a terminal
+    it is asked for once more. With --json the summary is in the object, and besides on standard error.
+    """
+    _answer(plan, "Approve", is_sure=yes, json=json)
+
+
+def reject(plan: PlanId, yes: Yes = False, json: AsJson = False) -> None:
+    """Say no to a plan that waits: nothing is written, the window stays open."""
+    _answer(plan, "Reject", is_sure=yes, json=json)
+
+
+def _answer(plan: str, option: str, *, is_sure: bool, json: bool) -> None:
+    with service():
+        _require_waiting(plan)
+        person = access()
+        with airflow(person) as api:
+            question = next((one for one in waiting(api) if plan_asked_about(one) == plan), None)
+            if question is None:
+                raise RefusedError(f"no run of Airflow waits for an answer to plan {plan}; run the window again")
+            _show(_beside if json else _console, question)
+            if not is_sure and sys.stdin.isatty():
+                typer.confirm(f"{option} as {person.user}?", abort=True, err=json)
+            _send(api, person, plan, question, option)
+    if json:
+        document = {"id": plan, "answer": _SAID[option], "by": person.user}
+        document |= {name: question[name] for name in ("subject", "body")}
+        typer.echo(json_format.dumps(document, ensure_ascii=False))
+        return
+    _console.print(f"{_SAID[option]}: plan {plan}")
+
+
+def _require_waiting(plan: str) -> None:
+    with connect() as journal:
+        stored = known_plan(journal, plan)
+    if stored.state is not PlanState.AWAITING_APPROVAL:
+        why = f": {stored.reason}" if stored.reason else ""
+        raise RefusedError(f"plan {plan} is {stored.state.value}{why} and waits for no answer")
+
+
+def _show(where: Console, question: dict[str, Any]) -> None:
+    """What the page shows, its Markdown drawn as there."""
+    body = "\n".join(printable(line) for line in (question["body"] or "").split("\n"))
+    where.print(Text(printable(question["subject"])), "", sep="\n")
+    where.print(FoldedMarkdown(body, hyperlinks=False), soft_wrap=False)
+    where.print()
+
+
+def _send(api: AirflowApi, person: Access, plan: str, question: dict[str, Any], option: str) -> None:
+    task = question["task_instance"]
+    path = f"/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}/-1/hitlDetails"
+    try:
+        api.send("PATCH", path, {"chosen_options": [option], "params_input": {}})
+    except AirflowRefusedError as error:
+        if error.status != _FORBIDDEN:
+            raise
+        names = ", ".join(user["name"] for user in question.get("assigned_users") or ())
+        who = names or "those who have the right to answer in this DAG"
+        raise PermanentError(f"{person.user} may not answer for plan {plan}; {who} may. {error}") from error

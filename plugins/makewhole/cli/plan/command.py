@@ -1,0 +1,86 @@
+"""`makewhole plan …`: what a plan holds; the other commands are in modules beside."""
+
+import json as json_format
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from makewhole.cli.environment import console, printable, service
+from makewhole.cli.plan import answer, control, dry_run
+from makewhole.cli.plan.control import PlanId, known_plan
+from makewhole.cli.plan.undo import undo
+from makewhole.journal import plans
+from makewhole.journal.database import connect
+from makewhole.journal.plans import StoredAction
+from makewhole.model.plan import Plan
+
+plan_app = typer.Typer(no_args_is_help=True, help="What compensation does, and who said yes.")
+_console = console()
+_SHOWN = 20
+
+
+@plan_app.command("show")
+def show(
+    plan: PlanId,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many actions for people.")] = _SHOWN,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """The actions of a plan in their order, its hash, and its state."""
+    with service(), connect() as journal:
+        stored = known_plan(journal, plan)
+        actions = plans.actions_of(journal, plan)
+    if json:
+        typer.echo(json_format.dumps(_document(stored, actions), ensure_ascii=False))
+        return
+    _console.print(f"plan {stored.id}: window {stored.window} of {stored.pipeline}, {stored.state.value}")
+    _console.print(f"SHA-256 {stored.sha256}" + (f"; {printable(stored.reason)}" if stored.reason else ""))
+    _console.print(_table(actions[:limit]))
+    if len(actions) > limit:
+        _console.print(f"and {len(actions) - limit} more; --limit {len(actions)} or --json shows them all")
+
+
+def _document(stored: Plan, actions: Sequence[StoredAction]) -> dict[str, Any]:
+    return {
+        "id": stored.id,
+        "pipeline": stored.pipeline,
+        "window": stored.window,
+        "revision": stored.revision,
+        "sha256": stored.sha256,
+        "state": stored.state.value,
+        "reason": stored.reason,
+        "counts": dict(stored.counts),
+        "actions": [
+            {
+                "seq": item.action.seq,
+                "remedy": item.action.remedy.value,
+                "hop": item.action.hop,
+                "target": item.action.target,
+                "key": item.action.key,
+                "outcome": item.outcome,
+                "reason": item.reason,
+            }
+            for item in actions
+        ],
+    }
+
+
+def _table(actions: Sequence[StoredAction]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("seq", "remedy", "target", "key", "outcome"):
+        table.add_column(heading, overflow="fold")
+    for item in actions:
+        action = item.action
+        cells = (str(action.seq), action.remedy.value, action.target, action.key, item.outcome or "")
+        table.add_row(*(Text(printable(cell)) for cell in cells))
+    return table
+
+
+plan_app.command("undo")(undo)
+plan_app.command("approve")(answer.approve)
+plan_app.command("reject")(answer.reject)
+for _command in (control.pause, control.resume, control.rate, control.stop, control.watch):
+    plan_app.command()(_command)
+plan_app.command("dry-run")(dry_run.run_dry)

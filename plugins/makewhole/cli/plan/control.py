@@ -1,0 +1,137 @@
+"""`makewhole plan pause|resume|rate|stop|watch`: a hand on a plan that is on its way."""
+
+import getpass
+import json as json_format
+import time
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from makewhole.cli.environment import Exit, console, printable, service
+from makewhole.compensation.execution import control
+from makewhole.journal import plans
+from makewhole.journal.database import connect, journal_dsn
+from makewhole.journal.plans import StoredPlan
+from makewhole.model.errors import RefusedError
+from makewhole.model.plan import Plan, PlanState
+from makewhole.sql import PgConnection
+
+PlanId = Annotated[str, typer.Argument(help="Id of the plan, as `makewhole windows --json` shows it.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object.")]
+_console = console()
+_progress = console(stderr=True)
+_POLL_SECONDS = 1.0
+_GOES_ON = (PlanState.FROZEN, PlanState.AWAITING_APPROVAL, PlanState.APPROVED, PlanState.RUNNING)
+
+
+def known_plan(journal: PgConnection, plan: str) -> Plan:
+    """A plan by id.
+
+    Raises:
+        RefusedError: there is none.
+    """
+    stored = plans.find_plan(journal, plan)
+    if stored is None:
+        raise RefusedError(
+            f"there is no plan {plan}; `makewhole windows PIPELINE --json` names the plan of each window"
+        )
+    return stored.plan
+
+
+def pause(
+    plan: PlanId,
+    reason: Annotated[str, typer.Option(help="Why, for those who read the journal later.")] = "",
+    json: AsJson = False,
+) -> None:
+    """Wait before the next chunk, until `resume`. What is written stays; nobody else can take the plan over."""
+    _say(lambda dsn, by: control.pause(dsn, plan, by=by, reason=reason), json=json)
+
+
+def resume(plan: PlanId, json: AsJson = False) -> None:
+    """Let a paused plan go on."""
+    _say(lambda dsn, by: control.resume(dsn, plan, by=by), json=json)
+
+
+def rate(
+    plan: PlanId,
+    records_per_second: Annotated[int, typer.Argument(min=1, help="So many a second, from the next chunk on.")],
+    json: AsJson = False,
+) -> None:
+    """Slow a plan down, or let it go faster."""
+    _say(lambda dsn, by: control.set_rate(dsn, plan, records_per_second, by=by), json=json)
+
+
+def stop(
+    plan: PlanId,
+    reason: Annotated[str, typer.Option(help="Why, for those who read the journal later.")] = "",
+    json: AsJson = False,
+) -> None:
+    """End a plan before its next chunk, for good. What is written stays, with its receipts; run the window again to
+    repair the rest."""
+    _say(lambda dsn, by: control.stop(dsn, plan, by=by, reason=reason or "no reason given"), json=json)
+
+
+def _say(word: Callable[[str, str], Plan], *, json: bool) -> None:
+    """Say a word to a plan, in the name of this machine's user."""
+    with service():
+        told = word(journal_dsn(), getpass.getuser())
+    if json:
+        document = {"id": told.id, "state": told.state.value, "reason": told.reason}
+        typer.echo(json_format.dumps(document, ensure_ascii=False))
+        return
+    _console.print(Text(printable(f"plan {told.id}: {told.state.value}; {told.reason}")))
+
+
+def watch(
+    plan: PlanId, json: Annotated[bool, typer.Option("--json", help="One JSON object a change.")] = False
+) -> None:
+    """How far a plan is, with an estimate, until it has ended. Exit code 0 when it is done, 1 when it was not done."""
+    with service():
+        ended = _follow(plan, _as_lines if json else _as_bar)
+    raise typer.Exit(Exit.CERTIFIED if ended.plan.state is PlanState.DONE else Exit.GAPS_REMAIN)
+
+
+def _follow(plan: str, show: Callable[[Iterator[tuple[StoredPlan, int]]], StoredPlan]) -> StoredPlan:
+    def looks() -> Iterator[tuple[StoredPlan, int]]:
+        while True:
+            with connect() as journal:
+                stored = plans.get_plan(journal, plan)
+                done = plans.actions_done(journal, plan)
+            yield stored, done
+            if stored.plan.state not in _GOES_ON:
+                return
+            time.sleep(_POLL_SECONDS)
+
+    return show(looks())
+
+
+def _as_bar(looks: Iterator[tuple[StoredPlan, int]]) -> StoredPlan:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=_progress) as bar:
+        task = bar.add_task("", total=None)
+        for stored, done in looks:
+            state = "paused" if stored.control is plans.Control.PAUSE else stored.plan.state.value
+            bar.update(task, description=state, completed=done, total=stored.plan.actions)
+    said = f": {stored.plan.reason}" if stored.plan.reason else ""
+    _console.print(Text(printable(f"plan {stored.plan.id}: {stored.plan.state.value}{said}")))
+    return stored
+
+
+def _as_lines(looks: Iterator[tuple[StoredPlan, int]]) -> StoredPlan:
+    last: dict[str, Any] = {}
+    for stored, done in looks:
+        document = {
+            "id": stored.plan.id,
+            "state": stored.plan.state.value,
+            "control": stored.control.value,
+            "reason": stored.plan.reason,
+            "actions_done": done,
+            "actions": stored.plan.actions,
+        }
+        if document != last:
+            typer.echo(json_format.dumps(document, ensure_ascii=False))
+            last = document
+    return stored

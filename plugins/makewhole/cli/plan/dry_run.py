@@ -1,0 +1,209 @@
+"""`makewhole plan dry-run`: what a frozen plan would change if it ran now. Nothing is written."""
+
+import json as json_format
+import time
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Self
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from makewhole.cli.environment import console, printable, service
+from makewhole.cli.plan.control import AsJson, PlanId
+from makewhole.compensation.execution.targets import targets_of
+from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, Sample
+from makewhole.compensation.preview.dry_run import SAMPLES, dry_run
+from makewhole.compensation.preview.dry_targets import RecordToSend
+from makewhole.journal import plans
+from makewhole.journal.database import connect, journal_dsn
+from makewhole.postgres.write.row_change import RowChange
+from makewhole.window.context import connections_of, find_pipeline
+
+_console = console()
+_errors = console(stderr=True)
+_QUIET_SECONDS = 2.0
+_CHARACTERS_MOST = 400
+_HEADINGS = ("remedy", "target", "actions", *(fate.value for fate in Forecast), "payloads from")
+
+
+def run_dry(
+    plan: PlanId,
+    samples: Annotated[
+        int, typer.Option(min=0, help="Show so many actions of each kind at each target, and as many refused ones.")
+    ] = SAMPLES,
+    json: AsJson = False,
+) -> None:
+    """What a frozen plan would change if it ran now, by the guards that it will be asked when it runs.
+
+    Changes nothing: tables are read in transactions that cannot write, topics by their settings. Shows keys and values.
+    What only writing tells (constraints, triggers) is not tried. Exit code 0 whatever it says.
+    """
+    with service(), _Bar() as bar:
+        with connect() as journal:
+            pipeline = find_pipeline(plans.get_plan(journal, plan).plan.pipeline)
+        targets = targets_of(pipeline, connections_of(pipeline))
+        told = dry_run(journal_dsn(), plan, targets, samples=samples, progress=bar.tell)
+    if json:
+        typer.echo(json_format.dumps(dry_run_document(told), ensure_ascii=False))
+        return
+    _print(told)
+
+
+class _Bar:
+    """How far it is, from the second second on. A context manager."""
+
+    def __init__(self) -> None:
+        columns = (TextColumn("looking at actions"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self._progress = Progress(*columns, console=_errors, transient=True)
+        self._task = self._progress.add_task("", total=None)
+        self._began = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._progress.live.is_started:
+            self._progress.stop()
+
+    def tell(self, done: int, total: int) -> None:
+        """Both in actions."""
+        if time.monotonic() - self._began > _QUIET_SECONDS:
+            self._progress.start()
+        self._progress.update(self._task, completed=done, total=total)
+
+
+def dry_run_document(told: DryRun) -> dict[str, Any]:
+    """A dry run as JSON has it."""
+    plan = told.plan
+    return {
+        "plan": plan.id,
+        "pipeline": plan.pipeline,
+        "window": plan.window,
+        "sha256": plan.sha256,
+        "state": plan.state.value,
+        "undoes": plan.undoes,
+        "stopped_by": told.stopped_by,
+        "actions": {fate.name.lower(): told.count(fate) for fate in Forecast},
+        "parts": [_part_document(part) for part in told.parts],
+        "samples": [_sample_document(sample) for sample in told.samples],
+    }
+
+
+def _part_document(part: DryRunPart) -> dict[str, Any]:
+    return {
+        "remedy": part.remedy,
+        "target": part.target,
+        "place": part.place,
+        "actions": part.actions,
+        **{fate.name.lower(): part.fates[fate] for fate in Forecast},
+        "reasons": dict(part.reasons),
+        "payload_from": dict(part.payload_from),
+    }
+
+
+def _sample_document(sample: Sample) -> dict[str, Any]:
+    action, shown = sample.action, sample.shown
+    return {
+        "seq": action.seq,
+        "remedy": action.remedy.value,
+        "target": action.target,
+        "key": action.key,
+        "fate": sample.fate.name.lower(),
+        "reason": sample.reason,
+        "payload_from": action.before.get("payload_from"),
+        "origin": action.before.get("origin"),
+        **(_record_document(shown) if isinstance(shown, RecordToSend) else _change_document(shown)),
+    }
+
+
+def _change_document(change: RowChange) -> dict[str, Any]:
+    return {"before": list(change.before), "after": list(change.after), "aside": list(change.aside)}
+
+
+def _record_document(record: RecordToSend) -> dict[str, Any]:
+    return {
+        "record": {
+            "key": _text(record.key),
+            "value": _text(record.value),
+            "headers": [[name, _text(value)] for name, value in record.headers],
+            "partition": record.partition,
+            "timestamp_ms": record.timestamp_ms,
+            "fields": None if record.fields is None else list(record.fields),
+        }
+    }
+
+
+def _text(data: bytes | str | None) -> str | None:
+    """Text as it is; what is none, in Python's spelling of bytes."""
+    if data is None or isinstance(data, str):
+        return data
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return repr(data)
+
+
+def _print(told: DryRun) -> None:
+    plan = told.plan
+    undoes = f", undoes plan {plan.undoes}" if plan.undoes else ""
+    _say(f"plan {plan.id}: window {plan.window} of {plan.pipeline}, {plan.state.value}{undoes}")
+    if told.stopped_by:
+        _say(f"It would not start now: {told.stopped_by}")
+    _say("If it did all the same:" if told.stopped_by else "If it ran now:")
+    _console.print(_parts(told.parts))
+    for part in told.parts:
+        for reason, count in part.reasons.items():
+            _say(f"refused, {part.remedy} {part.target}: {count} × {reason}")
+    for sample in told.samples:
+        _say("")
+        for line in _lines(sample):
+            _say(line)
+    _say("\nNothing was changed. The guards are asked again when the plan runs")
+
+
+def _say(line: str) -> None:
+    _console.print(Text("\n".join(printable(part) for part in line.split("\n"))))
+
+
+def _parts(parts: tuple[DryRunPart, ...]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in _HEADINGS:
+        table.add_column(heading, justify="left" if heading in ("remedy", "target", "payloads from") else "right")
+    for part in parts:
+        counts = (f"{part.actions:,}", *(f"{part.fates[fate]:,}" for fate in Forecast))
+        sources = ", ".join(f"{name} {count:,}" for name, count in part.payload_from.items())
+        table.add_row(*(Text(printable(cell)) for cell in (part.remedy, part.target, *counts, sources)))
+    return table
+
+
+def _lines(sample: Sample) -> Iterator[str]:
+    action = sample.action
+    why = f": {sample.reason}" if sample.reason else ""
+    yield f"{action.seq} {action.remedy.value} {action.target} {action.key}: {sample.fate.value}{why}"
+    if isinstance(sample.shown, RecordToSend):
+        yield from _record_lines(sample.shown, action.before)
+        return
+    kept = set(sample.shown.before) & set(sample.shown.after)
+    aside = sample.shown.aside
+    yield from (f"    {_short(row)}" for row in sample.shown.before if row in kept)
+    yield from (f"  - {_short(row)}" for row in sample.shown.before if row not in kept and row not in aside)
+    yield from (f"  > {_short(row)}  (moved aside)" for row in aside)
+    yield from (f"  + {_short(row)}" for row in sample.shown.after if row not in kept)
+
+
+def _record_lines(record: RecordToSend, before: Mapping[str, Any]) -> Iterator[str]:
+    partition = "by the partitioner" if record.partition is None else record.partition
+    moment = "now" if record.timestamp_ms is None else f"{record.timestamp_ms} ms"
+    yield f"  + key {_text(record.key)}, partition {partition}, timestamp {moment}, from {before.get('payload_from')}"
+    yield f"    headers {_short(', '.join(f'{name}={_text(value)}' for name, value in record.headers))}"
+    if record.fields is not None:
+        yield f"    fields {_short(', '.join(record.fields))}"
+    yield f"    value {_short(_text(record.value) or 'null')}"
+
+
+def _short(text: str) -> str:
+    if len(text) <= _CHARACTERS_MOST:
+        return text
+    return f"{text[:_CHARACTERS_MOST]}… ({len(text):,} characters; --json shows all)"

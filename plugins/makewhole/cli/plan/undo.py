@@ -1,0 +1,115 @@
+"""`makewhole plan undo`: take back what a plan wrote, through Airflow."""
+
+import json as json_format
+from collections import Counter
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from makewhole.cli.airflow_api import access, airflow
+from makewhole.cli.environment import Exit, console, printable, service
+from makewhole.cli.follow import follow
+from makewhole.cli.plan.control import AsJson, PlanId
+from makewhole.compensation.undo.plan_undo import UndoRequest, require_same_kind, require_undoable, what_stays
+from makewhole.journal import plans, windows
+from makewhole.journal.database import connect
+from makewhole.model.errors import RefusedError
+from makewhole.model.plan import PlanState
+from makewhole.window.context import find_pipeline
+
+_DAG = "makewhole_undo"
+
+
+def undo(
+    plan: PlanId,
+    reverse: Annotated[
+        bool, typer.Option("--reverse", help="Send an event for each record that takes its effect back.")
+    ] = False,
+    reason: Annotated[str | None, typer.Option(help="Why, for those who are asked.", show_default=False)] = None,
+    is_followed: Annotated[bool, typer.Option("--follow/--no-follow", help="Wait for the end.")] = True,
+    json: AsJson = False,
+) -> None:
+    """Take a plan back: its rows as they were before it. A person is asked first; records in topics stay.
+
+    Exit code 0: every row is back. 1: some were left as they are, or somebody said no.
+    """
+    out = console(stderr=json)
+    with service():
+        stays = _look_first(plan, reverses=reverse)
+        for sentence in stays:
+            out.print(Text(printable(sentence), style="yellow"))
+        where = access()
+        with airflow(where) as api:
+            api.wait_for_dag(_DAG)
+            run_id = api.trigger(_DAG, {"plan": plan, "reverse": reverse, "reason": reason})
+            out.print(f"run {run_id}: {where.run_url(_DAG, run_id)}")
+            if is_followed:
+                follow(api, _DAG, run_id, out, where)
+        document = _document(plan, run_id, stays)
+    if json:
+        typer.echo(json_format.dumps(document, ensure_ascii=False))
+    elif is_followed:
+        _show(out, document, where.run_url(_DAG, run_id))
+    if is_followed:
+        is_whole = document["state"] == PlanState.DONE and not document["left"]
+        raise typer.Exit(Exit.CERTIFIED if is_whole else Exit.GAPS_REMAIN)
+
+
+def _look_first(plan: str, *, reverses: bool) -> tuple[str, ...]:
+    """What will stay; a plan that cannot be undone is refused here, before Airflow is asked."""
+    with connect() as journal:
+        stored = plans.get_plan(journal, plan)
+        request = UndoRequest(plan=plan, pipeline=find_pipeline(stored.plan.pipeline), reverses=reverses)
+        require_undoable(stored, request.pipeline)
+        known = plans.undo_of(journal, plan)
+        written = plans.actions_by_target(journal, plan)
+    if known is not None and not reverses:  # whether there is more to reverse is seen when the undo is planned
+        require_same_kind(known.plan, request)
+    stays = what_stays(request, written)
+    if len(stays) == len(written) and not reverses:
+        raise RefusedError(f"plan {plan} wrote no rows. {'. '.join(stays)}")
+    return stays
+
+
+def _document(plan: str, run_id: str, stays: tuple[str, ...]) -> dict[str, Any]:
+    with connect() as journal:
+        undone = plans.get_plan(journal, plan).plan
+        stored = plans.newest_undo_of(journal, plan)
+        undo = None if stored is None else stored.plan
+        done = 0 if undo is None else plans.actions_done(journal, undo.id)
+        refused = Counter(() if undo is None else (reason for *_, reason in plans.refused_keys(journal, undo.id)))
+        window = windows.load(journal, undone.pipeline, undone.window, undone.revision)
+    return {
+        "plan": plan,
+        "undo": None if undo is None else undo.id,
+        "run": run_id,
+        "state": None if undo is None else undo.state.value,
+        "reason": None if undo is None else undo.reason,
+        "actions": 0 if undo is None else undo.actions,
+        "done": done,
+        "left": dict(sorted(refused.items())),
+        "stays": list(stays),
+        "window": {
+            "pipeline": window.pipeline,
+            "window": window.number,
+            "revision": window.revision,
+            "state": window.state.value,
+            "reason": window.reason,
+        },
+    }
+
+
+def _show(out: Console, document: dict[str, Any], url: str) -> None:
+    if document["undo"] is None:
+        out.print(f"nothing was undone; the log of the task `plan` says why: {url}")
+        return
+    said = f": {printable(document['reason'])}" if document["reason"] else ""
+    out.print(f"plan {document['undo']}: {document['state']}{said}; {document['done']} of {document['actions']} done")
+    for reason, count in document["left"].items():
+        out.print(f"left as they are: {count} {printable(reason)}")
+    window = document["window"]
+    out.print(f"window {window['window']} of {window['pipeline']}: {window['state']}")
+    if window["reason"]:
+        out.print(Text(printable(window["reason"])))

@@ -1,0 +1,1 @@
+"""Approve: show the plan to a person and record the answer."""

@@ -1,0 +1,81 @@
+"""What the approval task of a run asks, whom, and what it writes down of the answer."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from makewhole.compensation.approval.page import SAMPLES, ApprovalPage, ApprovalQuestion, approval_page
+from makewhole.compensation.approval.rights import ApprovalRights, rights_of
+from makewhole.compensation.execution.targets import targets_of
+from makewhole.compensation.preview.dry_report import DryRun
+from makewhole.compensation.preview.dry_run import dry_run
+from makewhole.config.groups import read_groups
+from makewhole.journal.database import journal_dsn
+from makewhole.model.errors import MakewholeError
+from makewhole.model.plan import Plan, PlanState
+from makewhole.window.context import WindowContext, find_pipeline
+
+logger = logging.getLogger(__name__)
+_ANYBODY = "anybody who may run this DAG"
+
+
+def rights_in(pipeline: str) -> ApprovalRights:
+    """The people and groups of the pipeline's policy.
+
+    Raises:
+        RefusedError: it names a group that nobody is in.
+        ConfigurationError: the file of the groups has problems.
+    """
+    return rights_of(find_pipeline(pipeline).approval, read_groups())
+
+
+def what_to_approve(there: WindowContext, plan: Plan, about: Sequence[str] = ()) -> dict[str, str]:
+    """What the approval page shows, for an XCom: no keys, no values. Nobody is shown a plan that waits for nobody, so
+    that no dry run is made of it. `about` is what else there is to say.
+
+    Raises:
+        RefusedError: nobody could answer, see `rights_in`.
+    """
+    waits = plan.state is PlanState.AWAITING_APPROVAL
+    who = str(rights_in(there.pipeline.name)) if waits else "nobody is asked"
+    asked = ApprovalQuestion(
+        plan=plan,
+        label=there.window.label,
+        about=(
+            there.pipeline.description,
+            f"Window {there.window.number}: {there.window.start or 'the beginning'} to {there.window.end}",
+            *about,
+        ),
+        who=who or _ANYBODY,
+        looked=_looked(there, plan) if waits else "it waits for nobody",
+        looked_at=datetime.now(UTC),
+    )
+    page = approval_page(asked)
+    return {
+        "pipeline": there.pipeline.name,
+        "plan": plan.id,
+        "sha256": plan.sha256,
+        "subject": page.subject,
+        "body": page.body,
+    }
+
+
+def seen(shown: Mapping[str, str], run: str) -> dict[str, str]:
+    """What the person was shown, for the journal: the text itself and its digest."""
+    page = ApprovalPage(subject=shown["subject"], body=shown["body"])
+    return {"subject": page.subject, "body": page.body, "page_sha256": page.sha256, "run": run}
+
+
+def _looked(there: WindowContext, plan: Plan) -> DryRun | str:
+    """The dry run; or why there is none: that a target is away now does not keep the question from being asked."""
+    targets = targets_of(there.pipeline, there.connections)
+    try:
+        told = dry_run(journal_dsn(), plan.id, targets, samples=SAMPLES, progress=_tell)
+    except MakewholeError as error:
+        logger.warning("plan %s: no dry run: %s", plan.id, error)
+        return str(error)
+    return told
+
+
+def _tell(done: int, total: int) -> None:
+    logger.info("dry run: %d of %d actions looked at", done, total)

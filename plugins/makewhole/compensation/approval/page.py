@@ -1,0 +1,162 @@
+"""What a person is shown before they say yes: counts, refusals and the shape of a few changes; never a key or a value.
+
+The page lies in Airflow's database, in an XCom and in its REST answers, for everybody who may see the DAG. So its
+samples name columns and sizes; who may see the data looks at them with `makewhole plan dry-run`. See docs/adr/0018.
+"""
+
+import hashlib
+import html
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, Sample
+from makewhole.compensation.preview.dry_targets import RecordToSend
+from makewhole.model.plan import Plan
+from makewhole.model.text import counted
+from makewhole.postgres.write.row_change import RowChange
+
+SAMPLES = 2
+"""Of each kind of action at each target, and as many refused ones."""
+
+_PARTS_MOST = 20
+_REASONS_MOST = 10
+_SAMPLES_MOST = 10
+_NAMES_MOST = 12
+_CHARACTERS_MOST = 300
+_MARKUP = str.maketrans({character: f"\\{character}" for character in "\\`*_[]|#!~"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApprovalPage:
+    """`body` is Markdown."""
+
+    subject: str
+    body: str
+
+    @property
+    def sha256(self) -> str:
+        """Of what was shown, as 64 hexadecimal digits."""
+        return hashlib.sha256(f"{self.subject}\n{self.body}".encode()).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApprovalQuestion:
+    """What is asked, about which plan: `label` names the window, `about` says what is in it, `who` may answer.
+
+    `looked` is the dry run, made at `looked_at`; or why there is none.
+    """
+
+    plan: Plan
+    label: str
+    about: Sequence[str]
+    who: str
+    looked: DryRun | str
+    looked_at: datetime
+
+
+def approval_page(asked: ApprovalQuestion) -> ApprovalPage:
+    """The question, as Airflow shows it and as `makewhole plan approve` does."""
+    plan = asked.plan
+    verb = "Undo" if plan.undoes else "Repair"
+    return ApprovalPage(subject=f"{verb} {asked.label}: {plan.actions:,} actions", body="\n\n".join(_paragraphs(asked)))
+
+
+def escaped(text: str) -> str:
+    """A text that is shown as it is: no markup, no HTML, one line, not too long."""
+    line = " ".join("".join(part if part.isprintable() else " " for part in text).split())
+    short = line if len(line) <= _CHARACTERS_MOST else f"{line[:_CHARACTERS_MOST]}…"
+    return html.escape(short.translate(_MARKUP), quote=False)
+
+
+def _paragraphs(asked: ApprovalQuestion) -> Iterator[str]:
+    plan = asked.plan
+    yield from (escaped(text) for text in asked.about if text)
+    if plan.undoes:
+        yield (
+            f"It takes back what plan `{plan.undoes}` did, the last one first. A row that changed since is left alone, "
+            "and said."
+        )
+    if isinstance(asked.looked, str):
+        yield _table(("remedy", "actions"), ((remedy, f"{count:,}") for remedy, count in plan.counts.items()))
+        yield f"**What it would do now is not known**: {escaped(asked.looked)}"
+    else:
+        yield from _told(asked.looked, asked.looked_at)
+    yield f"See keys and values, before and after, and how it stands now: `makewhole plan dry-run {plan.id}`"
+    yield f"Plan `{plan.id}`, SHA-256 `{plan.sha256}`. The answer is bound to this content."
+    yield f"Who may answer: {escaped(asked.who)}."
+    yield (
+        "**Approve** does these actions, each exactly once; the guards are asked again then. **Reject** leaves "
+        f"everything as it is{'' if plan.undoes else ', and the window open'}."
+    )
+
+
+def _told(looked: DryRun, at: datetime) -> Iterator[str]:
+    yield f"If it ran at {at:%Y-%m-%d %H:%M} UTC:"
+    headings = ("remedy", "target", "actions", *(fate.value for fate in Forecast), "payloads from")
+    yield _table(headings, (_part(part) for part in looked.parts[:_PARTS_MOST]))
+    reasons = [(part, reason, count) for part in looked.parts for reason, count in part.reasons.items()]
+    if reasons:
+        lines = [f"- {count:,} {part.remedy} {escaped(part.target)}: {escaped(why)}" for part, why, count in reasons]
+        yield "\n".join(("Refused:", "", *_few(lines, _REASONS_MOST)))
+    if looked.samples:
+        lines = [f"- {_sample(sample)}" for sample in looked.samples]
+        yield "\n".join(("For example:", "", *_few(lines, _SAMPLES_MOST)))
+
+
+def _few(lines: Sequence[str], most: int) -> Iterator[str]:
+    yield from islice(lines, most)
+    if len(lines) > most:
+        yield f"- and {len(lines) - most:,} more"
+
+
+def _part(part: DryRunPart) -> tuple[str, ...]:
+    counts = (f"{part.actions:,}", *(f"{part.fates[fate]:,}" for fate in Forecast))
+    sources = ", ".join(f"{name} {count:,}" for name, count in part.payload_from.items())
+    return (part.remedy, escaped(f"{part.target} ({part.place})"), *counts, escaped(sources))
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _sample(sample: Sample) -> str:
+    action = sample.action
+    head = f"action {action.seq}, {action.remedy.value} {escaped(action.target)}"
+    if sample.fate is not Forecast.WOULD:
+        return f"{head}: {sample.fate.value}"
+    shown = sample.shown
+    return f"{head}: {_record(shown) if isinstance(shown, RecordToSend) else _change(shown)}"
+
+
+def _record(record: RecordToSend) -> str:
+    """Sizes and places. The names of its fields stay out: a map that is keyed by data has data for names."""
+    partition = "any partition" if record.partition is None else f"partition {record.partition}"
+    value = "no value" if record.value is None else f"a value of {len(record.value):,} bytes"
+    time = "now" if record.timestamp_ms is None else "as in the original"
+    return f"a record to {partition}, {value}, {counted(len(record.headers), 'header')}, time {time}"
+
+
+def _change(change: RowChange) -> str:
+    """How many rows, and the columns that change: the names are the table's own."""
+    rows = f"{counted(len(change.before), 'row')} now, {len(change.after)} after it"
+    if change.aside:
+        return f"{rows}, {len(change.aside)} moved aside"
+    before, after = Counter(change.before), Counter(change.after)
+    new = [json.loads(row) for row in (after - before).elements()]
+    old = [json.loads(row) for row in (before - after).elements()]
+    names = _changed(old, new)
+    listed = ", ".join(islice(names, _NAMES_MOST)) + (", …" if len(names) > _NAMES_MOST else "")
+    return f"{rows}; columns: {escaped(listed)}" if listed else rows
+
+
+def _changed(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The columns of a row that is new or gone, or those that differ."""
+    if not old or not new:
+        return [name for row in (*old, *new) for name in row]
+    return [name for name, value in new[0].items() if value != old[0].get(name)]

@@ -1,0 +1,53 @@
+"""Who may answer for a plan: people by name, and groups of people."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from makewhole.model.errors import RefusedError
+from makewhole.model.pipeline import GROUP_PREFIX, Approval
+
+Groups = Mapping[str, tuple[str, ...]]
+"""The user names of each group."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApprovalRights:
+    """`by` as the pipeline file has it; empty: anybody whom Airflow lets answer."""
+
+    by: tuple[str, ...]
+    groups: Groups = field(default_factory=dict)
+
+    @property
+    def people(self) -> tuple[str, ...]:
+        """The names of all who may, in order, none twice; empty: anybody."""
+        return tuple(dict.fromkeys(name for entry in self.by for name in self._names(entry)))
+
+    def allow(self, person: str) -> bool:
+        """May they answer?"""
+        return not self.by or person in self.people
+
+    def __str__(self) -> str:
+        """For people: groups with those who are in them."""
+        return ", ".join(
+            f"{entry} ({', '.join(self._names(entry))})" if entry.startswith(GROUP_PREFIX) else entry
+            for entry in self.by
+        )
+
+    def _names(self, entry: str) -> tuple[str, ...]:
+        return self.groups[entry.removeprefix(GROUP_PREFIX)] if entry.startswith(GROUP_PREFIX) else (entry,)
+
+
+def rights_of(policy: Approval, groups: Groups) -> ApprovalRights:
+    """The rights that a pipeline's policy gives.
+
+    Raises:
+        RefusedError: it names a group that is not there, or has nobody in it: that must not become a right for anybody.
+    """
+    named = [entry.removeprefix(GROUP_PREFIX) for entry in policy.by if entry.startswith(GROUP_PREFIX)]
+    absent = [name for name in named if not groups.get(name)]
+    if absent:
+        raise RefusedError(
+            f"compensation.approval.by names group {', '.join(absent)}, and the file of MAKEWHOLE_GROUPS has nobody in "
+            "it; nobody can answer. Write the group there, or name people in the pipeline file"
+        )
+    return ApprovalRights(by=policy.by, groups=groups)

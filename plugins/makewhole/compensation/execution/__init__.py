@@ -1,0 +1,1 @@
+"""Execute: carry a plan out exactly once, chunk by chunk, from receipts to receipts."""

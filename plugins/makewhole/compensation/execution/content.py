@@ -1,0 +1,61 @@
+"""What a plan will do, checked against its hash: actions as columns, payloads in a private file, chunk by chunk."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from makewhole.compensation.execution.targets import Chunk
+from makewhole.compensation.freezing.chunks import ChunkRows, chunks_of, take
+from makewhole.compensation.freezing.payload_file import PayloadFile, verified_copy
+from makewhole.journal.plans import ChunkActions, StoredPlan
+from makewhole.model.errors import CorruptionError
+from makewhole.model.plan import Plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanContent:
+    """A plan that was checked whole. `chunks` by target, in the order in which they are done."""
+
+    plan: Plan
+    actions: pa.Table
+    chunks: Mapping[str, Sequence[ChunkRows]]
+    payloads: PayloadFile
+
+    def close(self) -> None:
+        """Let the payloads go."""
+        self.payloads.close()
+
+    def chunk(self, target: str, number: int) -> Chunk:
+        """One chunk, with its payloads read."""
+        part = self.chunks[target][number]
+        rows = take(self.actions, part)
+        return Chunk(number=number, rows=rows, columns=self.payloads.chunk(part.group, rows.column("seq")))
+
+    def place(self, target: str, number: int) -> ChunkActions:
+        """Where the journal has the actions of a chunk."""
+        rows = self.chunks[target][number].rows
+        seqs = self.actions.column("seq")
+        first, last = (int(seqs[int(row)].as_py()) for row in (rows[0], rows[-1]))
+        return ChunkActions(plan=self.plan.id, target=target, chunk=number, first=first, last=last)
+
+
+def load_content(stored: StoredPlan, actions: pa.Table, while_copying: Callable[[], None]) -> PlanContent:
+    """The plan's actions, which were checked, with its payload file, which is checked now.
+
+    Raises:
+        CorruptionError: the payload file is not what was frozen.
+        TransientError: the storage is away.
+    """
+    plan = stored.plan
+    if plan.payload_uri is None or stored.payload_sha256 is None:
+        raise CorruptionError(f"plan {plan.id} has no payload file; open a new revision of the window")
+    chunks = chunks_of(actions)
+    file = verified_copy(plan.payload_uri, stored.payload_sha256, while_copying)
+    if file.rows != len(actions):
+        file.close()
+        raise CorruptionError(
+            f"the payload file of plan {plan.id} has {file.rows} rows for {len(actions)} actions; "
+            "open a new revision of the window"
+        )
+    return PlanContent(plan=plan, actions=actions, chunks=chunks, payloads=file)

@@ -1,0 +1,76 @@
+"""What a person says to a plan while it is on its way: pause, go on, slower, stop. Heeded between chunks."""
+
+from collections.abc import Callable
+
+from makewhole.journal import leases, plans
+from makewhole.journal.plans import Control
+from makewhole.model.errors import RefusedError
+from makewhole.model.plan import Plan, PlanState
+from makewhole.sql import PgConnection
+
+_ENDED = (PlanState.DONE, PlanState.REFUSED, PlanState.REJECTED)
+
+
+def pause(journal_dsn: str, plan_id: str, *, by: str, reason: str = "") -> Plan:
+    """The runner waits before its next chunk and keeps its lease; a plan that has not begun waits before its first.
+
+    Raises:
+        RefusedError: the plan has ended.
+    """
+    return _steered(
+        journal_dsn,
+        plan_id,
+        lambda journal: plans.set_control(journal, plan_id, Control.PAUSE, _said("paused", by, reason)),
+    )
+
+
+def resume(journal_dsn: str, plan_id: str, *, by: str) -> Plan:
+    """A paused plan goes on.
+
+    Raises:
+        RefusedError: the plan has ended.
+    """
+    return _steered(
+        journal_dsn, plan_id, lambda journal: plans.set_control(journal, plan_id, Control.RUN, _said("resumed", by))
+    )
+
+
+def set_rate(journal_dsn: str, plan_id: str, records_per_second: int | None, *, by: str) -> Plan:
+    """So many records a second from the next chunk on; None: what the pipeline file says.
+
+    Raises:
+        RefusedError: the plan has ended, or the rate is not above 0.
+    """
+    if records_per_second is not None and records_per_second < 1:
+        raise RefusedError(f"{records_per_second} records a second is no rate; pause the plan, or name 1 or more")
+    rate = "the pipeline's rate" if records_per_second is None else f"{records_per_second} records a second"
+    return _steered(
+        journal_dsn,
+        plan_id,
+        lambda journal: plans.set_rate(journal, plan_id, records_per_second, _said(f"set to {rate}", by)),
+    )
+
+
+def stop(journal_dsn: str, plan_id: str, *, by: str, reason: str) -> Plan:
+    """The kill switch: a plan that is not done is rejected; a runner notices before its next chunk.
+
+    What was written stays, with its receipts. A stopped plan does not start again: open a new revision.
+    """
+    with leases.session(journal_dsn) as journal:
+        plan = plans.get_plan(journal, plan_id, is_locked=True).plan
+        if plan.state not in _ENDED:
+            plans.set_state(journal, plan_id, PlanState.REJECTED, _said("stopped", by, reason))
+        return plans.get_plan(journal, plan_id).plan
+
+
+def _steered(journal_dsn: str, plan_id: str, change: Callable[[PgConnection], None]) -> Plan:
+    with leases.session(journal_dsn) as journal:
+        plan = plans.get_plan(journal, plan_id, is_locked=True).plan
+        if plan.state in _ENDED:
+            raise RefusedError(f"plan {plan_id} is {plan.state.value}; there is nothing left of it to steer")
+        change(journal)
+        return plans.get_plan(journal, plan_id).plan
+
+
+def _said(what: str, by: str, reason: str = "") -> str:
+    return f"{what} by {by}: {reason}" if reason else f"{what} by {by}"

@@ -1,0 +1,103 @@
+"""A topic as a target: a chunk is one transaction of records and marker."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from makewhole.compensation.execution.rescan import chunks_in_topic
+from makewhole.compensation.execution.target_progress import TargetProgress
+from makewhole.compensation.execution.targets import Chunk, Done
+from makewhole.kafka.replay import ReplayWriter, now_ms
+from makewhole.kafka.replay_records import Lineage, ReplayRecords, TopicRules
+from makewhole.model.errors import CorruptionError, TransientError
+from makewhole.model.plan import Plan
+
+_ATTEMPTS = 3
+
+
+class KafkaTarget:
+    """Chunks as transactions of records and marker."""
+
+    def __init__(self, writer: ReplayWriter, memory: TargetProgress) -> None:
+        self._writer, self._memory = writer, memory
+        self._rules: TopicRules | None = None
+
+    def done(self) -> list[Done]:
+        memory = self._memory
+        # Nothing was written before the plan was begun: no marker says no more than that.
+        chunks = self._ask(memory.chunks_seen()) if memory.is_begun else self._writer.open() or 0
+        self._rules = self._writer.rules()
+        return [self._done(chunk) for chunk in range(chunks)]
+
+    def ready(self, chunk: Chunk) -> "_ReadyRecords":
+        records = records_of(self._memory.plan, chunk)
+        records.prepare()
+        return _ReadyRecords(self, chunk.number, records)
+
+    def unfit(self, records: ReplayRecords) -> Mapping[int, str]:
+        """What the topic would not take now, by action number."""
+        return records.refusals(self._rules or self._writer.rules(), now_ms())
+
+    def write(
+        self, chunk: int, records: ReplayRecords, guard: Callable[[], None], handed_over: Callable[[], None]
+    ) -> Done:
+        """A failed attempt is asked about, never assumed: a new producer fences the old one, then reads the marker."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                self._writer.write(chunk, records, handed_over)
+                return self._done(chunk)
+            except TransientError:
+                if attempt == _ATTEMPTS:
+                    raise
+                guard()  # fenced by a newer runner: stop here; by an older one: carry on
+                if self._ask(chunk) > chunk:
+                    return self._done(chunk)
+                guard()
+        raise AssertionError("unreachable")
+
+    def _ask(self, seen: int) -> int:
+        """Fence every earlier producer, then how many chunks are done. `seen`: those that the journal has receipts of.
+
+        The journal follows each chunk before the next, so that the marker is where the journal is, or one ahead. Any
+        other is lost or wrong, and the topic itself is asked.
+        """
+        marker, memory = self._writer.open(), self._memory
+        if memory.is_done and marker is None:
+            return memory.chunks
+        if marker is not None and seen <= marker <= seen + 1:
+            return marker
+        found = chunks_in_topic(self._writer.connection, self._writer.topic, memory)
+        if marker is not None and marker > found:
+            raise CorruptionError(
+                f"{self._writer.marker} says that {marker} chunks of this plan are done, and {self._writer.topic} "
+                f"holds {found} of them; somebody else uses its marker. Nothing more is written"
+            )
+        return found
+
+    def _done(self, chunk: int) -> Done:
+        return Done(chunk=chunk, place=f"{self._writer.marker}, offset {chunk + 1}")
+
+
+@dataclass(frozen=True)
+class _ReadyRecords:
+    """The records of a chunk, and the topic that they are for."""
+
+    target: KafkaTarget
+    number: int
+    records: ReplayRecords
+
+    def unfit(self) -> Mapping[int, str]:
+        return self.target.unfit(self.records)
+
+    def write(self, decided: Mapping[int, str], guard: Callable[[], None], handed_over: Callable[[], None]) -> Done:
+        return self.target.write(self.number, self.records.without(decided), guard, handed_over)
+
+
+def identity_of(plan_id: str, target: str) -> str:
+    """The transactional id of a plan at a topic, and the group whose committed offset is its marker."""
+    return f"replay-{plan_id}-{target}"
+
+
+def records_of(plan: Plan, chunk: Chunk) -> ReplayRecords:
+    """The records of a chunk as they are written: with the lineage of their plan."""
+    lineage = Lineage(plan=plan.id, window=f"{plan.pipeline}/{plan.window}", chunk=chunk.number)
+    return ReplayRecords(chunk.columns, lineage)

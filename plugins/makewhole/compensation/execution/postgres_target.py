@@ -1,0 +1,133 @@
+"""A table as a target: a chunk is one transaction of rows and receipt."""
+
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import msgspec
+
+from makewhole.compensation.execution.targets import Chunk, Done
+from makewhole.model.errors import RefusedError
+from makewhole.model.pipeline import Remedy, TablePoint
+from makewhole.model.plan import Plan
+from makewhole.postgres.tables import TableRow
+from makewhole.postgres.write.apply import apply_chunk
+from makewhole.postgres.write.effects import Effect
+from makewhole.postgres.write.halving import RowItem
+from makewhole.postgres.write.quarantine import QuarantineRows
+from makewhole.postgres.write.receipts import ChunkId, fence, receipts
+from makewhole.postgres.write.restore import RestoreRow
+from makewhole.postgres.write.upsert_row import UpsertRow
+from makewhole.sql import PgConnection
+
+
+class PostgresTarget:
+    """Chunks as transactions of rows and receipt."""
+
+    def __init__(self, plan: Plan, point: TablePoint, session: PgConnection, lease_epoch: int) -> None:
+        self._plan, self._point, self._session, self._epoch = plan, point, session, lease_epoch
+
+    def done(self) -> list[Done]:
+        with self._session:
+            fence(self._session, self._plan.id, self._point.name, self._epoch)
+            found = receipts(self._session, self._plan.id, self._point.name, self._plan.sha256)
+        return [self._done(row.chunk, row.actions, row.refused) for row in found]
+
+    def ready(self, chunk: Chunk) -> "_ReadyItems":
+        with _uncollected():
+            items = items_of(chunk, self._point.key)
+            for item in items:
+                if isinstance(item, UpsertRow):
+                    with suppress(RefusedError):  # in its turn
+                        _ = item.as_json
+            return _ReadyItems(self, chunk.number, items)
+
+    def write(self, chunk: int, items: Sequence[RowItem]) -> Done:
+        """The items and their receipt, in one transaction."""
+        identity = ChunkId(
+            plan=self._plan.id,
+            plan_sha256=self._plan.sha256,
+            target=self._point.name,
+            chunk=chunk,
+            lease_epoch=self._epoch,
+        )
+        with _uncollected():
+            row = apply_chunk(self._session, self._point, identity, items)
+        return self._done(row.chunk, row.actions, row.refused)
+
+    def _done(self, chunk: int, actions: int, refused: Mapping[int, str]) -> Done:
+        place = f"makewhole.receipt {self._plan.id}/{self._point.name}/{chunk}"
+        return Done(chunk=chunk, place=place, actions=actions, refused=refused)
+
+
+@dataclass(frozen=True)
+class _ReadyItems:
+    """The items of a chunk, and the table that they are for."""
+
+    target: PostgresTarget
+    number: int
+    items: Sequence[RowItem]
+
+    def unfit(self) -> Mapping[int, str]:
+        return {}  # decided row by row, inside the transaction, and kept in its receipt
+
+    def write(
+        self,
+        decided: Mapping[int, str],  # noqa: ARG002 - none is decided before
+        guard: Callable[[], None],  # noqa: ARG002 - one attempt, no loop
+        handed_over: Callable[[], None],
+    ) -> Done:
+        handed_over()  # the server does most of it
+        return self.target.write(self.number, self.items)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Tens of thousands of small objects, none in a circle: looking for circles takes as long as making them."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _PayloadExtra:
+    """What a payload holds besides its value, where a table is written; which of it depends on the remedy."""
+
+    columns: tuple[str, ...] | None = None
+    rows: tuple[TableRow, ...] | None = None
+    keeps: int | None = None
+    effect: Effect | None = None
+
+
+_EXTRAS = msgspec.json.Decoder(list[_PayloadExtra])
+
+
+def items_of(chunk: Chunk, key_columns: tuple[str, ...]) -> list[RowItem]:
+    """What the chunk does at a table, in order; straight from its columns, because there may be ten thousand."""
+    actions = (chunk.rows.column(name).to_pylist() for name in ("seq", "remedy", "key"))
+    values = chunk.columns.column("value").to_pylist()
+    extras = _EXTRAS.decode(f"[{','.join(map(str, chunk.columns.column('extra').to_pylist()))}]")
+    return [_item(key_columns, *row) for row in zip(*actions, values, extras, strict=True)]
+
+
+def _item(
+    key_columns: tuple[str, ...], seq: int, remedy: str, key: str, value: bytes | None, extra: _PayloadExtra
+) -> RowItem:
+    if remedy == Remedy.RESTORE:
+        assert extra.effect is not None
+        return RestoreRow(seq=seq, key=key, effect=extra.effect)
+    assert extra.rows is not None
+    if remedy == Remedy.UPSERT:
+        assert extra.columns is not None
+        text = (value or b"").decode()
+        return UpsertRow(
+            seq=seq, key=key, key_columns=key_columns, value=text, columns=extra.columns, before=extra.rows
+        )
+    assert extra.keeps is not None
+    keeps = extra.keeps
+    return QuarantineRows(seq=seq, key=key, survivor=extra.rows[0] if keeps else None, extras=extra.rows[keeps:])

@@ -1,0 +1,87 @@
+"""How far a plan got at a topic whose marker is lost: told by the topic, record by record."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from makewhole.compensation.execution.target_progress import TargetProgress
+from makewhole.compensation.execution.targets import Chunk
+from makewhole.kafka.replayed_chunks import replayed_records
+from makewhole.model.connection import KafkaConnection
+from makewhole.model.errors import CorruptionError
+
+RecordsSeen = dict[int, NDArray[np.bool_]]
+"""By chunk: which of its actions have their record in the topic."""
+
+
+def chunks_in_topic(connection: KafkaConnection, topic: str, memory: TargetProgress) -> int:
+    """How many chunks of the plan happened, from 0 on. Ask after every earlier producer of the plan was fenced.
+
+    A record counts when it holds what the plan froze for it, in a committed transaction: headers alone can be forged.
+    A chunk is one transaction, so that it is there whole or not at all.
+
+    Raises:
+        CorruptionError: a chunk is there in part or out of its turn, or the log does not reach back far enough.
+        TransientError: it cannot be told yet.
+    """
+    seen = _seen(replayed_records(connection, topic, memory.plan.id, memory.log_ends), memory)
+    refused_whole = memory.chunks_refused_whole()
+    there = {number for number, actions in seen.items() if _is_there(topic, memory.chunk(number), actions)}
+    done = next((n for n in range(memory.chunks) if n not in there and n not in refused_whole), memory.chunks)
+    if there and max(there) >= done:
+        raise CorruptionError(
+            f"{topic} holds chunk {max(there)} of plan {memory.plan.id} and not chunk {done}; nothing more is written. "
+            "Open a new revision of the window, which looks at what is really there"
+        )
+    return done
+
+
+def _seen(records: Iterable[pa.RecordBatch], memory: TargetProgress) -> RecordsSeen:
+    seen: RecordsSeen = {}
+    chunk: Chunk | None = None
+    for batch in records:
+        numbers: list[int] = np.unique(batch.column("chunk").to_numpy()).tolist()
+        for number in numbers:
+            if number >= memory.chunks:
+                continue
+            if chunk is None or chunk.number != number:
+                chunk = memory.chunk(number)
+            actions = seen.setdefault(number, np.zeros(len(chunk.rows), dtype=np.bool_))
+            found = batch.filter(pc.equal(batch.column("chunk"), pa.scalar(number, pa.int32())))
+            actions[_matching(chunk.columns, found)] = True
+    return seen
+
+
+def _matching(frozen: pa.Table, found: pa.RecordBatch) -> NDArray[np.int64]:
+    """The rows of `frozen` (ordered by `seq`) whose key and value are in `found` under the same number."""
+    frozen_seqs, seqs = frozen.column("seq").to_numpy(), found.column("seq").to_numpy()
+    rows: NDArray[np.int64] = np.minimum(np.searchsorted(frozen_seqs, seqs), len(frozen_seqs) - 1)
+    is_same: NDArray[np.bool_] = frozen_seqs[rows] == seqs
+    for name in ("key", "value"):
+        is_same &= _are_equal(frozen.column(name).take(rows).combine_chunks(), found.column(name))
+    return rows[is_same]
+
+
+def _are_equal(ones: Any, others: Any) -> NDArray[np.bool_]:
+    """Two columns of Arrow, row by row; nulls are equal to each other."""
+    either: Any = pc.or_kleene(pc.equal(ones, others), pc.and_(ones.is_null(), others.is_null()))
+    are_equal: NDArray[np.bool_] = either.fill_null(False).to_numpy(zero_copy_only=False)
+    return are_equal
+
+
+def _is_there(topic: str, chunk: Chunk, seen: NDArray[np.bool_]) -> bool:
+    seqs = chunk.columns.column("seq").to_numpy()
+    wanted = ~np.isin(seqs, list(chunk.decided))
+    if not seen.any():
+        return False
+    if (wanted & ~seen).any():
+        raise CorruptionError(
+            f"{topic} holds {int(seen.sum())} of the {int(wanted.sum())} records of chunk {chunk.number}, and a chunk "
+            "is one transaction: compaction took some, or they are forged. Nothing more is written; open a new "
+            "revision of the window, which looks at what is really there"
+        )
+    return True

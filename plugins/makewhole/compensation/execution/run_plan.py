@@ -1,0 +1,175 @@
+"""Runs a frozen plan: recovers from the receipts first, then chunk by chunk, each exactly once."""
+
+import os
+import socket
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+
+from makewhole.compensation.approval.answer import require_approved
+from makewhole.compensation.execution.attempt import Attempt
+from makewhole.compensation.execution.content import PlanContent, load_content
+from makewhole.compensation.execution.pace import Pace, PlanProgress, Speed
+from makewhole.compensation.execution.prefetch import Prefetch
+from makewhole.compensation.execution.target_progress import TargetProgress
+from makewhole.compensation.execution.targets import Target, TargetWriter, require_same_places
+from makewhole.compensation.execution.writers import log_ends, open_writer
+from makewhole.journal import plans
+from makewhole.journal.actions import unchanged_actions
+from makewhole.journal.leases import JournalSession
+from makewhole.journal.plans import LogEnds, StoredPlan
+from makewhole.model.errors import RefusedError
+from makewhole.model.plan import PlanState, Receipt
+
+__all__ = ["PlanProgress", "RunOptions", "compensate"]
+
+_CHECK_SECONDS_MOST = 900.0
+
+
+def _this_process() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """`records_per_second` None: as fast as it goes. A runner under the same `holder` takes the lease over at once (the
+    retry of a task); another one waits until it expires, `lease_seconds` after the last chunk of the one before."""
+
+    records_per_second: int | None = None
+    holder: str = field(default_factory=_this_process)
+    lease_seconds: float = 30.0
+
+
+def compensate(
+    journal_dsn: str,
+    plan_id: str,
+    targets: Mapping[str, Target],
+    progress: Callable[[PlanProgress], None] | None = None,
+    options: RunOptions | None = None,
+) -> list[Receipt]:
+    """Do what is left of the plan and return every receipt of it, by target and chunk.
+
+    May be killed anywhere and called again; called on a plan that is done it writes nothing. Between chunks it heeds
+    what `compensation.control` says.
+
+    Raises:
+        RefusedError: the plan is not approved, was changed or stopped, or a target is not what it was.
+        CorruptionError: the payload file was changed, or a target forgot what it had done.
+        LeaseLostError: another runner took over.
+        TransientError: something is away, or another runner is at work: try again.
+    """
+    options = options or RunOptions()
+    with (
+        JournalSession(journal_dsn) as journal,
+        Attempt(journal, plan_id, holder=options.holder, lease_seconds=options.lease_seconds) as attempt,
+    ):
+        # The lease comes first: what is read after that, nobody else changes.
+        with attempt.leased() as session:
+            require_approved(session, plan_id)
+        return _PlanRun(attempt, targets, options, progress or (lambda _: None)).work()
+
+
+def checked(attempt: Attempt, targets: Mapping[str, Target]) -> tuple[StoredPlan, PlanContent]:
+    """Everything that was frozen, compared with the plan's hash; what was checked is what is used.
+
+    Nothing is locked meanwhile: a process that is stopped in the middle of it holds nobody up.
+
+    Raises:
+        RefusedError: the actions were changed in the journal, or a target is not what it was.
+        CorruptionError: the payload file was changed.
+    """
+    with attempt.journal.transaction(idle_seconds=_CHECK_SECONDS_MOST) as journal:
+        stored = plans.get_plan(journal, attempt.plan_id)
+        actions = unchanged_actions(journal, stored.plan, stored.payload_sha256)
+    require_same_places(actions, targets)
+    return stored, load_content(stored, actions, attempt.renew)
+
+
+class _PlanRun:
+    """One attempt at one plan, from its checks to its end."""
+
+    def __init__(
+        self,
+        attempt: Attempt,
+        targets: Mapping[str, Target],
+        options: RunOptions,
+        progress: Callable[[PlanProgress], None],
+    ) -> None:
+        self._attempt, self._targets, self._progress = attempt, targets, progress
+        self._pace = Pace(options.records_per_second)
+
+    def work(self) -> list[Receipt]:
+        with ExitStack() as stack:
+            stored, content = checked(self._attempt, self._targets)
+            stack.callback(content.close)
+            log_ends = self._begin(stored, content)
+            self._speed = Speed(len(content.actions))
+            for name in content.chunks:
+                memory = TargetProgress(
+                    attempt=self._attempt,
+                    content=content,
+                    target=name,
+                    log_ends=log_ends.get(name, {}),
+                    is_begun=stored.began_at is not None,
+                    is_done=stored.plan.state is PlanState.DONE,
+                )
+                self._replay(memory, open_writer(stack, self._targets[name], memory))
+        return self._end()
+
+    def _begin(self, stored: StoredPlan, content: PlanContent) -> LogEnds:
+        """Use the approval up. Returns where the logs of the targets ended when that was first done."""
+        ends = stored.log_ends or log_ends({name: self._targets[name] for name in content.chunks})
+        with self._attempt.leased() as journal:
+            plan = require_approved(journal, self._attempt.plan_id)
+            if plan.sha256 != content.plan.sha256:
+                raise RefusedError(
+                    f"plan {plan.id} was changed in the journal while it was checked; nothing is written"
+                )
+            if plan.state is not PlanState.DONE:
+                plans.begin(journal, plan.id, ends)
+        return ends
+
+    def _replay(self, memory: TargetProgress, writer: TargetWriter) -> None:
+        self._attempt.guard()
+        chunks = memory.content.chunks[memory.target]
+        done = self._attempt.recover(memory.content, memory.target, writer, is_done=memory.is_done)
+        self._speed.found(sum(chunk.size for chunk in chunks[:done]))
+        with Prefetch(lambda number: writer.ready(memory.content.chunk(memory.target, number)), len(chunks)) as ahead:
+            for part in chunks[done:]:
+                self._pace.wait(self._attempt.guard(), self._attempt.guard)
+                self._pace.start(part.size)
+                chunk = ahead.take(part.number)
+                decided = self._decided(memory, part.number, chunk.unfit())
+                written = chunk.write(decided, self._guard, partial(ahead.start, part.number + 1))
+                self._attempt.follow(memory.content, memory.target, written)
+                self._speed.add(part.size)
+                self._progress(self._told(memory.target, part.number + 1, len(chunks)))
+
+    def _decided(self, memory: TargetProgress, number: int, unfit: Mapping[int, str]) -> Mapping[int, str]:
+        """Refusals are written down before the chunk, under the lease: every attempt leaves the same actions out."""
+        with self._attempt.leased() as journal:
+            plans.refuse_actions(journal, self._attempt.plan_id, unfit)
+            return plans.refused_actions(journal, memory.content.place(memory.target, number))
+
+    def _guard(self) -> None:
+        self._attempt.guard()
+
+    def _told(self, name: str, chunks_done: int, chunks: int) -> PlanProgress:
+        return PlanProgress(
+            plan=self._attempt.plan_id,
+            target=name,
+            chunks_done=chunks_done,
+            chunks=chunks,
+            actions_done=self._speed.done,
+            actions=self._speed.planned,
+            records_per_second=self._speed.records_per_second,
+            seconds_left=self._speed.seconds_left,
+        )
+
+    def _end(self) -> list[Receipt]:
+        with self._attempt.leased() as journal:
+            if plans.get_plan(journal, self._attempt.plan_id, is_locked=True).plan.state is PlanState.RUNNING:
+                plans.set_state(journal, self._attempt.plan_id, PlanState.DONE)
+            return plans.chunks_of(journal, self._attempt.plan_id)

@@ -1,0 +1,74 @@
+"""Takes the place of a plan: its runners are fenced, what it wrote is known to the journal, and it runs no more."""
+
+import logging
+from collections.abc import Mapping
+from contextlib import ExitStack
+
+from makewhole.compensation.execution.attempt import Attempt
+from makewhole.compensation.execution.run_plan import RunOptions, checked
+from makewhole.compensation.execution.target_progress import TargetProgress
+from makewhole.compensation.execution.targets import Target
+from makewhole.compensation.execution.writers import open_writer
+from makewhole.journal import plans
+from makewhole.journal.leases import JournalSession
+from makewhole.model.errors import PermanentError
+from makewhole.model.plan import PlanState
+
+logger = logging.getLogger(__name__)
+_UNFINISHED = (PlanState.FROZEN, PlanState.AWAITING_APPROVAL, PlanState.APPROVED, PlanState.RUNNING)
+
+
+def supersede(journal_dsn: str, plan_id: str, targets: Mapping[str, Target], reason: str) -> None:
+    """Reject a plan for the reason, once it is known what it wrote, or that this cannot be told any more.
+
+    Every target is asked, which fences the plan's runners there; the journal copies the receipts. A plan of which every
+    chunk happened turns out to be done.
+
+    Raises:
+        TransientError: a runner is at work, or something is away: try again.
+    """
+    options = RunOptions()
+    with (
+        JournalSession(journal_dsn) as journal,
+        Attempt(journal, plan_id, holder=options.holder, lease_seconds=options.lease_seconds) as attempt,
+    ):
+        is_told, left = True, 1
+        with attempt.leased() as session:
+            is_begun = plans.get_plan(session, plan_id).began_at is not None
+        if is_begun:
+            try:
+                left = ask_what_was_written(attempt, targets)
+            except PermanentError as error:
+                logger.warning("what plan %s wrote cannot be told any more: %s", plan_id, error)
+                is_told = False
+        with attempt.leased() as session:
+            if plans.get_plan(session, plan_id, is_locked=True).plan.state in _UNFINISHED:
+                state = PlanState.REJECTED if left else PlanState.DONE
+                plans.set_state(session, plan_id, state, reason if left else None)
+            plans.settle(session, plan_id, is_untold=not is_told)
+
+
+def ask_what_was_written(attempt: Attempt, targets: Mapping[str, Target]) -> int:
+    """Ask every target what happened, which fences the plan's runners there, and let the journal follow.
+
+    Returns how many chunks did not happen.
+
+    Raises:
+        PermanentError: it cannot be told any more.
+    """
+    left = 0
+    with ExitStack() as stack:
+        stored, content = checked(attempt, targets)
+        stack.callback(content.close)
+        for name, chunks in content.chunks.items():
+            memory = TargetProgress(
+                attempt=attempt,
+                content=content,
+                target=name,
+                log_ends=(stored.log_ends or {}).get(name, {}),
+                is_begun=True,
+                is_done=stored.plan.state is PlanState.DONE,
+            )
+            writer = open_writer(stack, targets[name], memory)
+            left += len(chunks) - attempt.recover(content, name, writer, is_done=memory.is_done)
+    return left

@@ -1,0 +1,40 @@
+"""Opens the writer that fits a target's kind."""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+
+from makewhole.compensation.execution.kafka_target import KafkaTarget, identity_of
+from makewhole.compensation.execution.postgres_target import PostgresTarget
+from makewhole.compensation.execution.target_progress import TargetProgress
+from makewhole.compensation.execution.targets import Target, TargetWriter
+from makewhole.journal.plans import LogEnds
+from makewhole.kafka.offsets import stable_offsets
+from makewhole.kafka.replay import ReplayWriter
+from makewhole.model.connection import KafkaConnection, PostgresConnection
+from makewhole.model.errors import RefusedError
+from makewhole.model.pipeline import TablePoint, TopicPoint
+from makewhole.postgres.connect import connect
+from makewhole.postgres.write.receipts import ensure_schema
+
+
+def open_writer(stack: ExitStack, target: Target, memory: TargetProgress) -> TargetWriter:
+    """The writer for a target, closed with the stack."""
+    point, connection = target.point, target.connection
+    if isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection):
+        writer = ReplayWriter(connection, point.topic, identity_of(memory.plan.id, memory.target))
+        stack.callback(writer.close)
+        return KafkaTarget(writer, memory)
+    if isinstance(point, TablePoint) and isinstance(connection, PostgresConnection):
+        session = stack.enter_context(connect(connection))
+        ensure_schema(session)
+        return PostgresTarget(memory.plan, point, session, memory.attempt.epoch)
+    raise RefusedError(f"point {point.name} and its connection {connection.id} are of different kinds")
+
+
+def log_ends(targets: Mapping[str, Target]) -> LogEnds:
+    """Where the logs of the topics among these targets end now: what a plan writes comes behind that."""
+    return {
+        name: stable_offsets(target.connection, target.point.topic)
+        for name, target in targets.items()
+        if isinstance(target.point, TopicPoint) and isinstance(target.connection, KafkaConnection)
+    }

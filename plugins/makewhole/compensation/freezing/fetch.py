@@ -1,0 +1,184 @@
+"""Fetches what each planned action will write, and what it will write over: read now, frozen next."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from makewhole.compensation.freezing.fetch_reversals import ReversalFetcher
+from makewhole.compensation.freezing.payload_file import Payload
+from makewhole.compensation.freezing.sources import PayloadFrom, Position, SourceRecord, Sources
+from makewhole.compensation.planning.draft import ActionDraft, Refusal
+from makewhole.model.errors import RefusedError
+from makewhole.model.pipeline import Hop, Remedy, Semantics, TopicPoint
+from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
+from makewhole.model.verdict import Verdict
+from makewhole.model.window import Window
+from makewhole.postgres.read.ledger import ledger_record
+from makewhole.postgres.tables import TableRow, rows_of_key
+from makewhole.postgres.write.quarantine import require_quarantine_possible
+
+_LINEAGE = "makewhole-"
+
+
+class Fetcher:
+    """Turns steps into (step, payload)."""
+
+    def __init__(self, window: Window, sources: Sources, past: PastReversals = NOTHING_REVERSED) -> None:
+        self._pipeline, self._sources = sources.pipeline, sources
+        self._hops = {hop.name: hop for hop in sources.pipeline.hops}
+        self._reversals = ReversalFetcher(window, sources, past)
+
+    def fetch(self, steps: Sequence[ActionDraft]) -> tuple[list[tuple[ActionDraft, Payload]], list[Refusal]]:
+        """Every step that can be done, in order, and a refusal for every finding that has one that cannot. What was
+        taken back before is in neither."""
+        self._load(steps)
+        fetched: list[tuple[ActionDraft, Payload]] = []
+        refusals: dict[tuple[str, str], Refusal] = {}
+        for step in steps:
+            try:
+                made = self._fetch(step)
+            except RefusedError as error:
+                refusal = Refusal(hop=step.finding.hop, key_hash=step.finding.key_hash, reason=str(error))
+                refusals.setdefault((refusal.hop, refusal.key_hash), refusal)
+            else:
+                fetched += [] if made is None else [made]
+        return fetched, list(refusals.values())
+
+    def _fetch(self, step: ActionDraft) -> tuple[ActionDraft, Payload] | None:
+        if step.action.remedy is Remedy.REVERSE:
+            reversal = self._reversals.fetch(step)
+            return None if reversal is None else _with_before(step, reversal.payload, reversal.before)
+        match step.action.remedy:
+            case Remedy.REDELIVER:
+                payload = self._redeliver(step)
+            case Remedy.PRODUCE:
+                payload = self._produce(step)
+            case Remedy.UPSERT:
+                payload = self._upsert(step)
+            case _:
+                payload = self._quarantine(step)
+        return _with_before(step, payload, self._payload_from(step))
+
+    def _payload_from(self, step: ActionDraft) -> dict[str, Any]:
+        """Said of every action that writes something; one that moves rows aside has no payload."""
+        if step.action.remedy is Remedy.QUARANTINE:
+            return {}
+        kept_in = PayloadFrom.LEDGER if step.origin is None else self._original(step).kept_in
+        return {"payload_from": kept_in.value}
+
+    def _redeliver(self, step: ActionDraft) -> Payload:
+        record = self._original(step)
+        return Payload(
+            key=record.key,
+            value=record.value,
+            headers=tuple(header for header in record.headers if not header[0].startswith(_LINEAGE)),
+            timestamp_ms=record.timestamp_ms,
+            partition=record.partition,
+            extra={"origin": self._origin(step)},
+        )
+
+    def _produce(self, step: ActionDraft) -> Payload:
+        hop = self._hops[step.action.hop]
+        point, session, table = self._sources.table(hop.source)
+        found = ledger_record(session, table, point, step.action.key, hop.semantics)
+        if found is None:
+            raise RefusedError("erased: the ledger has no row of this key any more")
+        return Payload(key=found.key, value=found.value, timestamp_ms=found.timestamp_ms, extra={"origin": "ledger"})
+
+    def _upsert(self, step: ActionDraft) -> Payload:
+        hop = self._hops[step.action.hop]
+        text, origin = self._value(step, hop)
+        point, session, table = self._sources.table(hop.target)
+        named = _names(text) | set(point.key)
+        columns = [name for name in table.writable if name in named]
+        absent = [name for name in self._pipeline.compare if name in table.columns and name not in columns]
+        if absent:
+            raise RefusedError(f"unfit: the record's value has no field for column {', '.join(absent)}")
+        before = rows_of_key(session, table, point, step.action.key, is_exact=False)
+        _require_as_judged(step, before, has_version=point.version is not None)
+        return Payload(
+            key=step.action.key.encode(),
+            value=text,
+            extra={"origin": origin, "columns": columns, "rows": _images(before if _is_mismatched(step) else [])},
+        )
+
+    def _quarantine(self, step: ActionDraft) -> Payload:
+        hop = self._hops[step.action.hop]
+        point, session, table = self._sources.table(hop.target)
+        require_quarantine_possible(session, table)
+        is_upsert = hop.semantics is Semantics.UPSERT
+        rows = rows_of_key(session, table, point, step.action.key, is_latest_first=is_upsert)
+        keeps = 1 if step.finding.verdict is Verdict.DUPLICATE else 0
+        if len(rows) <= keeps:
+            raise RefusedError(f"stale: the key has {len(rows)} rows now; there is nothing to move aside")
+        return Payload(key=step.action.key.encode(), extra={"keeps": keeps, "rows": _images(rows)})
+
+    def _value(self, step: ActionDraft, hop: Hop) -> tuple[bytes, str]:
+        """The upstream value as it is, and where it is from."""
+        if isinstance(self._pipeline.points[hop.source], TopicPoint):
+            value = self._original(step).value
+            if value is None:
+                raise RefusedError("unfit: the latest version is a tombstone; upsert writes rows and deletes none")
+            return value, self._origin(step)
+        point, session, table = self._sources.table(hop.source)
+        found = ledger_record(session, table, point, step.action.key, hop.semantics)
+        if found is None:
+            raise RefusedError("erased: the source table has no row of this key any more")
+        return found.value or b"", "ledger"
+
+    def _original(self, step: ActionDraft) -> SourceRecord:
+        return self._sources.record(self._hops[step.action.hop].source, step.origin, step.action.key)
+
+    def _origin(self, step: ActionDraft) -> str:
+        point = self._pipeline.points[self._hops[step.action.hop].source]
+        assert isinstance(point, TopicPoint) and step.origin is not None
+        return f"{point.topic}/{step.origin[0]}/{step.origin[1]}"
+
+    def _load(self, steps: Sequence[ActionDraft]) -> None:
+        wanted: dict[str, list[Position]] = {}
+        for step in steps:
+            hop = self._hops[step.action.hop]
+            if step.origin is not None:
+                wanted.setdefault(hop.source, []).append(step.origin)
+            if step.repetition is not None:
+                wanted.setdefault(hop.target, []).append((step.repetition.partition, step.repetition.offset))
+        self._sources.load(wanted)
+
+
+def _with_before(step: ActionDraft, payload: Payload, before: Mapping[str, Any]) -> tuple[ActionDraft, Payload]:
+    """With what the action says of what is there: where it came from, and which rows it found."""
+    seen = {name: payload.extra[name] for name in ("origin",) if name in payload.extra}
+    if "rows" in payload.extra:
+        seen["rows"] = [row["ctid"] for row in payload.extra["rows"]]
+    return replace(step, action=replace(step.action, before={**step.action.before, **before, **seen})), payload
+
+
+def _names(text: bytes) -> set[str]:
+    """The field names of a JSON object. The text itself goes to the database, which reads numbers exactly."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        raise RefusedError("unfit: the record's value is not JSON") from None
+    if not isinstance(value, dict):
+        raise RefusedError("unfit: the record's value is not a JSON object")
+    return set(value)
+
+
+def _require_as_judged(step: ActionDraft, before: Sequence[TableRow], *, has_version: bool) -> None:
+    """The store must still be what the finding says of it."""
+    if _is_mismatched(step):
+        if not before:
+            raise RefusedError("erased: the row of this key is gone")
+        if len(before) > 1:
+            raise RefusedError("stale: the key has several rows now; move the extra ones aside first")
+    elif before and not has_version:
+        raise RefusedError("stale: a row of this key is there now")
+
+
+def _is_mismatched(step: ActionDraft) -> bool:
+    return step.finding.verdict is Verdict.MISMATCHED
+
+
+def _images(rows: Sequence[TableRow]) -> list[dict[str, Any]]:
+    return [asdict(row) for row in rows]

@@ -1,0 +1,199 @@
+"""Fetches the copy that a reversal takes back, and renders the reversal from it: read now, frozen next."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+from makewhole.compensation.freezing.payload_file import Payload
+from makewhole.compensation.freezing.sources import PayloadFrom, SourceRecord, Sources, business_key
+from makewhole.compensation.planning.draft import ActionDraft
+from makewhole.compensation.planning.extra_copies import Repetition, left_to_reverse, row_copy
+from makewhole.compute.keys import key_hash
+from makewhole.config.template import exact_json
+from makewhole.config.template.reversal import REVERSES_HEADER, Rendered, Template, names_of, scope_of
+from makewhole.model.errors import RefusedError
+from makewhole.model.pipeline import Hop, Pipeline, Reverse, TopicPoint
+from makewhole.model.reversal import PastReversals
+from makewhole.model.window import Window
+from makewhole.postgres.read.ledger import ledger_record
+from makewhole.postgres.tables import TableRow, key_components, rows_of_key
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reversal:
+    """What is written, and what the action says of it beside."""
+
+    payload: Payload
+    before: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ExtraCopy:
+    """The copy to take back. `number` counts the key's copies from 1, `place` names it in the header, `identity` is
+    `ReversedCopy.copy`; `fields` reads what it says."""
+
+    number: int
+    place: str
+    identity: Mapping[str, Any]
+    fields: Callable[[], Any]
+    rows: tuple[TableRow, ...] = ()
+
+
+class ReversalFetcher:
+    """The reversals of one plan."""
+
+    def __init__(self, window: Window, sources: Sources, past: PastReversals) -> None:
+        self._window, self._sources, self._past = window, sources, past
+        self._pipeline = sources.pipeline
+        self._hops = {hop.name: hop for hop in sources.pipeline.hops}
+        self._templates: dict[str, Template] = {}
+        self._rows: dict[tuple[str, str], Sequence[_ExtraCopy]] = {}
+
+    def fetch(self, step: ActionDraft) -> Reversal | None:
+        """The reversal of a step; None when its copy was taken back before.
+
+        Raises:
+            RefusedError: the copy is not what was judged, or the template does not fit it.
+        """
+        hop = self._hops[step.action.hop]
+        assert hop.reverse is not None
+        copy = self._copy(step, hop)
+        if copy is None:
+            return None
+        rendered = self._template(hop).render(self._scope(step, hop, copy))
+        headers = (*rendered.headers, (REVERSES_HEADER, copy.place.encode()))
+        return Reversal(
+            payload=Payload(
+                key=rendered.key,
+                value=rendered.value,
+                headers=headers,
+                extra={"origin": PayloadFrom.TEMPLATE.value, "rows": [asdict(row) for row in copy.rows]},
+            ),
+            before={
+                "payload_from": PayloadFrom.TEMPLATE.value,
+                "of": self._pipeline.points[hop.target].place,
+                "copy": dict(copy.identity),
+                **self._own_key(hop, hop.reverse, rendered, step),
+            },
+        )
+
+    def _template(self, hop: Hop) -> Template:
+        assert hop.reverse is not None
+        if hop.name not in self._templates:
+            self._templates[hop.name] = Template(hop.reverse)
+        return self._templates[hop.name]
+
+    def _copy(self, step: ActionDraft, hop: Hop) -> _ExtraCopy | None:
+        if step.repetition is not None:
+            return self._record(step, hop, step.repetition)
+        place = (hop.name, step.finding.key_hash)
+        if place not in self._rows:
+            self._rows[place] = self._rows_left(step, hop)
+        left = self._rows[place]
+        return left[step.extra] if step.extra < len(left) else None
+
+    def _record(self, step: ActionDraft, hop: Hop, copy: Repetition) -> _ExtraCopy:
+        point = self._pipeline.points[hop.target]
+        assert isinstance(point, TopicPoint)
+        record = self._sources.record(hop.target, (copy.partition, copy.offset), step.action.key)
+        return _ExtraCopy(
+            number=copy.number,
+            place=f"{point.name}/{point.topic}/{copy.partition}/{copy.offset}",
+            identity={"partition": copy.partition, "offset": copy.offset},
+            fields=partial(_json, record.value),
+        )
+
+    def _rows_left(self, step: ActionDraft, hop: Hop) -> Sequence[_ExtraCopy]:
+        point, session, table = self._sources.table(hop.target)
+        rows = rows_of_key(session, table, point, step.action.key)
+        return [
+            _ExtraCopy(
+                number=number,
+                place=f"{point.name}/{table.schema}.{table.name}/{row.ctid}",
+                identity=row_copy(row, rows, point),
+                fields=partial(exact_json.loads, row.text),
+                rows=(row,),
+            )
+            for number, row in left_to_reverse(rows, step.finding, point, self._past)
+        ]
+
+    def _scope(self, step: ActionDraft, hop: Hop, copy: _ExtraCopy) -> dict[str, Any]:
+        assert hop.reverse is not None
+        parts = key_components(step.action.key, self._pipeline.points[hop.target].key)
+        wanted = names_of(hop.reverse)
+        data: dict[str, Any] = {
+            "key": parts[0] if len(parts) == 1 else list(parts),
+            "finding": {
+                "copies": step.finding.evidence["target_copies"],
+                "copy": copy.number,
+                "place": copy.place,
+            },
+        }
+        if "row" in wanted:
+            data["row"] = copy.fields()
+        if "source" in wanted:
+            data["source"] = self._source(step, hop)
+        return scope_of(self._pipeline, self._window, step.finding, data)
+
+    def _source(self, step: ActionDraft, hop: Hop) -> dict[str, Any]:
+        """What the upstream says of the key."""
+        if isinstance(self._pipeline.points[hop.source], TopicPoint):
+            return _record_fields(self._sources.record(hop.source, step.origin, step.action.key))
+        point, session, table = self._sources.table(hop.source)
+        found = ledger_record(session, table, point, step.action.key, hop.semantics)
+        if found is None:
+            raise RefusedError("erased: the source table has no row of this key any more")
+        return {**_texts({"key": found.key}), "value": _json(found.value), "timestamp_ms": found.timestamp_ms}
+
+    def _own_key(self, hop: Hop, reverse: Reverse, rendered: Rendered, step: ActionDraft) -> dict[str, str]:
+        """Where the topic of the reversal is judged, its own business key is remembered: it is no stranger there.
+
+        Raises:
+            RefusedError: it would be one more copy of the key that it takes back.
+        """
+        point = self._pipeline.points[reverse.to]
+        if point not in self._pipeline.ordered_points() or not isinstance(point, TopicPoint):
+            return {}
+        record = SourceRecord(
+            partition=0, offset=0, key=rendered.key, value=rendered.value, headers=rendered.headers, timestamp_ms=None
+        )
+        key = business_key(point, record)
+        if key == step.action.key and _leads_to(self._pipeline, point.name, hop.target):
+            raise RefusedError(
+                f"unfit: in {point.name} the reversal would be one more copy of the key that it takes back; give it a "
+                "key of its own, or send it to a topic of its own"
+            )
+        return {} if key is None else {"reversal_key_hash": key_hash(key)}
+
+
+def _leads_to(pipeline: Pipeline, start: str, goal: str) -> bool:
+    return start == goal or any(_leads_to(pipeline, hop.target, goal) for hop in pipeline.hops_from(start))
+
+
+def _record_fields(record: SourceRecord) -> dict[str, Any]:
+    return {
+        **_texts({"key": record.key}),
+        "value": _json(record.value),
+        "headers": _texts(dict(record.headers)),
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+    }
+
+
+def _texts(values: Mapping[str, bytes | None]) -> dict[str, str | None]:
+    """Those that are text, or null. The others are left out: a template that names them is refused."""
+    found: dict[str, str | None] = {}
+    for name, value in values.items():
+        with suppress(UnicodeDecodeError):
+            found[name] = None if value is None else value.decode()
+    return found
+
+
+def _json(value: bytes | None) -> Any:
+    try:
+        return exact_json.loads(value or b"")
+    except ValueError:  # not chained: it quotes the data
+        raise RefusedError("unfit: the record's value is not JSON") from None

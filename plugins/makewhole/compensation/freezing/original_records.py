@@ -1,0 +1,90 @@
+"""Original records by position, from the archives of the windows, or from the brokers where an archive has none."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from makewhole.compensation.freezing.sources import PayloadFrom, SourceRecord
+from makewhole.kafka.log.archive import ArchiveLog
+from makewhole.kafka.log.broker import BrokerLog
+from makewhole.kafka.log.page import LogSource
+from makewhole.kafka.log.reader import read_range
+from makewhole.model.pipeline import TopicPoint
+from makewhole.model.window import PartitionRange, Window
+from makewhole.window.context import WindowContext
+
+_TOGETHER = 1_000  # positions closer than this are read in one go
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RecordSource:
+    """Where a position is read: in the archive in `folder`, or from the brokers when there is none."""
+
+    part: PartitionRange
+    folder: str | None = None
+
+
+class WindowRecords:
+    """The payload source of one window. What an `earlier` one read (a key handed over) comes from its archive: the same
+    offsets of the log may hold other records now. `earlier`: newest first."""
+
+    def __init__(self, context: WindowContext, earlier: Iterable[Window] = ()) -> None:
+        self._context = context
+        self._windows = (context.window, *(window for window in earlier if window.number < context.window.number))
+
+    def records(self, point: str, positions: Sequence[tuple[int, int]]) -> Iterator[SourceRecord]:
+        """The records at these (partition, offset), ordered; those that are nowhere any more are left out."""
+        topic = self._context.pipeline.points[point]
+        assert isinstance(topic, TopicPoint)
+        placed = ((self._place(point, *position), position[1]) for position in sorted(set(positions)))
+        archives: dict[str, ArchiveLog] = {}  # each verifies its files once
+        with closing(BrokerLog(self._context.kafka(topic))) as broker:
+            for place, offsets in _grouped(placed):
+                source: LogSource = broker
+                if place.folder is not None:
+                    source = archives.setdefault(place.folder, ArchiveLog(place.folder))
+                wanted = replace(place.part, lo=offsets[0], hi=offsets[-1] + 1, leader_epochs=())
+                kept_in = PayloadFrom.BROKER if place.folder is None else PayloadFrom.ARCHIVE
+                yield from _pick(source, wanted, set(offsets), kept_in)
+
+    def _place(self, point: str, partition: int, offset: int) -> _RecordSource:
+        for window in self._windows:
+            for part in window.ranges.get(point, ()):
+                if part.partition == partition and part.lo <= offset < part.hi:
+                    folder = self._context.storage.uri(f"{window.prefix}/{point}/archive")
+                    return _RecordSource(part=part, folder=folder)
+        now = self._context.window.ranges[point]
+        return _RecordSource(part=next(part for part in now if part.partition == partition))
+
+
+def _grouped(placed: Iterable[tuple[_RecordSource, int]]) -> Iterator[tuple[_RecordSource, list[int]]]:
+    """Runs of near offsets in one place."""
+    run: list[int] = []
+    last: _RecordSource | None = None
+    for place, offset in placed:
+        if last is not None and (place != last or offset - run[-1] > _TOGETHER):
+            yield last, run
+            run = []
+        run.append(offset)
+        last = place
+    if last is not None:
+        yield last, run
+
+
+def _pick(source: LogSource, wanted: PartitionRange, offsets: set[int], kept_in: PayloadFrom) -> Iterator[SourceRecord]:
+    for batch in read_range(source, wanted).batches():
+        for row in batch.filter(
+            pa.array([value in offsets for value in batch.column("offset").to_pylist()])
+        ).to_pylist():
+            stamp = row["timestamp"]
+            yield SourceRecord(
+                partition=row["partition"],
+                offset=row["offset"],
+                key=row["key"],
+                value=row["value"],
+                headers=tuple((entry["key"], entry["value"]) for entry in row["headers"] or ()),
+                timestamp_ms=None if stamp is None else round(stamp.timestamp() * 1000),
+                kept_in=kept_in,
+            )

@@ -1,0 +1,122 @@
+"""Where payloads are read from: original records by position, and tables by key."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol, Self
+
+import pyarrow as pa
+
+from makewhole.compute.decode.record_values import ValueShape, decode_values
+from makewhole.model.connection import Connection, PostgresConnection
+from makewhole.model.errors import RefusedError
+from makewhole.model.pipeline import Pipeline, TablePoint, TopicPoint
+from makewhole.postgres.connect import connect
+from makewhole.postgres.tables import Table, describe_table
+from makewhole.sql import PgConnection
+
+_HEADER: dict[str, pa.DataType] = {"key": pa.string(), "value": pa.binary()}
+_RECORD = pa.schema(
+    {"key": pa.binary(), "value": pa.binary(), "headers": pa.list_(pa.struct(list(_HEADER.items())))}.items()
+)
+Position = tuple[int, int]
+"""(partition, offset)."""
+
+
+class PayloadFrom(StrEnum):
+    """Where what an action writes comes from: a snapshot's archive, a broker that still had it, a table upstream, or
+    the template of a reversal."""
+
+    ARCHIVE = "archive"
+    BROKER = "broker"
+    LEDGER = "ledger"
+    TEMPLATE = "template"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceRecord:
+    """A record as it stands in the log. `timestamp_ms` None: it carries none. `kept_in` is where it was read."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp_ms: int | None
+    kept_in: PayloadFrom = PayloadFrom.ARCHIVE
+
+
+class PayloadSource(Protocol):
+    """Original records by position, from the archive of the window (or wherever they still are)."""
+
+    def records(self, point: str, positions: Sequence[Position]) -> Iterable[SourceRecord]:
+        """The records of a topic point at these positions, in any order; those not found are left out."""
+        ...
+
+
+class Sources:
+    """What a plan is made from; keeps one session per database. Use as a context manager."""
+
+    def __init__(self, pipeline: Pipeline, records: PayloadSource, connections: Mapping[str, Connection]) -> None:
+        self.pipeline = pipeline
+        self._records, self._connections = records, connections
+        self._stack = ExitStack()
+        self._sessions: dict[str, PgConnection] = {}
+        self._tables: dict[str, Table] = {}
+        self._loaded: dict[tuple[str, Position], SourceRecord] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.close()
+
+    def load(self, wanted: Mapping[str, Iterable[Position]]) -> None:
+        """Read these records of topic points, in one go per point."""
+        for point, positions in wanted.items():
+            for record in self._records.records(point, sorted(set(positions))):
+                self._loaded[point, (record.partition, record.offset)] = record
+
+    def record(self, name: str, position: Position | None, key: str) -> SourceRecord:
+        """A record that was loaded.
+
+        Raises:
+            RefusedError: it is nowhere any more, or is not of this business key.
+        """
+        found = self._loaded.get((name, position or (-1, -1)))
+        if found is None:
+            raise RefusedError("the original record is in no archive of this window")
+        point = self.pipeline.points[name]
+        assert isinstance(point, TopicPoint)
+        if business_key(point, found) != key:
+            raise RefusedError(
+                "stale: another record is at the original's offset now; the log was cut off or made again"
+            )
+        return found
+
+    def table(self, name: str) -> tuple[TablePoint, PgConnection, Table]:
+        """A table point with the way to it.
+
+        Raises:
+            RefusedError: the table is not there, or lacks a column.
+        """
+        point = self.pipeline.points[name]
+        assert isinstance(point, TablePoint)
+        if point.connection not in self._sessions:
+            connection = self._connections[point.connection]
+            assert isinstance(connection, PostgresConnection)
+            self._sessions[point.connection] = self._stack.enter_context(connect(connection))
+        session = self._sessions[point.connection]
+        if name not in self._tables:
+            self._tables[name] = describe_table(session, point)
+        return point, session, self._tables[name]
+
+
+def business_key(point: TopicPoint, record: SourceRecord) -> str | None:
+    """The key of a record, as snapshots know it; None where it has none."""
+    headers = [{"key": name, "value": value} for name, value in record.headers]
+    row: dict[str, list[Any]] = {"key": [record.key], "value": [record.value], "headers": [headers]}
+    shape = ValueShape(key=point.key, compare={}, keeps_tombstones=True)
+    key: str | None = decode_values(pa.RecordBatch.from_pydict(row, schema=_RECORD), shape)["key"].item()
+    return key

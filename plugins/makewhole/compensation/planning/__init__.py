@@ -1,0 +1,1 @@
+"""Plan: findings become ordered actions. Pure but for the deadlines, which ask Kafka."""

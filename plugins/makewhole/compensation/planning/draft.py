@@ -1,0 +1,305 @@
+"""From findings to ordered actions: pure. What a remedy cannot do is a refusal with its reason, never a silent gap."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from makewhole.compensation.planning.extra_copies import Repetition, extra_records, extra_rows
+from makewhole.config.template.reversal import names_of
+from makewhole.model.errors import RefusedError
+from makewhole.model.pipeline import (
+    Hop,
+    Limits,
+    Pipeline,
+    Point,
+    PointKind,
+    Remedies,
+    Remedy,
+    Semantics,
+    TablePoint,
+    TopicPoint,
+)
+from makewhole.model.plan import Action
+from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
+from makewhole.model.verdict import GAPS, Finding, Verdict
+
+_REMEDY_ORDER = (Remedy.PRODUCE, Remedy.REDELIVER, Remedy.UPSERT, Remedy.QUARANTINE, Remedy.REVERSE)
+_UPSERTABLE = (Verdict.MISSING, Verdict.MISMATCHED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActionDraft:
+    """An action in the making, with the finding it answers. `origin` is the (partition, offset) to take it from.
+
+    A reversal takes back the `repetition`, or of the rows that are too many the one with the number `extra`, from 0.
+    """
+
+    action: Action
+    finding: Finding
+    origin: tuple[int, int] | None = None
+    repetition: Repetition | None = None
+    extra: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """A finding for which nothing is done, and why."""
+
+    hop: str
+    key_hash: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanDraft:
+    """What can be done and what cannot. `refused_as_a_whole` says which limit the plan is over, if one."""
+
+    steps: tuple[ActionDraft, ...]
+    refusals: tuple[Refusal, ...]
+    refused_as_a_whole: str | None
+    needs_approval: bool
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return count_remedies(step.action for step in self.steps)
+
+
+def plan_actions(pipeline: Pipeline, findings: Sequence[Finding]) -> list[Action]:
+    """The actions for these findings in their fixed order: hop, remedy, key; numbered from 0. Limits not applied."""
+    return [step.action for step in _steps(pipeline, findings, NOTHING_REVERSED)[0]]
+
+
+def draft_plan(
+    pipeline: Pipeline, findings: Sequence[Finding], *, window_keys: int, past: PastReversals = NOTHING_REVERSED
+) -> PlanDraft:
+    """Actions, refusals, and whether limits or approval stand in the way. `window_keys`: distinct keys judged.
+
+    Rows that were taken back before are known again only when they are read: their steps are there, and do not count.
+    """
+    steps, refusals = _steps(pipeline, findings, past)
+    actions = len(steps) - _taken_back(pipeline, steps, past)
+    return PlanDraft(
+        steps=tuple(steps),
+        refusals=tuple(refusals),
+        refused_as_a_whole=over_limits(pipeline.limits, actions=actions, window_keys=window_keys),
+        needs_approval=actions > pipeline.approval.above_actions,
+    )
+
+
+def keys_to_reverse(pipeline: Pipeline, findings: Iterable[Finding]) -> set[str]:
+    """The hashes of the keys that have copies to take back."""
+    return {finding.key_hash for finding in findings if is_reversed(pipeline, finding)}
+
+
+def is_reversed(pipeline: Pipeline, finding: Finding) -> bool:
+    """Whether the copies of a finding that are too many are to be taken back by an event."""
+    remedies = next((hop.remedies for hop in pipeline.hops if hop.name == finding.hop), None)
+    return remedies is not None and finding.verdict in GAPS and _remedy(remedies, finding.verdict) is Remedy.REVERSE
+
+
+def _taken_back(pipeline: Pipeline, steps: Iterable[ActionDraft], past: PastReversals) -> int:
+    """How many of the steps are for rows of keys of which as many were taken back."""
+    places = {hop.name: pipeline.points[hop.target].place for hop in pipeline.hops}
+    by_key = Counter(
+        (places[step.action.hop], step.action.key_hash)
+        for step in steps
+        if step.action.remedy is Remedy.REVERSE and step.repetition is None
+    )
+    return sum(min(count, len(past.of(*place))) for place, count in by_key.items())
+
+
+def over_limits(limits: Limits, *, actions: int, window_keys: int) -> str | None:
+    """Why a plan of so many actions is refused as a whole, if it is."""
+    if actions > limits.actions:
+        return (
+            f"{actions} actions are more than the limit of {limits.actions}; find out what broke before repairing it, "
+            "then raise compensation.limits.actions"
+        )
+    if actions > limits.share * window_keys:
+        return (
+            f"{actions} actions are more than the share of {limits.share:g} of the window's {window_keys} keys; find "
+            "out what broke before repairing it, then raise compensation.limits.share"
+        )
+    return None
+
+
+def count_remedies(actions: Iterable[Action]) -> Mapping[str, int]:
+    """How many actions of each remedy, by name."""
+    return dict(sorted(Counter(action.remedy.value for action in actions).items()))
+
+
+def renumbered(steps: Sequence[ActionDraft]) -> tuple[ActionDraft, ...]:
+    """The same steps, numbered from 0 without holes."""
+    return tuple(replace(step, action=replace(step.action, seq=seq)) for seq, step in enumerate(steps))
+
+
+def place_of(point: Point) -> str:
+    """Which thing behind which connection: frozen into the plan, so that an edited pipeline file cannot redirect it."""
+    return point.place
+
+
+def _steps(
+    pipeline: Pipeline, findings: Sequence[Finding], past: PastReversals
+) -> tuple[list[ActionDraft], list[Refusal]]:
+    hops = {hop.name: (place, hop) for place, hop in enumerate(pipeline.hops)}
+    steps: list[tuple[tuple[int, int, str], ActionDraft]] = []
+    refusals: list[Refusal] = []
+    for finding in findings:
+        if finding.verdict not in GAPS:
+            continue
+        if finding.hop not in hops:
+            refusals.append(_refuse(finding, f"the pipeline has no hop {finding.hop} any more"))
+            continue
+        place, hop = hops[finding.hop]
+        remedy = _remedy(hop.remedies, finding.verdict)
+        if remedy is Remedy.REPORT:
+            continue
+        made = _make(pipeline, hop, remedy, finding, past)
+        if isinstance(made, str):
+            refusals.append(_refuse(finding, made))
+        else:
+            several = [made] if isinstance(made, ActionDraft) else made
+            steps += [((place, _REMEDY_ORDER.index(remedy), finding.key), step) for step in several]
+    ordered = [step for _, step in sorted(steps, key=lambda item: item[0])]
+    sources = {hop.name: hop.source for hop in pipeline.hops}
+    return list(renumbered(_without_repetition(ordered, sources))), refusals
+
+
+def _without_repetition(steps: Iterable[ActionDraft], sources: Mapping[str, str]) -> list[ActionDraft]:
+    """A record that several hops miss is redelivered to a topic once: every reader of the topic gets it."""
+    kept: dict[object, ActionDraft] = {}
+    for number, step in enumerate(steps):
+        action = step.action
+        is_repeatable = action.remedy is Remedy.REDELIVER
+        record = (action.target, sources[action.hop], step.origin, action.key)
+        kept.setdefault(record if is_repeatable else number, step)
+    return list(kept.values())
+
+
+def _remedy(remedies: Remedies, verdict: Verdict) -> Remedy:
+    return {
+        Verdict.MISSING: remedies.missing,
+        Verdict.DUPLICATE: remedies.duplicate,
+        Verdict.MISMATCHED: remedies.mismatched,
+        Verdict.UNEXPECTED: remedies.unexpected,
+    }[verdict]
+
+
+def _make(
+    pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding, past: PastReversals
+) -> ActionDraft | Sequence[ActionDraft] | str:
+    """The step, or several, or why there is none."""
+    source, target = pipeline.points[hop.source], pipeline.points[hop.target]
+    if isinstance(source, TopicPoint) and finding.evidence.get("has_later"):
+        return "stale: the log has a later version of this key; the window that holds it judges that one"
+    match remedy:
+        case Remedy.PRODUCE:
+            return _produce(source, target, finding)
+        case Remedy.REDELIVER:
+            return _redeliver(pipeline, hop, finding)
+        case Remedy.UPSERT:
+            return _upsert(source, target, hop, finding)
+        case Remedy.REVERSE:
+            return _reverse(pipeline, hop, finding, past)
+        case _:
+            return _quarantine(target, finding)
+
+
+def _produce(source: Point, target: Point, finding: Finding) -> ActionDraft | str:
+    if source.kind is not PointKind.LEDGER:
+        return f"produce needs a ledger to take the record from; {source.name} is a {source.kind.value}"
+    if not isinstance(target, TopicPoint):
+        return f"produce writes to a topic; {target.name} is a {target.kind.value}"
+    if finding.verdict is not Verdict.MISSING:
+        return f"produce answers a missing key; this one is {finding.verdict.value}"
+    return _step(Remedy.PRODUCE, target, finding)
+
+
+def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding) -> ActionDraft | str:
+    source = pipeline.points[hop.source]
+    if not isinstance(source, TopicPoint):
+        return f"redeliver repeats a record of a topic; {source.name} is a {source.kind.value}"
+    if finding.verdict not in _UPSERTABLE:
+        return f"redeliver answers a missing or mismatched key; this one is {finding.verdict.value}"
+    if _may_add_a_row(pipeline, hop, finding):
+        return "where its loader inserts, redeliver would add a row beside the one that differs; use upsert"
+    origin = source_position(finding, hop.semantics)
+    if origin is None:
+        return "the evidence names no committed record to redeliver"
+    return _step(Remedy.REDELIVER, pipeline.points[hop.redeliver_to or hop.source], finding, origin)
+
+
+def _may_add_a_row(pipeline: Pipeline, hop: Hop, finding: Finding) -> bool:
+    """Only under `upsert`, or where the store orders its rows by a version, is a loader known to overwrite."""
+    target = pipeline.points[hop.target]
+    overwrites = hop.semantics is Semantics.UPSERT or (isinstance(target, TablePoint) and target.version is not None)
+    return finding.verdict is Verdict.MISMATCHED and not overwrites
+
+
+def _upsert(source: Point, target: Point, hop: Hop, finding: Finding) -> ActionDraft | str:
+    if not isinstance(target, TablePoint):
+        return f"upsert writes to a table; {target.name} is a topic"
+    if finding.verdict not in _UPSERTABLE:
+        return f"upsert answers a missing or mismatched key; this one is {finding.verdict.value}"
+    if isinstance(source, TablePoint):
+        return _step(Remedy.UPSERT, target, finding)
+    origin = source_position(finding, hop.semantics)
+    if origin is None:
+        return "the evidence names no committed record to take the row from"
+    return _step(Remedy.UPSERT, target, finding, origin)
+
+
+def _quarantine(target: Point, finding: Finding) -> ActionDraft | str:
+    if not isinstance(target, TablePoint):
+        return f"records cannot be taken out of topic {target.name}; its duplicates are contained at the stores"
+    if finding.verdict not in (Verdict.DUPLICATE, Verdict.UNEXPECTED):
+        return f"quarantine answers a duplicate or unexpected key; this one is {finding.verdict.value}"
+    return _step(Remedy.QUARANTINE, target, finding)
+
+
+def _reverse(pipeline: Pipeline, hop: Hop, finding: Finding, past: PastReversals) -> Sequence[ActionDraft] | str:
+    """A step for every copy that is too many. Which rows they are is found out when they are read."""
+    source, target = pipeline.points[hop.source], pipeline.points[hop.target]
+    if hop.reverse is None:
+        return f"{hop.name} has no template to reverse with any more"
+    is_topic = isinstance(target, TopicPoint)
+    if finding.verdict is not Verdict.DUPLICATE and (is_topic or finding.verdict is not Verdict.UNEXPECTED):
+        answered = "a duplicate key in a topic" if is_topic else "a duplicate or unexpected key"
+        return f"reverse answers {answered}; this one is {finding.verdict.value}"
+    try:
+        origin = source_position(finding) if "source" in names_of(hop.reverse) else None
+        if origin is None and isinstance(source, TopicPoint) and "source" in names_of(hop.reverse):
+            return "the evidence names no committed record for the template's 'source'"
+        step = _step(Remedy.REVERSE, pipeline.points[hop.reverse.to], finding, origin)
+        if is_topic:
+            return [replace(step, repetition=one) for one in extra_records(finding, target.place, past)]
+        return [replace(step, extra=extra) for extra in range(extra_rows(finding))]
+    except RefusedError as error:
+        return str(error)
+
+
+def _step(remedy: Remedy, target: Point, finding: Finding, origin: tuple[int, int] | None = None) -> ActionDraft:
+    action = Action(
+        seq=0,
+        remedy=remedy,
+        hop=finding.hop,
+        target=target.name,
+        key=finding.key,
+        key_hash=finding.key_hash,
+        before={"place": place_of(target)},
+    )
+    return ActionDraft(action=action, finding=finding, origin=origin)
+
+
+def source_position(finding: Finding, semantics: Semantics = Semantics.EVENT) -> tuple[int, int] | None:
+    """(partition, offset) of the committed copy to repeat: the first of `evidence["source"]`, or for `upsert` the
+    latest version, as the evidence names it."""
+    copies = finding.evidence.get("source", ())
+    if semantics is Semantics.UPSERT:
+        copies = [finding.evidence["latest"]] if "latest" in finding.evidence else []
+    committed = [copy for copy in copies if not copy.get("aborted") and "partition" in copy and "offset" in copy]
+    return (int(committed[0]["partition"]), int(committed[0]["offset"])) if committed else None
+
+
+def _refuse(finding: Finding, reason: str) -> Refusal:
+    return Refusal(hop=finding.hop, key_hash=finding.key_hash, reason=reason)

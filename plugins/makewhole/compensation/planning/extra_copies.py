@@ -1,0 +1,136 @@
+"""Which copies of a key are taken back: those beyond the survivor, without those that were taken back before.
+
+What cannot be told for certain is refused: a copy that is taken back twice harms as much as one that is there twice.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from makewhole.config.template import exact_json
+from makewhole.model.errors import RefusedError
+from makewhole.model.pipeline import TablePoint
+from makewhole.model.reversal import PastReversals, ReversedCopy
+from makewhole.model.verdict import Finding, Verdict
+from makewhole.postgres.tables import TableRow
+
+_SHA256_DIGITS = 32
+
+
+def extra_rows(finding: Finding) -> int:
+    """How many of the rows that were judged are too many: all of an unexpected key, all but one of a duplicate."""
+    return int(finding.evidence["target_copies"]) - _keeps(finding)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repetition:
+    """A record too many. `number` counts the copies of its key, from 1."""
+
+    number: int
+    partition: int
+    offset: int
+
+
+def extra_records(finding: Finding, place: str, past: PastReversals) -> list[Repetition]:
+    """The window's records in a topic beyond the survivor that were not taken back before, by position.
+
+    The survivor is the key's first record: one of an earlier window, or else the first by position.
+
+    Raises:
+        RefusedError: the evidence does not name every copy, or what was taken back is not known.
+    """
+    before = _certain(past, place, finding)
+    done = {(copy.copy.get("partition"), copy.copy.get("offset")) for copy in before if copy.window == past.window}
+    return [record for record in _repetitions(finding) if (record.partition, record.offset) not in done]
+
+
+def _repetitions(finding: Finding) -> list[Repetition]:
+    repeated = finding.evidence.get("repeated", {"here": [], "elsewhere": 0})
+    places, elsewhere = repeated["here"], repeated["elsewhere"]
+    if len(places) + elsewhere != finding.evidence["target_copies"]:
+        raise RefusedError(
+            f"not known: {len(places) + elsewhere} of the key's {finding.evidence['target_copies']} records could be "
+            "told apart. The others name a plan that did not write them, or are too many; reverse by hand"
+        )
+    positions = [(number, *place.split(":")) for number, place in enumerate(places, start=elsewhere + 1)]
+    records = [Repetition(number=at, partition=int(part), offset=int(offset)) for at, part, offset in positions]
+    return records if elsewhere else records[1:]
+
+
+def row_copy(row: TableRow, rows: Sequence[TableRow], point: TablePoint) -> dict[str, Any]:
+    """What identifies a row among the rows of its key, for `ReversedCopy.copy`."""
+    time, times = _time(row, point), Counter(_time(other, point) for other in rows)
+    is_own_time = time is not None and times[time] == 1
+    return _place(row) | {"rows": len(rows)} | ({"time": time} if is_own_time else {})
+
+
+def left_to_reverse(
+    rows: Sequence[TableRow], finding: Finding, point: TablePoint, past: PastReversals
+) -> list[tuple[int, TableRow]]:
+    """The rows beyond the survivor that were not taken back before, each with its number among the key's rows, from 1.
+
+    `rows` are all of the key, the survivor first. A row is known again by its place and text, or by a time that is its
+    own: a consumer may mark what was taken back.
+
+    Raises:
+        RefusedError: there are not as many rows as were judged, or what was taken back is not known.
+    """
+    if len(rows) != finding.evidence["target_copies"]:
+        raise RefusedError(
+            f"stale: the key has {len(rows)} rows now and had {finding.evidence['target_copies']} when it was judged; "
+            "run the window again"
+        )
+    left = list(enumerate(rows, start=1))[_keeps(finding) :]
+    before = _certain(past, point.place, finding)
+    gone = []
+    for copy in before:
+        again = next((item for item in left if _is_same(item[1], copy.copy, point)), None)
+        if again is None:
+            gone.append(copy)
+        else:
+            left.remove(again)
+    if left and (gone or (before and len(rows) > before[-1].copy.get("rows", 0))):
+        raise RefusedError(
+            f"not known: plan {before[-1].plan} took back a row of this key, and its rows changed since. Whether an "
+            "extra row is that one, what its reversal wrote, or one more repetition cannot be told; reverse by hand"
+        )
+    return left
+
+
+def _certain(past: PastReversals, place: str, finding: Finding) -> Sequence[ReversedCopy]:
+    """What was taken back in this place, when nothing is in doubt."""
+    elsewhere = past.elsewhere(finding.key_hash)
+    if elsewhere:
+        raise RefusedError(
+            f"not known: plan {elsewhere[0].plan} took back a copy of this key in {elsewhere[0].place}, which is no "
+            "point of the pipeline any more; whether it is this one under another name cannot be told. Reverse by hand"
+        )
+    copies = past.of(place, finding.key_hash)
+    doubtful = next((copy for copy in copies if not copy.is_done), None)
+    if doubtful is not None:
+        raise RefusedError(
+            f"not known: plan {doubtful.plan} was begun, and the journal has no receipt of its action {doubtful.seq}, "
+            f"which takes back a copy of this key. Look for both numbers in the lineage headers of {doubtful.target}"
+        )
+    return copies
+
+
+def _is_same(row: TableRow, copy: Mapping[str, Any], point: TablePoint) -> bool:
+    place = _place(row)
+    is_there = place == {name: copy.get(name) for name in place}
+    return is_there or ("time" in copy and copy["time"] == _time(row, point))
+
+
+def _place(row: TableRow) -> dict[str, Any]:
+    digest = hashlib.sha256(row.text.encode()).hexdigest()[:_SHA256_DIGITS]
+    return {"table_oid": row.table_oid, "ctid": row.ctid, "sha256": digest}
+
+
+def _time(row: TableRow, point: TablePoint) -> str | None:
+    return None if point.time is None else exact_json.loads(row.text).get(point.time)
+
+
+def _keeps(finding: Finding) -> int:
+    return 1 if finding.verdict is Verdict.DUPLICATE else 0

@@ -1,0 +1,1 @@
+"""Preview: judge a frozen plan by the guards of its run and write nothing."""

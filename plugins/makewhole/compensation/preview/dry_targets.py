@@ -1,0 +1,152 @@
+"""The two kinds of target looked at, not written: what is done there, what it would refuse, what it would be given."""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from makewhole.compensation.execution.kafka_target import identity_of, records_of
+from makewhole.compensation.execution.postgres_target import items_of
+from makewhole.compensation.execution.targets import Chunk, Target
+from makewhole.journal.plans import StoredPlan
+from makewhole.kafka.offsets import committed
+from makewhole.kafka.replay import MARKER_TOPIC, now_ms, topic_rules
+from makewhole.kafka.replay_records import Header
+from makewhole.model.connection import KafkaConnection, PostgresConnection
+from makewhole.model.errors import ConfigurationError, RefusedError
+from makewhole.model.pipeline import TablePoint, TopicPoint
+from makewhole.model.plan import Plan, PlanState
+from makewhole.postgres.write.dry_run import judge, read_only, receipts_read
+from makewhole.postgres.write.receipts import ChunkId
+from makewhole.postgres.write.row_change import RowChange
+from makewhole.sql import PgConnection
+
+ChooseShown = Callable[[Collection[int]], Iterable[int]]
+"""Given the numbers of the actions that are refused, those to show."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordToSend:
+    """A record as it would be sent. `partition` None: the partitioner's choice; `timestamp_ms` None: the moment of
+    sending. `fields` are the names at the top of a JSON object, None where the value is none."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...]
+    partition: int | None
+    timestamp_ms: int | None
+    fields: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Looked:
+    """What a target says of a chunk: the refusals by action number, and what the chosen actions would do."""
+
+    refused: Mapping[int, str]
+    shown: Mapping[int, RowChange | RecordToSend]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoneBefore:
+    """`chunks` happened, from 0 on; without the actions in `refused`, as far as the target says."""
+
+    chunks: int
+    refused: Mapping[int, str] = field(default_factory=dict)
+
+
+class TargetLook(Protocol):
+    """What a dry run asks of a target. Nothing of it writes."""
+
+    def done(self) -> DoneBefore:
+        """What happened already.
+
+        Raises:
+            CorruptionError: receipts that do not fit the plan.
+        """
+        ...
+
+    def look(self, chunk: Chunk, choose: ChooseShown) -> Looked:
+        """What would become of a chunk that did not happen yet."""
+        ...
+
+
+def open_look(stack: ExitStack, target: Target, name: str, stored: StoredPlan, chunks_seen: int) -> TargetLook:
+    """The look at a target, closed with the stack. `chunks_seen`: those that the journal has receipts of."""
+    point, connection = target.point, target.connection
+    if isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection):
+        return _TopicLook(stored, connection, point.topic, name, chunks_seen)
+    if isinstance(point, TablePoint) and isinstance(connection, PostgresConnection):
+        return _TableLook(stored.plan, point, stack.enter_context(read_only(connection)))
+    raise RefusedError(f"point {point.name} and its connection {connection.id} are of different kinds")
+
+
+class _TableLook:
+    """A table, read in transactions that cannot write."""
+
+    def __init__(self, plan: Plan, point: TablePoint, session: PgConnection) -> None:
+        self._plan, self._point, self._session = plan, point, session
+
+    def done(self) -> DoneBefore:
+        found = receipts_read(self._session, self._id(0))
+        refused = {seq: why for receipt in found for seq, why in receipt.refused.items()}
+        return DoneBefore(chunks=len(found), refused=refused)
+
+    def look(self, chunk: Chunk, choose: ChooseShown) -> Looked:
+        judged = judge(self._session, self._point, self._id(chunk.number), items_of(chunk, self._point.key), choose)
+        return Looked(refused=judged.refused, shown=judged.changes)
+
+    def _id(self, chunk: int) -> ChunkId:
+        plan = self._plan
+        return ChunkId(plan=plan.id, plan_sha256=plan.sha256, target=self._point.name, chunk=chunk, lease_epoch=0)
+
+
+class _TopicLook:
+    """A topic, of which only metadata, settings and the plan's marker are read: no producer is made, none is fenced."""
+
+    def __init__(
+        self, stored: StoredPlan, connection: KafkaConnection, topic: str, name: str, chunks_seen: int
+    ) -> None:
+        self._stored, self._connection, self._name, self._seen = stored, connection, name, chunks_seen
+        self._rules = topic_rules(connection, topic)
+
+    def done(self) -> DoneBefore:
+        """By the marker; where it is lost, by the journal, which follows it."""
+        plan = self._stored.plan
+        if self._stored.began_at is None or plan.state is PlanState.DONE:
+            return DoneBefore(chunks=self._seen)
+        try:
+            marker = committed(self._connection, identity_of(plan.id, self._name), MARKER_TOPIC).get(0)
+        except ConfigurationError:  # the plan was begun, and stopped before the topic of the markers was made
+            marker = None
+        return DoneBefore(chunks=max(marker or 0, self._seen))
+
+    def look(self, chunk: Chunk, choose: ChooseShown) -> Looked:
+        records = records_of(self._stored.plan, chunk)
+        refused = records.refusals(self._rules, now_ms())
+        chosen = set(choose(refused))
+        seqs = chunk.columns.column("seq").to_pylist()
+        messages = zip(seqs, records.messages(), strict=True) if chosen else ()
+        return Looked(refused=refused, shown={seq: _record(*message) for seq, message in messages if seq in chosen})
+
+
+def _record(
+    value: bytes | None, key: bytes | None, headers: list[Header], partition: int, timestamp_ms: int
+) -> RecordToSend:
+    """As the producer takes them, where -1 is any partition and 0 is now."""
+    return RecordToSend(
+        key=key,
+        value=value,
+        headers=tuple(headers),
+        partition=None if partition < 0 else partition,
+        timestamp_ms=timestamp_ms or None,
+        fields=_fields(value),
+    )
+
+
+def _fields(value: bytes | None) -> tuple[str, ...] | None:
+    try:
+        found = json.loads(value or b"")
+    except (ValueError, RecursionError):
+        return None
+    return tuple(found) if isinstance(found, dict) else None

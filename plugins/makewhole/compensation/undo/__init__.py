@@ -1,0 +1,1 @@
+"""Undo: a plan that takes another plan back, and the state of its window afterwards."""

@@ -1,0 +1,207 @@
+"""Plans the undoing of a plan: every row that it wrote, changed or moved aside goes back, the last one first.
+
+What a plan did is read from its effects, in the databases where it did it, never from what it was meant to do. An undo
+is a plan like any other: frozen, hashed, approved by a person, done exactly once. Records in topics stay: a log takes
+nothing back. Their effects can be reversed by events, when asked for.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from makewhole.compensation.execution.attempt import Attempt
+from makewhole.compensation.execution.supersede import ask_what_was_written
+from makewhole.compensation.execution.targets import Target, require_same_places, targets_of
+from makewhole.compensation.freezing.chunks import PlannedPayload
+from makewhole.compensation.freezing.freeze import FreezeSources
+from makewhole.compensation.freezing.payload_file import Payload
+from makewhole.compensation.freezing.sources import Sources
+from makewhole.compensation.freezing.write_plan import PlanFrame, put_frozen
+from makewhole.compensation.planning.draft import place_of
+from makewhole.compensation.undo.reversals import Reversals, reverse_records, reversing_hops
+from makewhole.journal import leases, plans, windows
+from makewhole.journal.actions import actions_in, unchanged_actions
+from makewhole.journal.leases import JournalSession
+from makewhole.journal.plans import StoredPlan
+from makewhole.journal.reversals import reversals_of
+from makewhole.model.connection import PostgresConnection
+from makewhole.model.errors import PermanentError, RefusedError
+from makewhole.model.pipeline import Pipeline, Remedy, TablePoint, TopicPoint
+from makewhole.model.plan import Action, Plan, PlanState
+from makewhole.model.window import Window
+from makewhole.postgres.connect import connect
+from makewhole.postgres.write.effects import Effect, effects
+from makewhole.postgres.write.receipts import ensure_schema, fence
+from makewhole.sql import PgConnection
+
+logger = logging.getLogger(__name__)
+_READ_SECONDS_MOST = 900.0
+_LEASE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Undo:
+    """A frozen undo. `plan` is None when there is nothing to do; `stays` says what is not undone, and why."""
+
+    plan: Plan | None
+    stays: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UndoRequest:
+    """Which plan, of which pipeline, to take back. `reverses`: what it wrote to topics is reversed by events."""
+
+    plan: str
+    pipeline: Pipeline
+    reverses: bool = False
+
+
+def freeze_undo(journal_dsn: str, request: UndoRequest, sources: FreezeSources) -> Undo:
+    """The plan that undoes a plan: the one that waits, runs or is done already, or a new one, which waits for a person.
+
+    Raises:
+        RefusedError: the plan wrote nothing, is at work, undoes another one, was changed in the journal, or its effects
+            are not known; or an undo of the other kind is there.
+        TransientError: a runner of the plan is still at work, or a database or the storage is away; nothing was frozen.
+    """
+    with JournalSession(journal_dsn) as kept:
+        with kept.transaction() as journal:
+            stored = plans.get_plan(journal, request.plan)
+            require_undoable(stored, request.pipeline)
+        with Attempt(kept, request.plan, holder=f"undo of {request.plan}", lease_seconds=_LEASE_SECONDS) as attempt:
+            if stored.plan.state is not PlanState.DONE:
+                _end_runners(attempt, targets_of(request.pipeline, sources.connections))
+            with leases.session(journal_dsn, idle_seconds=_READ_SECONDS_MOST) as journal:
+                return _freeze(journal, attempt, request, sources)
+
+
+def _end_runners(attempt: Attempt, targets: Mapping[str, Target]) -> None:
+    """A plan that was stopped may have a runner in the middle of a chunk, or one that will wake.
+
+    It writes nothing more, and the journal knows what it wrote, as far as that can be told.
+    """
+    try:
+        ask_what_was_written(attempt, targets)
+    except PermanentError as error:
+        logger.warning("what plan %s wrote cannot be told any more: %s", attempt.plan_id, error)
+
+
+def _freeze(journal: PgConnection, attempt: Attempt, request: UndoRequest, sources: FreezeSources) -> Undo:
+    """In one transaction at the journal, under the lease of the plan that is undone."""
+    pipeline = request.pipeline
+    targets = targets_of(pipeline, sources.connections)
+    stored = plans.get_plan(journal, request.plan, is_locked=True)
+    require_undoable(stored, pipeline)
+    planned = unchanged_actions(journal, stored.plan, stored.payload_sha256)
+    require_same_places(planned, targets)
+    actions = actions_in(planned)
+    stays = what_stays(request, Counter(action.target for action in actions))
+    known = plans.undo_of(journal, request.plan)
+    window = windows.load(journal, pipeline.name, stored.plan.window, stored.plan.revision)
+    if known is not None:
+        is_asked_for_more = request.reverses and not _has_reversals(known.plan)
+        if not is_asked_for_more or _reversals(journal, request, sources, window).items:
+            require_same_kind(known.plan, request)
+        return Undo(plan=known.plan, stays=stays)
+    items = list(_items(attempt, actions, targets))
+    if request.reverses:
+        reversals = _reversals(journal, request, sources, window)
+        items += reversals.items
+        stays += tuple(
+            f"{count} of these records are not reversed: {reason}" for reason, count in reversals.refused.items()
+        )
+    if not items:
+        return Undo(plan=None, stays=stays)
+    frame = PlanFrame(window=window, storage=sources.storage, limits=pipeline.limits, undoes=request.plan)
+    plan, _ = put_frozen(journal, frame, items, needs_approval=True)
+    return Undo(plan=plan, stays=stays)
+
+
+def require_undoable(stored: StoredPlan, pipeline: Pipeline) -> None:
+    """Whether there is anything to undo, as far as the journal tells.
+
+    Raises:
+        RefusedError: there is not, and why.
+    """
+    plan = stored.plan
+    if plan.pipeline != pipeline.name:
+        raise RefusedError(f"plan {plan.id} is one of {plan.pipeline}, not of {pipeline.name}")
+    if plan.undoes is not None:
+        raise RefusedError(f"plan {plan.id} undoes plan {plan.undoes}; run the window again to repair it anew")
+    if plan.state is PlanState.RUNNING:
+        raise RefusedError(f"plan {plan.id} is at work; stop it first, then undo what it did")
+    if stored.began_at is None:
+        raise RefusedError(f"plan {plan.id} is {plan.state.value} and wrote nothing; there is nothing to undo")
+
+
+def what_stays(request: UndoRequest, actions_by_target: Mapping[str, int]) -> tuple[str, ...]:
+    """What went to topics, topic by topic, and how its effect could be taken back."""
+    told = []
+    for name, count in sorted(actions_by_target.items()):
+        if not isinstance(request.pipeline.points[name], TopicPoint):
+            continue
+        remedy = ""
+        if not request.reverses:
+            can_reverse = reversing_hops(request.pipeline, name)
+            remedy = (
+                f". `makewhole plan undo {request.plan} --reverse` sends an event for each that takes its effect back"
+                if can_reverse
+                else f". Where their effect has to go, give the hop from {name} a `reverse`, or send a compensating "
+                "event by hand"
+            )
+        written = f"{count} records that plan {request.plan} may have written to {name}"
+        told.append(f"{written} stay: a log takes nothing back{remedy}")
+    return tuple(told)
+
+
+def require_same_kind(undo: Plan, request: UndoRequest) -> None:
+    """What was frozen without reversals is not taken for what has them, nor the other way round.
+
+    Raises:
+        RefusedError: the undo that is there is of the other kind.
+    """
+    if _has_reversals(undo) != request.reverses:
+        raise RefusedError(
+            f"plan {request.plan} has an undo {'with' if _has_reversals(undo) else 'without'} reversals already: plan "
+            f"{undo.id}, which is {undo.state.value}. Reject that one first, if it still waits"
+        )
+
+
+def _has_reversals(undo: Plan) -> bool:
+    return Remedy.REVERSE.value in undo.counts
+
+
+def _reversals(journal: PgConnection, request: UndoRequest, sources: FreezeSources, window: Window) -> Reversals:
+    """Of what is proven written by receipts; what is not, may not be there."""
+    written = [
+        item.action
+        for item in plans.actions_of(journal, request.plan)
+        if item.outcome == "done" and item.action.remedy in (Remedy.REDELIVER, Remedy.PRODUCE)
+    ]
+    past = reversals_of(journal, request.pipeline, window.number, {action.key_hash for action in written})
+    with Sources(request.pipeline, sources.records, sources.connections) as read:
+        return reverse_records(window, read, past, written)
+
+
+def _items(attempt: Attempt, actions: Sequence[Action], targets: Mapping[str, Target]) -> Iterator[PlannedPayload]:
+    """What it takes to undo each effect, the latest first. Nobody adds to them any more."""
+    by_seq = {action.seq: action for action in actions}
+    with ExitStack() as stack:
+        for name in dict.fromkeys(action.target for action in actions):
+            target = targets[name]
+            if not isinstance(target.point, TablePoint) or not isinstance(target.connection, PostgresConnection):
+                continue
+            session = stack.enter_context(connect(target.connection))
+            ensure_schema(session)
+            with session:
+                fence(session, attempt.plan_id, name, attempt.epoch)
+                done = effects(session, attempt.plan_id, name)
+            yield from (_item(by_seq[effect.seq], effect, target) for effect in done)
+
+
+def _item(action: Action, effect: Effect, target: Target) -> PlannedPayload:
+    before = {"place": place_of(target.point), "undoes": effect.seq, "kind": effect.kind.value}
+    undoing = replace(action, remedy=Remedy.RESTORE, before=before)
+    return undoing, Payload(key=action.key.encode(), extra={"effect": effect.fields})

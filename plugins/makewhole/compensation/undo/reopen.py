@@ -1,0 +1,87 @@
+"""Taking a plan back: freeze its undo, and say of its window what is true again. They read the journal and commit once.
+
+The undo itself is done as any plan is, by `compensation.replay`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from makewhole.compensation.freezing.freeze import FreezeSources
+from makewhole.compensation.freezing.original_records import WindowRecords
+from makewhole.compensation.plan_window import verify_window
+from makewhole.compensation.undo.plan_undo import Undo, UndoRequest, freeze_undo
+from makewhole.journal import plans, windows
+from makewhole.journal.database import connect, journal_dsn
+from makewhole.journal.plans import StoredPlan
+from makewhole.model.errors import RefusedError
+from makewhole.model.plan import PlanState
+from makewhole.model.window import Window, WindowState
+from makewhole.sql import PgConnection
+from makewhole.window.certify import decide
+from makewhole.window.context import WindowContext
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reopened:
+    """Where the window of an undone plan stands. `left` are the rows that were not put back, by reason."""
+
+    state: WindowState
+    reason: str | None
+    left: Mapping[str, int]
+
+
+def plan_undo(context: WindowContext, plan_id: str, *, reverses: bool) -> Undo:
+    """Freeze what takes a plan of the window back; asked again, the undo that waits, runs or is done."""
+    with connect() as journal:
+        earlier = windows.newest_judged(journal, context.pipeline.name)
+    request = UndoRequest(plan=plan_id, pipeline=context.pipeline, reverses=reverses)
+    sources = FreezeSources(
+        storage=context.storage.root, records=WindowRecords(context, earlier), connections=context.connections
+    )
+    return freeze_undo(journal_dsn(), request, sources)
+
+
+def own_undo(journal: PgConnection, undone: str, undo: str) -> StoredPlan:
+    """The undo of a plan, if it is this one: a run answers for the undo of the plan that it was asked for, and for no
+    other, whatever it was handed.
+
+    Raises:
+        RefusedError: it is another one's.
+    """
+    stored = plans.undo_of(journal, undone)
+    if stored is None or stored.plan.id != undo:
+        own = "which has none" if stored is None else f"whose undo is {stored.plan.id}"
+        raise RefusedError(f"plan {undo} does not undo plan {undone}, {own}; the answer is not taken")
+    return stored
+
+
+def reopen(context: WindowContext, undone: str, progress: Callable[[int, int], None]) -> Reopened:
+    """Judge the window of an undone plan anew, and open it where it is not whole any more.
+
+    What is open is what the stores show now, not what was to be undone. A later revision that was certified had found
+    the repaired rows whole: it is opened as well. Certificates stay in their chain, as what was true when they were
+    issued.
+    """
+    with connect() as journal:
+        undo = plans.undo_of(journal, undone)
+    if undo is None or undo.plan.state is not PlanState.DONE:
+        said = "not planned" if undo is None else undo.plan.state.value
+        raise RefusedError(f"the undo of plan {undone} is {said}; nothing is said of its window")
+    verify_window(context, progress, patience_seconds=0.0)
+    with connect() as journal:
+        state, why = decide(journal, context.pipeline, context.window)
+        left = Counter(reason for *_, reason in plans.refused_keys(journal, undo.plan.id))
+        if state is WindowState.CERTIFIED:
+            return Reopened(state=state, reason=None, left=left)
+        reason = f"plan {undone} was undone by plan {undo.plan.id}: {why}"
+        for window in _to_open(journal, context.window):
+            windows.close(journal, window, state, reason)
+    return Reopened(state=state, reason=reason, left=left)
+
+
+def _to_open(journal: PgConnection, window: Window) -> list[Window]:
+    """The revision, and the newest one where that is another and says that all is well."""
+    newest = next(found for found in windows.newest(journal, window.pipeline) if found.number == window.number)
+    is_later = newest.revision != window.revision and newest.state is WindowState.CERTIFIED
+    return [window, newest] if is_later else [window]

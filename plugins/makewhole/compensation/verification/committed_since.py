@@ -1,0 +1,106 @@
+"""What was committed to topics since compensation began to write to them."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from makewhole.compute.frames import HASH, TOPIC_KEYS, empty
+from makewhole.compute.normalise import topic_frame
+from makewhole.kafka.log.broker import BrokerLog
+from makewhole.kafka.log.reader import RangeReader, read_range
+from makewhole.kafka.offsets import describe_topic, stable_offsets
+from makewhole.model.pipeline import TopicPoint
+from makewhole.model.plan import PLAN_HEADER
+from makewhole.model.window import PartitionRange
+from makewhole.window.context import WindowContext
+
+_SEQ_HEADER = "makewhole-seq"
+
+CopiesByKey = Mapping[str, list[dict[str, Any]]]
+"""Key → its copies at one point, each with `c:<column>` texts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogStart:
+    """Where the log of each topic stood before compensation wrote to it: point → partition → offset."""
+
+    offsets: Mapping[str, Mapping[int, int]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marked:
+    """(plan, action number) as the lineage headers of committed records say. `is_complete`: nothing of the log since
+    then was deleted or compacted, so that what is not in `found` is not there."""
+
+    found: frozenset[tuple[str, int]]
+    is_complete: bool
+
+
+def copies_since(context: WindowContext, name: str, keys: set[str], since: LogStart) -> CopiesByKey:
+    """The committed copies of these keys."""
+    if not keys:
+        return {}
+    point = _topic(context, name)
+    shape = context.value_shape(point)
+    with _readers(context, point, since) as readers:
+        found = [
+            topic_frame(batch, shape)[0].filter(pl.col("key").is_in(keys))
+            for reader in readers
+            for batch in reader.batches()
+        ]
+    return by_key(pl.concat(found) if found else empty(TOPIC_KEYS))
+
+
+def marked_since(context: WindowContext, name: str, since: LogStart) -> Marked:
+    """Which actions wrote a record. A header alone proves nothing: the journal has to know of the action, too."""
+    found: set[tuple[str, int]] = set()
+    gone = 0
+    with _readers(context, _topic(context, name), since, columns=("headers", "is_replayed")) as readers:
+        for reader in readers:
+            for batch in reader.batches():
+                found.update(_marks(batch))
+            gone += reader.accounting.expired + reader.accounting.compacted
+    return Marked(found=frozenset(found), is_complete=gone == 0)
+
+
+def by_key(frame: pl.DataFrame) -> CopiesByKey:
+    """The copies of a frame by their key."""
+    copies: dict[str, list[dict[str, Any]]] = {}
+    for row in frame.unique(subset=["place"]).drop(*HASH).iter_rows(named=True):
+        copies.setdefault(row["key"], []).append(row)
+    return copies
+
+
+def _marks(batch: Any) -> Iterator[tuple[str, int]]:
+    for headers in batch.filter(batch.column("is_replayed")).column("headers").to_pylist():
+        said = {entry["key"]: entry["value"] or b"" for entry in headers}
+        plan, seq = said.get(PLAN_HEADER, b""), said.get(_SEQ_HEADER, b"")
+        if plan.isascii() and seq.isdigit():
+            yield plan.decode(), int(seq)
+
+
+def _topic(context: WindowContext, name: str) -> TopicPoint:
+    point = context.pipeline.points[name]
+    assert isinstance(point, TopicPoint)
+    return point
+
+
+@contextmanager
+def _readers(
+    context: WindowContext, point: TopicPoint, since: LogStart, **options: Any
+) -> Iterator[Iterator[RangeReader]]:
+    """A reader per partition, from where the log stood to the stable offset of now."""
+    connection = context.kafka(point)
+    topic_id = describe_topic(connection, point.topic).topic_id
+    began = since.offsets.get(point.name, {})
+    ends = {part.partition: part.hi for part in context.window.ranges.get(point.name, ())}
+    with closing(BrokerLog(connection)) as broker:
+        wholes = [
+            PartitionRange(topic=point.topic, topic_id=topic_id, partition=partition, lo=lo, hi=max(lo, stable))
+            for partition, stable in stable_offsets(connection, point.topic).items()
+            for lo in [began.get(partition, ends.get(partition, 0))]
+        ]
+        yield (read_range(broker, whole, **options) for whole in wholes if whole.span)

@@ -1,0 +1,281 @@
+"""Record values → the key and the compared columns, as canonical text.
+
+Three ways give the same answer: values that are laid out alike side by side; what is left of a batch at once through
+Arrow's JSON reader with an explicit schema; and, when any value of that is unusual, record by record through Python's.
+The quick ways refuse rather than guess: Arrow's demands that every value is one object on its own, so that one bad
+record cannot shift its neighbours.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from makewhole.compute.canonical import canonical_text, decimal_scale
+from makewhole.compute.decode.json_document import document_of
+from makewhole.compute.decode.json_lines import NotQuick, are_usable_texts, at_path, read_lines
+from makewhole.compute.decode.same_layout import KEY, VERSION, WantedLeaf, decode_same_layout
+from makewhole.compute.keys import KeyProblem, component_text, key_text
+from makewhole.compute.where import TypedTerm
+from makewhole.native.arrays import ArrowArray
+
+_QUICK_TYPES: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "int": pa.int64(),
+    "bigint": pa.int64(),
+    "boolean": pa.bool_(),
+    "timestamp": pa.string(),
+    "date": pa.string(),
+}
+
+
+_SCALE_WITHOUT_EXPONENT = 6  # Arrow writes smaller fractions as 1E-7
+_FEW = 128
+_RECORD_KEY = "kafka.key"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValueShape:
+    """What is wanted from each record: key parts, compared columns with types, the terms of each hop's `where`, and
+    the place of the version. `keeps_tombstones`: a null value is a version of its key (its deletion), not a bad record,
+    where the key does not stand in the value."""
+
+    key: tuple[str, ...]
+    compare: Mapping[str, str]
+    filters: Mapping[str, tuple[TypedTerm, ...]] = field(default_factory=dict)
+    version: str | None = None
+    keeps_tombstones: bool = False
+
+    @property
+    def key_paths(self) -> list[str]:
+        return [part.removeprefix("$.") for part in self.key if part.startswith("$.")]
+
+    @property
+    def needs_record_key(self) -> bool:
+        """Whether Kafka's own record key is part of the business key."""
+        return _RECORD_KEY in self.key
+
+
+def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
+    """Decode the records of a batch (columns `value`, `headers`, and `key` where the shape needs it).
+
+    Returns a frame with one row per record in order: `key` (null where it cannot be had), `problem` (why, else null),
+    one text column `c:<name>` per compared column, `version` (int64 or null) and `excluded_by` (the hops whose filter
+    the record fails).
+    """
+    if batch.num_rows == 0:
+        return _assemble([], [], {name: [] for name in shape.compare}, [], [])
+    if not _is_quick(shape):
+        return _decode_one_by_one(batch, shape)
+    parts, left = decode_same_layout(batch.column("value"), _wanted(shape))
+    found = [(rows, _completed(frame, shape)) for rows, frame in parts]
+    if len(left):
+        found.append((left, _decode_rest(_copied(batch).take(left), shape)))
+    if len(found) == 1:
+        return found[0][1]
+    order = np.argsort(np.concatenate([rows for rows, _ in found]), kind="stable")
+    return pl.concat([frame for _, frame in found])[order]
+
+
+def _copied(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """With values that may come as views copied: Arrow cannot take from those."""
+    at = batch.schema.get_field_index("value")
+    return batch.set_column(at, "value", batch.column(at).cast(pa.binary()))
+
+
+def _decode_rest(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
+    parts = list(_decoded_parts(batch, shape))
+    return parts[0] if len(parts) == 1 else pl.concat(parts)
+
+
+def _decoded_parts(batch: pa.RecordBatch, shape: ValueShape) -> Iterator[pl.DataFrame]:
+    """Halved until the unusual values are by themselves: they do not make their neighbours slow."""
+    try:
+        yield _decode_quickly(batch, shape)
+    except (NotQuick, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        if batch.num_rows <= _FEW:
+            yield _decode_one_by_one(batch, shape)
+            return
+        half = batch.num_rows // 2
+        yield from _decoded_parts(batch.slice(0, half), shape)
+        yield from _decoded_parts(batch.slice(half), shape)
+
+
+def _assemble(
+    keys: Sequence[str | None],
+    problems: Sequence[str | None],
+    columns: Mapping[str, Sequence[str | None]],
+    versions: Sequence[int | None],
+    excluded: Sequence[list[str]],
+) -> pl.DataFrame:
+    series = [pl.Series("key", keys, dtype=pl.String), pl.Series("problem", problems, dtype=pl.String)]
+    series += [pl.Series(f"c:{name}", texts, dtype=pl.String) for name, texts in columns.items()]
+    series.append(pl.Series("version", versions, dtype=pl.Int64))
+    return pl.DataFrame([*series, pl.Series("excluded_by", excluded, dtype=pl.List(pl.String))])
+
+
+# The quick way
+
+
+def _is_quick(shape: ValueShape) -> bool:
+    """Whether values of this shape can be read all at once, if they are as usual."""
+    has_plain_key = len(shape.key) == 1 and bool(shape.key_paths) and shape.key_paths[0] not in shape.compare
+    has_plain_version = shape.version is None or shape.version.startswith("$.")
+    has_filters = any(shape.filters.values())
+    return has_plain_key and has_plain_version and "double" not in shape.compare.values() and not has_filters
+
+
+def _wanted(shape: ValueShape) -> dict[str, WantedLeaf]:
+    """The leaves of a value that a shape needs."""
+    wanted = {"key": WantedLeaf(_names(shape.key_paths[0]), KEY)}
+    wanted |= {f"c:{name}": WantedLeaf(_names(name), declared) for name, declared in shape.compare.items()}
+    if shape.version is not None:
+        wanted["version"] = WantedLeaf(_names(shape.version.removeprefix("$.")), VERSION)
+    return wanted
+
+
+def _names(path: str) -> tuple[str, ...]:
+    return tuple(path.split("."))
+
+
+def _completed(frame: pl.DataFrame, shape: ValueShape) -> pl.DataFrame:
+    """With the columns that a record without a problem has, whatever its value is."""
+    has_version = "version" in frame.columns
+    return frame.select(
+        "key",
+        pl.lit(None, dtype=pl.String).alias("problem"),
+        *(f"c:{name}" for name in shape.compare),
+        pl.col("version") if has_version else pl.lit(None, dtype=pl.Int64).alias("version"),
+        pl.lit([], dtype=pl.List(pl.String)).alias("excluded_by"),
+    )
+
+
+def _decode_quickly(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
+    values, key_path = batch.column("value"), shape.key_paths[0]
+    wanted: dict[str, pa.DataType] = {key_path: _key_type(values[0].as_py(), key_path)}
+    for name, declared in shape.compare.items():
+        scale = decimal_scale(declared)
+        wanted.setdefault(name, pa.decimal128(38, scale) if scale is not None else _QUICK_TYPES[declared])
+    version = _version_path(shape, wanted)
+    table = read_lines(values, wanted)
+    keys = at_path(table, key_path).cast(pa.string())
+    if not are_usable_texts(keys):
+        raise NotQuick
+    frame = [pl.Series("key", pl.from_arrow(keys))]
+    for name, declared in shape.compare.items():
+        frame.append(_canonical_column(at_path(table, name), declared).alias(f"c:{name}"))
+    if version is not None:
+        frame.append(pl.Series("version", pl.from_arrow(at_path(table, version)), dtype=pl.Int64))
+    return _completed(pl.DataFrame(frame), shape)
+
+
+def _version_path(shape: ValueShape, wanted: dict[str, pa.DataType]) -> str | None:
+    """Where the version stands in the value, added to what is wanted of it."""
+    if shape.version is None:
+        return None
+    path = shape.version.removeprefix("$.")
+    if path == shape.version or wanted.setdefault(path, pa.int64()) != pa.int64():
+        raise NotQuick
+    return path
+
+
+def _key_type(first: bytes | None, path: str) -> pa.DataType:
+    try:
+        value = _at(json.loads(first or b""), path)
+    except (ValueError, RecursionError):
+        raise NotQuick from None
+    return pa.int64() if isinstance(value, int) and not isinstance(value, bool) else pa.string()
+
+
+def _canonical_column(column: ArrowArray, declared: str) -> pl.Series:
+    if declared in ("timestamp", "date"):
+        texts = {text: canonical_text(text, declared) for text in column.unique().to_pylist()}
+        return pl.Series([texts[text] for text in column.to_pylist()], dtype=pl.String)
+    if (decimal_scale(declared) or 0) > _SCALE_WITHOUT_EXPONENT:
+        plain = [None if value is None else format(value, "f") for value in column.to_pylist()]
+        return pl.Series(plain, dtype=pl.String)
+    return pl.Series(pl.from_arrow(column.cast(pa.string())), dtype=pl.String)
+
+
+# Record by record
+
+
+def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
+    keys: list[str | None] = []
+    problems: list[str | None] = []
+    columns: dict[str, list[str | None]] = {name: [] for name in shape.compare}
+    versions: list[int | None] = []
+    excluded: list[list[str]] = []
+    needs_json = _needs_json(shape)
+    record_keys = batch.column("key").to_pylist() if shape.needs_record_key else [None] * batch.num_rows
+    records = zip(record_keys, batch.column("value").to_pylist(), batch.column("headers").to_pylist(), strict=True)
+    for record_key, value, headers in records:
+        document: Any = {}
+        is_tombstone = value is None and shape.keeps_tombstones and not shape.key_paths
+        try:
+            document = document_of(value) if needs_json and not is_tombstone else {}
+            keys.append(
+                key_text([component_text(_component(part, record_key, document, headers)) for part in shape.key])
+            )
+            problems.append(None)
+        except KeyProblem as problem:
+            keys.append(None)
+            problems.append(str(problem))
+        for name, declared in shape.compare.items():
+            columns[name].append(canonical_text(_at(document, name), declared))
+        versions.append(_version(shape.version, record_key, document, headers))
+        # A deletion concerns whatever of its key is there: no filter on values leaves it out.
+        failed = [hop for hop, terms in shape.filters.items() if not is_tombstone and not _passes(document, terms)]
+        excluded.append(failed)
+    return _assemble(keys, problems, columns, versions, excluded)
+
+
+def _needs_json(shape: ValueShape) -> bool:
+    in_value = shape.version is not None and shape.version.startswith("$.")
+    return bool(shape.key_paths or shape.compare or in_value or any(shape.filters.values()))
+
+
+def _version(place: str | None, record_key: bytes | None, document: Any, headers: Any) -> int | None:
+    """The version as a whole number of 64 bits; None for anything else: it then orders nothing."""
+    if place is None:
+        return None
+    try:
+        number = int(component_text(_component(place, record_key, document, headers)))
+    except ValueError:  # a KeyProblem too
+        return None
+    return number if -(2**63) <= number < 2**63 else None
+
+
+def _component(part: str, record_key: bytes | None, document: Any, headers: Any) -> Any:
+    if part.startswith("$."):
+        return _at(document, part.removeprefix("$."))
+    if part == _RECORD_KEY:
+        return _text(record_key, "record key")
+    name = part.removeprefix("header:")
+    found = [entry["value"] for entry in headers or () if entry["key"] == name]
+    if len(found) != 1:
+        raise KeyProblem(f"header {name} is {'doubled' if found else 'missing'}")
+    return _text(found[0], f"header {name}")
+
+
+def _text(raw: bytes | None, what: str) -> str | None:
+    try:
+        return None if raw is None else raw.decode()
+    except UnicodeDecodeError:
+        raise KeyProblem(f"{what} is not valid UTF-8") from None
+
+
+def _at(document: Any, path: str) -> Any:
+    for name in path.split("."):
+        if not isinstance(document, dict):
+            return None
+        document = document.get(name)
+    return document
+
+
+def _passes(document: Any, terms: Sequence[TypedTerm]) -> bool:
+    return all(term.holds(_at(document, term.column)) for term in terms)

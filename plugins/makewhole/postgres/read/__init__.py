@@ -1,0 +1,1 @@
+"""Read people's tables: consistent export, look-ups by key, visibility."""

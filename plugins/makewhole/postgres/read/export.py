@@ -1,0 +1,271 @@
+"""Reading a table for a window: parallel COPY under one exported snapshot.
+
+CSV tells NULL (nothing) from the empty string (quoted) because every value is quoted. A part whose rows do not add up
+to what PostgreSQL says it sent is a failed read.
+"""
+
+import os
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any
+
+import polars as pl
+import psycopg2
+import psycopg2.errors
+import pyarrow as pa
+import pyarrow.csv as pcsv
+from psycopg2 import sql
+from psycopg2.extensions import cursor as Cursor  # noqa: N812 - it is a class
+
+from makewhole.model.connection import PostgresConnection
+from makewhole.model.errors import PermanentError, TransientError
+from makewhole.postgres.connect import connect
+from makewhole.postgres.read.expressions import (
+    TableShape,
+    TimeBounds,
+    column_types,
+    key_expression,
+    regclass_text,
+    select_list,
+    table_identifier,
+    time_condition,
+)
+from makewhole.sql import PgConnection
+
+_BLOCK_BYTES = 16 << 20
+_PAGES_PER_PART = 4_096  # 32 MiB: below that a second connection costs more than it saves
+_INT_TYPES = ("smallint", "integer", "bigint")
+_TEXT_TYPES = ("text", "character varying")
+# Only the one way that PostgreSQL itself writes a value: `007` must not find the row of 7, whose key is another.
+_INT = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_KEYS_PER_STATEMENT = 20_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportPart:
+    """A range of pages `[first, last)` of the table, `last` None for the rest; both None: the whole, by any index."""
+
+    first_page: int | None = None
+    last_page: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportPlan:
+    """One consistent view for all readers: `snapshot` for PostgreSQL's SET TRANSACTION SNAPSHOT, `pg_snapshot` tells
+    later which rows it saw."""
+
+    snapshot: str
+    pg_snapshot: str
+    parts: tuple[ExportPart, ...]
+
+
+@contextmanager
+def exported(
+    connection: PostgresConnection, shape: TableShape, bounds: TimeBounds | None, parts: int
+) -> Iterator[ExportPlan]:
+    """Hold one snapshot open while the readers work.
+
+    Raises:
+        ConfigurationError: the table or a column does not exist.
+        TransientError: the server does not answer.
+    """
+    with connect(connection) as session:
+        _same_view(session)
+        with session.cursor() as cursor:
+            cursor.execute("select pg_export_snapshot(), pg_current_snapshot()::text")
+            ((snapshot, pg_snapshot),) = cursor.fetchall()
+        column_types(session, shape)
+        yield ExportPlan(snapshot=snapshot, pg_snapshot=pg_snapshot, parts=_parts(session, shape, bounds, parts))
+
+
+def _same_view(session: PgConnection, snapshot: str | None = None) -> None:
+    """A transaction with one view of the data; of an exported snapshot when it is given."""
+    with session.cursor() as cursor:
+        cursor.execute("set transaction isolation level repeatable read")
+        if snapshot is not None:
+            try:
+                cursor.execute("set transaction snapshot %s", (snapshot,))
+            except (psycopg2.errors.InvalidParameterValue, psycopg2.errors.UndefinedObject) as error:
+                raise TransientError("the session that held the view of the data is gone; read again") from error
+        # The session that holds the snapshot sits idle while the readers work.
+        cursor.execute("set local idle_in_transaction_session_timeout = 0")
+
+
+def _parts(session: PgConnection, shape: TableShape, bounds: TimeBounds | None, wanted: int) -> tuple[ExportPart, ...]:
+    """Page ranges when most of the table is read; the whole at once when an index finds the little that is."""
+    with session.cursor() as cursor:
+        cursor.execute(
+            "select pg_relation_size(%s::regclass) / current_setting('block_size')::int",
+            (regclass_text(shape.point),),
+        )
+        pages = int(_only(cursor))
+        rows = sql.SQL("select 1 from {} t where {}").format(
+            table_identifier(shape.point), _condition(shape, bounds, ExportPart())
+        )
+        cursor.execute(sql.SQL("explain (format json) {}").format(rows))
+        explained = _only(cursor)[0]
+    uses_index = "Seq Scan" not in _node_types(explained["Plan"])
+    count = 1 if uses_index else max(1, min(wanted, pages // _PAGES_PER_PART))
+    if count == 1:
+        return (ExportPart(),)
+    step = -(-pages // count)
+    return tuple(
+        ExportPart(first_page=at * step, last_page=(at + 1) * step if at < count - 1 else None) for at in range(count)
+    )
+
+
+def _only(cursor: Cursor) -> Any:
+    """The one value of a query that always gives one row."""
+    row = cursor.fetchone()
+    assert row is not None
+    return row[0]
+
+
+def _node_types(plan: dict[str, object]) -> set[str]:
+    children = plan.get("Plans", [])
+    assert isinstance(children, list)
+    return {str(plan["Node Type"])}.union(*(_node_types(child) for child in children))
+
+
+def _condition(shape: TableShape, bounds: TimeBounds | None, part: ExportPart) -> sql.Composable:
+    conditions = [time_condition(shape.point, bounds)]
+    if part.first_page is not None:
+        conditions.append(sql.SQL("t.ctid >= {}").format(sql.Literal(f"({part.first_page},0)")))
+    if part.last_page is not None:
+        conditions.append(sql.SQL("t.ctid < {}").format(sql.Literal(f"({part.last_page},0)")))
+    return sql.SQL(" and ").join(conditions)
+
+
+class TableReader:
+    """Rows as frames for `makewhole.compute.normalise.table_frame`, and what the database itself counted of them.
+
+    `counted` is `count(*)` over the same condition in the same view of the data; whole when all frames were taken.
+    """
+
+    def __init__(self, connection: PostgresConnection, shape: TableShape, snapshot: str | None) -> None:
+        self._connection, self._shape, self._snapshot = connection, shape, snapshot
+        self.counted = 0
+
+    def part(self, bounds: TimeBounds | None, part: ExportPart) -> Iterator[pl.DataFrame]:
+        """The rows of a part of the table.
+
+        Raises:
+            TransientError: the connection broke, or fewer rows arrived than were sent.
+        """
+        with connect(self._connection) as session:
+            _same_view(session, self._snapshot)
+            yield from self._read(session, _condition(self._shape, bounds, part))
+
+    def keys(self, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """Every row with one of these business keys, whatever its time.
+
+        Raises:
+            TransientError: as `part`.
+        """
+        if not keys:
+            return
+        with connect(self._connection) as session:
+            _same_view(session, self._snapshot)
+            types = column_types(session, self._shape)
+            for start in range(0, len(keys), _KEYS_PER_STATEMENT):
+                some = keys[start : start + _KEYS_PER_STATEMENT]
+                yield from self._read(session, key_condition(self._shape, types, some))
+
+    def _read(self, session: PgConnection, condition: sql.Composable) -> Iterator[pl.DataFrame]:
+        rows = sql.SQL("from {} t where {}").format(table_identifier(self._shape.point), condition)
+        with session.cursor() as cursor:
+            cursor.execute(sql.SQL("select count(*) {}").format(rows))
+            self.counted += int(_only(cursor))
+        yield from _copied(session, sql.SQL("select {} {}").format(select_list(self._shape), rows), self._shape)
+
+
+def read_keys(connection: PostgresConnection, shape: TableShape, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """Every row with one of these business keys as it is now: the look-up that confirms."""
+    return TableReader(connection, shape, None).keys(keys)
+
+
+def key_condition(shape: TableShape, types: dict[str, str], keys: Sequence[str]) -> sql.Composable:
+    """Rows with one of these keys, in the column's own type where that lets an index help."""
+    point = shape.point
+    kind = types[point.key[0]].split("(")[0] if len(point.key) == 1 else "several"
+    column = sql.SQL("t.{}").format(sql.Identifier(point.key[0]))
+    usable = [key for key in keys if "\x00" not in key]
+    if kind in _INT_TYPES:
+        numbers = [int(key) for key in usable if _INT.fullmatch(key)]
+        fitting = [number for number in numbers if -(2**63) <= number < 2**63]
+        return sql.SQL("{} = any({}::bigint[])").format(column, sql.Literal(fitting))
+    if kind == "uuid":
+        return sql.SQL("{} = any({}::uuid[])").format(
+            column, sql.Literal([key for key in usable if _UUID.fullmatch(key)])
+        )
+    if kind in _TEXT_TYPES:
+        return sql.SQL("{} = any({}::text[])").format(column, sql.Literal(usable))
+    return sql.SQL("{} = any({}::text[])").format(key_expression(point), sql.Literal(usable))
+
+
+def _copied(session: PgConnection, statement: sql.Composable, shape: TableShape) -> Iterator[pl.DataFrame]:
+    copy = sql.SQL("copy ({}) to stdout with (format csv, header true, force_quote *)").format(statement)
+    read_end, write_end = os.pipe()
+    sender = _Sender(session, copy.as_string(session), write_end)
+    rows = 0
+    try:
+        with os.fdopen(read_end, "rb") as stream:
+            sender.start()
+            for batch in _csv(stream, shape):
+                frame = pl.from_arrow(batch)
+                assert isinstance(frame, pl.DataFrame)
+                rows += len(frame)
+                yield frame
+    finally:
+        sender.join()
+    if isinstance(sender.problem, psycopg2.Error) and sender.problem.pgcode and not session.closed:
+        raise sender.problem  # the server refused a value, the connection did not break: `connect` says which
+    if sender.problem is not None:
+        raise TransientError(
+            f"reading {shape.point.table} broke off after {rows} rows; nothing of it was kept, try again"
+        ) from sender.problem
+    if rows != sender.sent_rows:
+        raise TransientError(f"{shape.point.table}: {sender.sent_rows} rows were sent and {rows} arrived; try again")
+
+
+def _csv(stream: IO[Any], shape: TableShape) -> Iterator[pa.RecordBatch]:
+    names = ["key", "place", "time_us", "version", *(f"c:{name}" for name in shape.compare), "excluded_by"]
+    types = {name: pa.int64() if name in ("time_us", "version") else pa.string() for name in names}
+    try:
+        yield from pcsv.open_csv(
+            stream,
+            read_options=pcsv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),
+            parse_options=pcsv.ParseOptions(newlines_in_values=True),
+            convert_options=pcsv.ConvertOptions(
+                column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        if "Empty CSV file" not in str(error):
+            # Not chained: Arrow's message quotes the row.
+            raise PermanentError(
+                "the rows that PostgreSQL sent cannot be read: a value is not valid UTF-8 or over 16 MiB; mend the "
+                "value, or take its column out of `compare`"
+            ) from None
+
+
+class _Sender(threading.Thread):
+    """COPY writes into a pipe from its own thread, so that parsing goes on meanwhile."""
+
+    def __init__(self, session: PgConnection, statement: str, write_end: int) -> None:
+        super().__init__(daemon=True)
+        self._session, self._statement, self._write_end = session, statement, write_end
+        self.sent_rows = 0
+        self.problem: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            with os.fdopen(self._write_end, "wb") as stream, self._session.cursor() as cursor:
+                cursor.copy_expert(self._statement, stream, size=1 << 20)
+                self.sent_rows = cursor.rowcount
+        except (psycopg2.Error, OSError) as error:
+            self.problem = error

@@ -1,0 +1,193 @@
+"""The SQL of an export: key, time and compared columns of a table as text in their declared types.
+
+Identifiers come from pipeline files. Each is checked against the catalogue first and quoted by psycopg2 after.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from psycopg2 import sql
+
+from makewhole.compute.canonical import decimal_scale
+from makewhole.compute.where import TypedTerm
+from makewhole.model.errors import ConfigurationError, Problem
+from makewhole.model.pipeline import TablePoint
+from makewhole.sql import PgConnection
+
+_CASTS = {
+    "string": "{0}::text",
+    "int": "trim_scale({0}::numeric)::text",
+    "bigint": "trim_scale({0}::numeric)::text",
+    "double": "{0}::float8::text",
+    "boolean": "{0}::boolean::text",
+    "timestamp": (
+        "case when isfinite({0}) then (extract(epoch from {0}) * 1000000)::bigint::text else '!' || {0}::text end"
+    ),
+    "date": "case when isfinite({0}) then to_char({0}, 'YYYY-MM-DD') else '!' || {0}::text end",
+}
+_COLUMNS = """
+select a.attname, format_type(a.atttypid, a.atttypmod)
+from pg_attribute a
+where a.attrelid = to_regclass(%s) and a.attnum > 0 and not a.attisdropped
+"""
+# The full transaction id of a row: its 32 bits of xmin on the epoch of now, never in the future.
+ROW_XID = """(case when xmin::text::bigint < 3 then 3 else
+    (pg_snapshot_xmax(pg_current_snapshot())::text::bigint >> 32 << 32) + xmin::text::bigint
+    - case when (pg_snapshot_xmax(pg_current_snapshot())::text::bigint >> 32 << 32) + xmin::text::bigint
+                > pg_snapshot_xmax(pg_current_snapshot())::text::bigint then 4294967296 else 0 end
+    end)::text::xid8"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableShape:
+    """What is wanted from the rows of a table: the point, the compared columns, the filters of its hops."""
+
+    point: TablePoint
+    compare: Mapping[str, str]
+    filters: Mapping[str, tuple[TypedTerm, ...]]
+
+    def column_names(self) -> set[str]:
+        """Every column that the pipeline file names for this table."""
+        terms = {term.column for terms in self.filters.values() for term in terms}
+        single = {self.point.time, self.point.version, self.point.payload, self.point.record_key} - {None}
+        return {*self.point.key, *self.compare, *terms, *(name for name in single if name)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeBounds:
+    """Rows labelled `[start, end)`; `start` None has no lower bound. `seen_before` is the transaction snapshot of the
+    window before: rows labelled earlier, or not at all, that it may not have seen came late and belong here."""
+
+    start: datetime | None
+    end: datetime
+    seen_before: str | None = None
+
+
+def column_types(connection: PgConnection, shape: TableShape) -> dict[str, str]:
+    """The types of the table's columns, by name.
+
+    Raises:
+        ConfigurationError: the table or a column that the pipeline file names does not exist.
+    """
+    point = shape.point
+    with connection.cursor() as cursor:
+        cursor.execute(_COLUMNS, (regclass_text(point),))
+        types: dict[str, str] = dict(cursor.fetchall())
+    if not types:
+        raise ConfigurationError([_problem(point, "table", f"table {point.table} does not exist", "Correct its name")])
+    unknown = sorted(shape.column_names() - set(types))
+    if unknown:
+        known = ", ".join(sorted(types))
+        raise ConfigurationError(
+            [_problem(point, name, f"{point.table} has no column {name}", f"It has: {known}") for name in unknown]
+        )
+    return types
+
+
+def _problem(point: TablePoint, path: str, found: str, remedy: str) -> Problem:
+    return Problem(file="pipeline file", path=f"points.{point.name}.{path}", found=found, remedy=remedy)
+
+
+def table_identifier(point: TablePoint) -> sql.Composable:
+    """The table's name, quoted part by part."""
+    return sql.Identifier(*point.table.split("."))
+
+
+def regclass_text(point: TablePoint) -> str:
+    """The same as `regclass` wants it: unquoted it would fold capitals, and find another table than the query reads."""
+    return ".".join('"{}"'.format(part.replace('"', '""')) for part in point.table.split("."))
+
+
+def key_expression(point: TablePoint) -> sql.Composable:
+    """The business key as text: see `makewhole.compute.keys.key_text`. Null when one of several is null or empty."""
+    parts = [sql.SQL("t.{}::text").format(sql.Identifier(name)) for name in point.key]
+    if len(parts) == 1:
+        return parts[0]
+    quoted = [sql.SQL("to_json(nullif({}, ''))::text").format(part) for part in parts]
+    return sql.SQL("'[' || {} || ']'").format(sql.SQL(" || ',' || ").join(quoted))
+
+
+def select_list(shape: TableShape) -> sql.Composable:
+    """The exported columns, named as `makewhole.compute.normalise.table_frame` wants them."""
+    point = shape.point
+    columns = [
+        sql.SQL("{} as key").format(key_expression(point)),
+        _place(point),
+        _microseconds(point.time),
+        sql.SQL("null::bigint as version")
+        if point.version is None
+        else sql.SQL("t.{}::bigint as version").format(sql.Identifier(point.version)),
+        *(_compared(name, declared) for name, declared in shape.compare.items()),
+        _excluded_by(shape.filters),
+    ]
+    return sql.SQL(", ").join(columns)
+
+
+def _place(point: TablePoint) -> sql.Composable:
+    """The row's ctid; behind the table's name where the row lies in a partition, since every partition counts anew."""
+    return sql.SQL(
+        "case when t.tableoid = {}::regclass then '' else t.tableoid::regclass::text end || t.ctid::text as place"
+    ).format(sql.Literal(regclass_text(point)))
+
+
+def _microseconds(column: str | None) -> sql.Composable:
+    if column is None:
+        return sql.SQL("null::bigint as time_us")
+    return sql.SQL(
+        "case when isfinite(t.{0}) then (extract(epoch from t.{0}) * 1000000)::bigint end as time_us"
+    ).format(sql.Identifier(column))
+
+
+def _compared(name: str, declared: str) -> sql.Composable:
+    scale = decimal_scale(declared)
+    cast = f"round({{0}}::numeric, {scale})::text" if scale is not None else _CASTS[declared]
+    column = sql.SQL("t.{}").format(sql.Identifier(name))
+    return sql.SQL("{} as {}").format(sql.SQL(cast).format(column), sql.Identifier(f"c:{name}"))
+
+
+def _excluded_by(filters: Mapping[str, tuple[TypedTerm, ...]]) -> sql.Composable:
+    cases = [
+        sql.SQL("case when {} then null else {} end").format(_all_hold(terms), sql.Literal(hop))
+        for hop, terms in filters.items()
+        if terms
+    ]
+    if not cases:
+        return sql.SQL("''::text as excluded_by")
+    return sql.SQL("concat_ws(',', {}) as excluded_by").format(sql.SQL(", ").join(cases))
+
+
+def _all_hold(terms: tuple[TypedTerm, ...]) -> sql.Composable:
+    return sql.SQL(" and ").join(
+        sql.SQL("coalesce(t.{} = {}, false)").format(
+            sql.Identifier(term.column), sql.SQL("{}").format(sql.Literal(term.literal))
+        )
+        for term in terms
+    )
+
+
+def time_condition(point: TablePoint, bounds: TimeBounds | None) -> sql.Composable:
+    """The rows of the bounds; all rows when there are none or the table has no time column."""
+    if bounds is None or point.time is None:
+        return sql.SQL("true")
+    column = sql.SQL("t.{}").format(sql.Identifier(point.time))
+    within = sql.SQL("{} < {}").format(column, sql.Literal(bounds.end))
+    if bounds.start is None:
+        return sql.SQL("({} or {} is null)").format(within, column)
+    within = sql.SQL("({} >= {} and {})").format(column, sql.Literal(bounds.start), within)
+    if bounds.seen_before is None:
+        return within
+    late = sql.SQL("(({0} < {1} or {0} is null) and not {2})").format(
+        column, sql.Literal(bounds.start), surely_visible(bounds.seen_before)
+    )
+    return sql.SQL("({} or {})").format(within, late)
+
+
+def surely_visible(snapshot: str) -> sql.Composable:
+    """Whether the row had certainly been visible in the snapshot.
+
+    Not `pg_visible_in_snapshot`: after a savepoint a row carries the id of a subtransaction, which the snapshot does
+    not list, so that function takes it for visible while its transaction was still open. Only what is older than every
+    transaction that was open then is certain.
+    """
+    return sql.SQL("{} < pg_snapshot_xmin({}::pg_snapshot)").format(sql.SQL(ROW_XID), sql.Literal(snapshot))

@@ -1,0 +1,62 @@
+"""What the ledger says of one business key, as the record that should have been sent."""
+
+from dataclasses import dataclass
+
+from psycopg2 import sql
+
+from makewhole.model.pipeline import Semantics, TablePoint
+from makewhole.postgres.tables import Table, key_lookup, match_key, statement, survivor_order
+from makewhole.sql import PgConnection
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerRecord:
+    """`timestamp_ms` from the ledger's time column, None without one."""
+
+    key: bytes
+    value: bytes | None
+    timestamp_ms: int | None
+
+
+def ledger_record(
+    connection: PgConnection, table: Table, point: TablePoint, key: str, semantics: Semantics
+) -> LedgerRecord | None:
+    """The key's row read now, as a record; None when the ledger has it no more.
+
+    Of several rows: the first by (time, place), or for `upsert` the latest version.
+    """
+    match, parameters = match_key(table, point.key, key, is_exact=True)
+    query = statement(
+        "ledger_rows",
+        table=table.identifier,
+        match=match,
+        record_key=_bytes_of(table, point.record_key) if point.record_key else sql.SQL("null::bytea"),
+        value=_bytes_of(table, point.payload) if point.payload else sql.SQL("convert_to(row_to_json(t)::text, 'UTF8')"),
+        moment=_milliseconds(point),
+        order=survivor_order(point, is_latest_first=semantics is Semantics.UPSERT),
+    )
+    with key_lookup(connection) as cursor:
+        cursor.execute(query, parameters)
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    record_key, value, moment = row
+    return LedgerRecord(
+        key=bytes(record_key) if record_key is not None else key.encode(),
+        value=None if value is None else bytes(value),
+        timestamp_ms=None if moment is None else int(moment),
+    )
+
+
+def _bytes_of(table: Table, column: str) -> sql.Composed:
+    name = sql.Identifier("t", column)
+    if table.columns[column].type == "bytea":
+        return sql.SQL("{}").format(name)
+    return sql.SQL("convert_to({}::text, 'UTF8')").format(name)
+
+
+def _milliseconds(point: TablePoint) -> sql.Composable:
+    """A timestamp without zone is read as UTC, as everywhere."""
+    if point.time is None:
+        return sql.SQL("null::bigint")
+    return sql.SQL("floor(extract(epoch from {}) * 1000)::bigint").format(sql.Identifier("t", point.time))

@@ -1,0 +1,43 @@
+"""Which rows were visible at an earlier moment: how long something has existed, whatever its timestamps say."""
+
+from collections.abc import Sequence
+
+from psycopg2 import sql
+
+from makewhole.model.connection import PostgresConnection
+from makewhole.postgres.connect import connect
+from makewhole.postgres.read.export import key_condition
+from makewhole.postgres.read.expressions import (
+    TableShape,
+    column_types,
+    key_expression,
+    surely_visible,
+    table_identifier,
+)
+
+_KEYS_PER_STATEMENT = 20_000
+
+
+def current_snapshot(connection: PostgresConnection) -> str:
+    """What is visible now, as PostgreSQL writes it (`pg_snapshot`)."""
+    with connect(connection) as session, session.cursor() as cursor:
+        cursor.execute("select pg_current_snapshot()::text")
+        return str((cursor.fetchone() or ("",))[0])
+
+
+def not_visible(connection: PostgresConnection, shape: TableShape, keys: Sequence[str], snapshot: str) -> list[str]:
+    """Of these keys, those of which no row (as it stands now) was certainly visible in `snapshot`."""
+    old: set[str] = set()
+    with connect(connection) as session, session.cursor() as cursor:
+        types = column_types(session, shape)
+        for start in range(0, len(keys), _KEYS_PER_STATEMENT):
+            cursor.execute(
+                sql.SQL("select distinct {} from {} t where {} and {}").format(
+                    key_expression(shape.point),
+                    table_identifier(shape.point),
+                    key_condition(shape, types, keys[start : start + _KEYS_PER_STATEMENT]),
+                    surely_visible(snapshot),
+                )
+            )
+            old.update(key for (key,) in cursor.fetchall())
+    return [key for key in keys if key not in old]

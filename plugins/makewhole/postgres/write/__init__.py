@@ -1,0 +1,1 @@
+"""Write people's tables: guarded, with receipts and effects in the same transaction."""

@@ -1,0 +1,80 @@
+"""What a plan did to people's rows, kept in their own database by the transaction that did it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from makewhole.model.errors import RefusedError
+from makewhole.sql import PgConnection, load_queries
+
+
+class EffectKind(StrEnum):
+    INSERTED = "inserted"
+    UPDATED = "updated"
+    MOVED = "moved"
+    """Moved aside, into `makewhole.quarantine`."""
+    DELETED = "deleted"
+    """Only an undo deletes: what its plan had inserted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect:
+    """What one action did to one row. `place` is where the row is now, or where it was when it is gone.
+
+    `before` and `after` are PostgreSQL's row literals: exact for every type, triggers and defaults included. Before an
+    insert there is nothing. `after` a row was moved aside: the row of its key that stayed, if one did.
+    """
+
+    plan: str
+    target: str
+    chunk: int
+    seq: int
+    kind: EffectKind
+    place: str
+    before: str | None
+    after: str | None
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """As JSON has it: for the payload of the action that restores it."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> "Effect":
+        """The other way."""
+        return cls(**{**fields, "kind": EffectKind(fields["kind"])})
+
+
+def effects(connection: PgConnection, plan: str, target: str) -> list[Effect]:
+    """Everything that a plan did at a target, the latest first: the order in which it is undone.
+
+    Runs in the caller's transaction, and locks nothing.
+
+    Raises:
+        RefusedError: a chunk has a receipt, and effects are missing.
+    """
+    queries, parameters = load_queries("target"), {"plan": plan, "target": target}
+    with connection.cursor() as cursor:
+        cursor.execute(queries["chunks_without_effects"], parameters)
+        missing = cursor.fetchall()
+        if missing:
+            raise RefusedError(
+                f"chunk {missing[0][0]} of plan {plan} at {target} has a receipt for {missing[0][1]} actions and the "
+                f"effects of {missing[0][2]}: it was done by a version that kept none, or somebody changed "
+                "makewhole.effect there. It cannot be undone by a plan; restore it by hand"
+            )
+        cursor.execute(queries["effects_of_plan"], parameters)
+        return [
+            Effect(
+                plan=plan,
+                target=target,
+                chunk=row[0],
+                seq=row[1],
+                kind=EffectKind(row[2]),
+                place=row[3],
+                before=row[4],
+                after=row[5],
+            )
+            for row in cursor.fetchall()
+        ]

@@ -1,0 +1,82 @@
+"""One key to be written into a store, and how a statement of many is told of it."""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+
+import msgspec
+
+from makewhole.postgres.tables import TableRow, key_components, key_parameters
+
+_JSON_SPACE = " \t\n\r"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpsertRow:
+    """One action: `value` is a JSON object, `columns` those of its names that are written.
+
+    `before` is what the plan saw of the key: nothing for a missing key, one row for a mismatched one.
+    """
+
+    seq: int
+    key: str
+    key_columns: tuple[str, ...]
+    value: str
+    columns: tuple[str, ...]
+    before: tuple[TableRow, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """About what it comes to as part of a statement."""
+        return len(self.value) + (len(self.before[0].text) if self.before else 0)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The components of the key.
+
+        Raises:
+            RefusedError: the table cannot hold such a key.
+        """
+        return key_components(self.key, self.key_columns)
+
+    @property
+    def wanted(self) -> dict[str, str]:
+        """The key under the value, as parameters: a value without the key's columns gets them from the business key.
+
+        Raises:
+            RefusedError: the table cannot hold such a key.
+        """
+        return {"key": json.dumps(dict(zip(self.key_columns, self.parts, strict=True))), "value": self.value}
+
+    @cached_property
+    def as_json(self) -> msgspec.Raw:
+        """What statements of many items read: number, key, value over the key, and what the plan saw, if anything.
+
+        Made once, so that it may be made while the server is busy with something else.
+
+        Raises:
+            RefusedError: the table cannot hold such a key.
+        """
+        fields: dict[str, object] = {
+            "seq": self.seq,
+            "value": self.over_key,
+            **key_parameters(self.key_columns, self.key),
+        }
+        if self.before:
+            row = self.before[0]
+            fields |= {"table_oid": row.table_oid, "ctid": row.ctid, "row": row.text}
+        return msgspec.Raw(msgspec.json.encode(fields))
+
+    @property
+    def over_key(self) -> str:
+        """The value with the key's columns in front of its own: of two members of one name `jsonb` keeps the later.
+
+        A text that is no JSON object is none afterwards, and the server says so.
+        """
+        value = self.value.lstrip(_JSON_SPACE)
+        if not value.startswith("{"):
+            return value
+        key = msgspec.json.encode(dict(zip(self.key_columns, self.parts, strict=True))).decode()
+        own = value[1:]
+        comma = "" if own.lstrip(_JSON_SPACE).startswith("}") else ","
+        return f"{key[:-1]}{comma}{own}"

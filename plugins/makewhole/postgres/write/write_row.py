@@ -1,0 +1,71 @@
+"""Writes one row and keeps what that did: before-image, and the row as it really is after triggers and defaults."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg2 import sql
+
+from makewhole.model.errors import RefusedError
+from makewhole.postgres.tables import key_components, match_key
+from makewhole.postgres.write.chunk import OpenChunk
+from makewhole.postgres.write.effects import EffectKind
+
+NOT_TAKEN = "stale: the table did not take the row (a trigger or a policy stopped it)"
+OTHER_KEY = "unfit: written to this table, the record's value has another key than its own"
+
+OTHER_ROW = (
+    "unfit: the table makes another row of it than there was (a trigger or a generated column changes it); "
+    "restore this one by hand"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Write:
+    """For which action a row is written, under which business key, and the image of the row that it replaces.
+
+    `image` is what must come of it, where that is known beforehand; else it must come under its own key.
+    """
+
+    seq: int
+    key: str
+    before: str | None = None
+    image: str | None = None
+
+
+def write_row(
+    chunk: OpenChunk, write: Write, query: str, parameters: Mapping[str, Any], **parts: sql.Composable
+) -> None:
+    """Run an insert or update that returns `{written}`, and keep its effect.
+
+    Raises:
+        RefusedError: nothing was written, or something else than was meant; the caller undoes it.
+    """
+    written = sql.SQL("t.tableoid::bigint, t.ctid::text, {}, (t.*)::text, {}").format(
+        chunk.table.place, chunk.key_texts
+    )
+    found = chunk.run(query, parameters, written=written, **parts)
+    if len(found) != 1:
+        raise RefusedError(NOT_TAKEN)
+    table_oid, ctid, place, image, key = found[0]
+    if write.image is None and tuple(key) != key_components(write.key, chunk.point.key):
+        raise RefusedError(OTHER_KEY)
+    if chunk.has_triggers_after:
+        place, image = _after_triggers(chunk, write.key, table_oid, ctid)
+    if write.image is not None and image != write.image:
+        raise RefusedError(OTHER_ROW)
+    kind = EffectKind.INSERTED if write.before is None else EffectKind.UPDATED
+    known = {"seq": write.seq, "kind": kind.value, "before": write.before}
+    chunk.run("insert_effect", {**known, "place": place, "after": image})
+
+
+def _after_triggers(chunk: OpenChunk, key: str, table_oid: int, ctid: str) -> tuple[str, str]:
+    """Place and image of a row that a trigger may have written again, and so elsewhere."""
+    found = chunk.run("row_at", {"table_oid": table_oid, "ctid": ctid})
+    if not found:
+        match, parameters = match_key(chunk.table, chunk.point.key, key, is_exact=False)
+        found = chunk.run("row_of_key", parameters, match=match)
+    if len(found) != 1:
+        raise RefusedError(NOT_TAKEN)
+    place, image = found[0]
+    return place, image

@@ -1,0 +1,102 @@
+"""What every step of a window is given: the pipeline, the window, the ways to its systems, the storage."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from makewhole.compute.decode.record_values import ValueShape
+from makewhole.compute.where import TypedTerm, term
+from makewhole.config.connections import from_environment
+from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
+from makewhole.config.where import parse_where
+from makewhole.lake.storage import Storage
+from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
+from makewhole.model.errors import ConfigurationError, Problem
+from makewhole.model.pipeline import Pipeline, Semantics, TablePoint, TopicPoint
+from makewhole.model.window import Window
+from makewhole.postgres.read.expressions import TableShape
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowContext:
+    """Small enough to travel to executors inside their tasks."""
+
+    pipeline: Pipeline
+    window: Window
+    connections: Mapping[str, Connection]
+    storage: Storage
+
+    def kafka(self, point: TopicPoint) -> KafkaConnection:
+        """The cluster of a topic."""
+        connection = self.connections[point.connection]
+        assert isinstance(connection, KafkaConnection)
+        return connection
+
+    def postgres(self, point: TablePoint) -> PostgresConnection:
+        """The database of a table."""
+        connection = self.connections[point.connection]
+        assert isinstance(connection, PostgresConnection)
+        return connection
+
+    def value_shape(self, point: TopicPoint) -> ValueShape:
+        """What is wanted from the records of a topic."""
+        hops = [hop for hop in self.pipeline.hops if point.name in (hop.source, hop.target)]
+        return ValueShape(
+            key=point.key,
+            compare=self.pipeline.compare,
+            filters=self._filters(point.name),
+            version=point.version,
+            keeps_tombstones=any(hop.semantics is Semantics.UPSERT for hop in hops),
+        )
+
+    def table_shape(self, point: TablePoint) -> TableShape:
+        """What is wanted from the rows of a table."""
+        return TableShape(point=point, compare=self.pipeline.compare, filters=self._filters(point.name))
+
+    def _filters(self, point: str) -> dict[str, tuple[TypedTerm, ...]]:
+        return {
+            hop.name: tuple(term(part.column, part.literal) for part in parse_where(hop.where))
+            for hop in self.pipeline.hops_from(point)
+            if hop.where
+        }
+
+
+def window_context(window: Window) -> WindowContext:
+    """The context of a window, from the pipeline file and the environment.
+
+    Raises:
+        ConfigurationError: the pipeline is not known, or a connection or the storage is not configured.
+    """
+    pipeline = find_pipeline(window.pipeline)
+    return WindowContext(
+        pipeline=pipeline,
+        window=window,
+        connections=connections_of(pipeline),
+        storage=Storage.from_environment(),
+    )
+
+
+def connections_of(pipeline: Pipeline) -> dict[str, Connection]:
+    """Every connection that the pipeline names, from the environment (`AIRFLOW_CONN_…`).
+
+    Raises:
+        ConfigurationError: one is not there or cannot be read.
+    """
+    return {name: from_environment(name) for name in sorted({point.connection for point in pipeline.points.values()})}
+
+
+def find_pipeline(name: str) -> Pipeline:
+    """The pipeline of this name from the pipeline folders.
+
+    Raises:
+        ConfigurationError: there is none, or its file has problems.
+    """
+    pipelines, problems = read_pipelines(pipeline_folders())
+    if name in pipelines:
+        return pipelines[name]
+    missing = Problem(
+        file="pipeline folders",
+        path=name,
+        found="no good pipeline file has this name",
+        remedy=f"Known are: {', '.join(pipelines) or 'none'}. Check the files with `makewhole check`",
+    )
+    raise ConfigurationError([missing, *problems])

@@ -1,0 +1,109 @@
+"""What exists at the sources of a pipeline now: remembered, because an absence counts from what was seen to exist."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from makewhole.journal import observations, windows
+from makewhole.journal.observations import Observation
+from makewhole.kafka.offsets import LogEnd, TopicLog, TopicState
+from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
+from makewhole.model.errors import TransientError
+from makewhole.model.pipeline import Pipeline, Point, PointKind, TablePoint, TopicPoint
+from makewhole.model.window import Window
+from makewhole.postgres.read.visibility import current_snapshot
+from makewhole.sql import PgConnection
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicNow:
+    """A topic as it stood when it was looked at: `stable` ends by partition, with the epochs of their leaders."""
+
+    state: TopicState
+    stable: Mapping[int, LogEnd]
+
+
+@contextmanager
+def topic_logs(points: Iterable[Point], connections: Mapping[str, Connection]) -> Iterator[dict[str, TopicLog]]:
+    """Every topic among the points, by point, open for questions."""
+    with ExitStack() as stack:
+        logs = {}
+        for point in points:
+            if isinstance(point, TopicPoint):
+                connection = connections[point.connection]
+                assert isinstance(connection, KafkaConnection)
+                logs[point.name] = stack.enter_context(TopicLog(connection, point.topic))
+        yield logs
+
+
+def look(log: TopicLog) -> TopicNow:
+    """A topic as it is now."""
+    return TopicNow(state=log.describe(), stable=log.stable_ends())
+
+
+def require_same_leaders(log: TopicLog, seen: TopicNow) -> None:
+    """A leader that stayed did not cut anything off since it was asked.
+
+    Raises:
+        TransientError: the topic is another one, or a partition has another leader now: what was seen may be gone.
+    """
+    if log.describe().topic_id != seen.state.topic_id:
+        raise TransientError(f"topic {log.topic} was made again while its offsets were being frozen; try again")
+    for partition, end in log.stable_ends().items():
+        if partition in seen.stable and end.leader_epoch != seen.stable[partition].leader_epoch:
+            raise TransientError(
+                f"the leader of {log.topic}/{partition} changed while its offsets were being frozen; try again"
+            )
+
+
+def observe(
+    journal: PgConnection,
+    pipeline: Pipeline,
+    connections: Mapping[str, Connection],
+    topics: Mapping[str, TopicNow],
+) -> datetime:
+    """Remember what exists at every point that can be a source; returns the moment when all of it did (S1)."""
+    ledgers: dict[str, str] = {}
+    for point in pipeline.points.values():
+        if point.kind is PointKind.LEDGER:
+            connection = connections[point.connection]
+            assert isinstance(connection, PostgresConnection)
+            ledgers[point.name] = current_snapshot(connection)
+    # Only now: everything seen was there by this moment, whatever came in between.
+    now = datetime.now(UTC)
+    for name, seen in topics.items():
+        stable = {partition: end.offset for partition, end in seen.stable.items()}
+        topic_id = seen.state.topic_id
+        observations.put(
+            journal, pipeline.name, Observation(point=name, observed_at=now, topic_id=topic_id, stable_offsets=stable)
+        )
+    for name, visible in ledgers.items():
+        observations.put(journal, pipeline.name, Observation(point=name, observed_at=now, pg_snapshot=visible))
+    return now
+
+
+def settled_at(journal: PgConnection, pipeline: Pipeline, window: Window) -> datetime:
+    """From when on an absence counts: everything in the window had been seen to exist for the settle time by then, and
+    so had everything that compensation wrote for it."""
+    moments = []
+    for point in pipeline.ordered_points():
+        if point.kind is PointKind.STORE:
+            continue
+        seen = observations.of(journal, pipeline.name, point.name)
+        covering = [entry.observed_at for entry in seen if _covers(entry, window, point)]
+        moments.append(min(covering, default=window.opened_at))
+    written = windows.last_chunk(journal, pipeline.name, window.number)
+    moments += [] if written is None else [written]
+    return max(moments, default=window.opened_at) + pipeline.settle
+
+
+def _covers(entry: Observation, window: Window, point: TablePoint | TopicPoint) -> bool:
+    """Whether everything of the window had been there when this was observed."""
+    if isinstance(point, TablePoint):
+        return entry.observed_at >= window.end
+    stable = entry.stable_offsets or {}
+    return all(
+        part.topic_id == entry.topic_id and stable.get(part.partition, 0) >= part.hi
+        for part in window.ranges[point.name]
+    )

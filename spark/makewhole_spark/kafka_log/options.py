@@ -1,0 +1,152 @@
+"""The options of the `kafka_log` data source, read and checked: every problem at once."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from pyspark.sql.types import StructType
+
+from makewhole.model.connection import KafkaConnection
+from makewhole.model.errors import ConfigurationError, Problem
+
+COLUMNS = {
+    "partition": "int",
+    "offset": "bigint",
+    "leader_epoch": "int",
+    "timestamp": "timestamp",
+    "timestamp_type": "tinyint",
+    "key": "binary",
+    "value": "binary",
+    "headers": "array<struct<key:string,value:binary>>",
+    "producer_id": "bigint",
+    "producer_epoch": "smallint",
+    "sequence": "int",
+    "is_transactional": "boolean",
+    "is_replayed": "boolean",
+}
+"""Every column and its type in Spark SQL, in order."""
+
+AskedOffsets = Mapping[int, int]
+_RECORDS_PER_PARTITION = 5_000_000
+_PAGE_BYTES = 8 << 20
+_EARLIEST, _LATEST = "earliest", "latest"
+# Spark hands option names over in lower case.
+_OWN = {
+    "topic",
+    "archive",
+    "path",
+    "columns",
+    "startingoffsets",
+    "endingoffsets",
+    "recordsperpartition",
+    "pagebytes",
+    "checkcrcs",
+    "failondataloss",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogOptions:
+    """What a query asks for. `starting` and `ending` are None for the beginning and the stable end of the log."""
+
+    topic: str | None
+    archive: str | None
+    properties: Mapping[str, str] = field(repr=False)
+    columns: Sequence[str]
+    starting: AskedOffsets | None
+    ending: AskedOffsets | None
+    records_per_partition: int
+    page_bytes: int
+    is_crc_checked: bool
+    fails_on_data_loss: bool
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], schema: StructType | None = None) -> Self:
+        """From the options of a query, and the schema that it was given or that was made of them.
+
+        Raises:
+            ConfigurationError: names every option that is missing or cannot be understood; never their values.
+        """
+        reading = _Reading({name.lower(): value for name, value in options.items()})
+        archive = reading.given.get("archive") or reading.given.get("path")
+        properties = {name.removeprefix("kafka."): value for name, value in reading.given.items() if name not in _OWN}
+        if archive is None:
+            reading.require("topic", reading.given)
+            reading.require("bootstrap.servers", properties)
+        read = cls(
+            topic=reading.given.get("topic"),
+            archive=archive,
+            properties=properties,
+            columns=reading.columns(schema),
+            starting=reading.offsets("startingOffsets", _EARLIEST),
+            ending=reading.offsets("endingOffsets", _LATEST),
+            records_per_partition=reading.number("recordsPerPartition", _RECORDS_PER_PARTITION),
+            page_bytes=reading.number("pageBytes", _PAGE_BYTES),
+            is_crc_checked=reading.switch("checkCrcs"),
+            fails_on_data_loss=reading.switch("failOnDataLoss"),
+        )
+        if reading.problems:
+            raise ConfigurationError(reading.problems)
+        return read
+
+    @property
+    def connection(self) -> KafkaConnection:
+        return KafkaConnection(id="kafka_log", properties=self.properties)
+
+
+class _Reading:
+    """Reads options and collects what is wrong with them."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self.given = given
+        self.problems: list[Problem] = []
+
+    def _problem(self, path: str, found: str, remedy: str) -> None:
+        self.problems.append(Problem(file="kafka_log", path=path, found=found, remedy=remedy))
+
+    def require(self, name: str, options: Mapping[str, str]) -> None:
+        if not options.get(name):
+            self._problem(
+                name, "is not set", f'Add .option("{name}", …), or read an archive with .option("archive", …)'
+            )
+
+    def columns(self, schema: StructType | None) -> list[str]:
+        if schema is not None:
+            for one in schema.fields:
+                if COLUMNS.get(one.name) != one.dataType.simpleString():
+                    self._problem("schema", f"has a column {one.name} {one.dataType.simpleString()}", _schema_remedy())
+            return schema.fieldNames()
+        names = [name.strip() for name in self.given.get("columns", ",".join(COLUMNS)).split(",")]
+        if unknown := [name for name in names if name not in COLUMNS]:
+            self._problem("columns", f"has {', '.join(map(repr, unknown))}", f"Choose from {', '.join(COLUMNS)}")
+        return [name for name in names if name in COLUMNS]
+
+    def offsets(self, option: str, default: str) -> AskedOffsets | None:
+        text = self.given.get(option.lower(), default)
+        if text.lower() == default:
+            return None
+        try:
+            found = {int(partition): int(offset) for partition, offset in json.loads(text).items()}
+        except (ValueError, AttributeError, TypeError):
+            found = {-1: -1}
+        if any(partition < 0 or offset < 0 for partition, offset in found.items()):
+            self._problem(option, "cannot be read", f'Write `{default}`, or JSON like {{"0": 23}}: partition to offset')
+        return found
+
+    def number(self, option: str, default: int) -> int:
+        text = self.given.get(option.lower(), str(default))
+        if text.isdecimal() and int(text) > 0:
+            return int(text)
+        self._problem(option, "is no positive number", f"Write a whole number such as {default}")
+        return default
+
+    def switch(self, option: str) -> bool:
+        text = self.given.get(option.lower(), "true").lower()
+        if text not in ("true", "false"):
+            self._problem(option, "is neither true nor false", "Write `true` or `false`")
+        return text != "false"
+
+
+def _schema_remedy() -> str:
+    return "Use columns as they are: " + ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())

@@ -1,0 +1,134 @@
+"""The `kafka_log` data source: a topic's raw log in Spark SQL, with producer identity and leader epochs.
+
+    register(spark)
+    spark.read.format("kafka_log").option("bootstrap.servers", "…").option("topic", "flights").load()
+    spark.read.format("kafka_log").load("file:///…/archive")
+
+From a cluster: `bootstrap.servers` and any other librdkafka property, plain or with the prefix `kafka.`, and `topic`.
+From an archive of makewhole: `archive`, or the path of `load`.
+
+| option | meaning |
+|---|---|
+| `columns` | the wanted ones, separated by commas; a schema given to the reader does the same |
+| `startingOffsets` | `earliest`, or JSON `{"0": 23}`: partition to offset |
+| `endingOffsets` | `latest` (the stable offset), or JSON |
+| `recordsPerPartition` | how many offsets one Spark task reads: 5,000,000 when not given |
+| `pageBytes` | how much a task asks for at a time: 8 MiB when not given |
+| `checkCrcs` | `false` leaves the batches' checksums unchecked |
+| `failOnDataLoss` | `false` lets a query go on (and warn) where offsets are gone or cannot be read |
+
+Committed records only. Ask for few columns: Spark has no way to tell a Python source which ones a query uses.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from makewhole.kafka.log.reader import ArchiveLog, BrokerLog, RangeReader, read_range
+from makewhole.model.errors import PermanentError
+from makewhole.model.window import PartitionRange
+from makewhole_spark.kafka_log.options import COLUMNS, LogOptions
+from makewhole_spark.kafka_log.plan import planned
+from makewhole_spark.workers import forget_zips
+
+logger = logging.getLogger(__name__)
+
+_MAX_RECORDS = 65_536
+_MICROSECONDS = pa.timestamp("us", tz="UTC")
+_LATEST_MS = (2**63 - 1) // 1000
+_PLACES_NAMED = 5
+
+
+@dataclass
+class LogPartition(InputPartition):
+    """The offsets that one Spark task reads."""
+
+    range: PartitionRange
+
+
+class KafkaLogSource(DataSource):
+    """The raw log of one topic."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "kafka_log"
+
+    def schema(self) -> str:
+        """The wanted columns of `makewhole.kafka.log.reader.SCHEMA`, without `is_aborted`."""
+        return ", ".join(f"{name} {COLUMNS[name]}" for name in LogOptions.of(self.options).columns)
+
+    def reader(self, schema: StructType) -> "KafkaLogReader":
+        return KafkaLogReader(LogOptions.of(self.options, schema))
+
+
+class KafkaLogReader(DataSourceReader):
+    """Freezes the offset ranges when the query is planned, and reads them in tasks."""
+
+    def __init__(self, options: LogOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> list[InputPartition]:
+        """Ranges of at most `recordsPerPartition` offsets."""
+        return [LogPartition(one) for one in planned(self._options)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of one range, as Arrow record batches."""
+        assert isinstance(partition, LogPartition)
+        options = self._options
+        with closing(_source(options)) as source:
+            reader = read_range(
+                source,
+                partition.range,
+                max_records=_MAX_RECORDS,
+                is_crc_checked=options.is_crc_checked,
+                columns=options.columns,
+            )
+            for batch in reader:
+                yield _for_spark(batch)
+        forget_zips()
+        _own_up(reader, fails=options.fails_on_data_loss)
+
+
+def register(spark: SparkSession) -> None:
+    """Make `spark.read.format("kafka_log")` known to a session."""
+    spark.dataSource.register(KafkaLogSource)
+
+
+def _source(options: LogOptions) -> ArchiveLog | BrokerLog:
+    if options.archive is not None:
+        return ArchiveLog(options.archive, page_bytes=options.page_bytes)
+    return BrokerLog(options.connection, page_bytes=options.page_bytes)
+
+
+def _own_up(reader: RangeReader, *, fails: bool) -> None:
+    """A query's result has no room for what is not in it.
+
+    Raises:
+        PermanentError: offsets are gone or cannot be read, and the query is to fail for that.
+    """
+    spans = [(start, end, "truncated" if (start, end) in reader.truncated else "gone") for start, end in reader.expired]
+    spans += [(bad.offset, bad.end_offset, bad.reason) for bad in reader.undecodable]
+    if not spans:
+        return
+    named = "; ".join(f"[{start}, {end}) {why}" for start, end, why in spans[:_PLACES_NAMED])
+    more = f"; and {len(spans) - _PLACES_NAMED} more" if len(spans) > _PLACES_NAMED else ""
+    thing = f"{reader.range.topic} partition {reader.range.partition}: offsets {named}{more}"
+    if fails:
+        raise PermanentError(f"{thing}. Move startingOffsets past them, or set failOnDataLoss to false")
+    logger.warning("%s: left out of the query's result", thing)
+
+
+def _for_spark(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Spark's timestamps are microseconds; those beyond their range become its ends."""
+    index = batch.schema.get_field_index("timestamp")
+    if index < 0:
+        return batch
+    milliseconds = batch.column(index).view(pa.int64()).to_numpy(zero_copy_only=False)
+    microseconds = milliseconds.clip(-_LATEST_MS, _LATEST_MS) * 1000
+    return batch.set_column(index, "timestamp", pa.array(microseconds).view(_MICROSECONDS))

@@ -1,0 +1,209 @@
+"""Reconcile: one kernel per bucket and hop, look-ups that confirm, findings with their causes, and the roll-up.
+
+First every bucket is judged on the snapshots, the key index and look-ups by key in tables. Where a topic must be asked
+about keys outside the window (a record that came later, or sits in an open transaction), the rest of its log is read
+once for just those keys, and the buckets concerned are judged again.
+"""
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+from pyspark.sql import SparkSession
+
+from makewhole.compute import rollup
+from makewhole.gate.summary import HopSummary, PointEvidence
+from makewhole.journal import evidence
+from makewhole.journal.evidence import Handover, HopResult
+from makewhole.model.errors import PermanentError
+from makewhole.model.pipeline import Hop, PointKind, TopicPoint
+from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
+from makewhole.model.window import Accounting
+from makewhole.sql import PgConnection
+from makewhole.window.context import WindowContext
+from makewhole_spark.carrier import carry
+from makewhole_spark.reconcile.bucket_tasks import NeighbouringWindows, bucket_tasks, handed_over
+from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
+from makewhole_spark.reconcile.judge_bucket import judge_bucket
+from makewhole_spark.reconcile.key_index import IndexTask, write_run
+from makewhole_spark.reconcile.log_tail import read_tail, tail_tasks
+from makewhole_spark.reconcile.truncated_keys import count_cut_keys
+
+logger = logging.getLogger(__name__)
+_JOURNAL_FINDINGS = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class HopOutcome:
+    """One hop after its buckets were added up."""
+
+    hop: Hop
+    result: HopResult
+    summary: HopSummary
+    findings: tuple[str, ...]
+
+
+def reconcile(spark: SparkSession, journal: PgConnection, context: WindowContext) -> dict[str, HopResult]:
+    """Judge every hop of the window and commit what was found, in one transaction of the journal.
+
+    Asked again after it committed, it returns what is there.
+
+    Raises:
+        PermanentError: a point has no committed snapshot.
+        CorruptionError: a file of a manifest is missing.
+    """
+    there = evidence.results(journal, context.window)
+    if len(there) == len(context.pipeline.hops):
+        return there
+    manifests = evidence.snapshots(journal, context.window)
+    _require_snapshots(context, manifests)
+    past = NeighbouringWindows(journal=journal, context=context, manifests=manifests)
+    tasks = [task for hop in context.pipeline.hops for task in bucket_tasks(past, hop)]
+    answers = _judge_with_tails(spark, past, tasks, carry(spark, tasks, judge_bucket))
+    runs = _index(spark, past)
+    outcomes = [
+        _add_up(past, hop, [answer for answer in answers if answer.hop == hop.name]) for hop in context.pipeline.hops
+    ]
+    count_cut_keys(spark, past)
+    _commit(journal, context, outcomes, runs)
+    return {outcome.hop.name: outcome.result for outcome in outcomes}
+
+
+def _require_snapshots(context: WindowContext, manifests: Mapping[str, Any]) -> None:
+    lacking = sorted({point.name for point in context.pipeline.ordered_points()} - set(manifests))
+    if lacking:
+        raise PermanentError(
+            f"{context.window.label}: no snapshot of {', '.join(lacking)}; without it nothing can be judged. "
+            "Clear the task `snapshot` of this run, or run the window again"
+        )
+
+
+def _judge_with_tails(
+    spark: SparkSession, past: NeighbouringWindows, tasks: Sequence[BucketTask], answers: list[BucketAnswer]
+) -> list[BucketAnswer]:
+    """Read the rest of a topic's log for the keys that only it can tell about, and judge their buckets again."""
+    wanted: dict[str, list[str]] = {}
+    for answer in answers:
+        for point, path in answer.wanted.items():
+            wanted.setdefault(point, []).append(path)
+    if not wanted:
+        return answers
+    pieces = [
+        piece
+        for point in (past.context.pipeline.points[name] for name in sorted(wanted))
+        if isinstance(point, TopicPoint)
+        for piece in tail_tasks(
+            past.context, point, past.covered(point.name), tuple(wanted[point.name]), past.replays(point.name)
+        )
+    ]
+    found: dict[str, list[str]] = {name: [] for name in wanted}
+    partial = set()
+    for piece, read in zip(pieces, carry(spark, pieces, read_tail), strict=True):
+        found[piece.point.name] += read.files
+        partial |= {piece.point.name} if read.expired else set()
+    again = [
+        replace(task, tails=found, partial_tails=frozenset(partial), looked_up=answer.looked_up)
+        for task, answer in zip(tasks, answers, strict=True)
+        if answer.wanted
+    ]
+    second = {(answer.hop, answer.bucket): answer for answer in carry(spark, again, judge_bucket)}
+    return [second.get((answer.hop, answer.bucket), answer) for answer in answers]
+
+
+def _index(spark: SparkSession, past: NeighbouringWindows) -> dict[str, tuple[dict[str, str], int]]:
+    """The sorted run of this window's keys for every topic."""
+    context, manifests = past.context, past.manifests
+    topics = [point.name for point in context.pipeline.ordered_points() if point.kind is PointKind.TOPIC]
+    tasks = [
+        IndexTask(
+            context=context,
+            point=name,
+            bucket=bucket,
+            files=tuple(files),
+            replays=past.replays(name),
+        )
+        for name in topics
+        for bucket, files in manifests[name]["files"].items()
+    ]
+    runs: dict[str, tuple[dict[str, str], int]] = {name: ({}, 0) for name in topics}
+    for task, (path, keys) in zip(tasks, carry(spark, tasks, write_run), strict=True):
+        files, total = runs[task.point]
+        runs[task.point] = (files | {task.bucket: path}, total + keys)
+    return runs
+
+
+def _add_up(past: NeighbouringWindows, hop: Hop, answers: list[BucketAnswer]) -> HopOutcome:
+    counts = rollup.add_counts([HopCounts(), *(answer.counts for answer in answers)])
+    handed = sum(len(keys) for keys in handed_over(past, hop).values())
+    summary = HopSummary(
+        hop=hop.name,
+        counts=counts,
+        expected_rows=sum(answer.expected for answer in answers),
+        source=_point_evidence(hop.source, past.manifests),
+        target=_point_evidence(hop.target, past.manifests),
+        duplicates_without_source=sum(answer.without_source for answer in answers),
+        undecidable_without_source=sum(answer.undecidable_without_source for answer in answers),
+        handed_over=handed + sum(answer.judged_anew for answer in answers),
+    )
+    result = HopResult(
+        hop=hop.name,
+        counts=counts,
+        digest=rollup.digest_text(rollup.add_digests(answer.digest for answer in answers)),
+        files={"verdicts": sorted(answer.verdicts for answer in answers), "summary": summary.to_json_dict()},
+    )
+    findings = tuple(sorted(answer.findings for answer in answers if answer.findings))
+    return HopOutcome(hop=hop, result=result, summary=summary, findings=findings)
+
+
+def _point_evidence(name: str, manifests: Mapping[str, Any]) -> PointEvidence:
+    manifest = manifests[name]
+    accounting = manifest.get("accounting")
+    return PointEvidence(
+        point=name,
+        has_manifest=True,
+        rows_read=manifest["rows"] + (manifest["undecodable"] if "rows_counted" in manifest else 0),
+        rows_counted=manifest.get("rows_counted"),
+        accounting=None if accounting is None else Accounting(**accounting),
+        undecodable=manifest["undecodable"],
+    )
+
+
+def _commit(
+    journal: PgConnection,
+    context: WindowContext,
+    outcomes: Iterable[HopOutcome],
+    runs: Mapping[str, tuple[dict[str, str], int]],
+) -> None:
+    outcomes = list(outcomes)
+    paths = [path for outcome in outcomes for path in outcome.findings]
+    frame = context.storage.read_parquet(paths)
+    found = [] if frame is None else list(_findings(frame.head(_JOURNAL_FINDINGS)))
+    evidence.commit_results(journal, context.window, evidence.RECONCILED, [outcome.result for outcome in outcomes])
+    evidence.commit_findings(journal, context.window, found)
+    evidence.commit_handovers(
+        journal,
+        context.window,
+        [
+            Handover(hop=item.hop, key=item.key, key_hash=item.key_hash)
+            for item in found
+            if item.verdict is Verdict.PENDING
+        ],
+    )
+    for point, (files, keys) in runs.items():
+        evidence.put_key_run(journal, context.window, point, files, keys)
+    journal.commit()
+
+
+def _findings(frame: pl.DataFrame) -> Iterator[Finding]:
+    for row in frame.sort("hop", "key_hash").iter_rows(named=True):
+        yield Finding(
+            hop=row["hop"],
+            key=row["key"],
+            key_hash=row["key_hash"],
+            verdict=Verdict(row["verdict"]),
+            cause=Cause(row["cause"]),
+            evidence=json.loads(row["evidence"]),
+        )

@@ -1,0 +1,196 @@
+"""One bucket of one hop, judged on an executor: gather what is known of its keys, ask the kernel, write the answer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from makewhole.compute import rollup
+from makewhole.compute.causes import HopContext, explain
+from makewhole.compute.frames import HASH, HASHES, VERDICTS, Schema, empty
+from makewhole.compute.judge import BucketInput, committed, judge
+from makewhole.compute.undecidable import Doubt, doubt_of, with_doubt
+from makewhole.compute.versions import judge_versions
+from makewhole.model.pipeline import TablePoint
+from makewhole.model.verdict import GAPS, Verdict
+from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask, CutFiles, IndexFiles
+from makewhole_spark.reconcile.copies_outside import at_source, at_target, cut_off, open_copies
+from makewhole_spark.reconcile.look_ups import confirm, look_up, slice_frame
+from makewhole_spark.reconcile.sequence_evidence import StoredSequences
+
+__all__ = ["BucketAnswer", "BucketTask", "CutFiles", "IndexFiles", "judge_bucket"]
+
+_NAMES: Schema = {"key": pl.String, **HASHES}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Gathered:
+    """What is known, and which of the handed-over keys came in because a truncation took their copies."""
+
+    known: BucketInput
+    judged_anew: pl.DataFrame
+
+
+def judge_bucket(task: BucketTask) -> BucketAnswer:
+    """Judge, confirm every absence and every stranger, judge again, explain, write."""
+    gathered = _gather(task)
+    kernel = judge_versions if task.is_upsert else judge
+    known, rows = confirm(task, gathered.known, kernel(gathered.known))
+    judged = kernel(known)
+    wanted = {} if task.tails is not None else _write_wanted(task, judged)
+    answer = _write(task, replace(gathered, known=known), with_doubt(judged, _doubt(task)), wanted)
+    if task.is_upsert and wanted and rows is not None:
+        folder = f"{task.context.window.prefix}/{task.hop.slug}/looked_up"
+        return replace(answer, looked_up=task.context.storage.write_parquet(folder, rows))
+    return answer
+
+
+# What is known
+
+
+def _gather(task: BucketTask) -> _Gathered:
+    source = slice_frame(task, task.hop.source, task.source_files)
+    target = slice_frame(task, task.hop.target, task.target_files)
+    handed = pl.DataFrame(list(task.handed_over), schema=_NAMES, orient="row")
+    if len(handed):
+        earlier = slice_frame(task, task.hop.source, task.handed_over_files).join(handed, on=HASH, how="semi")
+        source = pl.concat([source, earlier], how="diagonal_relaxed")
+    elsewhere = at_source(task)
+    names, rows = _judged_anew(task, elsewhere)
+    source = pl.concat([source, rows.join(source, on=[*HASH, "place"], how="anti")], how="diagonal_relaxed")
+    anew = names.join(handed, on=HASH, how="anti")
+    known = BucketInput(
+        hop=task.hop.name,
+        source=source,
+        target=target,
+        source_elsewhere=elsewhere,
+        target_elsewhere=at_target(task, target),
+        handed_over=pl.concat([handed, anew]),
+        replays=task.replays,
+    )
+    return _Gathered(known=replace(known, unsettled=_unsettled_offsets(task, source)), judged_anew=anew)
+
+
+def _judged_anew(task: BucketTask, at_source: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Keys whose copies at the target a truncation took, if the source has or had them, with the source's copies."""
+    names = cut_off(task)
+    files = tuple(path for cut in task.cut_files if cut.limits_now for path in cut.source_files)
+    rows = slice_frame(task, task.hop.source, files).join(names, on=HASH, how="semi")
+    rows = rows.unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
+    others = names.join(rows, on=HASH, how="anti")
+    point = task.context.pipeline.points[task.hop.source]
+    if isinstance(point, TablePoint) and len(others):
+        rows = pl.concat([rows, look_up(task, point, others.sort(HASH))], how="diagonal_relaxed")
+    passing = committed(rows.filter(~pl.col("excluded_by").list.contains(task.hop.name)))
+    by_name = others.join(at_source, on=HASH, how="semi")
+    known = pl.concat([passing.select(HASH), by_name.select(HASH)]).unique()
+    return names.join(known, on=HASH, how="semi").select(*_NAMES).sort(HASH), passing
+
+
+def _unsettled_offsets(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:
+    """Keys whose record is too young, or that the consumer group has not reached."""
+    frames = [open_copies(task, task.hop.target).select(HASH)]
+    if "offset" in source.columns:
+        for limits in (task.settled_offsets, task.group_committed):
+            if limits is not None:
+                frames.append(_beyond(source, limits))
+    return pl.concat(frames).unique()
+
+
+def _beyond(source: pl.DataFrame, limits: Mapping[int, int]) -> pl.DataFrame:
+    bounds = pl.DataFrame(list(limits.items()), schema={"partition": pl.Int32, "limit": pl.Int64}, orient="row")
+    joined = source.join(bounds, on="partition", how="left")
+    return joined.filter(pl.col("offset") >= pl.col("limit").fill_null(0)).select(HASH)
+
+
+def _doubt(task: BucketTask) -> Doubt:
+    source, target = (
+        replace(log, is_partial=log.is_partial or point in task.partial_tails)
+        for log, point in ((task.source_log, task.hop.source), (task.target_log, task.hop.target))
+    )
+    return doubt_of(source, target, task.context.pipeline.settle, is_upsert=task.is_upsert)
+
+
+def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> dict[str, str]:
+    """The hashes that the rest of a topic's log must be asked for, by point."""
+    both = (Verdict.MISSING, Verdict.MISMATCHED, Verdict.UNEXPECTED)
+    of_target, of_source = (both, both) if task.is_upsert else ((Verdict.MISSING,), (Verdict.UNEXPECTED,))
+    wanted = {
+        point: judged.filter(pl.col("verdict").is_in([verdict.value for verdict in verdicts]))
+        for point, verdicts in ((task.hop.target, of_target), (task.hop.source, of_source))
+        if task.is_topic(point)
+    }
+    folder = f"{task.context.window.prefix}/{task.hop.slug}/wanted"
+    return {
+        point: task.context.storage.write_parquet(folder, frame.select(HASH))
+        for point, frame in wanted.items()
+        if len(frame)
+    }
+
+
+# The answer
+
+
+def _write(task: BucketTask, gathered: _Gathered, judged: pl.DataFrame, wanted: Mapping[str, str]) -> BucketAnswer:
+    known = gathered.known
+    findings = explain(judged, _hop_context(task, gathered))
+    folder, storage = f"{task.context.window.prefix}/{task.hop.slug}", task.context.storage
+    causes = findings.select("key_hash", "cause")
+    verdicts = (
+        judged.join(causes, on="key_hash", how="left", maintain_order="left")
+        .with_columns(pl.lit(task.hop.name).alias("hop"))
+        .select(*VERDICTS)
+    )
+    beside = judged.filter(~pl.col("in_source"))
+    of_beside: dict[str, int] = dict(beside["verdict"].value_counts().rows())
+    needing_a_word = (*GAPS, Verdict.UNDECIDABLE)
+    return BucketAnswer(
+        hop=task.hop.name,
+        bucket=task.bucket,
+        counts=rollup.counts(
+            judged,
+            source_rows=len(committed(known.source)),
+            target_rows=len(committed(known.target.unique(subset="place"))),  # a store is read twice: by time, by keys
+        ),
+        digest=rollup.digest(judged),
+        expected=_distinct_source_keys(task, known)
+        + sum(of_beside.get(verdict.value, 0) for verdict in needing_a_word),
+        without_source=of_beside.get(Verdict.DUPLICATE.value, 0),
+        undecidable_without_source=of_beside.get(Verdict.UNDECIDABLE.value, 0),
+        judged_anew=len(gathered.judged_anew),
+        verdicts=storage.write_parquet(f"{folder}/verdicts", verdicts),
+        findings=storage.write_parquet(f"{folder}/findings", findings) if len(findings) else None,
+        wanted=wanted,
+    )
+
+
+def _hop_context(task: BucketTask, gathered: _Gathered) -> HopContext:
+    points, known = task.context.pipeline.points, gathered.known
+    return HopContext(
+        hop=task.hop.name,
+        source_kind=points[task.hop.source].kind,
+        target_kind=points[task.hop.target].kind,
+        source=known.source,
+        target=known.target.unique(subset="place", keep="first", maintain_order=True),
+        committed=task.group_committed,
+        unconsumed=_unconsumed(task, known.source),
+        target_elsewhere=known.target_elsewhere,
+        truncated=cut_off(task).select(HASH),
+        open_copies=open_copies(task, task.hop.target),
+        source_log=task.source_log,
+        target_log=task.target_log,
+        source_sequences=StoredSequences(task.context.storage, task.source_sequences),
+        target_sequences=StoredSequences(task.context.storage, task.target_sequences),
+    )
+
+
+def _unconsumed(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:
+    if task.group_committed is None or "offset" not in source.columns:
+        return empty(HASHES)
+    return _beyond(source, task.group_committed)
+
+
+def _distinct_source_keys(task: BucketTask, known: BucketInput) -> int:
+    """Counted from the rows of the snapshot and the names handed over, by key text: apart from the kernel's join."""
+    rows = committed(known.source.filter(~pl.col("excluded_by").list.contains(task.hop.name)))
+    return int(pl.concat([rows["key"], known.handed_over["key"]]).n_unique())

@@ -1,0 +1,100 @@
+"""The log after a window, read for a few keys only: did they come later, or do they sit in an open transaction?"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import polars as pl
+
+from makewhole.compute.frames import HASH, TAIL
+from makewhole.compute.judge import committed, mark_replays
+from makewhole.compute.normalise import topic_frame
+from makewhole.kafka.lineage import divergence
+from makewhole.kafka.log.broker import BrokerLog
+from makewhole.kafka.log.reader import read_range
+from makewhole.kafka.offsets import EpochEnd, TopicLog
+from makewhole.model.pipeline import TopicPoint
+from makewhole.model.window import PartitionRange
+from makewhole.window.context import WindowContext
+from makewhole_spark.snapshot.take import split_range
+
+_RECORDS_PER_TASK = 2_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class TailTask:
+    """Offsets after the window's end. `wanted` are the files with the hashes to look for."""
+
+    context: WindowContext
+    point: TopicPoint
+    range: PartitionRange
+    is_open: bool
+    wanted: tuple[str, ...]
+    replays: pl.DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class TailRead:
+    """Files with the copies that were found (`TAIL`). `expired`: offsets that were gone before they could be read."""
+
+    files: tuple[str, ...]
+    expired: int
+
+
+def tail_tasks(
+    context: WindowContext,
+    point: TopicPoint,
+    covered: Sequence[PartitionRange],
+    wanted: tuple[str, ...],
+    replays: pl.DataFrame,
+) -> Iterator[TailTask]:
+    """Everything behind the `covered` ranges up to the stable offset, and from there to the high watermark."""
+    with TopicLog(context.kafka(point), point.topic) as log:
+        topic_id = log.describe().topic_id
+        starts = tail_starts(log, topic_id, covered)
+        stable, high = log.stable_ends(), log.high_watermarks()
+    for partition, end in sorted(stable.items()):
+        lo = starts.get(partition, 0)
+        bounds = (lo, max(lo, end.offset), max(lo, end.offset, high[partition].offset))
+        for first, last, is_open in ((bounds[0], bounds[1], False), (bounds[1], bounds[2], True)):
+            whole = PartitionRange(topic=point.topic, topic_id=topic_id, partition=partition, lo=first, hi=last)
+            for piece in split_range(whole, _RECORDS_PER_TASK):
+                yield TailTask(
+                    context=context, point=point, range=piece, is_open=is_open, wanted=wanted, replays=replays
+                )
+
+
+def tail_starts(log: TopicLog, topic_id: str, covered: Sequence[PartitionRange]) -> Mapping[int, int]:
+    """Where the tail of each partition begins: where a log that was truncated goes on as another one, or was made
+    again, that is before the end of what the windows covered. Partitions that are not covered begin at 0."""
+    starts = {}
+    for part in covered:
+        if part.topic_id != topic_id:
+            continue
+        starts[part.partition] = part.hi
+        if part.leader_epochs:
+
+            def ask(epoch: int, partition: int = part.partition) -> EpochEnd | None:
+                return log.end_of_leader_epoch(partition, epoch)
+
+            starts[part.partition] = min(part.hi, divergence(ask, part.leader_epochs, 0))
+    return starts
+
+
+def read_tail(task: TailTask) -> TailRead:
+    """Write the copies of the wanted keys in this piece of the log."""
+    wanted = task.context.storage.read_parquet(task.wanted)
+    assert wanted is not None
+    hashes = wanted.select(HASH).unique()
+    shape = task.context.value_shape(task.point)
+    with closing(BrokerLog(task.context.kafka(task.point))) as broker:
+        reader = read_range(broker, task.range, isolation="uncommitted" if task.is_open else "committed")
+        found = [topic_frame(batch, shape)[0].join(hashes, on=HASH, how="semi") for batch in reader.batches()]
+    expired = reader.accounting.expired
+    if not any(len(frame) for frame in found):
+        return TailRead(files=(), expired=expired)
+    copies = mark_replays(committed(pl.concat(found)), task.replays).with_columns(
+        pl.lit(True).alias("is_later"), pl.lit(task.is_open).alias("is_open")
+    )
+    folder = f"{task.context.window.prefix}/{task.point.name}/tail"
+    return TailRead(files=(task.context.storage.write_parquet(folder, copies.select(*TAIL)),), expired=expired)

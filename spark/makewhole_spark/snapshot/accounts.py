@@ -1,0 +1,202 @@
+"""What the pieces of a topic add up to: the account of every offset, the sequences of its producers, the incidents."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import reduce
+from typing import Any
+
+from makewhole.kafka.log.account import OffsetSpan
+from makewhole.kafka.sequences.audit import SequenceAudit, merge
+from makewhole.model.errors import CorruptionError
+from makewhole.model.incident import Incident, IncidentKind
+from makewhole.model.pipeline import TopicPoint
+from makewhole.model.window import Accounting, PartitionRange
+from makewhole.window.context import WindowContext
+from makewhole_spark.snapshot.read_piece import PieceRead, point_folder
+
+_CARRIED_PRODUCERS = 10_000
+_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionAccount:
+    """What the pieces of one range add up to. `now_id`: the topic's id when it was read, another when made again."""
+
+    range: PartitionRange
+    now_id: str
+    reads: Sequence[PieceRead] = field(default_factory=list)
+
+    @property
+    def is_gone(self) -> bool:
+        """The incarnation of the range was deleted before it could be read."""
+        return self.now_id != self.range.topic_id
+
+    @property
+    def accounting(self) -> Accounting:
+        if self.is_gone:
+            return Accounting(span=self.range.span, expired=self.range.span)
+        parts = [read.accounting for read in self.reads if read.accounting is not None]
+        return reduce(Accounting.__add__, parts, Accounting(span=0))
+
+    @property
+    def leader_epochs(self) -> list[list[int]]:
+        """`[epoch, first offset, end offset]` as read, in offset order."""
+        entries = (list(entry) for read in self.reads for entry in read.leader_epochs)
+        return sorted(entries, key=lambda entry: entry[1])
+
+    @property
+    def truncated(self) -> list[OffsetSpan]:
+        return joined(span for read in self.reads for span in read.truncated)
+
+    @property
+    def expired(self) -> list[OffsetSpan]:
+        """Deleted before they could be read, by retention or DeleteRecords."""
+        return joined(span for read in self.reads for span in read.expired if span not in read.truncated)
+
+    @property
+    def read_until(self) -> int:
+        """Where reading ended: before the range's end when its end was truncated, or the topic is another one."""
+        if self.is_gone:
+            return self.range.lo
+        last = self.truncated[-1:]
+        return last[0][0] if last and last[0][1] == self.range.hi else self.range.hi
+
+
+def joined(spans: Iterable[OffsetSpan]) -> list[OffsetSpan]:
+    """Spans in order, neighbours made one."""
+    found: list[OffsetSpan] = []
+    for start, end in sorted(spans):
+        if found and found[-1][1] == start:
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((start, end))
+    return found
+
+
+def partition_accounts(
+    context: WindowContext, point: TopicPoint, reads: Iterable[PieceRead], now_id: str
+) -> list[PartitionAccount]:
+    """The account of every range of the window.
+
+    Raises:
+        CorruptionError: offsets of a range are not accounted for; nothing of the read may be kept.
+    """
+    of: dict[int | None, list[PieceRead]] = {}
+    for read in reads:
+        of.setdefault(read.partition, []).append(read)
+    accounts = [
+        PartitionAccount(range=part, now_id=now_id, reads=of.get(part.partition, []))
+        for part in context.window.ranges[point.name]
+    ]
+    for account in accounts:
+        _require_whole(context, account)
+    return accounts
+
+
+def _require_whole(context: WindowContext, account: PartitionAccount) -> None:
+    """span = data + control + aborted + compacted + expired + undecodable, and every expired offset has its place."""
+    part, sums = account.range, account.accounting
+    placed = part.span if account.is_gone else sum(end - start for start, end in account.expired + account.truncated)
+    if not sums.is_complete or sums.span != part.span or sums.expired != placed:
+        raise CorruptionError(
+            f"{context.window.label}: {part.topic}/{part.partition} has {part.span} offsets in [{part.lo}, {part.hi}), "
+            f"{sums.accounted} are accounted for, {sums.expired} of them as expired and {placed} of those with their "
+            "places; nothing was kept. Run the window again"
+        )
+
+
+def log_manifest(
+    context: WindowContext, point: TopicPoint, accounts: Sequence[PartitionAccount], before: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a topic's manifest says besides its files. `before` is the manifest of the window before."""
+    total = reduce(Accounting.__add__, (one.accounting for one in accounts), Accounting(span=0))
+    folder = point_folder(context, point)
+    return {
+        "ranges": [asdict(one.range) for one in accounts],
+        "accounting": asdict(total),
+        "accounting_by_partition": {str(one.range.partition): asdict(one.accounting) for one in accounts},
+        "read_until": {str(one.range.partition): one.read_until for one in accounts if one.read_until < one.range.hi},
+        "archive": f"{folder}/archive",
+        "leader_epochs": {str(one.range.partition): one.leader_epochs for one in accounts},
+        "replay_plans": sorted({plan for one in accounts for read in one.reads for plan in read.replay_plans}),
+        "sequences": _write_sequences(context, f"{folder}/sequences.json", accounts, before),
+    }
+
+
+def _write_sequences(
+    context: WindowContext, path: str, accounts: Iterable[PartitionAccount], before: Mapping[str, Any]
+) -> str:
+    """Every partition's audit from the first window on, carried over from the window before where the log goes on."""
+    known = (
+        {} if "sequences" not in before else json.loads(context.storage.read_bytes(before["sequences"]))["partitions"]
+    )
+    partitions = {}
+    for one in accounts:
+        part, carried = one.range, known.get(str(one.range.partition))
+        audits = [read.sequences for read in one.reads if read.sequences is not None]
+        if carried is not None and (carried["topic_id"], carried["lineage"]) == (part.topic_id, part.lineage):
+            audits.insert(0, SequenceAudit.from_json(carried["audit"]))
+        audit = reduce(merge, audits) if audits else SequenceAudit()
+        partitions[str(part.partition)] = {
+            "topic_id": part.topic_id,
+            "lineage": part.lineage,
+            "audit": audit.kept(_CARRIED_PRODUCERS).to_json(),
+        }
+    content = {"version": _VERSION, "partitions": partitions}
+    context.storage.write_bytes(path, json.dumps(content, separators=(",", ":")).encode())
+    return path
+
+
+def log_incidents(
+    point: TopicPoint, accounts: Iterable[PartitionAccount], epochs_before: Mapping[int, int]
+) -> list[Incident]:
+    """What reading found. `epochs_before`: the last leader epoch of the window before, by partition."""
+    found: list[Incident] = []
+    for one in accounts:
+        found += _lost_spans(point, one)
+        if not one.is_gone:
+            found += _leader_change(point, one, epochs_before.get(one.range.partition))
+    return found
+
+
+def _lost_spans(point: TopicPoint, one: PartitionAccount) -> list[Incident]:
+    """Each span that was gone before it could be read, with what took it."""
+    before_read: dict[str, Any] = {"before_it_was_read": True}
+    if one.is_gone:
+        whole = [(one.range.lo, one.range.hi)] if one.range.span else []
+        detail = before_read | {"new_id": one.now_id}
+        return [_incident(IncidentKind.TOPIC_RECREATED, point, one.range, span, detail) for span in whole]
+    epochs = [list(entry) for entry in one.range.leader_epochs]
+    detail = before_read | {"lineage": one.range.lineage, "seen_epochs": epochs}
+    return [
+        *(_incident(IncidentKind.EXPIRED, point, one.range, span, before_read) for span in one.expired),
+        *(_incident(IncidentKind.TRUNCATED, point, one.range, span, detail) for span in one.truncated),
+    ]
+
+
+def _leader_change(point: TopicPoint, one: PartitionAccount, before: int | None) -> list[Incident]:
+    """Several leaders wrote the range, or another one than before it: what the old one acknowledged may be gone."""
+    part = one.range
+    epochs = part.leader_epochs or tuple((epoch, end) for epoch, _, end in one.leader_epochs)
+    known = {epoch for epoch, _ in epochs} | ({before} if before is not None else set())
+    if len(known) < 2:
+        return []
+    lo = part.lo if before is not None and epochs[0][0] != before else min(epochs[0][1], part.hi)
+    detail = {"epochs": [list(entry) for entry in epochs], "before": before}
+    return [_incident(IncidentKind.LEADER_CHANGED, point, part, (max(lo, part.lo), part.hi), detail)]
+
+
+def _incident(
+    kind: IncidentKind, point: TopicPoint, part: PartitionRange, span: OffsetSpan, detail: Mapping[str, Any]
+) -> Incident:
+    return Incident(
+        kind=kind,
+        point=point.name,
+        topic=point.topic,
+        topic_id=part.topic_id,
+        partition=part.partition,
+        lo=span[0],
+        hi=span[1],
+        detail=detail,
+    )

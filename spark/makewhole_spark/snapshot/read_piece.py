@@ -1,0 +1,209 @@
+"""A piece of a point, read by one task: decoded, hashed, bucketed and written, a topic's batches archived beside."""
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from makewhole.compute.by_bucket import by_bucket
+from makewhole.compute.frames import NEVER_NULL, UNDECODABLE
+from makewhole.compute.normalise import log_columns, stored_topic_frame, table_frame
+from makewhole.kafka.log.account import OffsetSpan
+from makewhole.kafka.log.archive import SegmentWriter
+from makewhole.kafka.log.broker import BrokerLog
+from makewhole.kafka.log.damaged import Undecodable
+from makewhole.kafka.log.reader import read_range
+from makewhole.kafka.sequences.audit import SequenceAudit
+from makewhole.lake.parquet_writer import GrowingParquet
+from makewhole.model.pipeline import Point, TablePoint, TopicPoint
+from makewhole.model.window import Accounting, PartitionRange
+from makewhole.postgres.read.export import ExportPart, ExportPlan, TableReader
+from makewhole.postgres.read.expressions import TimeBounds
+from makewhole.window.context import WindowContext
+
+_ROWS_PER_FLUSH = 262_144
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicPiece:
+    """Offsets of one partition, for one task."""
+
+    context: WindowContext
+    point: TopicPoint
+    range: PartitionRange
+    window_lo: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TablePiece:
+    """Pages of a table inside an exported snapshot; with `keys_of`, the rows of that point's keys in some buckets."""
+
+    context: WindowContext
+    point: TablePoint
+    plan: ExportPlan
+    bounds: TimeBounds | None
+    part: ExportPart
+    keys_of: Mapping[str, list[str]] | None = None
+    buckets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PieceRead:
+    """What one task wrote: `files` as (bucket, path), and the numbers of the read.
+
+    Of a topic: `expired` are all spans that were gone before they could be read, `truncated` those of them that a
+    truncation took; `sequences` audits the producers of this piece alone.
+    """
+
+    files: tuple[tuple[str, str], ...]
+    rows: int
+    rows_counted: int | None = None
+    undecodable_files: tuple[str, ...] = ()
+    undecodable: int = 0
+    accounting: Accounting | None = None
+    partition: int | None = None
+    leader_epochs: tuple[tuple[int, int, int], ...] = ()
+    expired: tuple[OffsetSpan, ...] = ()
+    truncated: tuple[OffsetSpan, ...] = ()
+    sequences: SequenceAudit | None = None
+    replay_plans: tuple[str, ...] = ()
+
+
+@dataclass
+class BucketWriter:
+    """Collects frames and writes them by bucket, so that no shuffle is ever needed. Close it when a task fails."""
+
+    context: WindowContext
+    folder: str
+    held: dict[int, list[pa.Table]] = field(default_factory=dict)
+    held_rows: int = 0
+    rows: int = 0
+    files: dict[str, GrowingParquet] = field(default_factory=dict)
+    bad: list[pl.DataFrame] = field(default_factory=list)
+    replay_plans: set[str] = field(default_factory=set)
+
+    def add(self, frames: tuple[pl.DataFrame, pl.DataFrame]) -> None:
+        """Take the good and the undecodable rows of one batch."""
+        good, bad = frames
+        if len(bad):
+            self.bad.append(bad)
+        if "replay_plan" in good.columns:
+            self.replay_plans.update(good["replay_plan"].drop_nulls().unique())
+        for bucket, part in by_bucket(good, self.context.pipeline.buckets):
+            self.held.setdefault(bucket, []).append(part)
+        self.held_rows += len(good)
+        if self.held_rows >= _ROWS_PER_FLUSH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is held."""
+        for bucket, parts in sorted(self.held.items()):
+            self._file_of(f"{bucket:02d}").append(pa.concat_tables(parts))
+        self.rows += self.held_rows
+        self.held, self.held_rows = {}, 0
+
+    def _file_of(self, bucket: str) -> GrowingParquet:
+        """The one file of this task for a bucket."""
+        if bucket not in self.files:
+            self.files[bucket] = self.context.storage.growing_parquet(f"{self.folder}/keys/bucket={bucket}", NEVER_NULL)
+        return self.files[bucket]
+
+    def close(self) -> None:
+        """Finish the files; what an attempt that failed has written is never named."""
+        for file in self.files.values():
+            file.close()
+
+    def finish(self, **numbers: Any) -> PieceRead:
+        """Write the rest and say what there is."""
+        self.flush()
+        self.close()
+        paths: tuple[str, ...] = ()
+        bad = pl.concat(self.bad) if self.bad else pl.DataFrame(schema=UNDECODABLE)
+        if len(bad):
+            paths = (self.context.storage.write_parquet(f"{self.folder}/undecodable", bad),)
+        return PieceRead(
+            files=tuple((bucket, file.path) for bucket, file in sorted(self.files.items())),
+            rows=self.rows,
+            undecodable=len(bad),
+            undecodable_files=paths,
+            replay_plans=tuple(sorted(self.replay_plans)),
+            **numbers,
+        )
+
+
+def point_folder(context: WindowContext, point: Point) -> str:
+    """Where the snapshot of a point is, below the storage root."""
+    return f"{context.window.prefix}/{point.name}"
+
+
+def read_topic_piece(piece: TopicPiece) -> PieceRead:
+    """Read, decode, hash, bucket and archive the offsets of one task.
+
+    Raises:
+        TransientError: the read came up short.
+    """
+    context, writer = piece.context, BucketWriter(piece.context, point_folder(piece.context, piece.point))
+    shape = context.value_shape(piece.point)
+    archive = context.storage.uri(f"{writer.folder}/archive")
+    segment = SegmentWriter(archive, piece.range, window_lo=piece.window_lo)
+    with closing(BrokerLog(context.kafka(piece.point))) as broker:
+        columns = log_columns(shape)
+        reader = read_range(
+            broker, piece.range, include_aborted=True, columns=columns, has_views=True, on_fetched=segment.write
+        )
+        try:
+            for batch in reader.batches():
+                writer.add(stored_topic_frame(batch, shape))
+        except BaseException:
+            segment.discard()
+            writer.close()
+            raise
+    account = reader.account
+    segment.finish(account.expired, reader.aborted, truncated=account.truncated, unexplained=account.unexplained)
+    without_key = sum(len(frame) for frame in writer.bad)
+    writer.bad.append(_unreadable(piece.range.partition, reader.undecodable))
+    return writer.finish(
+        accounting=reader.accounting + Accounting(span=0, data=-without_key, undecodable=without_key),
+        partition=piece.range.partition,
+        leader_epochs=tuple(tuple(entry) for entry in reader.leader_epochs),
+        expired=tuple(account.expired),
+        truncated=tuple(account.truncated),
+        sequences=reader.sequences,
+    )
+
+
+def _unreadable(partition: int, found: list[Undecodable]) -> pl.DataFrame:
+    rows = [(f"{partition}:{item.offset}", item.reason) for item in found]
+    return pl.DataFrame(rows, schema=UNDECODABLE, orient="row")
+
+
+def read_table_piece(piece: TablePiece) -> PieceRead:
+    """Export, hash and bucket the rows of one task.
+
+    Raises:
+        TransientError: the read came up short.
+    """
+    context, writer = piece.context, BucketWriter(piece.context, point_folder(piece.context, piece.point))
+    shape, connection = context.table_shape(piece.point), context.postgres(piece.point)
+    reader = TableReader(connection, shape, piece.plan.snapshot)
+    frames = reader.part(piece.bounds, piece.part) if piece.keys_of is None else reader.keys(_keys(piece))
+    with closing(writer):
+        for frame in frames:
+            writer.add(table_frame(frame, dict(context.pipeline.compare)))
+        return writer.finish(rows_counted=reader.counted)
+
+
+def _keys(piece: TablePiece) -> list[str]:
+    """The distinct keys of the upstream's snapshot in this task's buckets."""
+    assert piece.keys_of is not None
+    paths = [path for bucket in piece.buckets for path in piece.keys_of.get(bucket, [])]
+    frame = piece.context.storage.read_parquet(paths, ["key"])
+    return [] if frame is None else frame["key"].unique().sort().to_list()
+
+
+def read_piece(piece: TopicPiece | TablePiece) -> PieceRead:
+    """Read and write one piece of a point, whatever its kind."""
+    return read_topic_piece(piece) if isinstance(piece, TopicPiece) else read_table_piece(piece)

@@ -1,0 +1,219 @@
+"""The snapshots of a window: every point read once, normalised, hashed and bucketed where it is read.
+
+A task reads a piece of a point and writes its own Parquet files, one or more per bucket. A snapshot exists when its
+manifest is committed to the journal: files of attempts that died are never named by one.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from makewhole.journal import evidence, incidents, windows
+from makewhole.kafka.offsets import describe_topic
+from makewhole.model.errors import RefusedError, TransientError
+from makewhole.model.incident import Incident
+from makewhole.model.pipeline import Point, PointKind, TablePoint, TopicPoint
+from makewhole.model.window import PartitionRange, Window
+from makewhole.postgres.read.export import ExportPart, ExportPlan, exported
+from makewhole.postgres.read.expressions import TimeBounds
+from makewhole.sql import PgConnection
+from makewhole.window.context import WindowContext
+from makewhole_spark.carrier import carry
+from makewhole_spark.snapshot.accounts import PartitionAccount, log_incidents, log_manifest, partition_accounts
+from makewhole_spark.snapshot.read_piece import PieceRead, TablePiece, TopicPiece, read_piece
+
+logger = logging.getLogger(__name__)
+
+_RECORDS_PER_TASK = 2_000_000
+
+
+def take_snapshots(spark: SparkSession, journal: PgConnection, context: WindowContext, parallelism: int) -> list[str]:
+    """Take and commit every snapshot of the window that is not committed yet; returns their points' names.
+
+    Topics and ledgers first, in one go; stores after, since they are also read by the keys of their upstream.
+    """
+    there = evidence.snapshots(journal, context.window)
+    wanted = [point for point in context.pipeline.ordered_points() if point.name not in there]
+    early = [point for point in wanted if point.kind is not PointKind.STORE]
+    late = [point for point in wanted if point.kind is PointKind.STORE]
+    manifests = dict(there)
+    for points in (early, late):
+        made = _snapshot(spark, journal, context, points, manifests, parallelism)
+        for name, taken in made.items():
+            if evidence.commit_snapshot(journal, context.window, name, taken.manifest):
+                incidents.put(journal, context.window, taken.incidents)
+            journal.commit()
+            manifests[name] = taken.manifest
+    return [point.name for point in wanted]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """A snapshot that is not committed yet, and what happened to the log that it was taken of."""
+
+    manifest: dict[str, Any]
+    incidents: list[Incident] = field(default_factory=list)
+
+
+def _snapshot(
+    spark: SparkSession,
+    journal: PgConnection,
+    context: WindowContext,
+    points: Sequence[Point],
+    manifests: Mapping[str, Mapping[str, Any]],
+    parallelism: int,
+) -> dict[str, Taken]:
+    ids = {point.name: _topic_id(context, point) for point in points if isinstance(point, TopicPoint)}
+    with ExitStack() as stack:
+        pieces: list[TopicPiece | TablePiece] = []
+        plans: dict[str, ExportPlan] = {}
+        for point in points:
+            if isinstance(point, TopicPoint):
+                pieces += _topic_pieces(context, point, ids[point.name])
+                continue
+            bounds = time_bounds(journal, context, point)
+            plan = stack.enter_context(
+                exported(context.postgres(point), context.table_shape(point), bounds, parallelism)
+            )
+            plans[point.name] = plan
+            pieces += _table_pieces(context, point, plan, bounds, manifests, parallelism)
+        taken_at = datetime.now(UTC)
+        answers = _read(spark, context, pieces, ids)
+    taken: dict[str, Taken] = {}
+    for point in points:
+        reads = [answer for piece, answer in zip(pieces, answers, strict=True) if piece.point.name == point.name]
+        manifest = _manifest(point, taken_at, reads, plans.get(point.name))
+        taken[point.name] = (
+            _of_topic(journal, context, point, partition_accounts(context, point, reads, ids[point.name]), manifest)
+            if isinstance(point, TopicPoint)
+            else Taken(manifest=manifest)
+        )
+    return taken
+
+
+def _read(
+    spark: SparkSession, context: WindowContext, pieces: list[TopicPiece | TablePiece], ids: Mapping[str, str]
+) -> list[PieceRead]:
+    try:
+        return carry(spark, pieces, read_piece)
+    except RefusedError as error:
+        for piece in pieces:
+            point = piece.point
+            if isinstance(point, TopicPoint) and _topic_id(context, point) != ids[point.name]:
+                raise TransientError(
+                    f"topic {point.topic} was deleted and made again while it was read; try again"
+                ) from error
+        raise
+
+
+def _topic_id(context: WindowContext, point: TopicPoint) -> str:
+    return describe_topic(context.kafka(point), point.topic).topic_id
+
+
+def _topic_pieces(context: WindowContext, point: TopicPoint, now_id: str) -> Iterator[TopicPiece]:
+    """Nothing of a topic that was made again since the window was opened: those records are of other windows."""
+    for whole in context.window.ranges[point.name]:
+        if whole.topic_id == now_id:
+            for piece in split_range(whole, _RECORDS_PER_TASK):
+                yield TopicPiece(context=context, point=point, range=piece, window_lo=whole.lo)
+
+
+def _of_topic(
+    journal: PgConnection,
+    context: WindowContext,
+    point: TopicPoint,
+    accounts: Sequence[PartitionAccount],
+    manifest: Mapping[str, Any],
+) -> Taken:
+    earlier = previous_window(journal, context)
+    before = {} if earlier is None else evidence.snapshots(journal, earlier).get(point.name, {})
+    return Taken(
+        manifest={**manifest, **log_manifest(context, point, accounts, before)},
+        incidents=log_incidents(point, accounts, _epochs_before(journal, context, point)),
+    )
+
+
+def _epochs_before(journal: PgConnection, context: WindowContext, point: TopicPoint) -> dict[int, int]:
+    """The last leader epoch of each partition when the window before was frozen, of the same incarnation."""
+    ids = {part.topic_id for part in context.window.ranges[point.name]}
+    before = windows.ranges(journal, context.pipeline.name, context.window.number - 1).get(point.name, ())
+    return {part.partition: part.leader_epochs[-1][0] for part in before if part.topic_id in ids and part.leader_epochs}
+
+
+def split_range(whole: PartitionRange, most: int) -> Iterator[PartitionRange]:
+    """Cut a range into pieces of at most `most` offsets; nothing for an empty one."""
+    for lo in range(whole.lo, whole.hi, most):
+        yield replace(whole, lo=lo, hi=min(lo + most, whole.hi))
+
+
+def time_bounds(journal: PgConnection, context: WindowContext, point: TablePoint) -> TimeBounds | None:
+    """Which rows a table gives to this window; None for a store without a time column, which is read by keys alone."""
+    if point.time is None:
+        return None
+    before = _snapshot_before(journal, context, point) if point.kind is PointKind.LEDGER else None
+    return TimeBounds(start=context.window.start, end=context.window.end, seen_before=before)
+
+
+def _snapshot_before(journal: PgConnection, context: WindowContext, point: TablePoint) -> str | None:
+    """The transaction snapshot under which the window before read this ledger."""
+    earlier = previous_window(journal, context)
+    manifest = evidence.snapshots(journal, earlier).get(point.name) if earlier else None
+    return None if manifest is None else manifest["pg_snapshot"]
+
+
+def previous_window(journal: PgConnection, context: WindowContext) -> Window | None:
+    """The newest judged revision of the window before this one; None when there is none."""
+    number, judged = context.window.number - 1, windows.newest_judged(journal, context.pipeline.name)
+    return next((window for window in judged if window.number == number), None)
+
+
+def _table_pieces(
+    context: WindowContext,
+    point: TablePoint,
+    plan: ExportPlan,
+    bounds: TimeBounds | None,
+    manifests: Mapping[str, Mapping[str, Any]],
+    parallelism: int,
+) -> Iterator[TablePiece]:
+    if bounds is not None or point.kind is PointKind.LEDGER:
+        for part in plan.parts:
+            yield TablePiece(context=context, point=point, plan=plan, bounds=bounds, part=part)
+    for hop in context.pipeline.hops:
+        if hop.target == point.name:
+            files = manifests[hop.source]["files"]
+            for at in range(parallelism):
+                buckets = tuple(sorted(files))[at::parallelism]
+                yield TablePiece(
+                    context=context,
+                    point=point,
+                    plan=plan,
+                    bounds=None,
+                    part=ExportPart(),
+                    keys_of=files,
+                    buckets=buckets,
+                )
+
+
+def _manifest(point: Point, taken_at: datetime, reads: list[PieceRead], plan: ExportPlan | None) -> dict[str, Any]:
+    files: dict[str, list[str]] = {}
+    for read in reads:
+        for bucket, path in read.files:
+            files.setdefault(bucket, []).append(path)
+    manifest: dict[str, Any] = {
+        "point": point.name,
+        "kind": point.kind.value,
+        "taken_at": taken_at.isoformat(),
+        "files": {bucket: sorted(paths) for bucket, paths in sorted(files.items())},
+        "rows": sum(read.rows for read in reads),
+        "undecodable": sum(read.undecodable for read in reads),
+        "undecodable_files": sorted(path for read in reads for path in read.undecodable_files),
+    }
+    if plan is not None:
+        manifest["pg_snapshot"] = plan.pg_snapshot
+        manifest["rows_counted"] = sum(read.rows_counted or 0 for read in reads)
+    return manifest

@@ -1,0 +1,151 @@
+"""Every durable state that a crash can leave, and what a runner does from there, found by walking.
+
+A walk is a run that stands still after each step that may have changed the durable state, while that is read from
+outside: what is there then is what a crash at that point would leave. Walks begin from every state that a walk has met,
+until none meets a new one: then the states are closed under crashes, and a recovery that is killed, killed again and
+killed once more is in one of them. `tests/crash/faults.py` does the killing, and holds what is left against what was
+walked.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tests.crash import durable
+from tests.crash.calls import may_last
+from tests.crash.phase_start import fresh
+from tests.crash.worker_pool import Crew, Job
+from tests.crash.world import Case, World
+
+Way = tuple[int, ...]
+"""From a fresh case: kill a runner at this point, then the next one at that, and so on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """A durable state, a way to it, and an undisturbed run from it. `states[k]` is there after `k` steps."""
+
+    way: Way
+    summary: str
+    steps: tuple[str, ...]
+    states: tuple[str, ...]
+    touched: frozenset[str]
+
+    @property
+    def fingerprint(self) -> str:
+        return self.states[0]
+
+    def points(self, steps: Iterable[int]) -> list[int]:
+        """Before and after each of these steps. After one and before the next is one point: a runner sends nothing in
+        between, and what it does when it goes on is the same."""
+        return sorted({point for step in steps for point in (2 * step, self.after(step))})
+
+    def after(self, step: int) -> int:
+        """The point after a step: the one before the next, if there is a next."""
+        return min(2 * step + 2, 2 * len(self.steps) - 1)
+
+    def name(self, point: int) -> str:
+        return f"{'after' if point % 2 else 'before'} {self.steps[point // 2]}"
+
+    def state_at(self, point: int) -> str:
+        return self.states[(point + 1) // 2]
+
+    @property
+    def lasting(self) -> list[int]:
+        """The steps that may change the durable state, counted from 0: between them, all points leave the same one."""
+        return [number for number, name in enumerate(self.steps) if may_last(name)]
+
+    @property
+    def changes(self) -> tuple[int, ...]:
+        """The steps that change the durable state, counted from 0."""
+        return tuple(number for number in range(len(self.steps)) if self.states[number] != self.states[number + 1])
+
+
+class Atlas:
+    """The states of one phase, by fingerprint, the first one first."""
+
+    def __init__(self, phase: str, start: Known) -> None:
+        self.phase = phase
+        self.start = start
+        self.states = {start.fingerprint: start}
+        self.end = start.states[-1]
+
+    def __iter__(self) -> Iterator[Known]:
+        return iter(self.states.values())
+
+    def knows(self, fingerprint: str) -> bool:
+        """Whether a walk has met the state; when the states are closed, one began there, too."""
+        return fingerprint in self.states or fingerprint in self.start.states
+
+    def unknown(self) -> dict[str, Way]:
+        """States that were met and not walked from yet, each with a way to it."""
+        found: dict[str, Way] = {}
+        for known in self:
+            for number, state in enumerate(known.states[1:]):
+                if state not in self.states:
+                    found.setdefault(state, (*known.way, 2 * number + 1))
+        return found
+
+    def close(self, crew: Crew) -> None:
+        """Walk from every state that is met, until no walk meets a new one."""
+        while unknown := self.unknown():
+            jobs = [Job(name=f"walk {way}", work=_walking(self.phase, way)) for way in unknown.values()]
+            done = crew.do(f"{self.phase}: states", jobs)
+            assert not done.failures, done.failures[0]
+            for known in sorted(done.results, key=lambda known: known.way):
+                assert known.fingerprint in unknown, f"the way {known.way} leads elsewhere each time it is gone"
+                self.states[known.fingerprint] = known
+
+
+def explore(crew: Crew, phases: Sequence[str]) -> dict[str, Atlas]:
+    """An atlas for each, with its first state alone."""
+    jobs = [Job(name=phase, work=_exploring(phase)) for phase in phases]
+    done = crew.do("first walks", jobs)
+    assert not done.failures, done.failures[0]
+    return {atlas.phase: atlas for atlas in done.results}
+
+
+def _exploring(phase: str) -> Callable[[World], Atlas]:
+    walk = _walking(phase, ())
+    return lambda world: Atlas(phase, walk(world))
+
+
+def _walking(phase: str, way: Way) -> Callable[[World], Known]:
+    def work(world: World) -> Known:
+        with fresh(world, phase) as case:
+            follow(world, case, way)
+            return _walk(world, case, way)
+
+    return work
+
+
+def follow(world: World, case: Case, way: Way) -> None:
+    """Kill one runner after the other."""
+    for point in way:
+        world.start(case, point=point, how="kill").wait("ended")
+    durable.settle(world)
+
+
+def _walk(world: World, case: Case, way: Way) -> Known:
+    first = durable.read(world, case)
+    states = [first.fingerprint]
+    run = world.start(case, how="walk")
+    while run.wait("stopped", "ended") == "stopped":
+        steps = len(run.report().steps)
+        states += [states[-1]] * (steps - len(states))
+        states.append(durable.read(world, case).fingerprint)
+        run.resume()
+    report = run.report()
+    assert report.outcome == "done", f"{report.outcome}: {report.says}"
+    states += [states[-1]] * (len(report.steps) + 1 - len(states))
+    return Known(
+        way=way,
+        summary=first.summary,
+        steps=tuple(report.steps),
+        states=tuple(states),
+        touched=frozenset(report.touched),
+    )
+
+
+def uncovered(atlas: Atlas, reads: Mapping[str, str]) -> set[str]:
+    """What runs touched and no part of a fingerprint holds."""
+    return {item for known in atlas for item in known.touched} - set(reads)

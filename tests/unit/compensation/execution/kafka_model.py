@@ -1,0 +1,275 @@
+"""Two runners replay two chunks into a topic: the protocol of `makewhole.kafka.replay`, small enough to be searched.
+
+A runner may stand still for ever or crash between any two steps; a stopped one that goes on later is a zombie. Its
+lease may be taken at any moment: its retry comes under the same name, and for another name it may have expired. What a
+producer sends is answered, refused, lost, done without an answer, or done much later: then the runner does not know.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from tests.unit.compensation.execution.interleavings import LAWS, Model, put
+
+CHUNKS = 2
+NOBODY = -1
+LOST = -1  # a marker that is not there: never written, or expired
+
+
+class At(StrEnum):
+    """The next step of a runner."""
+
+    OUT = "out"
+    GUARD = "guard"
+    INIT = "init"
+    ASK = "ask"
+    RECOVER = "recover"
+    GUARD_CHUNK = "guard chunk"
+    PRODUCE = "records"
+    OFFSETS = "marker"
+    COMMIT = "commit"
+    ABORT = "abort"
+    FOLLOW = "follow"
+
+
+class WhenUnknown(StrEnum):
+    """What a runner does when it does not know whether its transaction was committed. `believe`: abort, and take a
+    refusal of that for the proof that it was."""
+
+    OPEN_ANEW = "open anew"
+    ABORT = "abort"
+    BELIEVE = "abort and believe"
+
+
+class WhenLost(StrEnum):
+    """What a runner makes of a marker that is not there."""
+
+    RESCAN = "rescan"
+    NOTHING_DONE = "nothing done"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """The protocol as it is; each of them can be broken, to see what it is good for."""
+
+    init_fences: bool = True
+    asks_after_init: bool = True
+    journal_follows: bool = True
+    when_unknown: WhenUnknown = WhenUnknown.OPEN_ANEW
+    marker_in_transaction: bool = True
+    when_lost: WhenLost = WhenLost.RESCAN
+    guards_the_lease: bool = True
+
+
+class Runner(NamedTuple):
+    """`chunk` is the one that it writes next."""
+
+    at: At = At.OUT
+    chunk: int = 0
+
+
+class Transaction(NamedTuple):
+    """What a producer has in its open transaction: the chunks of its records, and the marker (0: not yet)."""
+
+    chunks: tuple[int, ...] = ()
+    marker: int = 0
+
+
+class Request(NamedTuple):
+    """What a producer asks the brokers: to take a chunk's records, to take a marker, to commit."""
+
+    what: At
+    chunk: int = 0
+
+
+class State(NamedTuple):
+    """What is durable, and where the runners are. `late`: requests still on their way, by the runner that sent them."""
+
+    runners: tuple[Runner, Runner] = (Runner(), Runner())
+    lease: int = NOBODY
+    valid: tuple[bool, bool] = (False, False)
+    open: tuple[Transaction, Transaction] = (Transaction(), Transaction())
+    late: frozenset[tuple[int, Request]] = frozenset()
+    copies: tuple[int, ...] = (0,) * CHUNKS
+    marker: int = LOST
+    journal: tuple[bool, ...] = (False,) * CHUNKS
+    is_done: bool = False
+
+
+Moves = Iterator[tuple[str, State]]
+
+
+def kafka_model(rules: Rules) -> Model[State]:
+    """What is searched: a protocol with these rules."""
+    return Model(
+        start=State(),
+        moves=_Steps(rules).all,
+        laws=LAWS,
+        is_done=lambda state: state.is_done,
+    )
+
+
+class _Steps:
+    """Every move that a state has."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+
+    def all(self, state: State) -> Moves:
+        for slot in (0, 1):
+            name = "AB"[slot]
+            at = state.runners[slot].at
+            for label, following in self._runner(state, slot, at):
+                yield f"{name} {label}", following
+            if at is not At.OUT:
+                yield f"{name} crashes", _moved(state, slot, At.OUT, 0)
+            if state.valid[slot]:
+                yield f"transaction of {name} times out", _forgotten(state, slot)
+        for slot, request in sorted(state.late):
+            rest = state._replace(late=state.late - {(slot, request)})
+            yield f"late {request.what} of {'AB'[slot]} arrives", self._applied(rest, slot, request)
+        if state.marker != LOST:
+            yield "the marker expires", state._replace(marker=LOST)
+
+    def _runner(self, state: State, slot: int, at: At) -> Moves:
+        chunk = state.runners[slot].chunk
+        match at:
+            case At.OUT:
+                yield "takes the lease", _moved(state._replace(lease=slot), slot, At.GUARD)
+            case At.GUARD:
+                first = At.INIT if self._rules.asks_after_init else At.ASK
+                yield "guards", _moved(state, slot, first if self._may_go_on(state, slot) else At.OUT)
+            case At.INIT:
+                then = At.ASK if self._rules.asks_after_init else At.RECOVER
+                opened = self._opened(state, slot)
+                yield "opens", _moved(opened, slot, then)
+                yield "opens, unanswered", _moved(opened, slot, At.GUARD)
+            case At.ASK:
+                yield from self._ask(state, slot)
+            case At.RECOVER:
+                yield from self._recover(state, slot, chunk)
+            case At.GUARD_CHUNK:
+                yield "guards", _moved(*self._chunk_begun(state, slot, chunk))
+            case At.PRODUCE | At.OFFSETS | At.COMMIT:
+                yield from self._send(state, slot, Request(at, chunk))
+            case At.ABORT:
+                yield self._abort(state, slot)
+            case At.FOLLOW:
+                yield "follows", _moved(self._followed(state, chunk), slot, At.RECOVER, chunk + 1)
+
+    def _may_go_on(self, state: State, slot: int) -> bool:
+        return state.lease == slot or not self._rules.guards_the_lease
+
+    def _opened(self, state: State, slot: int) -> State:
+        """`init_transactions`: under one transactional id, whoever was there before is fenced and aborted."""
+        state = _forgotten(state, slot)
+        if self._rules.init_fences:
+            state = _forgotten(state, 1 - slot)
+        return state._replace(valid=put(state.valid, slot, True))
+
+    def _ask(self, state: State, slot: int) -> Moves:
+        if any(transaction.marker for transaction in state.open):
+            return  # a reader of committed offsets waits for the transaction that holds one
+        done = state.marker
+        if done == LOST:
+            done = _rescanned(state) if self._rules.when_lost is WhenLost.RESCAN else 0
+        then = At.RECOVER if self._rules.asks_after_init else At.INIT
+        yield f"hears of {done} chunks", _moved(state, slot, then, done)
+
+    def _recover(self, state: State, slot: int, done: int) -> Moves:
+        """The journal follows what was heard; a target that forgot what the journal has seen stops the runner."""
+        seen = state.journal.count(True)
+        unseen = [chunk for chunk in range(done) if not state.journal[chunk]]
+        if done < seen and self._rules.when_lost is not WhenLost.NOTHING_DONE:
+            yield "finds receipts lost", _moved(state, slot, At.OUT, 0)
+        elif unseen:
+            yield "recovers", state._replace(journal=put(state.journal, unseen[0], True))
+        elif done < CHUNKS:
+            yield "goes on", _moved(state, slot, At.GUARD_CHUNK)
+        elif self._may_go_on(state, slot):
+            yield "finishes", _moved(state._replace(is_done=True), slot, At.OUT, 0)
+        else:
+            yield "has lost the lease", _moved(state, slot, At.OUT, 0)
+
+    def _chunk_begun(self, state: State, slot: int, chunk: int) -> tuple[State, int, At]:
+        if not self._may_go_on(state, slot):
+            return state, slot, At.OUT
+        return (state if self._rules.journal_follows else _seen(state, chunk)), slot, At.PRODUCE
+
+    def _send(self, state: State, slot: int, request: Request) -> Moves:
+        """One request. Whatever goes wrong with it, the runner opens anew: it never guesses."""
+        what = request.what
+        is_aborting = what is At.COMMIT and self._rules.when_unknown is not WhenUnknown.OPEN_ANEW
+        failed = At.ABORT if is_aborting else At.GUARD
+        if not state.valid[slot]:
+            yield f"is refused {what}", _moved(state, slot, At.GUARD)
+            return
+        applied = self._applied(state, slot, request)
+        yield f"sends {what}", _moved(applied, slot, self._after(what))
+        yield f"sends {what}, unanswered", _moved(applied, slot, failed)
+        yield f"sends {what}, lost", _moved(state, slot, failed)
+        yield f"sends {what}, late", _moved(state._replace(late=state.late | {(slot, request)}), slot, failed)
+
+    def _abort(self, state: State, slot: int) -> tuple[str, State]:
+        """With the same producer, which a late commit can still reach."""
+        if not state.valid[slot]:
+            return "is refused abort", _moved(state, slot, At.GUARD)
+        if state.open[slot] == Transaction() and self._rules.when_unknown is WhenUnknown.BELIEVE:
+            return "takes it for committed", _moved(state, slot, At.FOLLOW)
+        aborted = state._replace(open=put(state.open, slot, Transaction()))
+        return "aborts", _moved(aborted, slot, At.GUARD_CHUNK)
+
+    def _after(self, what: At) -> At:
+        if what is At.PRODUCE:
+            return At.OFFSETS if self._rules.marker_in_transaction else At.COMMIT
+        return At.COMMIT if what is At.OFFSETS and self._rules.marker_in_transaction else At.FOLLOW
+
+    def _applied(self, state: State, slot: int, request: Request) -> State:
+        """What the brokers do about a request of a producer that is not fenced."""
+        if not state.valid[slot]:
+            return state
+        mine = state.open[slot]
+        match request.what:
+            case At.PRODUCE:
+                mine = mine._replace(chunks=(*mine.chunks, request.chunk))
+            case At.OFFSETS:
+                mine = mine._replace(marker=request.chunk + 1)
+            case _:
+                state = state._replace(
+                    copies=tuple(n + mine.chunks.count(chunk) for chunk, n in enumerate(state.copies)),
+                    marker=mine.marker or state.marker,
+                )
+                mine = Transaction()
+        return state._replace(open=put(state.open, slot, mine))
+
+    def _followed(self, state: State, chunk: int) -> State:
+        if not self._rules.marker_in_transaction:
+            state = state._replace(marker=chunk + 1)
+        return _seen(state, chunk)
+
+
+def _rescanned(state: State) -> int:
+    """How many chunks are in the log, by the lineage headers of its committed records."""
+    return next((chunk for chunk, copies in enumerate(state.copies) if not copies), CHUNKS)
+
+
+def _moved(state: State, slot: int, at: At, chunk: int | None = None) -> State:
+    runner = Runner(at, state.runners[slot].chunk if chunk is None else chunk)
+    if at is At.OUT:
+        runner = Runner()
+    return state._replace(runners=put(state.runners, slot, runner))
+
+
+def _forgotten(state: State, slot: int) -> State:
+    """The coordinator aborts a producer's transaction and refuses whatever it still sends."""
+    return state._replace(
+        valid=put(state.valid, slot, False),
+        open=put(state.open, slot, Transaction()),
+        late=frozenset(item for item in state.late if item[0] != slot),
+    )
+
+
+def _seen(state: State, chunk: int) -> State:
+    return state._replace(journal=put(state.journal, chunk, True))

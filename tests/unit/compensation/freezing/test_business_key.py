@@ -1,0 +1,25 @@
+"""The key of a record that is fetched for a repair: offsets can hold other records than they did."""
+
+import pytest
+
+from makewhole.compensation.freezing.sources import SourceRecord, business_key
+from makewhole.model.pipeline import TopicPoint
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "key"),
+    [
+        (("$.id",), b'{"id": 5}', "5"),
+        (("$.no",), b'{"id": 5}', None),
+        (("$.id",), None, None),
+        (("kafka.key",), None, "k"),
+        (("header:h",), b"{}", "x"),
+        (("$.id", "kafka.key"), b'{"id": 5}', '["5","k"]'),
+    ],
+)
+def test_a_records_key_is_read_as_snapshots_read_it(place: tuple[str, ...], value: bytes | None, key: str) -> None:
+    record = SourceRecord(partition=0, offset=1, key=b"k", value=value, headers=(("h", b"x"),), timestamp_ms=None)
+
+    assert business_key(TopicPoint(name="t", connection="c", topic="t", key=place), record) == key

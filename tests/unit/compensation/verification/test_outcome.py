@@ -1,0 +1,125 @@
+"""The digest after a repair is the digest of a window in which everything was found whole."""
+
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from makewhole.compensation.verification.outcome import results_after
+from makewhole.compute import rollup
+from makewhole.gate.summary import HopSummary, PointEvidence
+from makewhole.journal.evidence import HopResult, JudgedFinding
+from makewhole.model.verdict import Cause, Finding, Verdict
+
+pytestmark = pytest.mark.unit
+
+HOP = "a→b"
+SCHEMA = {
+    "key_hash": pl.String,
+    "verdict": pl.String,
+    "row_hash": pl.UInt64,
+    "in_source": pl.Boolean,
+    "target_copies": pl.Int64,
+}
+
+
+def frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def result(rows: list[dict[str, Any]]) -> HopResult:
+    judged = frame(rows)
+    counts = rollup.counts(judged, len(rows), len(rows))
+    point = PointEvidence(point="a", has_manifest=True, rows_read=len(rows))
+    beside = judged.filter(~pl.col("in_source"))
+    summary = HopSummary(
+        hop=HOP,
+        counts=counts,
+        expected_rows=len(rows),
+        source=point,
+        target=point,
+        duplicates_without_source=len(beside.filter(pl.col("verdict") == "duplicate")),
+    )
+    digest = rollup.digest_text(rollup.digest(judged))
+    return HopResult(hop=HOP, counts=counts, digest=digest, files={"summary": summary.to_json_dict(), "verdicts": []})
+
+
+def finding(row: dict[str, Any], outcome: str, hop: str = HOP) -> JudgedFinding:
+    evidence = {"in_source": row["in_source"], "target_copies": row["target_copies"]}
+    if row["row_hash"] is not None:
+        evidence["row_hash"] = str(row["row_hash"])
+    return JudgedFinding(
+        finding=Finding(
+            hop=hop,
+            key="k",
+            key_hash=row["key_hash"],
+            verdict=Verdict(row["verdict"]),
+            cause=Cause.NOT_IN_SOURCE,
+            evidence=evidence,
+        ),
+        outcome=outcome,
+    )
+
+
+@st.composite
+def judged_rows(draw: st.DrawFn) -> list[dict[str, Any]]:
+    rows = []
+    for number in range(draw(st.integers(0, 12))):
+        in_source = draw(st.booleans())
+        words = (
+            ["matched", "missing", "duplicate", "mismatched", "pending"] if in_source else ["unexpected", "duplicate"]
+        )
+        verdict = draw(st.sampled_from(words))
+        rows.append(
+            {
+                "key_hash": f"{number:032x}",
+                "verdict": verdict,
+                "row_hash": draw(st.integers(0, 2**64 - 1)) if in_source else None,
+                "in_source": in_source,
+                "target_copies": draw(st.integers(2, 4)) if verdict == "duplicate" else 1,
+            }
+        )
+    return rows
+
+
+@settings(max_examples=150, deadline=None)
+@given(judged_rows(), st.data())
+def test_what_was_repaired_counts_and_digests_as_if_it_had_been_whole(
+    rows: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    gaps = [row for row in rows if Verdict(row["verdict"]).is_gap]
+    outcomes = {
+        row["key_hash"]: data.draw(st.sampled_from(["repaired", "contained", "reversed", "open", "refused"]))
+        for row in gaps
+    }
+    whole = {key for key, outcome in outcomes.items() if outcome in ("repaired", "contained", "reversed")}
+    findings = [finding(row, outcomes[row["key_hash"]]) for row in gaps]
+
+    after = results_after(result(rows), [*findings, *(finding(row, "repaired", hop="b→c") for row in gaps)])
+
+    expected = result(
+        [
+            row | {"verdict": "matched", "target_copies": 1} if row["key_hash"] in whole else row
+            for row in rows
+            if row["in_source"] or row["key_hash"] not in whole
+        ]
+    )
+    assert after.digest == expected.digest
+    before, then = vars(expected.counts).copy(), vars(after.counts).copy()
+    for name in ("source_rows", "target_rows"):
+        before.pop(name), then.pop(name)
+    assert then == before
+    summary, wanted = after.files["summary"], expected.files["summary"]
+    assert summary["expected_rows"] == wanted["expected_rows"]
+    assert summary["duplicates_without_source"] == wanted["duplicates_without_source"]
+
+
+def test_nothing_repaired_changes_nothing() -> None:
+    rows = [{"key_hash": "0" * 32, "verdict": "missing", "row_hash": 1, "in_source": True, "target_copies": 0}]
+    before = result(rows)
+
+    after = results_after(before, [finding(rows[0], "open")])
+
+    assert (after.digest, after.counts) == (before.digest, before.counts)

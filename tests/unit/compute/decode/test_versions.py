@@ -1,0 +1,105 @@
+"""What upsert needs of a record beside its values: the version that orders it, and whether it deletes its key."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from makewhole.compute.decode import record_values
+from makewhole.compute.decode.record_values import NotQuick, ValueShape, decode_values
+from makewhole.compute.where import term
+
+pytestmark = pytest.mark.unit
+
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+
+def batch(rows: list[tuple[bytes | None, bytes | None, list[dict[str, Any]]]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(
+        {
+            "key": pa.array([row[0] for row in rows], pa.binary()),
+            "value": pa.array([row[1] for row in rows], pa.binary()),
+            "headers": pa.array([row[2] for row in rows], HEADERS),
+        }
+    )
+
+
+def values(*found: bytes | None) -> pa.RecordBatch:
+    return batch([(b"k", value, []) for value in found])
+
+
+def test_the_version_of_a_record_is_read_the_quick_way_and_the_slow_way_alike() -> None:
+    shape = ValueShape(key=("$.id",), compare={"n": "int"}, version="$.at.v")
+    records = values(b'{"id":"a","n":1,"at":{"v":7}}', b'{"id":"b","n":2}', b'{"id":"c","n":3,"at":{"v":-1}}')
+
+    quick = record_values._decode_quickly(records, shape)
+
+    assert quick["version"].to_list() == [7, None, -1]
+    assert quick.equals(record_values._decode_one_by_one(records, shape))
+
+
+def test_a_version_that_is_compared_too_is_read_once() -> None:
+    shape = ValueShape(key=("$.id",), compare={"v": "bigint"}, version="$.v")
+    records = values(b'{"id":"a","v":7}')
+
+    assert record_values._decode_quickly(records, shape).select("c:v", "version").row(0) == ("7", 7)
+    with pytest.raises(NotQuick):
+        record_values._decode_quickly(records, ValueShape(key=("$.id",), compare={"v": "string"}, version="$.v"))
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        (b"12", 12),
+        (b'"12"', 12),
+        (b"12.0", 12),
+        (b"12.5", None),
+        (b'"x"', None),
+        (b"null", None),
+        (b"true", None),
+        (b"[1]", None),
+        (b"9223372036854775807", 2**63 - 1),
+        (b"9223372036854775808", None),
+    ],
+)
+def test_only_a_whole_number_of_64_bits_orders_anything(text: bytes, version: int | None) -> None:
+    shape = ValueShape(key=("$.id",), compare={}, version="$.v")
+
+    assert decode_values(values(b'{"id":"a","v":' + text + b"}"), shape)["version"].to_list() == [version]
+
+
+def test_the_version_can_stand_in_a_header() -> None:
+    shape = ValueShape(key=("kafka.key",), compare={}, version="header:v")
+    records = batch([(b"a", b"{}", [{"key": "v", "value": b"3"}]), (b"b", b"{}", [])])
+
+    assert decode_values(records, shape)["version"].to_list() == [3, None]
+
+
+@pytest.mark.parametrize("key", ["kafka.key", "header:id"])
+def test_a_tombstone_is_a_version_of_its_key_and_passes_every_filter(key: str) -> None:
+    shape = ValueShape(
+        key=(key,),
+        compare={"n": "int"},
+        filters={"a→b": (term("n", 1),)},
+        keeps_tombstones=True,
+    )
+    records = batch([(b"k", None, [{"key": "id", "value": b"k"}]), (b"k", b'{"n":2}', [{"key": "id", "value": b"k"}])])
+
+    decoded = decode_values(records, shape)
+
+    assert decoded.select("key", "problem", "c:n").rows() == [("k", None, None), ("k", None, "2")]
+    assert decoded["excluded_by"].to_list() == [[], ["a→b"]]
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        ValueShape(key=("$.id",), compare={}, keeps_tombstones=True),
+        ValueShape(key=("kafka.key", "$.id"), compare={}, keeps_tombstones=True),
+        ValueShape(key=("kafka.key",), compare={"n": "int"}),
+    ],
+)
+def test_a_tombstone_has_no_key_in_its_value_and_is_no_event(shape: ValueShape) -> None:
+    decoded = decode_values(values(None), shape)
+
+    assert decoded.select("key", "problem").row(0) == (None, "value is null (a tombstone)")

@@ -1,0 +1,143 @@
+"""What part of a log that is gone leaves open, and what it does not."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import polars as pl
+import pytest
+
+from makewhole.compute.frames import JUDGED
+from makewhole.compute.log_history import LogHistory, TimeSpan, gone, log_history, still_there
+from makewhole.compute.undecidable import Doubt, doubt_of, with_doubt
+from makewhole.model.incident import Incident, IncidentKind
+from makewhole.model.window import PartitionRange, Window
+
+pytestmark = pytest.mark.unit
+
+DAY = timedelta(days=1)
+BORN = datetime(2025, 3, 1, tzinfo=UTC)
+SETTLE = timedelta(minutes=5)
+WHOLE = LogHistory()
+PARTIAL = LogHistory(is_partial=True)
+
+
+def window(number: int) -> Window:
+    start, end = BORN + (number - 1) * DAY, BORN + number * DAY
+    return Window(pipeline="shop", number=number, revision=1, start=start, end=end, opened_at=end, ranges={})
+
+
+def incident(kind: IncidentKind, lo: int = 0, hi: int = 10, partition: int = 0, **detail: Any) -> Incident:
+    return Incident(
+        kind=kind, point="orders", topic="orders", topic_id="A", partition=partition, lo=lo, hi=hi, detail=detail
+    )
+
+
+def judged(*rows: tuple[str, datetime | None]) -> pl.DataFrame:
+    filled = [{"key": str(at), "verdict": verdict, "time": time} for at, (verdict, time) in enumerate(rows)]
+    return pl.DataFrame(filled, schema=JUDGED)
+
+
+def turned(frame: pl.DataFrame, doubt: Doubt) -> list[tuple[str, str | None]]:
+    return with_doubt(frame, doubt).select("verdict", "hint").rows()
+
+
+EXPIRED = ("undecidable", "expired")
+
+
+def test_where_every_offset_was_read_every_verdict_stands() -> None:
+    frame = judged(("missing", BORN), ("unexpected", None), ("mismatched", BORN), ("matched", BORN))
+
+    assert with_doubt(frame, doubt_of(WHOLE, WHOLE, SETTLE, is_upsert=True)).equals(frame)
+
+
+def test_what_a_partial_topic_lacks_may_have_been_in_what_is_gone() -> None:
+    frame = judged(("missing", BORN), ("mismatched", BORN), ("unexpected", BORN), ("duplicate", BORN))
+
+    assert turned(frame, doubt_of(WHOLE, PARTIAL, SETTLE, is_upsert=False)) == [
+        EXPIRED,
+        ("mismatched", None),
+        ("unexpected", None),
+        ("duplicate", None),
+    ]
+    assert turned(frame, doubt_of(WHOLE, PARTIAL, SETTLE, is_upsert=True))[:2] == [EXPIRED, EXPIRED]
+
+
+def test_a_stranger_at_the_store_may_be_of_a_record_that_is_gone() -> None:
+    frame = judged(("missing", BORN), ("unexpected", BORN), ("mismatched", BORN))
+
+    assert turned(frame, doubt_of(PARTIAL, WHOLE, SETTLE, is_upsert=False)) == [
+        ("missing", None),
+        EXPIRED,
+        ("mismatched", None),
+    ]
+
+
+def test_an_earlier_partial_window_leaves_open_only_what_is_of_its_time() -> None:
+    """A producer and a consumer lag by the settle time at most."""
+    history = LogHistory(expired=(TimeSpan(start=BORN, end=BORN + DAY),))
+    moments = [BORN - 2 * SETTLE, BORN - SETTLE, BORN + DAY - SETTLE, BORN + DAY, BORN + DAY + SETTLE, None]
+
+    missing = turned(judged(*(("missing", at) for at in moments)), doubt_of(WHOLE, history, SETTLE, is_upsert=False))
+    strange = turned(judged(*(("unexpected", at) for at in moments)), doubt_of(history, WHOLE, SETTLE, is_upsert=False))
+
+    is_open = [[verdict == "undecidable" for verdict, _ in found] for found in (missing, strange)]
+    assert is_open == [[False, True, True, False, False, True], [False, False, True, True, False, True]]
+
+
+@pytest.mark.parametrize(("kind", "cause"), [("truncated", "truncated"), ("recreated", "topic_recreated")])
+def test_nobody_knows_what_a_log_held_that_was_cut_off_or_made_again(kind: str, cause: str) -> None:
+    history = LogHistory(**{kind: (incident(IncidentKind.TRUNCATED),)})
+    frame = judged(("unexpected", BORN), ("missing", BORN))
+
+    assert turned(frame, doubt_of(history, WHOLE, SETTLE, is_upsert=False)) == [
+        ("undecidable", cause),
+        ("missing", None),
+    ]
+    assert turned(frame, doubt_of(WHOLE, history, SETTLE, is_upsert=False)) == [("unexpected", None), ("missing", None)]
+
+
+def test_the_history_tells_the_windows_apart() -> None:
+    found = [
+        (window(1), incident(IncidentKind.EXPIRED, before_it_was_read=True)),
+        (window(2), incident(IncidentKind.TRUNCATED, lo=5, lineage=0)),
+        (window(3), incident(IncidentKind.LEADER_CHANGED)),
+        (window(3), incident(IncidentKind.HANGING_TRANSACTION)),
+        (window(3), incident(IncidentKind.TRUNCATED, lo=7, lineage=1)),
+    ]
+
+    history = log_history(window(3), "orders", found, expired=0)
+
+    assert history.expired == (TimeSpan(start=BORN, end=BORN + DAY),)
+    assert [cut.lo for cut in history.cuts] == [5, 7]
+    assert [one.lo for one in history.truncated] == [7]
+    assert (len(history.leader_changes), len(history.transactions), history.is_partial) == (1, 1, False)
+    assert log_history(window(3), "other", found, expired=0) == LogHistory()
+    assert log_history(window(3), "orders", found, expired=1).is_partial
+    unread = incident(IncidentKind.TRUNCATED, before_it_was_read=True)
+    partial = log_history(window(3), "orders", [(window(3), unread)], expired=0)
+    assert (partial.is_partial, partial.truncated, partial.cuts) == (True, (), ())
+
+
+def test_a_cut_takes_every_older_lineage_from_its_offset_on() -> None:
+    def part(partition: int, lo: int, hi: int, lineage: int = 0, topic_id: str = "A") -> PartitionRange:
+        return PartitionRange(topic="orders", topic_id=topic_id, partition=partition, lo=lo, hi=hi, lineage=lineage)
+
+    found = [
+        (window(2), incident(IncidentKind.TRUNCATED, lo=150, lineage=0)),
+        (window(3), incident(IncidentKind.TRUNCATED, lo=100, lineage=1)),
+    ]
+    history = log_history(window(4), "orders", found, expired=0)
+
+    assert history.cut_offsets([part(0, 0, 200), part(1, 0, 200)]) == {0: 100}
+    assert history.cut_offsets([part(0, 150, 180, lineage=1)]) == {0: 100}
+    assert history.cut_offsets([part(0, 100, 130, lineage=2)]) == {}
+    assert history.cut_offsets([part(0, 0, 100)]) == {}
+    assert history.cut_offsets([part(0, 0, 200, topic_id="B")]) == {}
+
+
+def test_copies_are_gone_by_partition_and_offset() -> None:
+    copies = pl.DataFrame({"partition": [0, 0, 1], "offset": [99, 100, 100]})
+
+    assert gone(copies, {0: 100}).rows() == [(0, 100)]
+    assert still_there(copies, {0: 100}).rows() == [(0, 99), (1, 100)]
+    assert gone(copies, {}).is_empty()

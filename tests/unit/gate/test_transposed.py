@@ -1,0 +1,84 @@
+"""A row of numbers on its side, and what the library's answers to it mean. Its part is played by hand."""
+
+import math
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from makewhole.gate.planned import HIGHEST, Number, Role
+from makewhole.gate.transposed import NAME, TransposedGroup, sideways
+
+pytestmark = pytest.mark.unit
+
+NUMBERS = [
+    Number(name="rows", value=3, at_least=1, at_most=HIGHEST, sentence=""),
+    Number(name="missing", value=2, at_most=0, sentence="", role=Role.FINDING),
+    Number(name="late", value=None, at_most=0, sentence="", role=Role.NOTE),
+]
+PLANNED = [one for number in NUMBERS for one in number.planned("hop")]
+ROW = {number.name: number.value for number in NUMBERS}
+
+
+def test_every_planned_expectation_is_in_one_part_of_its_severity() -> None:
+    parts = list(sideways(ROW, PLANNED))
+    assert [(part.names, {one.severity for one in part.asked}) for part in parts] == [
+        (("hop rows is known", "hop missing is known", "hop late is known"), {"critical"}),
+        (("hop rows", "hop missing"), {"critical"}),
+        (("hop late",), {"warning"}),
+    ]
+
+
+def test_a_line_has_the_room_to_both_limits_and_none_where_nothing_is_known() -> None:
+    known, critical, note = sideways(ROW, PLANNED)
+    assert known.lines["value"][:2] == [3, 2]
+    assert math.isnan(known.lines["value"][2])
+    assert dict(critical.lines) == {
+        NAME: ("hop rows", "hop missing"),
+        "room_above_least": [2, 2],
+        "room_below_most": [HIGHEST - 3, -2],
+    }
+    assert all(math.isnan(note.lines[room][0]) for room in ("room_above_least", "room_below_most"))
+
+
+def test_lines_that_the_library_names_have_failed() -> None:
+    assert critical().unexpected([answer([]), answer(["hop missing"])]) == {"hop missing"}
+    assert critical().unexpected([answer([]), answer([])]) == frozenset()
+
+
+@pytest.mark.parametrize(
+    "lying",
+    [
+        {"element_count": 1},
+        {"element_count": None},
+        {"unexpected_count": 0},
+        {"unexpected_index_list": None},
+        {"unexpected_index_list": [{NAME: "another hop missing"}]},
+        {"success": True},
+    ],
+)
+def test_an_answer_that_is_not_one_to_every_line_is_none(lying: dict[str, Any]) -> None:
+    assert critical().unexpected([answer([]), answer(["hop missing"], **lying)]) is None
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_an_answer_too_few_or_too_many_is_none(count: int) -> None:
+    assert critical().unexpected([answer([])] * count) is None
+
+
+def test_a_failure_that_names_nothing_is_none() -> None:
+    assert critical().unexpected([answer([]), answer([], success=False)]) is None
+
+
+def critical() -> TransposedGroup:
+    return list(sideways(ROW, PLANNED))[1]
+
+
+def answer(failed: Sequence[str], *, success: bool | None = None, **result: Any) -> Any:
+    told = {
+        "element_count": 2,
+        "unexpected_count": len(failed),
+        "unexpected_index_list": [{NAME: one} for one in failed],
+    }
+    return SimpleNamespace(success=not failed if success is None else success, result=told | result)

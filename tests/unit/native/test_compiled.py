@@ -1,0 +1,80 @@
+"""Compiled functions, and what is kept of them."""
+
+import ast
+import zipfile
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from makewhole.kafka.log import walk
+from makewhole.native import byte_strings, json_scan
+from makewhole.native.compiled import Compiled
+from makewhole.stack.compile_ahead import compile_all
+
+pytestmark = pytest.mark.unit
+
+MODULES = [byte_strings, json_scan, walk]
+SOURCE = """
+from makewhole.native.compiled import compiled
+
+@compiled
+def twice(number: int) -> int:
+    return 2 * number
+"""
+
+
+def functions(module: ModuleType) -> list[Compiled[Any, Any]]:
+    return [one for one in vars(module).values() if isinstance(one, Compiled)]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_what_a_compiled_function_uses_stands_in_its_own_file(module: ModuleType) -> None:
+    """What is kept of it is known by that file alone: a change of another would not be noticed."""
+    tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and "makewhole" in str(node.module)]
+    imported = {name.asname or name.name for node in imports for name in node.names}
+
+    used = {name for function in functions(module) for name in function.function.__code__.co_names}
+
+    assert used
+    assert not used & imported
+
+
+def test_what_is_kept_names_no_class_of_ours() -> None:
+    """It is read before it is known to be of this source: a class that has another name now would stop it."""
+    compile_all()
+
+    made = [one.made for module in MODULES for one in functions(module)]
+    kept = [one for one in made if one.stats.cache_path is not None]
+
+    assert sorted(one.__name__ for one in kept) == ["_copy", "_scan", "_view", "_walk", "_walk_headers"]
+    assert all(len(one.signatures) == 1 for one in kept), "a kind of array that was not compiled ahead"
+    assert not any("NamedTuple" in repr([type(kind) for kind in one.signatures[0]]) for one in kept)
+
+
+@pytest.mark.parametrize("is_zip", [False, True])
+@pytest.mark.parametrize("is_writable", [False, True])
+def test_without_a_folder_to_keep_it_in_a_function_works_all_the_same(
+    is_zip: bool, is_writable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"kept_{is_zip}_{is_writable}"
+    source, caches = tmp_path / "source", tmp_path / "caches"
+    if is_zip:
+        source = tmp_path / "source.zip"
+        with zipfile.ZipFile(source, "w") as archive:
+            archive.writestr(f"{name}.py", SOURCE)
+    else:
+        source.mkdir()
+        (source / f"{name}.py").write_text(SOURCE, encoding="utf-8")
+        if not is_writable:
+            (source / "__pycache__").touch()
+    if not is_writable:
+        caches.touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(caches))
+    monkeypatch.syspath_prepend(str(source))
+
+    assert import_module(name).twice(21) == 42
+    assert any(tmp_path.rglob("*.nbi")) == is_writable

@@ -1,0 +1,297 @@
+"""What may be certified, with the journal faked at its edge."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from makewhole.journal import evidence, incidents, plans, windows
+from makewhole.journal.evidence import RECONCILED, VERIFIED, Certificate, HopResult
+from makewhole.model.gate import GateAnswer, GateReport
+from makewhole.model.incident import Incident, IncidentKind
+from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.verdict import HopCounts
+from makewhole.model.window import Window, WindowState
+from makewhole.sql import PgConnection
+from makewhole.window.certify import chain_problems, decide
+
+pytestmark = pytest.mark.unit
+
+REMEDIES = Remedies(missing=Remedy.REPORT, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT)
+PIPELINE = Pipeline(
+    name="demo",
+    points={},
+    hops=(Hop(source="a", target="b", remedies=REMEDIES), Hop(source="b", target="c", remedies=REMEDIES)),
+)
+MOMENT = datetime(2013, 1, 2, tzinfo=UTC)
+WINDOW = Window(pipeline="demo", number=1, revision=1, start=None, end=MOMENT, opened_at=MOMENT, ranges={})
+WHOLE = HopCounts(source_keys=5, matched=5)
+GAPPY = HopCounts(source_keys=5, matched=4, missing=1)
+
+
+@dataclass
+class Said:
+    """What the steps committed."""
+
+    results: dict[str, dict[str, HopCounts]] = field(default_factory=dict)
+    gates: dict[str, GateReport] = field(default_factory=dict)
+    plan: Any = None
+    is_plan_only: bool = False
+    incidents: list[Incident] = field(default_factory=list)
+
+
+def gate(answer: GateAnswer, *failures: str) -> GateReport:
+    return GateReport(answer=answer, planned=3, evaluated=3, failures=failures)
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> Said:
+    state = Said(results={RECONCILED: {"a→b": WHOLE, "b→c": WHOLE}}, gates={RECONCILED: gate(GateAnswer.PASS)})
+
+    def results(journal: PgConnection, window: Window, stage: str = RECONCILED) -> Mapping[str, HopResult]:
+        of_stage = state.results.get(stage, {})
+        return {hop: HopResult(hop=hop, counts=counts, digest="0") for hop, counts in of_stage.items()}
+
+    monkeypatch.setattr(evidence, "results", results)
+    monkeypatch.setattr(evidence, "gate_reports", lambda *_: state.gates)
+    monkeypatch.setattr(incidents, "of", lambda *_: state.incidents)
+    monkeypatch.setattr(plans, "plan_of_window", lambda *_: state.plan)
+    monkeypatch.setattr(windows, "is_plan_only", lambda *_: state.is_plan_only)
+    return state
+
+
+def decided() -> tuple[WindowState, str | None]:
+    return decide(cast(PgConnection, None), PIPELINE, WINDOW)
+
+
+def test_a_window_that_passed_is_certified(said: Said) -> None:
+    assert decided() == (WindowState.CERTIFIED, None)
+
+
+def test_a_window_that_passed_after_repair_is_certified(said: Said) -> None:
+    said.results = {RECONCILED: {"a→b": GAPPY, "b→c": WHOLE}, VERIFIED: {"a→b": WHOLE}}
+    said.gates = {RECONCILED: gate(GateAnswer.FAIL, "1 missing"), VERIFIED: gate(GateAnswer.PASS)}
+
+    assert decided() == (WindowState.CERTIFIED, None)
+
+
+@pytest.mark.parametrize("is_judged", [False, True])
+def test_keys_in_flight_are_handed_over_only_to_a_window_that_is_yet_to_be_judged(
+    said: Said, monkeypatch: pytest.MonkeyPatch, is_judged: bool
+) -> None:
+    said.results = {RECONCILED: {"a→b": WHOLE, "b→c": replace(WHOLE, pending=2)}}
+    asked: list[int] = []
+    monkeypatch.setattr(windows, "is_reconciled", lambda _, __, number: asked.append(number) or is_judged)
+
+    state, reason = decided()
+
+    assert asked == [WINDOW.number + 1]
+    if not is_judged:
+        assert (state, reason) == (WindowState.CERTIFIED, None)
+    else:
+        assert state is WindowState.NOT_KNOWN
+        assert reason is not None and reason.startswith(f"2 keys are still in flight, and window {WINDOW.number + 1},")
+
+
+@pytest.mark.parametrize("results", [{}, {RECONCILED: {}}, {RECONCILED: {"a→b": WHOLE}}, {VERIFIED: {"a→b": WHOLE}}])
+def test_a_comparison_that_did_not_finish_certifies_nothing(said: Said, results: dict[str, Any]) -> None:
+    said.results = results
+
+    assert decided() == (WindowState.ERROR, "the comparison did not finish; see the failed task of this run")
+
+
+def test_a_gate_that_was_not_asked_certifies_nothing(said: Said) -> None:
+    said.gates = {}
+
+    assert decided() == (
+        WindowState.ERROR,
+        "the gate could not answer: it was not asked; see the failed task of this run",
+    )
+
+
+def test_a_gate_that_broke_certifies_nothing_and_a_later_pass_does_not_heal_it(said: Said) -> None:
+    said.gates = {RECONCILED: gate(GateAnswer.ERROR, "no suite"), VERIFIED: gate(GateAnswer.PASS)}
+
+    assert decided() == (WindowState.ERROR, "the gate could not answer: no suite")
+
+
+def test_a_gate_that_broke_after_compensation_certifies_nothing(said: Said) -> None:
+    said.gates = {RECONCILED: gate(GateAnswer.FAIL, "x"), VERIFIED: gate(GateAnswer.ERROR, "away")}
+
+    assert decided() == (WindowState.ERROR, "the gate could not answer after compensation: away")
+
+
+def test_gaps_that_nobody_mended_stay_gaps(said: Said) -> None:
+    said.results[RECONCILED]["a→b"] = GAPPY
+    said.gates = {RECONCILED: gate(GateAnswer.FAIL, "1 missing on a→b")}
+
+    assert decided() == (WindowState.GAPS, "1 missing on a→b")
+
+
+def test_a_pass_before_is_not_worth_more_than_a_fail_after(said: Said) -> None:
+    said.results[VERIFIED] = {"b→c": GAPPY}
+    said.gates[VERIFIED] = gate(GateAnswer.FAIL, "1 missing on b→c")
+
+    assert decided() == (WindowState.GAPS, "1 missing on b→c")
+
+
+def test_a_failure_without_gaps_is_not_known(said: Said) -> None:
+    said.gates = {RECONCILED: gate(GateAnswer.FAIL, "a is empty")}
+
+    assert decided() == (WindowState.NOT_KNOWN, "not proven: a is empty")
+
+
+@pytest.mark.parametrize("state", ["refused", "rejected"])
+def test_gaps_say_what_became_of_the_plan(said: Said, state: str) -> None:
+    said.results[RECONCILED]["a→b"] = GAPPY
+    said.gates = {RECONCILED: gate(GateAnswer.FAIL, "1 missing")}
+    said.plan = SimpleNamespace(plan=SimpleNamespace(reason="too many", state=SimpleNamespace(value=state)))
+    said.is_plan_only = True
+
+    assert decided() == (
+        WindowState.GAPS,
+        f"1 missing. The plan was {state}: too many. Only a plan was asked for",
+    )
+
+
+# What happened to the logs
+
+EXPIRED = Incident(
+    kind=IncidentKind.EXPIRED,
+    point="b",
+    topic="orders",
+    topic_id="id1",
+    partition=0,
+    lo=0,
+    hi=4,
+    detail={"before_it_was_read": True},
+)
+
+
+def test_a_partial_window_is_never_certified_and_says_what_is_missing_and_what_would_settle_it(said: Said) -> None:
+    said.incidents = [EXPIRED]
+
+    assert decided() == (
+        WindowState.NOT_KNOWN,
+        "partial: 4 offsets of orders/0 ([0, 4)) were deleted before they could be read. What they held is not known: "
+        "a mirror or a backup of the topic can tell, and the keys in doubt are in `makewhole findings`. A longer "
+        "retention, or windows that run sooner after their end, prevent it",
+    )
+
+
+def test_gaps_of_a_partial_window_are_told_with_it(said: Said) -> None:
+    said.incidents = [EXPIRED, replace(EXPIRED, partition=1)]
+    said.results[RECONCILED]["a→b"] = GAPPY
+    said.gates = {RECONCILED: gate(GateAnswer.FAIL, "1 missing on a→b")}
+
+    state, reason = decided()
+
+    assert state is WindowState.NOT_KNOWN
+    assert reason is not None
+    assert "4 offsets of orders/0 ([0, 4)) were" in reason and "; 4 offsets of orders/1 ([0, 4)) were" in reason
+    assert reason.count("A longer retention") == 1
+    assert reason.endswith(". Certain all the same: a→b: 1 missing")
+
+
+@pytest.mark.parametrize("kind", [IncidentKind.TRUNCATED, IncidentKind.TOPIC_RECREATED])
+def test_what_had_been_read_and_is_gone_is_proven_only_where_something_upstream_says_what_must_be_there(
+    said: Said, kind: IncidentKind
+) -> None:
+    gone = replace(EXPIRED, kind=kind, detail={"before_it_was_read": False})
+    said.incidents = [gone]
+    assert decided() == (WindowState.CERTIFIED, None)
+
+    said.incidents = [replace(gone, point="a")]
+    state, reason = decided()
+    assert state is WindowState.NOT_KNOWN
+    assert reason is not None and reason.startswith("not proven: ")
+    assert "No point of this pipeline feeds the topic, so nothing says what must be in it" in reason
+
+
+def test_a_hanging_transaction_is_not_known_and_its_remedy_is_the_command(said: Said) -> None:
+    said.incidents = [replace(EXPIRED, kind=IncidentKind.HANGING_TRANSACTION, detail={"producer_id": 7})]
+
+    assert decided() == (
+        WindowState.NOT_KNOWN,
+        "not proven: a transaction of producer 7 is open in orders/0 since offset 0, where the window has to end, and "
+        "it hangs: no coordinator will ever end it. End it with `kafka-transactions.sh abort --topic orders "
+        "--partition 0 --start-offset 0`, then run this window again",
+    )
+
+
+@pytest.mark.parametrize(
+    "kind", [IncidentKind.OPEN_TRANSACTION, IncidentKind.LEADER_CHANGED, IncidentKind.PARTITIONS_ADDED]
+)
+def test_what_the_window_is_judged_with_all_the_same_stops_nothing(said: Said, kind: IncidentKind) -> None:
+    said.incidents = [replace(EXPIRED, kind=kind, detail={})]
+
+    assert decided() == (WindowState.CERTIFIED, None)
+
+
+# The chain
+
+
+def _sha256(body: Mapping[str, Any]) -> str:
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def chain(length: int) -> list[Certificate]:
+    links: list[Certificate] = []
+    for ordinal in range(1, length + 1):
+        previous = links[-1].sha256 if links else None
+        body = {"previous": previous, "window": ordinal, "name": "ü", "digest": f"{ordinal}"}
+        links.append(
+            Certificate(
+                ordinal=ordinal,
+                number=ordinal,
+                revision=1,
+                digest=f"{ordinal}",
+                body=body,
+                previous=previous,
+                sha256=_sha256(body),
+                uri="",
+            )
+        )
+    return links
+
+
+def test_a_sound_chain_has_no_problems() -> None:
+    assert chain_problems([]) == []
+    assert chain_problems(chain(4)) == []
+
+
+def test_a_link_that_was_changed_is_found() -> None:
+    links = chain(3)
+    links[1] = replace(links[1], body={**links[1].body, "window": 7})
+
+    assert chain_problems(links) == ["certificate 2 (window 2): its content was changed after it was issued"]
+
+
+def test_a_link_that_was_changed_with_its_hash_breaks_the_next() -> None:
+    links = chain(3)
+    body = {**links[1].body, "window": 7}
+    links[1] = replace(links[1], body=body, sha256=_sha256(body))
+
+    assert chain_problems(links) == ["certificate 3 (window 3): does not continue the one before it"]
+
+
+def test_a_link_that_was_taken_out_is_missed() -> None:
+    links = chain(3)
+    del links[1]
+
+    assert chain_problems(links) == [
+        "certificate 3 (window 3): number 2 of the chain is missing",
+        "certificate 3 (window 3): does not continue the one before it",
+    ]
+
+
+def test_a_link_in_another_place_is_found() -> None:
+    links = chain(2)
+
+    assert len(chain_problems(links[::-1])) == 4
