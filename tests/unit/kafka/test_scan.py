@@ -112,7 +112,7 @@ def test_a_transaction_is_told_from_its_first_batch_to_its_marker(handmade: Modu
 def test_a_source_that_gives_nothing_is_a_failed_scan(handmade: ModuleType) -> None:
     class Silent(handmade.MemoryLog):  # type: ignore[misc, name-defined]
         def fetch(self, *_: Any) -> Any:
-            return handmade.Page()
+            return handmade.LogPage()
 
     with pytest.raises(TransientError, match="nothing was read at offset 0"):
         scanned(Silent([]), 0, stable=5)
