@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Self
 
 import psycopg2
 
 from makewhole.journal.database import open_connection
+from makewhole.model.closing import ClosingContext
 from makewhole.model.errors import LeaseLostError, TransientError
 from makewhole.sql import PgConnection, load_queries
 
@@ -34,7 +34,7 @@ def session(dsn: str, *, idle_seconds: float = 5.0) -> Iterator[PgConnection]:
         yield connection
 
 
-class JournalSession:
+class JournalSession(ClosingContext):
     """One connection to the journal for many short transactions, opened when it is first needed. A context manager.
 
     Between transactions it holds nothing, so that it may stay open as long as a runner works.
@@ -43,12 +43,6 @@ class JournalSession:
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
         self._connection: PgConnection | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the connection. Safe to call twice."""

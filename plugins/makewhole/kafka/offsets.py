@@ -8,8 +8,7 @@ PermanentError when they refuse us.
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from aiokafka.protocol.commit import OffsetFetchRequest
 from aiokafka.protocol.coordination import FindCoordinatorRequest
@@ -18,6 +17,7 @@ from makewhole.kafka.topics import TopicDescription, read_description
 from makewhole.kafka.wire.cluster import Cluster
 from makewhole.kafka.wire.log_ends import COMMITTED, EARLIEST_MS, LATEST_MS, UNCOMMITTED, LogEndsRequest
 from makewhole.kafka.wire.protocol import LeaderEpochEndRequest
+from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import KafkaConnection
 
 _NONE = -1
@@ -48,21 +48,13 @@ class EpochEnd(NamedTuple):
     end_offset: int
 
 
-class TopicLog:
+class TopicLog(ClosingContext):
     """Questions about one topic. A context manager; `close` ends its connections."""
 
     def __init__(self, connection: KafkaConnection, topic: str, *, patience_seconds: float | None = None) -> None:
         self.connection = connection
         self.topic = topic
         self._cluster = Cluster(connection, patience_seconds=patience_seconds)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End all connections. Safe to call twice."""

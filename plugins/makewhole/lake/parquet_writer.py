@@ -1,13 +1,14 @@
 """A Parquet file that grows by frames: no more of it is in memory than the frame that is being written."""
 
 from collections.abc import Collection
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
+
+from makewhole.model.closing import ClosingContext
 
 # How a column is written follows from what it holds; a dictionary of values that differ is work and space for nothing.
 _HASHES = {"key_hi", "key_lo", "row_hash"}
@@ -15,7 +16,7 @@ _HARDLY_REPEATED = {"key", "place"}
 _ASCENDING_OR_SAME = {"offset", "sequence", "time", "partition", "leader_epoch", "producer_id"}
 
 
-class GrowingParquet:
+class GrowingParquet(ClosingContext):
     """Frames of one schema, each a row group. A context manager; the file is whole once it is closed."""
 
     def __init__(self, path: str, system: fs.FileSystem, full: str, never_null: Collection[str] = ()) -> None:
@@ -26,14 +27,6 @@ class GrowingParquet:
         self._full = full
         self._never_null = never_null
         self._writer: pq.ParquetWriter | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def append(self, rows: pl.DataFrame | pa.Table) -> None:
         """Write a row group."""

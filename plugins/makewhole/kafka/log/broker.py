@@ -6,8 +6,7 @@ refuses, and a new leader whose log left the one that was read says where (KIP-3
 
 import time
 from concurrent.futures import Future
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from aiokafka.errors import TopicAuthorizationFailedError
 from aiokafka.protocol.admin import DescribeConfigsRequest
@@ -26,6 +25,7 @@ from makewhole.kafka.wire.protocol import (
     PartitionFetchRequest,
     diverging_offset,
 )
+from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.window import PartitionRange
@@ -71,7 +71,7 @@ class _FetchPosition(NamedTuple):
     last_epoch: int = NO_EPOCH
 
 
-class BrokerLog:
+class BrokerLog(ClosingContext):
     """A log source over a running cluster. A context manager; `close` ends its connections.
 
     `patience_seconds` is how long one offset may stay unreachable before a read fails as transient.
@@ -86,14 +86,6 @@ class BrokerLog:
         self._ahead: tuple[_FetchPosition, Future[_FetchedPartition]] | None = None
         self._behind: _FetchPosition | None = None
         self._policies: dict[str, str | None] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End all connections. Safe to call twice."""

@@ -15,14 +15,14 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from aiokafka import errors
 from aiokafka.conn import AIOKafkaConnection, collect_hosts, create_conn
 
 from makewhole.kafka.wire.protocol import TopicMetadataRequest
 from makewhole.kafka.wire.security import connection_arguments
+from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import ConfigurationError, PermanentError, Problem, TransientError
 
@@ -66,7 +66,7 @@ class NotNowError(Exception):
     """A broker's answer that a refreshed leader or a moment's patience may mend. Never leaves this package."""
 
 
-class Cluster:
+class Cluster(ClosingContext):
     """Sends requests to the right broker, refreshes leaders, gives up after `patience_seconds` (30 when not given)."""
 
     def __init__(self, connection: KafkaConnection, *, patience_seconds: float | None = None) -> None:
@@ -81,14 +81,6 @@ class Cluster:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="makewhole-kafka", daemon=True)
         self._thread.start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close all connections and end the loop. Safe to call twice."""
