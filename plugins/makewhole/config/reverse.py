@@ -11,8 +11,8 @@ from makewhole.config.points import PointDraft, named_topic
 from makewhole.config.template.expressions import read_leaf
 from makewhole.config.tree import Section, YamlPlace, describe, is_empty
 from makewhole.model.pipeline import Reverse
+from makewhole.model.plan import LINEAGE_PREFIX
 
-OWN_HEADERS = "makewhole-"
 _KEYS = ("to", "key", "value", "headers")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _FIELDS_MOST = 1_000
@@ -46,7 +46,7 @@ def _leaf(text: str) -> str:
 def _read_headers(section: Section) -> Iterator[tuple[str, str]]:
     place = section.get("headers")
     for name, header in (place.section() if place else None) or ():
-        if name.lower().startswith(OWN_HEADERS):
+        if name.lower().startswith(LINEAGE_PREFIX):
             header.complain(f"{name!r} is a header that makewhole writes itself", "Give it another name")
         text = header.text(_leaf)
         if text is not None:

@@ -11,18 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from makewhole.model.plan import PLAN_HEADER
+from makewhole.model.plan import CHUNK_HEADER, ORIGIN_HEADER, PLAN_HEADER, SEQ_HEADER, WINDOW_HEADER
 
 _BATCH_OVERHEAD_BYTES = 1024  # of a record alone in its batch, generously
 _RECORD_OVERHEAD_BYTES = 30
 _HEADER_OVERHEAD_BYTES = 10
 _ANY_PARTITION = -1
 _POWERS_OF_TEN = 10 ** np.arange(1, 10)
-
-WINDOW_HEADER = "makewhole-window"
-SEQ_HEADER = "makewhole-seq"
-ORIGIN_HEADER = "makewhole-origin"
-CHUNK_HEADER = "makewhole-chunk"
 
 Header = tuple[str, str | bytes | None]
 

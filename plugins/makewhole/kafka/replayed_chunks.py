@@ -16,10 +16,9 @@ import pyarrow.compute as pc
 from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.reader import RangeReader, read_range
 from makewhole.kafka.offsets import TopicLog
-from makewhole.kafka.replay_records import CHUNK_HEADER, SEQ_HEADER
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import CorruptionError, TransientError
-from makewhole.model.plan import PLAN_HEADER
+from makewhole.model.plan import CHUNK_HEADER, PLAN_HEADER, SEQ_HEADER
 from makewhole.model.window import PartitionRange
 
 _PATIENCE_SECONDS = 30.0

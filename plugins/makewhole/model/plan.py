@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -9,8 +10,27 @@ from typing import Any
 
 from makewhole.model.pipeline import Remedy
 
+LINEAGE_PREFIX = "makewhole-"
+"""How the names of all lineage headers begin; no other header may begin so."""
+
 PLAN_HEADER = "makewhole-plan"
 """The record header that names the plan which wrote a record."""
+
+WINDOW_HEADER = "makewhole-window"
+"""The record header that names the plan's window, as `<pipeline>/<window>`."""
+
+SEQ_HEADER = "makewhole-seq"
+"""The record header that holds the number of the action in its plan."""
+
+ORIGIN_HEADER = "makewhole-origin"
+"""The record header that says where the record comes from: `<topic>/<partition>/<offset>`, `ledger` or `template`."""
+
+CHUNK_HEADER = "makewhole-chunk"
+"""The record header that holds the number of the chunk in its plan."""
+
+REVERSES_HEADER = "makewhole-reverses"
+"""The record header that names the copy which a reversal takes back: `point/table/place` or
+`point/topic/partition/offset`."""
 
 PLAN_FORMAT = "makewhole plan 2"
 """The first line of what is hashed; a change of the format changes it."""
@@ -107,3 +127,8 @@ def plan_digest(pipeline: str, window: int, payload_sha256: str | None, actions:
     for action in actions:
         digest.update(action.line())
     return digest.hexdigest()
+
+
+def count_remedies(actions: Iterable[Action]) -> Mapping[str, int]:
+    """How many actions of each remedy, by name."""
+    return dict(sorted(Counter(action.remedy.value for action in actions).items()))

@@ -13,11 +13,9 @@ from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.reader import RangeReader, read_range
 from makewhole.kafka.offsets import describe_topic, stable_offsets
 from makewhole.model.pipeline import TopicPoint
-from makewhole.model.plan import PLAN_HEADER
+from makewhole.model.plan import PLAN_HEADER, SEQ_HEADER
 from makewhole.model.window import PartitionRange
 from makewhole.window.context import WindowContext
-
-_SEQ_HEADER = "makewhole-seq"
 
 CopiesByKey = Mapping[str, list[dict[str, Any]]]
 """Key → its copies at one point, each with `c:<column>` texts."""
@@ -77,7 +75,7 @@ def by_key(frame: pl.DataFrame) -> CopiesByKey:
 def _marks(batch: Any) -> Iterator[tuple[str, int]]:
     for headers in batch.filter(batch.column("is_replayed")).column("headers").to_pylist():
         said = {entry["key"]: entry["value"] or b"" for entry in headers}
-        plan, seq = said.get(PLAN_HEADER, b""), said.get(_SEQ_HEADER, b"")
+        plan, seq = said.get(PLAN_HEADER, b""), said.get(SEQ_HEADER, b"")
         if plan.isascii() and seq.isdigit():
             yield plan.decode(), int(seq)
 

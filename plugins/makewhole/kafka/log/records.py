@@ -14,7 +14,7 @@ from makewhole.kafka.log.record_table import SCHEMA, BatchToDecode, RecordTable
 from makewhole.kafka.sequences.audit import NO_SEQUENCE, SEQUENCES
 from makewhole.model.plan import PLAN_HEADER
 
-__all__ = ["PLAN_HEADER", "SCHEMA", "BatchToDecode", "Decoded", "decode"]
+__all__ = ["SCHEMA", "BatchToDecode", "Decoded", "decode"]
 
 
 class Decoded(NamedTuple):
