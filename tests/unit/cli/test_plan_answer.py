@@ -1,6 +1,6 @@
 """An answer on the command line: what is shown before it, to whom it goes, and what is said when it is not taken.
 
-Airflow is played by a transport that knows its two paths; the real one is asked in tests/e2e/test_approval.py.
+Airflow is played by a transport that knows its three paths; the real one is asked in tests/e2e/test_approval.py.
 """
 
 import json
@@ -27,7 +27,10 @@ BODY = (
     "| remedy | target |\n| --- | --- |\n| upsert | dw.late\\_flights \\[a](b) |\n\n"
     f"\x1b[2JPlan `{PLAN}`, SHA-256 `{'0' * 64}`. **The answer** is bound to this content."
 )
-PATH = "/api/v2/dags/makewhole_oncall/dagRuns/run 1/taskInstances/approve/-1/hitlDetails"
+RUN = "/api/v2/dags/makewhole_oncall/dagRuns/run 1"
+PATH = f"{RUN}/taskInstances/approve/-1/hitlDetails"
+QUESTIONS = "/api/v2/dags/~/dagRuns/~/hitlDetails"
+XCOM = f"{RUN}/taskInstances/plan/xcomEntries/approval"
 
 
 @dataclass
@@ -36,17 +39,28 @@ class Airflow:
 
     status: int = 200
     body: str = BODY
+    plan: str | None = PLAN
+    asked: list[str] = field(default_factory=list)
     told: list[tuple[str, Any]] = field(default_factory=list)
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         if request.method == "GET":
-            task = {"dag_id": "makewhole_oncall", "dag_run_id": "run 1", "task_id": "approve"}
-            other = {"subject": "Other", "body": f"about `{PLAN}` as well", "task_instance": {**task, "task_id": "x"}}
-            people = [{"id": "anna", "name": "anna"}, {"id": "ben", "name": "ben"}]
-            mine = {"subject": "Repair 7", "body": self.body, "task_instance": task, "assigned_users": people}
-            return httpx.Response(200, json={"hitl_details": [other, mine]})
+            self.asked.append(request.url.path)
+            return self._questions() if request.url.path == QUESTIONS else self._xcom()
         self.told.append((request.url.path, json.loads(request.content)))
         return httpx.Response(self.status, json={"detail": "said by Airflow"})
+
+    def _questions(self) -> httpx.Response:
+        task = {"dag_id": "makewhole_oncall", "dag_run_id": "run 1", "task_id": "approve"}
+        other = {"subject": "Other", "body": self.body, "task_instance": {**task, "dag_id": "payroll"}}
+        people = [{"id": "anna", "name": "anna"}, {"id": "ben", "name": "ben"}]
+        mine = {"subject": "Repair 7", "body": self.body, "task_instance": task, "assigned_users": people}
+        return httpx.Response(200, json={"hitl_details": [other, mine]})
+
+    def _xcom(self) -> httpx.Response:
+        if self.plan is None:
+            return httpx.Response(404, json={"detail": "XCom entry with key: `approval` not found"})
+        return httpx.Response(200, json={"key": "approval", "value": {"plan": self.plan, "subject": "Repair 7"}})
 
 
 @pytest.fixture
@@ -82,6 +96,7 @@ def test_the_summary_is_shown_and_the_answer_goes_to_the_task_that_asks(
         f"\\x1b[2JPlan {PLAN}, SHA-256 {'0' * 64}. The answer is bound to this content.",
         f"{said}: plan {PLAN}",
     ]
+    assert airflow.asked == [QUESTIONS, XCOM]
     assert airflow.told == [(PATH, {"chosen_options": [option], "params_input": {}})]
 
 
@@ -145,8 +160,11 @@ def test_a_plan_that_has_its_answer_takes_no_second_one(
     assert airflow.told == []
 
 
-def test_a_plan_that_no_run_asks_about_is_not_answered(invoke: Invoke, airflow: Airflow) -> None:
-    airflow.body = "about another plan"
+@pytest.mark.parametrize("asked_about", ["flights-8-0123456789ab", None])
+def test_a_plan_that_no_run_asks_about_is_not_answered(
+    invoke: Invoke, airflow: Airflow, asked_about: str | None
+) -> None:
+    airflow.plan = asked_about
     result = invoke("plan", "approve", PLAN)
     assert result.exit_code == 2
     assert result.stderr == (f"could not: no run of Airflow waits for an answer to plan {PLAN}; run the window again\n")

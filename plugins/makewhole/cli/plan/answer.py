@@ -12,7 +12,7 @@ from makewhole.cli.airflow_api import Access, AirflowApi, AirflowRefusedError, a
 from makewhole.cli.environment import console, printable, service
 from makewhole.cli.markdown import FoldedMarkdown
 from makewhole.cli.plan.control import AsJson, PlanId, known_plan
-from makewhole.cli.plan.open_questions import plan_asked_about, waiting
+from makewhole.cli.plan.open_questions import question_about
 from makewhole.journal.database import connect
 from makewhole.model.errors import PermanentError, RefusedError
 from makewhole.model.plan import PlanState
@@ -44,7 +44,7 @@ def _answer(plan: str, option: str, *, is_sure: bool, json: bool) -> None:
         _require_waiting(plan)
         person = access()
         with airflow(person) as api:
-            question = next((one for one in waiting(api) if plan_asked_about(one) == plan), None)
+            question = question_about(api, plan)
             if question is None:
                 raise RefusedError(f"no run of Airflow waits for an answer to plan {plan}; run the window again")
             _show(_beside if json else _console, question)

@@ -1,29 +1,39 @@
-"""The questions that wait in Airflow for a person, and the plans that they are about."""
+"""Find the questions that wait in Airflow for a person, and the plans that they are about."""
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from makewhole.cli.airflow_api import AirflowApi
+from makewhole.cli.airflow_api import AirflowApi, AirflowRefusedError
+from makewhole.orchestration.task_ids import PLAN
 
-_NAMED = re.compile(r"Plan `([^`]+)`, SHA-256 `")
-
-
-def waiting(api: AirflowApi) -> Iterator[dict[str, Any]]:
-    """Airflow's own description of each: `task_instance`, `subject`, `body`, `assigned_users`."""
-    yield from api.get("/dags/~/dagRuns/~/hitlDetails", response_received="false", limit=100)["hitl_details"]
+_OUR_DAGS = "makewhole_"
+_XCOM = f"taskInstances/{PLAN}/xcomEntries/approval"
+_NOT_FOUND = 404
 
 
-def plan_asked_about(question: Mapping[str, Any]) -> str | None:
-    """The id of the plan, as the page names it; None for a question of somebody else's."""
-    named = _NAMED.search(question["body"] or "")
-    return named[1] if named else None
+def open_questions(api: AirflowApi) -> Iterator[dict[str, Any]]:
+    """Airflow's own description of each of ours: `task_instance`, `subject`, `body`, `assigned_users`."""
+    for question in api.get("/dags/~/dagRuns/~/hitlDetails", response_received="false", limit=100)["hitl_details"]:
+        if question["task_instance"]["dag_id"].startswith(_OUR_DAGS):
+            yield question
+
+
+def question_about(api: AirflowApi, plan: str) -> dict[str, Any] | None:
+    """Return the question that asks about a plan, None when none does."""
+    for question in open_questions(api):
+        task = question["task_instance"]
+        if plan_of_run(api, task["dag_id"], task["dag_run_id"]) == plan:
+            return question
+    return None
 
 
 def plan_of_run(api: AirflowApi, dag: str, run_id: str) -> str | None:
-    """The plan about which a run asks now."""
-    for question in waiting(api):
-        task = question["task_instance"]
-        if (task["dag_id"], task["dag_run_id"]) == (dag, run_id):
-            return plan_asked_about(question)
-    return None
+    """Return the id of the plan that a run shows for approval, None when it froze none."""
+    try:
+        entry = api.get(f"/dags/{dag}/dagRuns/{run_id}/{_XCOM}", deserialize="true")
+    except AirflowRefusedError as error:
+        if error.status != _NOT_FOUND:
+            raise
+        return None
+    shown = entry["value"]
+    return shown["plan"] if isinstance(shown, dict) else None
