@@ -1,4 +1,4 @@
-"""What a scan found, in plain words: what it means, and what it does not prove.
+"""Explain what a scan found: what it means, what it does not prove, and what to do.
 
 Findings that should not be there come first, then what could not be read, then what is good to know.
 """
@@ -13,8 +13,8 @@ _ORDER = (Level.FOUND, Level.NOT_KNOWN, Level.WEAK, Level.NOTE)
 
 
 def findings(report: AuditReport) -> tuple[AuditFinding, ...]:
-    """Everything worth a sentence, the worst first."""
-    found = [one for look in _LOOKS for one in look(report)]
+    """Return every finding of a report, the worst first."""
+    found = [one for check in _CHECKS for one in check(report)]
     return tuple(sorted(found, key=lambda one: _ORDER.index(one.level)))
 
 
@@ -147,7 +147,7 @@ def _replicas(report: AuditReport) -> Iterator[AuditFinding]:
         )
 
 
-_LOOKS: tuple[Callable[[AuditReport], Iterator[AuditFinding]], ...] = (
+_CHECKS: tuple[Callable[[AuditReport], Iterator[AuditFinding]], ...] = (
     _gaps,
     _repeats,
     _heads,

@@ -1,4 +1,4 @@
-"""What a topic's settings can and cannot guarantee: one sentence each, with the value and what to set instead."""
+"""Explain what a topic's settings can and cannot guarantee: a sentence each, with the value and the remedy."""
 
 from collections.abc import Callable, Iterator
 
@@ -12,12 +12,12 @@ _ORDER = (Level.WEAK, Level.NOTE, Level.HOLDS)
 
 
 def guarantees(report: AuditReport) -> tuple[Guarantee, ...]:
-    """A sentence for each setting that bears on loss, repeats or evidence; the weak ones first."""
-    found = [one for look in _LOOKS for one in look(report)]
+    """Return a sentence for each setting that bears on loss, repeats or evidence; the weak ones first."""
+    found = [one for check in _CHECKS for one in check(report)]
     return tuple(sorted(found, key=lambda one: _ORDER.index(one.level)))
 
 
-def _say(report: AuditReport, setting: str, level: Level, says: str, todo: str | None = None) -> Guarantee:
+def _guarantee(report: AuditReport, setting: str, level: Level, says: str, todo: str | None = None) -> Guarantee:
     known = report.settings.get(setting, {})
     return Guarantee(
         setting=setting,
@@ -62,20 +62,20 @@ def _in_sync(report: AuditReport) -> Iterator[Guarantee]:
         return
     name = "min.insync.replicas"
     if least > factor:
-        yield _say(
+        yield _guarantee(
             report, name, Level.WEAK, f"More than the {factor} replicas there are: acks=all can never be given.",
             f"min.insync.replicas={max(factor - 1, 1)}",
         )  # fmt: skip
     elif least == 1:
         says = "acks=all is given when the leader alone has the record: if it dies then, the record is gone."
         todo = "min.insync.replicas=2" if factor >= _ENOUGH_REPLICAS else "replication factor 3, then 2"
-        yield _say(report, name, Level.WEAK, says, todo)
+        yield _guarantee(report, name, Level.WEAK, says, todo)
     elif least == factor:
         says = "acks=all needs every replica: with one broker down nothing can be written."
-        yield _say(report, name, Level.WEAK, says, f"min.insync.replicas={factor - 1} of {factor}")
+        yield _guarantee(report, name, Level.WEAK, says, f"min.insync.replicas={factor - 1} of {factor}")
     else:
         says = f"acks=all means {least} copies. acks=1 and acks=0 are not bound by it, and a log does not show acks."
-        yield _say(report, name, Level.HOLDS, says)
+        yield _guarantee(report, name, Level.HOLDS, says)
 
 
 def _election(report: AuditReport) -> Iterator[Guarantee]:
@@ -83,10 +83,10 @@ def _election(report: AuditReport) -> Iterator[Guarantee]:
     value = _value(report, name)
     if value == "true":
         says = "A replica that lags may lead: acknowledged records are cut off and their offsets given away again."
-        yield _say(report, name, Level.WEAK, says, "unclean.leader.election.enable=false")
+        yield _guarantee(report, name, Level.WEAK, says, "unclean.leader.election.enable=false")
     elif value is not None:
         says = "Only a replica that is in sync may lead. By hand, an unclean election is still possible."
-        yield _say(report, name, Level.HOLDS, says)
+        yield _guarantee(report, name, Level.HOLDS, says)
 
 
 def _retention(report: AuditReport) -> Iterator[Guarantee]:
@@ -98,14 +98,14 @@ def _retention(report: AuditReport) -> Iterator[Guarantee]:
         age = "" if report.times.oldest_ms is None else f" The oldest stamp here is {moment(report.times.oldest_ms)}."
         says = f"A consumer that stops for {duration(limit_ms)} loses what it has not read; so does a replay.{age}"
         level = Level.WEAK if limit_ms < _ONE_DAY_MS else Level.NOTE
-        yield _say(report, "retention.ms", level, says, "longer than your longest outage, or keep snapshots")
+        yield _guarantee(report, "retention.ms", level, says, "longer than your longest outage, or keep snapshots")
     elif limit_ms == _FOREVER:
-        yield _say(report, "retention.ms", Level.HOLDS, "Nothing is deleted for its age.")
+        yield _guarantee(report, "retention.ms", Level.HOLDS, "Nothing is deleted for its age.")
     if limit_bytes is not None and limit_bytes != _FOREVER:
         largest = max((one.size_bytes for one in report.partitions), default=0)
         says = f"A partition is cut at {size(limit_bytes)}, however young (the largest holds {size(largest)} of data): "
         says += "a burst of writes deletes what nobody has read."
-        yield _say(report, "retention.bytes", Level.WEAK, says, "retention.bytes=-1, and alarms on disk space")
+        yield _guarantee(report, "retention.bytes", Level.WEAK, says, "retention.bytes=-1, and alarms on disk space")
 
 
 def _compaction(report: AuditReport) -> Iterator[Guarantee]:
@@ -114,11 +114,11 @@ def _compaction(report: AuditReport) -> Iterator[Guarantee]:
         return
     says = "Only the latest record of a key is kept for sure: the history of a key, and counts, prove nothing. "
     says += "Compare the latest version per key."
-    yield _say(report, "cleanup.policy", Level.NOTE, says)
+    yield _guarantee(report, "cleanup.policy", Level.NOTE, says)
     kept = _number(report, "delete.retention.ms")
     if kept is not None:
         says = f"A deletion (tombstone) is seen for {duration(kept)}: who reads more slowly keeps what was deleted."
-        yield _say(report, "delete.retention.ms", Level.NOTE, says)
+        yield _guarantee(report, "delete.retention.ms", Level.NOTE, says)
 
 
 def _timestamps(report: AuditReport) -> Iterator[Guarantee]:
@@ -127,11 +127,11 @@ def _timestamps(report: AuditReport) -> Iterator[Guarantee]:
     if value == "CreateTime":
         says = "Timestamps are the producers' own word: they may be wrong, and late records carry old ones. "
         says += "Windows by time miss them; offsets do not."
-        yield _say(report, name, Level.NOTE, says)
+        yield _guarantee(report, name, Level.NOTE, says)
         yield from _limits(report)
     elif value is not None:
         says = "Timestamps are the leader's clock at the append: they say nothing about when things happened."
-        yield _say(report, name, Level.NOTE, says)
+        yield _guarantee(report, name, Level.NOTE, says)
 
 
 def _limits(report: AuditReport) -> Iterator[Guarantee]:
@@ -139,7 +139,7 @@ def _limits(report: AuditReport) -> Iterator[Guarantee]:
     before = _number(report, name)
     if before is not None and before > 10 * 365 * _ONE_DAY_MS:
         says = "Any past timestamp is taken; one of 1970 is deleted by retention.ms as soon as its segment is closed."
-        yield _say(report, name, Level.NOTE, says, f"{name}={7 * _ONE_DAY_MS} (a week), if nobody loads old data")
+        yield _guarantee(report, name, Level.NOTE, says, f"{name}={7 * _ONE_DAY_MS} (a week), if nobody loads old data")
 
 
 def _size(report: AuditReport) -> Iterator[Guarantee]:
@@ -147,7 +147,7 @@ def _size(report: AuditReport) -> Iterator[Guarantee]:
     limit = _number(report, name)
     if limit is not None:
         says = f"A batch above {size(limit)} is refused; an application that does not look at send errors loses it."
-        yield _say(report, name, Level.NOTE, says)
+        yield _guarantee(report, name, Level.NOTE, says)
 
 
 def _memory(report: AuditReport) -> Iterator[Guarantee]:
@@ -155,7 +155,7 @@ def _memory(report: AuditReport) -> Iterator[Guarantee]:
     limit = _number(report, name)
     if limit is not None:
         says = f"A producer that is silent for {duration(limit)} is forgotten: its next retry may be taken twice."
-        yield _say(report, name, Level.NOTE, says)
+        yield _guarantee(report, name, Level.NOTE, says)
 
 
 def _transactions(report: AuditReport) -> Iterator[Guarantee]:
@@ -163,10 +163,10 @@ def _transactions(report: AuditReport) -> Iterator[Guarantee]:
     limit = _number(report, name)
     if limit is not None and "transactional" in report.batches.kinds:
         says = f"A transaction may hold committed readers back for {duration(limit)}, at its producer's choice."
-        yield _say(report, name, Level.NOTE, says)
+        yield _guarantee(report, name, Level.NOTE, says)
 
 
-_LOOKS: tuple[Callable[[AuditReport], Iterator[Guarantee]], ...] = (
+_CHECKS: tuple[Callable[[AuditReport], Iterator[Guarantee]], ...] = (
     _replication,
     _in_sync,
     _election,

@@ -1,4 +1,4 @@
-"""What a scan found that is good to know: nothing wrong by itself, and often taken for loss or for proof."""
+"""Explain what is good to know of a scan: nothing wrong by itself, and often taken for loss or for proof."""
 
 from collections.abc import Callable, Iterator
 
@@ -117,9 +117,11 @@ def _plain(report: AuditReport) -> Iterator[AuditFinding]:
 def _clocks(report: AuditReport) -> Iterator[AuditFinding]:
     times = report.times
     if times.newest_ms is not None and times.newest_ms > report.audited_at_ms + _AHEAD_MS:
-        yield _lying("future_timestamps", f"Timestamps reach into the future, up to {moment(times.newest_ms)} UTC")
+        yield _wrong_clock(
+            "future_timestamps", f"Timestamps reach into the future, up to {moment(times.newest_ms)} UTC"
+        )
     if times.oldest_ms is not None and times.oldest_ms < _BEFORE_KAFKA_MS:
-        yield _lying("ancient_timestamps", f"Timestamps go back to {moment(times.oldest_ms)} UTC")
+        yield _wrong_clock("ancient_timestamps", f"Timestamps go back to {moment(times.oldest_ms)} UTC")
     if times.late.batches:
         yield AuditFinding(
             code="late_timestamps",
@@ -132,7 +134,7 @@ def _clocks(report: AuditReport) -> Iterator[AuditFinding]:
         )
 
 
-def _lying(code: str, what: str) -> AuditFinding:
+def _wrong_clock(code: str, what: str) -> AuditFinding:
     return AuditFinding(
         code=code,
         level=Level.NOTE,

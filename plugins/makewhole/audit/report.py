@@ -1,6 +1,7 @@
-"""An audit as data: what `--json` prints, field by field. Times are ms of the epoch, ranges half-open, lists capped.
+"""Define the report of an audit, which `--json` prints field by field.
 
-Where a list is capped, a number beside it says how many it left out; counts are never capped.
+Times are ms of the epoch, ranges half-open, lists capped: a number beside each says how many it leaves out. Counts are
+never capped.
 """
 
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class AuditFinding:
-    """`what` happened and where; what it `means`; what it does `not` prove; what to `do`."""
+    """Something found: `what` happened and where, what it `means`, what it leaves `unproven`, what `todo`."""
 
     code: str
     level: Level
@@ -37,7 +38,7 @@ class AuditFinding:
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
-    """What a setting can and cannot keep. `source`: topic, broker, default, or unknown."""
+    """A setting with what it can and cannot guarantee. `source`: topic, broker, default, or unknown."""
 
     setting: str
     value: str
@@ -193,7 +194,7 @@ class SequencesReport:
 
 @dataclass(frozen=True, kw_only=True)
 class SpreadReport:
-    """How a quantity is spread: `at_most[i]` is (upper bound, how many are up to it and above the bound before)."""
+    """Distribution of a quantity: `at_most[i]` is (upper bound, how many are up to it and above the bound before)."""
 
     count: int
     total: int
@@ -221,7 +222,7 @@ class TransactionReport:
 
 @dataclass(frozen=True, kw_only=True)
 class EndedReport:
-    """Transactions, by partition, that ended one way. `without_data`: only the marker is in the log."""
+    """Transactions that ended the same way, each partition counted. `without_data`: only the marker is in the log."""
 
     count: int
     records: int
@@ -250,7 +251,7 @@ class OpenReport:
 
 @dataclass(frozen=True, kw_only=True)
 class TransactionsReport:
-    """All transactions. `open_refusal` says why the coordinators' word is missing, where it is."""
+    """All transactions. `open_refusal`: why the coordinators could not be asked; None when they answered."""
 
     committed: EndedReport
     aborted: EndedReport
@@ -263,7 +264,7 @@ class TransactionsReport:
 
 @dataclass(frozen=True, kw_only=True)
 class TotalReport:
-    """So many batches with so many records, taking so many bytes as stored."""
+    """Numbers of batches and of their records, and their size as stored."""
 
     batches: int
     records: int
@@ -283,7 +284,7 @@ class BatchesReport:
 
 @dataclass(frozen=True, kw_only=True)
 class TimesReport:
-    """What the batches' timestamps say. `late` end before the newest before them in their partition.
+    """Timestamps of the data batches. `late` are those that end before the newest one before them in their partition.
 
     `rates` are (start, records) in buckets of `width_ms`, ascending, empty ones left out.
     """
@@ -323,5 +324,5 @@ class AuditReport:
     guarantees: tuple[Guarantee, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON-able data."""
+        """Return the report as JSON-able data."""
         return asdict(self)

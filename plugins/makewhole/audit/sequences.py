@@ -1,4 +1,4 @@
-"""The producers of all partitions in a report, the worst first."""
+"""Report the producers of all partitions and the breaks in their numbering, the worst first."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -15,14 +15,14 @@ AuditedProducer = tuple[int, SequenceAudit, Producer]
 
 
 def sequences_report(scans: Sequence[PartitionScan]) -> SequencesReport:
-    """What the numbering of all producers says."""
+    """Return the numbering of all producers."""
     by_id: dict[int, list[AuditedProducer]] = defaultdict(list)
     for scan in scans:
         for producer in scan.sequences.producers:
             by_id[producer.producer_id].append((scan.range.partition, scan.sequences, producer))
     counts = {one: _counts(known) for one, known in by_id.items()}
     total = sum(counts.values(), Counts())
-    worst = nsmallest(_LISTED_PRODUCERS, by_id, key=lambda one: _badness(counts[one], one))
+    worst = nsmallest(_LISTED_PRODUCERS, by_id, key=lambda one: _severity(counts[one], one))
     everyone = [[producer for _, _, producer in known] for known in by_id.values()]
     breaks = _breaks(scans)
     return SequencesReport(
@@ -38,7 +38,7 @@ def sequences_report(scans: Sequence[PartitionScan]) -> SequencesReport:
         wraps=total.wraps,
         breaks=breaks,
         breaks_left_out=total.gaps + total.repeats + total.missing_heads - len(breaks),
-        listed=tuple(_producer(one, by_id[one], counts[one]) for one in worst),
+        listed=tuple(_producer_report(one, by_id[one], counts[one]) for one in worst),
         left_out=len(by_id) - len(worst),
     )
 
@@ -47,12 +47,12 @@ def _counts(known: Iterable[AuditedProducer]) -> Counts:
     return sum((audit.counts_of(producer) for _, audit, producer in known), Counts())
 
 
-def _badness(counts: Counts, producer_id: int) -> tuple[int, ...]:
+def _severity(counts: Counts, producer_id: int) -> tuple[int, ...]:
     broken = counts.gaps + counts.repeats + counts.missing_heads
     return -broken, -counts.missing - counts.repeated, -counts.records, producer_id
 
 
-def _producer(producer_id: int, known: list[AuditedProducer], counts: Counts) -> ProducerReport:
+def _producer_report(producer_id: int, known: list[AuditedProducer], counts: Counts) -> ProducerReport:
     runs = [(partition, audit, producer, run) for partition, audit, producer in known for run in producer.listed]
     return ProducerReport(
         producer_id=producer_id,
@@ -71,12 +71,12 @@ def _producer(producer_id: int, known: list[AuditedProducer], counts: Counts) ->
         wraps=counts.wraps,
         first_timestamp_ms=min(run.first_timestamp for _, _, _, run in runs),
         last_timestamp_ms=max(run.last_timestamp for _, _, _, run in runs),
-        epochs=tuple(_epoch(*run) for run in runs),
+        epochs=tuple(_epoch_report(*run) for run in runs),
         epochs_left_out=sum(producer.epochs for _, _, producer in known) - len(runs),
     )
 
 
-def _epoch(partition: int, audit: SequenceAudit, producer: Producer, run: EpochRun) -> EpochReport:
+def _epoch_report(partition: int, audit: SequenceAudit, producer: Producer, run: EpochRun) -> EpochReport:
     head = audit.missing_head(producer) if run is producer.runs[0] else None
     return EpochReport(
         partition=partition,
@@ -100,7 +100,7 @@ def _epoch(partition: int, audit: SequenceAudit, producer: Producer, run: EpochR
 
 
 def _breaks(scans: Iterable[PartitionScan]) -> tuple[BreakReport, ...]:
-    """Largest first; the same number of records in the order of the log."""
+    """Return the largest breaks, largest first; those of equal size in the order of the log."""
     found = [
         BreakReport(
             kind=one.kind.value,

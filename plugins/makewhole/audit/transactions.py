@@ -1,9 +1,9 @@
-"""The transactions of all partitions in a report: the log's word and the coordinators', laid side by side."""
+"""Report the transactions of all partitions, as the log and as the coordinators show them."""
 
 from collections.abc import Iterable
 
+from makewhole.audit.batches import spread_report
 from makewhole.audit.report import EndedReport, OpenReport, TransactionReport, TransactionsReport
-from makewhole.audit.spread import spread_report
 from makewhole.kafka.open_transactions import OpenTransaction
 from makewhole.kafka.scan.batch_statistics import Spread
 from makewhole.kafka.scan.partition import PartitionScan
@@ -15,15 +15,15 @@ _LONGEST = 10
 
 
 def transactions_report(scan: TopicScan) -> TransactionsReport:
-    """What became of every transaction."""
+    """Return how every transaction ended, or that it is open."""
     scans = scan.partitions
-    aborted = [_one(found, one) for found in scans for one in found.transactions.aborted.listed]
-    longest = [_one(found, one) for found in scans for one in found.transactions.longest]
+    aborted = [_transaction_report(found, one) for found in scans for one in found.transactions.aborted.listed]
+    longest = [_transaction_report(found, one) for found in scans for one in found.transactions.longest]
     count = sum(found.transactions.aborted.count - found.transactions.aborted.without_data for found in scans)
     return TransactionsReport(
-        committed=_ended(found.transactions.committed for found in scans),
-        aborted=_ended(found.transactions.aborted for found in scans),
-        open=tuple(_open(scan)),
+        committed=_ended_report(found.transactions.committed for found in scans),
+        aborted=_ended_report(found.transactions.aborted for found in scans),
+        open=tuple(_open_reports(scan)),
         open_refusal=scan.open_refusal,
         longest=tuple(sorted(longest, key=lambda one: -one.duration_ms)[:_LONGEST]),
         aborted_listed=tuple(aborted[:_LISTED]),
@@ -31,8 +31,8 @@ def transactions_report(scan: TopicScan) -> TransactionsReport:
     )
 
 
-def _ended(all_of_them: Iterable[Ended]) -> EndedReport:
-    found = list(all_of_them)
+def _ended_report(ended: Iterable[Ended]) -> EndedReport:
+    found = list(ended)
     return EndedReport(
         count=sum(one.count for one in found),
         records=sum(one.records for one in found),
@@ -42,7 +42,7 @@ def _ended(all_of_them: Iterable[Ended]) -> EndedReport:
     )
 
 
-def _one(scan: PartitionScan, transaction: Transaction) -> TransactionReport:
+def _transaction_report(scan: PartitionScan, transaction: Transaction) -> TransactionReport:
     return TransactionReport(
         partition=scan.range.partition,
         producer_id=transaction.producer_id,
@@ -58,12 +58,13 @@ def _one(scan: PartitionScan, transaction: Transaction) -> TransactionReport:
     )
 
 
-def _open(scan: TopicScan) -> Iterable[OpenReport]:
-    """What the cluster calls open; where it says nothing, what the log shows as not ended behind the stable offset."""
+def _open_reports(scan: TopicScan) -> Iterable[OpenReport]:
+    """Yield the transactions that the coordinators call open; where they cannot be asked, those that the log shows as
+    not ended behind the stable offset."""
     seen = {(one.range.partition, found.producer_id): found for one in scan.partitions for found in _unended(one)}
     if scan.open_refusal is None:
         for one in scan.open_transactions:
-            yield _told(one, seen.get((one.partition, one.producer_id)))
+            yield _open_report(one, seen.get((one.partition, one.producer_id)))
         return
     for (partition, _), found in sorted(seen.items()):
         yield OpenReport(
@@ -86,7 +87,7 @@ def _unended(scan: PartitionScan) -> list[Transaction]:
     return [one for one in scan.transactions.open.values() if one.end_offset > scan.bounds.stable]
 
 
-def _told(one: OpenTransaction, seen: Transaction | None) -> OpenReport:
+def _open_report(one: OpenTransaction, seen: Transaction | None) -> OpenReport:
     return OpenReport(
         partition=one.partition,
         producer_id=one.producer_id,

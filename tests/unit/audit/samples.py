@@ -1,4 +1,4 @@
-"""Reports to look at: a sound one, to be spoiled in one place at a time."""
+"""Build reports of an audit: a sound one, with changes in single places."""
 
 from dataclasses import replace
 from typing import Any
@@ -89,7 +89,7 @@ def sequences(**changes: Any) -> SequencesReport:
 
 
 def transactions(**changes: Any) -> TransactionsReport:
-    """None at all."""
+    """No transactions."""
     none = TransactionsReport(
         committed=ENDED,
         aborted=ENDED,
@@ -103,7 +103,7 @@ def transactions(**changes: Any) -> TransactionsReport:
 
 
 def running(**changes: Any) -> OpenReport:
-    """A transaction that is merely open."""
+    """An open transaction that does not hang."""
     sound = OpenReport(
         partition=0,
         producer_id=5,
@@ -122,7 +122,7 @@ def running(**changes: Any) -> OpenReport:
 
 
 def report(*, settings: dict[str, str] | None = None, **changes: Any) -> AuditReport:
-    """A topic of three replicas on which nothing went wrong."""
+    """A topic of three replicas without a fault."""
     total = TotalReport(batches=10, records=100, size_bytes=1000)
     sound = AuditReport(
         version=1,

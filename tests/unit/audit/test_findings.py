@@ -1,4 +1,4 @@
-"""What is said of a scan: the right things, and nothing of a sound topic but that it proves little."""
+"""Test the findings of an audit: each fault is found, and a sound topic has none."""
 
 from dataclasses import replace
 from typing import Any

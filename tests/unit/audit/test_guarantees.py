@@ -1,4 +1,4 @@
-"""What is said of a topic's settings."""
+"""Test what an audit says of a topic's settings."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from tests.unit.audit import samples
 pytestmark = pytest.mark.unit
 
 
-def said(report: AuditReport) -> dict[str, Guarantee]:
+def by_setting(report: AuditReport) -> dict[str, Guarantee]:
     return {one.setting: one for one in guarantees(report)}
 
 
 def test_three_replicas_of_which_two_must_answer_hold_what_acks_all_promises() -> None:
-    found = said(samples.report())
+    found = by_setting(samples.report())
     for setting in ("replication.factor", "min.insync.replicas", "unclean.leader.election.enable"):
         assert found[setting].level is Level.HOLDS
     assert "acks=1 and acks=0 are not bound by it" in found["min.insync.replicas"].says
@@ -34,7 +34,7 @@ def test_three_replicas_of_which_two_must_answer_hold_what_acks_all_promises() -
     ],
 )
 def test_weak_settings_are_named_with_what_to_set(settings: dict[str, str], setting: str, words: str) -> None:
-    found = said(samples.report(settings=settings))[setting]
+    found = by_setting(samples.report(settings=settings))[setting]
     assert found.level is Level.WEAK
     assert words in found.says
     assert found.todo
@@ -42,7 +42,7 @@ def test_weak_settings_are_named_with_what_to_set(settings: dict[str, str], sett
 
 @pytest.mark.parametrize(("replicas", "words"), [((1,), "The disk of one broker"), ((1, 2), "there is no second copy")])
 def test_fewer_than_three_replicas_are_weak(replicas: tuple[int, ...], words: str) -> None:
-    found = said(samples.report(partitions=(samples.partition(replicas=replicas, in_sync=replicas),)))
+    found = by_setting(samples.report(partitions=(samples.partition(replicas=replicas, in_sync=replicas),)))
     assert found["replication.factor"].level is Level.WEAK
     assert words in found["replication.factor"].says
 
@@ -57,17 +57,17 @@ def test_fewer_than_three_replicas_are_weak(replicas: tuple[int, ...], words: st
     ],
 )
 def test_what_a_setting_means_for_evidence_is_said(settings: dict[str, str], setting: str, words: str) -> None:
-    found = said(samples.report(settings=settings))[setting]
+    found = by_setting(samples.report(settings=settings))[setting]
     assert found.level is Level.NOTE
     assert words in found.says
 
 
 def test_a_log_that_is_kept_for_ever_holds() -> None:
-    assert said(samples.report(settings={"retention.ms": "-1"}))["retention.ms"].level is Level.HOLDS
+    assert by_setting(samples.report(settings={"retention.ms": "-1"}))["retention.ms"].level is Level.HOLDS
 
 
 def test_settings_that_may_not_be_read_are_not_spoken_of() -> None:
-    found: dict[str, Any] = said(samples.report().__class__(**{**vars(samples.report()), "settings": {}}))
+    found: dict[str, Any] = by_setting(samples.report().__class__(**{**vars(samples.report()), "settings": {}}))
     assert set(found) == {"replication.factor"}
 
 

@@ -1,4 +1,4 @@
-"""The shape of `--json` is a promise: whoever changes it changes the version and `report_schema.json`."""
+"""Test that `--json` has the promised shape: a change of it changes the version and `report_schema.json`."""
 
 import json
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _STORED = Path(__file__).with_name("report_schema.json")
 
 
 def shape(kind: Any) -> Any:
-    """A type as JSON: dataclasses by field, lists by their element, mappings by their value."""
+    """Return a type as JSON: dataclasses by field, lists by their element, mappings by their value."""
     if is_dataclass(kind):
         hints = get_type_hints(kind)
         return {one.name: shape(hints[one.name]) for one in fields(kind)}
