@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from makewhole.kafka.lineage import Epochs, divergence, epochs_of, seen_epochs
-from makewhole.kafka.moments import first_records
 from makewhole.kafka.offsets import TopicLog
+from makewhole.kafka.offsets_by_time import first_records
 from makewhole.model.errors import TransientError
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import TopicPoint

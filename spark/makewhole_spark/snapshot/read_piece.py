@@ -14,7 +14,7 @@ from makewhole.compute.normalise import log_columns, stored_topic_frame, table_f
 from makewhole.kafka.log.account import OffsetSpan
 from makewhole.kafka.log.archive import SegmentWriter
 from makewhole.kafka.log.broker import BrokerLog
-from makewhole.kafka.log.damaged import Undecodable
+from makewhole.kafka.log.salvage import Undecodable
 from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.sequences.audit import SequenceAudit
 from makewhole.lake.parquet_writer import GrowingParquet

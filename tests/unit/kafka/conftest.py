@@ -10,9 +10,9 @@ import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c
 
+from makewhole.kafka.log.aborted_transactions import AbortedTransaction
 from makewhole.kafka.log.batches import defect, split
 from makewhole.kafka.log.page import Isolation, LogPage
-from makewhole.kafka.log.transactions import AbortedTransaction
 from makewhole.model.window import PartitionRange
 
 Row = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]

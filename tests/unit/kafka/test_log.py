@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from makewhole.kafka.log.aborted_transactions import AbortedTransaction
 from makewhole.kafka.log.archive import ArchiveLog, SegmentWriter
 from makewhole.kafka.log.page import LogPage
 from makewhole.kafka.log.reader import LeaderEpoch, RangeReader, TransactionCounts, Undecodable, read_range
-from makewhole.kafka.log.transactions import AbortedTransaction
 from makewhole.model.errors import CorruptionError, MakewholeError, RefusedError, TransientError
 from makewhole.model.window import Accounting, PartitionRange
 

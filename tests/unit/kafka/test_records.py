@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makewhole.kafka.log.batches import HEADER_BYTES, split
-from makewhole.kafka.log.damaged import Undecodable
 from makewhole.kafka.log.records import SCHEMA, BatchToDecode, Decoded, decode
+from makewhole.kafka.log.salvage import Undecodable
 
 pytestmark = pytest.mark.unit
 

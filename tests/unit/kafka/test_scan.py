@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from makewhole.kafka.log.aborted_transactions import AbortedTransaction
 from makewhole.kafka.log.reader import read_range
-from makewhole.kafka.log.transactions import AbortedTransaction
 from makewhole.kafka.scan.partition import LogBounds, PartitionScan
 from makewhole.model.errors import TransientError
 from makewhole.model.window import Accounting, PartitionRange

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from makewhole.kafka.log import walk
+from makewhole.kafka.log import record_walk
 from makewhole.native import byte_strings, json_scan
 from makewhole.native.compiled import Compiled
 from makewhole.stack.compile_ahead import compile_all
 
 pytestmark = pytest.mark.unit
 
-MODULES = [byte_strings, json_scan, walk]
+MODULES = [byte_strings, json_scan, record_walk]
 SOURCE = """
 from makewhole.native.compiled import compiled
 

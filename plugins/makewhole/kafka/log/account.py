@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from makewhole.kafka.log.damaged import Undecodable
+from makewhole.kafka.log.salvage import Undecodable
 from makewhole.model.window import Accounting, PartitionRange
 
 OffsetSpan = tuple[int, int]

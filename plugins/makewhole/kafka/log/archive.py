@@ -15,12 +15,12 @@ from uuid import uuid4
 
 from fsspec.core import url_to_fs
 
+from makewhole.kafka.log.aborted_transactions import AbortedTransaction
 from makewhole.kafka.log.account import OffsetSpan
 from makewhole.kafka.log.batches import defect, split
-from makewhole.kafka.log.damaged import Undecodable
 from makewhole.kafka.log.page import Isolation, LogPage
+from makewhole.kafka.log.salvage import Undecodable
 from makewhole.kafka.log.segment import SIDECAR, Segment
-from makewhole.kafka.log.transactions import AbortedTransaction
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.window import PartitionRange
 

@@ -13,10 +13,10 @@ from aiokafka.protocol.admin import DescribeConfigsRequest
 from aiokafka.protocol.offset import OffsetRequest
 
 from makewhole.kafka.lineage import divergence
+from makewhole.kafka.log.aborted_transactions import AbortedTransaction
 from makewhole.kafka.log.batches import Batch, defect, split
 from makewhole.kafka.log.page import Isolation, LogPage
 from makewhole.kafka.log.page_walk import first_reachable
-from makewhole.kafka.log.transactions import AbortedTransaction
 from makewhole.kafka.offsets import EpochEnd
 from makewhole.kafka.wire.cluster import PATIENCE_SECONDS, Cluster, NotNowError
 from makewhole.kafka.wire.protocol import (

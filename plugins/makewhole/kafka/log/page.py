@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from makewhole.kafka.log.aborted_transactions import AbortedTransaction
 from makewhole.kafka.log.batches import Batch
-from makewhole.kafka.log.transactions import AbortedTransaction
 from makewhole.model.window import PartitionRange
 
 Isolation = Literal["committed", "uncommitted"]

@@ -15,16 +15,16 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from makewhole.kafka.log.aborted_transactions import AbortedLedger, AbortedTransaction, AbortFilter
 from makewhole.kafka.log.account import LeaderEpoch, OffsetAccount, OffsetSpan, TransactionCounts
 from makewhole.kafka.log.archive import ArchiveLog, SegmentWriter
 from makewhole.kafka.log.batches import ABORT_MARKER, COMMIT_MARKER, HEADER_BYTES, Batch, clip, marker_type
 from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.compression import CodecError, decompress
-from makewhole.kafka.log.damaged import Undecodable
 from makewhole.kafka.log.page import Isolation, LogPage, LogSource
 from makewhole.kafka.log.page_walk import judged
 from makewhole.kafka.log.records import SCHEMA, BatchToDecode, Decoded, decode
-from makewhole.kafka.log.transactions import AbortedLedger, AbortedTransaction, AbortFilter
+from makewhole.kafka.log.salvage import Undecodable
 from makewhole.kafka.sequences.audit import SequenceAudit
 from makewhole.model.errors import MakewholeError, TransientError
 from makewhole.model.window import Accounting, PartitionRange

@@ -1,6 +1,6 @@
-"""The records of some batches, taken apart: every field of every record at once.
+"""Decode the records of a group of batches: every field of every record at once.
 
-One pass over the joined bytes of a group of batches finds where everything stands (walk.py); keys and values are taken
+One pass over the joined bytes of the group finds where every field stands (record_walk.py); keys and values are taken
 by position without becoming Python objects.
 """
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from makewhole.kafka.log.batches import Batch
-from makewhole.kafka.log.walk import SMALLEST_RECORD_BYTES, Batches, HeaderColumns, Records, walk, walk_headers
+from makewhole.kafka.log.record_walk import SMALLEST_RECORD_BYTES, Batches, HeaderColumns, Records, walk, walk_headers
 from makewhole.kafka.sequences.audit import NO_SEQUENCE, SEQUENCES
 from makewhole.model.plan import PLAN_HEADER
 from makewhole.native.arrays import ArrowArray, Bools, Longs

@@ -1,6 +1,6 @@
 """Records of many batches at once as Arrow columns.
 
-A batch whose records do not fit together is taken out and read record by record (damaged.py), so that one bad record
+A batch whose records do not fit together is taken out and read record by record (salvage.py), so that one bad record
 costs itself only.
 """
 
@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from makewhole.kafka.log.damaged import Salvage, Undecodable, salvage
 from makewhole.kafka.log.record_table import SCHEMA, BatchToDecode, RecordTable
+from makewhole.kafka.log.salvage import Salvage, Undecodable, salvage
 from makewhole.kafka.sequences.audit import NO_SEQUENCE, SEQUENCES
 from makewhole.model.plan import PLAN_HEADER
 

@@ -7,9 +7,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from makewhole.kafka.log.aborted_transactions import AbortedTransaction
 from makewhole.kafka.log.account import OffsetSpan
-from makewhole.kafka.log.damaged import Undecodable
-from makewhole.kafka.log.transactions import AbortedTransaction
+from makewhole.kafka.log.salvage import Undecodable
 
 SIDECAR = ".aborted.json"
 

@@ -8,11 +8,11 @@ see.
 from dataclasses import dataclass, replace
 from typing import Final
 
+from makewhole.kafka.log.aborted_transactions import AbortFilter
 from makewhole.kafka.log.account import OffsetAccount
 from makewhole.kafka.log.batches import ABORT_MARKER, COMMIT_MARKER, Batch, clip, marker_type
 from makewhole.kafka.log.page import Isolation, LogPage, LogSource
 from makewhole.kafka.log.page_walk import judged
-from makewhole.kafka.log.transactions import AbortFilter
 from makewhole.kafka.scan.batch_statistics import CODECS, BatchStatistics
 from makewhole.kafka.scan.transaction_history import TransactionHistory
 from makewhole.kafka.sequences.audit import SequenceAudit

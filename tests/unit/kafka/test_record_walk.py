@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makewhole.kafka.log import walk as walk_module
+from makewhole.kafka.log import record_walk as walk_module
 from makewhole.kafka.log.batches import HEADER_BYTES, Batch, split
-from makewhole.kafka.log.damaged import Salvage, salvage
 from makewhole.kafka.log.record_table import RecordTable
+from makewhole.kafka.log.record_walk import Batches, HeaderColumns, Records, walk, walk_headers
 from makewhole.kafka.log.records import BatchToDecode, decode
-from makewhole.kafka.log.walk import Batches, HeaderColumns, Records, walk, walk_headers
+from makewhole.kafka.log.salvage import Salvage, salvage
 from makewhole.native import byte_strings
 from makewhole.native.byte_strings import Blobs, Content
 from tests.unit.compute.bounds import bounds_checked

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makewhole.kafka.log.transactions import AbortedLedger, AbortedTransaction, AbortFilter
+from makewhole.kafka.log.aborted_transactions import AbortedLedger, AbortedTransaction, AbortFilter
 
 pytestmark = pytest.mark.unit
 
