@@ -10,10 +10,9 @@ from datetime import timedelta
 from pathlib import Path
 
 from makewhole.config import values
-from makewhole.config.cron import schedule
 from makewhole.config.hops import read_hops
 from makewhole.config.points import read_points
-from makewhole.config.policy import below, check_notify, read_approval, read_gate, read_limits
+from makewhole.config.policy import below, read_approval, read_gate, read_limits
 from makewhole.config.remedies import VERDICTS, read_wanted
 from makewhole.config.tree import Problems, Section, YamlPlace, read_tree
 from makewhole.model.errors import ConfigurationError, Problem
@@ -34,7 +33,6 @@ _KEYS = (
     "hops",
     "gate",
     "compensation",
-    "notify",
 )
 
 
@@ -154,7 +152,8 @@ def _refused(file: PipelineFile, other: Path) -> PipelineFile:
 
 def _read_pipeline(top: Section) -> Pipeline:
     """The pipeline as far as it can be read; only good when no problem was noted."""
-    top.only(*_KEYS)
+    top.only(*_KEYS, unsupported="notify")
+    _refuse_notify(top)
     _check_version(top)
     name = top.need("pipeline", "Name the pipeline, for example 'pipeline: daily_flights'")
     description = top.get("description")
@@ -164,12 +163,11 @@ def _read_pipeline(top: Section) -> Pipeline:
     compensation = below(top, "compensation", *VERDICTS, "limits", "approval")
     drafts = read_points(top)
     hops = read_hops(top, drafts, read_wanted(compensation))
-    check_notify(top)
     settle_time = settle.text(values.duration) if settle else None
     return Pipeline(
         name=(name.text(values.name) if name else None) or "",
         description=(description.text(str) if description else None) or "",
-        schedule=cron.text(schedule) if cron else None,
+        schedule=cron.text(values.schedule) if cron else None,
         start=(begin.moment(values.start) if begin else None) or "earliest",
         until=over.moment(values.moment) if over else None,
         settle=timedelta(minutes=5) if settle_time is None else settle_time,
@@ -180,6 +178,15 @@ def _read_pipeline(top: Section) -> Pipeline:
         limits=read_limits(compensation),
         approval=read_approval(compensation),
     )
+
+
+def _refuse_notify(top: Section) -> None:
+    place = top.get_quietly("notify")
+    if place is not None:
+        place.complain(
+            "is not supported yet: nothing would be sent",
+            "Remove it; watch the runs in Airflow, whose own callbacks and deadline alerts can notify",
+        )
 
 
 def _check_version(top: Section) -> None:

@@ -1,21 +1,11 @@
-"""What a pipeline file says of tolerance, compensation and notification."""
+"""Read the tolerances, limits and approval rules of a pipeline file."""
 
 from collections.abc import Callable
-from enum import StrEnum
 
 from makewhole.config import values
 from makewhole.config.remedies import VERDICTS
 from makewhole.config.tree import Section
 from makewhole.model.pipeline import Approval, Gate, Limits
-
-
-class Occasion(StrEnum):
-    """What somebody can be told about."""
-
-    GAP = "gap"
-    UNDECIDABLE = "undecidable"
-    APPROVAL_NEEDED = "approval_needed"
-    GATE_ERROR = "gate_error"
 
 
 def below(section: Section | None, key: str, *known: str) -> Section | None:
@@ -63,19 +53,6 @@ def read_approval(compensation: Section | None) -> Approval:
         by=(by.words(values.approver) or ()) if by else default.by,
         expires=(expires.text(values.positive_duration) or default.expires) if expires else default.expires,
     )
-
-
-def check_notify(top: Section) -> None:
-    """Check `notify`. Nothing is sent yet; the section is read so that files written today stay good."""
-    section = below(top, "notify", "on", "to")
-    if section is None:
-        return
-    on = section.need("on", f"Say when. Allowed: {', '.join(sorted(Occasion))}")
-    if on is not None:
-        on.words(values.choice(Occasion, "an occasion"))
-    to = section.need("to", "Name the connections to notify")
-    if to is not None:
-        to.words(values.connection_id)
 
 
 def _whole(section: Section | None, key: str, parse: Callable[[str], int], default: int) -> int:

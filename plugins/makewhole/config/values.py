@@ -7,6 +7,8 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import TypeVar
 
+from croniter import croniter
+
 from makewhole.model.pipeline import GROUP_PREFIX
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -20,6 +22,15 @@ _DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,2})\s*,\s*([0-9]{1,2})\s*\)")
 _JSON_PATH = re.compile(r"\$(\.[A-Za-z_][A-Za-z0-9_-]*)+")
 _HEADER = re.compile(r"header:[\x21-\x7e]+")
 E = TypeVar("E", bound=StrEnum)
+_CRON_FIELDS = (
+    ("minute", 0, 59),
+    ("hour", 0, 23),
+    ("day of month", 1, 31),
+    ("month", 1, 12),
+    ("day of week", 0, 7),
+)
+_CRON_EXAMPLE = "for example '0 2 * * *' for every day at 02:00 UTC"
+PRESETS = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
 TYPES = ("string", "int", "bigint", "double", "boolean", "timestamp", "date")
 
 
@@ -142,6 +153,34 @@ def positive_duration(text: str) -> timedelta:
     if not value:
         raise UnfitError(f"{shown(text)} is no time at all", "Write a duration above zero, for example '4h'")
     return value
+
+
+def schedule(text: str) -> str:
+    """Five cron fields (minute, hour, day of month, month, day of week) as Airflow reads them, or one of `PRESETS`."""
+    if text in PRESETS:
+        return text
+    fields = text.split()
+    usage = f"Write five cron fields, {_CRON_EXAMPLE}, or one of {', '.join(PRESETS)}"
+    if len(fields) != len(_CRON_FIELDS):
+        raise UnfitError(f"{shown(text)} is not a schedule: it has {len(fields)} fields", usage)
+    for at, (field, (field_name, lowest, highest)) in enumerate(zip(fields, _CRON_FIELDS, strict=True)):
+        if not _is_cron(["*"] * at + [field] + ["*"] * (len(fields) - at - 1)):
+            raise UnfitError(
+                f"{shown(text)} is not a schedule: {field_name} {shown(field)} is wrong",
+                f"Use numbers from {lowest} to {highest}, '*', lists, ranges and steps, {_CRON_EXAMPLE}",
+            )
+    if not _is_cron(fields):
+        raise UnfitError(f"{shown(text)} is not a schedule", usage)
+    return text
+
+
+def _is_cron(fields: Iterable[str]) -> bool:
+    """Tell whether the parser that Airflow's cron timetables use takes the fields."""
+    try:
+        croniter(" ".join(fields))
+    except ValueError:  # croniter's own errors are among them
+        return False
+    return True
 
 
 def start(text: str) -> str | datetime:

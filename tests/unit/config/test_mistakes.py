@@ -84,8 +84,8 @@ compensation:
             "version (line 2): is written twice (first in line 1). Keep one of the two"
         ]),
         ("version: 1", "version: 1\nshedule: x", [
-            "shedule (line 2): is not a key here. Allowed: compare, compensation, description, gate, hops, notify, "
-            "pipeline, points, schedule, settle, start, until, version. Did you mean 'schedule'?"
+            "shedule (line 2): is not a key here. Allowed: compare, compensation, description, gate, hops, pipeline, "
+            "points, schedule, settle, start, until, version. Did you mean 'schedule'?"
         ]),
         ("kind: store", "kind: stor", [
             "points.warehouse.kind (line 6): 'stor' is not a kind of point. Allowed: ledger, store, topic. Did you "
@@ -173,10 +173,13 @@ compensation:
         ("version: 1", "version: 1\ngate: {allow_empty: maybe}", [
             "gate.allow_empty (line 2): 'maybe' is neither true nor false. Write true or false"
         ]),
-        ("version: 1", "version: 1\nnotify: {on: [gaps]}", [
-            "notify.to (line 2): is missing. Name the connections to notify",
-            "notify.on[0] (line 2): 'gaps' is not an occasion. Allowed: approval_needed, gap, gate_error, undecidable. "
-            "Did you mean 'gap'?",
+        ("version: 1", "version: 1\nnotify: {on: [gap], to: [ops_webhook]}", [
+            "notify (line 2): is not supported yet: nothing would be sent. Remove it; watch the runs in Airflow, whose "
+            "own callbacks and deadline alerts can notify"
+        ]),
+        ("version: 1", "version: 1\nnotify:", [
+            "notify (line 2): is not supported yet: nothing would be sent. Remove it; watch the runs in Airflow, whose "
+            "own callbacks and deadline alerts can notify"
         ]),
         ("version: 1", "version: 1\nstart: yesterday", [
             "start (line 2): 'yesterday' is not a start. Write 'earliest', 'latest' or a time such as "

@@ -71,7 +71,6 @@ compensation:
   mismatched: upsert
   limits: {actions: 5, share: 1, records_per_second: 7}
   approval: {above_actions: 0, by: oncall, expires: 2d}
-notify: {on: [gap, gate_error], to: [ops_webhook]}
 """
 
 
