@@ -24,18 +24,17 @@ from bench.data import PARTITIONS, DataSet, records
 from bench.headers import scan
 from bench.measure import Cost, Meter
 from bench.results import Series
-from makewhole.compensation.execution.run_plan import compensate
+from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.compensation.execution.targets import Target
 from makewhole.compensation.freezing.chunks import PlannedPayload
-from makewhole.compensation.freezing.payload_file import Payload
 from makewhole.compensation.freezing.write_plan import PlanFrame, put_frozen
-from makewhole.compensation.planning.draft import place_of
 from makewhole.journal import windows
 from makewhole.journal.database import connect, migrate
 from makewhole.kafka.offsets import high_watermarks, stable_offsets
 from makewhole.kafka.replay import BATCHING
 from makewhole.kafka.replay_records import Lineage, ReplayRecords
 from makewhole.model.connection import KafkaConnection
+from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Limits, Remedy, TopicPoint
 from makewhole.model.plan import Action, Plan
 from makewhole.model.window import Window
@@ -143,7 +142,7 @@ def freeze(stage: Stage, data: DataSet, number: int, folder: Path) -> Plan:
 
 
 def _items(stage: Stage, data: DataSet) -> Iterator[PlannedPayload]:
-    place = place_of(stage.target.point)
+    place = stage.target.point.place
     for index, record in enumerate(records(data)):
         origin = f"{data.topic}/{index % PARTITIONS}/{index // PARTITIONS}"
         yield (
@@ -169,7 +168,7 @@ def _items(stage: Stage, data: DataSet) -> Iterator[PlannedPayload]:
 
 def replay(stage: Stage, plan: Plan) -> int:
     """The whole of it: lease, checks, every chunk exactly once, the journal."""
-    receipts = compensate(stage.journal, plan.id, {_TARGET: stage.target})
+    receipts = run_plan(stage.journal, plan.id, {_TARGET: stage.target})
     return sum(receipt.actions for receipt in receipts)
 
 

@@ -18,16 +18,15 @@ from psycopg2 import sql
 from bench.data import DataSet, records
 from bench.replays import Side
 from bench.results import Series
-from makewhole.compensation.execution.run_plan import compensate
+from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.compensation.execution.targets import Target
 from makewhole.compensation.freezing.chunks import PlannedPayload
-from makewhole.compensation.freezing.payload_file import Payload
 from makewhole.compensation.freezing.write_plan import PlanFrame, put_frozen
-from makewhole.compensation.planning.draft import place_of
 from makewhole.journal import windows
 from makewhole.journal.database import connect as journal_of
 from makewhole.journal.database import migrate
 from makewhole.model.connection import PostgresConnection
+from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Limits, PointKind, Remedy, TablePoint
 from makewhole.model.plan import Action, Plan
 from makewhole.model.window import Window
@@ -128,7 +127,7 @@ def freeze(stage: Stage, data: DataSet, folder: Path, *, number: int, step: int)
 
 
 def _items(stage: Stage, data: DataSet, step: int) -> Iterator[PlannedPayload]:
-    place = place_of(stage.target.point)
+    place = stage.target.point.place
     before = _before(stage)
     for row in _rows(data, step):
         key = row["flight_id"]
@@ -160,7 +159,7 @@ def _before(stage: Stage) -> dict[str, list[dict[str, Any]]]:
 
 def upsert(stage: Stage, plan: Plan) -> int:
     """The whole of it: lease, checks, every chunk exactly once with its effects and its receipt, the journal."""
-    receipts = compensate(stage.journal, plan.id, {_TARGET: stage.target})
+    receipts = run_plan(stage.journal, plan.id, {_TARGET: stage.target})
     return sum(receipt.actions for receipt in receipts)
 
 

@@ -96,17 +96,19 @@ having bool_and(refusal is not null)
 order by chunk
 
 -- set_plan_state --
--- Move a plan on.
+-- Move a plan on. A revision that supersedes it ends it only where it has not ended yet.
 update makewhole.plan
 set state = %(state)s, reason = coalesce(%(reason)s, reason),
+    superseded_by = coalesce(%(superseded_by)s, superseded_by),
     ended_at = case when %(state)s in ('done', 'rejected') then coalesce(ended_at, clock_timestamp()) end
 where id = %(plan)s
+and (%(superseded_by)s::integer is null or state in ('frozen', 'awaiting_approval', 'approved', 'running'))
 
 -- name_successor --
--- Which plan took the place of those that were ended for its revision of the window.
+-- Name the plan that took the place of those that its revision of the window superseded.
 update makewhole.plan set reason = %(named)s
 where pipeline = %(pipeline)s and number = %(number)s and revision < %(revision)s
-and state = 'rejected' and reason = %(ended)s
+and state = 'rejected' and superseded_by = %(revision)s
 
 -- settle_plan --
 -- Nobody writes for this plan any more, and its receipts are all known, or never will be.

@@ -13,10 +13,11 @@ from typing import Any
 
 from makewhole.compensation.approval.answer import Answer, Decision, record_answer
 from makewhole.compensation.execution import supersede
-from makewhole.compensation.execution.run_plan import RunOptions, compensate
+from makewhole.compensation.execution.run_plan import RunOptions, run_plan
 from makewhole.compensation.execution.targets import targets_of
 from makewhole.compensation.freezing.fetch import SourceRecord
-from makewhole.compensation.freezing.freeze import FreezeRequest, FreezeSources, freeze
+from makewhole.compensation.freezing.freeze import FreezeRequest, FreezeSources
+from makewhole.compensation.plan_window import freeze
 from makewhole.compensation.undo.plan_undo import UndoRequest, freeze_undo
 from makewhole.kafka import replay
 from makewhole.kafka.replay import MARKER_TOPIC
@@ -122,7 +123,7 @@ def do_compensate(place: Place) -> str:
     replay.MARKER_TOPIC = place.marker_topic
     targets = targets_of(pipeline(place), place.connections())
     options = RunOptions(holder=place.holder or f"plan {place.plan}", lease_seconds=place.lease_seconds)
-    receipts = compensate(place.journal, place.plan, targets, options=options)
+    receipts = run_plan(place.journal, place.plan, targets, options=options)
     return str(len(receipts))
 
 

@@ -8,7 +8,7 @@ import sys
 from types import TracebackType
 from typing import Self
 
-from makewhole.compensation.plan_window import compensate_window
+from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.journal import windows
 from makewhole.journal.database import connect
 from makewhole.model.errors import MakewholeError

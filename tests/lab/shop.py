@@ -1,24 +1,25 @@
-"""The lab's pipeline: the tests' small shop on a cluster of three brokers, with a loader that does its work well."""
+"""Run the tests' small shop on a cluster of three brokers, with a loader that does its work well."""
 
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
-from confluent_kafka import Message, Producer, TopicPartition
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
-from makewhole.compensation.plan_window import compensate_window, verify_window
-from makewhole.journal import evidence
-from makewhole.journal.database import connect
+from makewhole.compensation.execution.run_plan import compensate_window
+from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.model.errors import TransientError
 from makewhole.window.context import WindowContext, window_context
-from tests.integration.spark.world import Order, World
 from tests.lab.cluster import LabCluster
 from tests.lab.judged import Judged, judged
-from tests.lab.plain import committed, consumer, partitions_of, read_all, read_to_end
+from tests.world.consumer import committed, consumer, partitions_of, read_to_end
+from tests.world.orders import Order, milliseconds
+from tests.world.topics import dotted, producer
+from tests.world.windows import ReconciledShop
 
 _PATIENCE_SECONDS = 120.0
 _LOAD = "insert into warehouse select * from json_populate_recordset(null::warehouse, %s::json)"
@@ -30,8 +31,8 @@ on conflict (id) do update set number = excluded.number, region = excluded.regio
 
 
 @dataclass(kw_only=True)
-class Shop(World):
-    """A `World` whose store is filled by a consumer, and whose windows answer in one piece."""
+class LabShop(ReconciledShop):
+    """A shop whose store is filled by a consumer, and whose windows answer in one piece."""
 
     cluster: LabCluster
     is_upsert: bool = False
@@ -42,8 +43,8 @@ class Shop(World):
 
     # Setting up
 
-    def open_shop(self, *, partitions: int = 1, topic: Mapping[str, Any] | None = None, **pipeline: Any) -> "Shop":
-        """Topic (settings as Kafka names them, with `_` for `.`), tables and pipeline file (`World.describe`)."""
+    def open_shop(self, *, partitions: int = 1, topic: Mapping[str, Any] | None = None, **pipeline: Any) -> Self:
+        """Topic (settings as Kafka names them, with `_` for `.`), tables and pipeline file (`Shop.describe`)."""
         self.partitions, self.is_upsert = partitions, bool(pipeline.get("is_upsert"))
         self.make_tables(", version int" if self.is_upsert else "")
         if self.is_upsert:
@@ -54,25 +55,13 @@ class Shop(World):
 
     def make_topic(self, settings: Mapping[str, Any] | None = None) -> None:
         """The topic, in three copies; settings as Kafka names them, with `_` for `.`."""
-        named = {name.replace("_", "."): value for name, value in (settings or {}).items()}
+        named = dotted(settings or {})
         self.cluster.create_topic(self.topic, partitions=self.partitions, min_isr=2, settings=named)
 
-    def change_topic(self, **settings: Any) -> None:
-        """Settings as Kafka names them, with `_` for `.`."""
-        entries = [
-            ConfigEntry(name.replace("_", "."), str(value), incremental_operation=AlterConfigOpType.SET)
-            for name, value in settings.items()
-        ]
-        resource = ConfigResource(ResourceType.TOPIC, self.topic, incremental_configs=entries)
-        admin = self.cluster.admin()
-        admin.incremental_alter_configs([resource])[resource].result(30)
-
-    def delete_records(self, before: Mapping[int, int]) -> None:
-        """Kafka forgets what lies before these offsets (by partition)."""
-        wanted = [TopicPartition(self.topic, partition, offset) for partition, offset in before.items()]
-        admin = self.cluster.admin()
-        for future in admin.delete_records(wanted).values():
-            future.result(30)
+    @property
+    def admin(self) -> AdminClient:
+        """A client of the brokers that run."""
+        return self.cluster.admin()
 
     # The system at work
 
@@ -87,8 +76,7 @@ class Shop(World):
 
     def producer(self, **settings: Any) -> Producer:
         """A plain producer; settings as librdkafka names them, with `_` for `.`."""
-        named = {name.replace("_", "."): value for name, value in settings.items()}
-        return Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5, "log_level": 0, **named})
+        return producer(self.bootstrap, **{"linger_ms": 5, "log_level": 0, **settings})
 
     def send_in_batches(self, batches: Iterable[Iterable[Order]], client: Producer | None = None) -> None:
         """Each batch on the brokers before the next is sent."""
@@ -140,10 +128,6 @@ class Shop(World):
     def count(self, table: str) -> int:
         return int(self.sql(f"select count(*) from {table}")[0][0])
 
-    def read(self, topic: str | None = None) -> list[Message]:
-        """What a committed reader finds, in the shop's topic when no other is named."""
-        return read_all(self.bootstrap, topic or self.topic)
-
     def upsert(self, table: str, rows: Iterable[Order]) -> None:
         """Write rows as a script does that knows no versions."""
         columns = ("number", "region", "amount", "at", "version")
@@ -183,11 +167,6 @@ class Shop(World):
         verify_window(context, lambda *_: None)
         return self.said(context)
 
-    def outcomes(self, context: WindowContext) -> dict[str, str]:
-        """What became of each finding, by key."""
-        with connect(self.journal) as journal:
-            return {item.finding.key: item.outcome for item in evidence.findings(journal, context.window)}
-
     # What makewhole says
 
     def open_until(self, end: datetime) -> WindowContext:
@@ -207,8 +186,3 @@ class Shop(World):
     def day(self, day: int = 0) -> Judged:
         """A window from its opening to its end."""
         return self.close(self.open(day))
-
-
-def milliseconds(moment: str) -> int:
-    """A time of an order as Kafka has it."""
-    return int(datetime.fromisoformat(moment).timestamp() * 1000)

@@ -16,7 +16,7 @@ from makewhole.journal.database import connect
 from makewhole.lake.storage import Storage
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import WindowState
-from makewhole.window.certify import chain_problems
+from makewhole.window.chain import chain_problems
 
 PipelineName = Annotated[str, typer.Argument(help="Name of the pipeline.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]

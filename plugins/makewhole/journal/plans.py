@@ -163,7 +163,21 @@ def actions_of(connection: PgConnection, plan_id: str) -> list[StoredAction]:
 
 def set_state(connection: PgConnection, plan_id: str, state: PlanState, reason: str | None = None) -> None:
     """Move a plan on; a reason replaces the one before it."""
-    _run(connection, "set_plan_state", {"plan": plan_id, "state": state.value, "reason": reason})
+    _run(connection, "set_plan_state", {"plan": plan_id, "state": state.value, "reason": reason, "superseded_by": None})
+
+
+def supersede(connection: PgConnection, plan_id: str, revision: int) -> None:
+    """Reject a plan in favour of a later revision of its window; one that has ended stays as it is."""
+    _run(
+        connection,
+        "set_plan_state",
+        {
+            "plan": plan_id,
+            "state": PlanState.REJECTED.value,
+            "reason": f"superseded by revision {revision}",
+            "superseded_by": revision,
+        },
+    )
 
 
 def settle(connection: PgConnection, plan_id: str, *, is_untold: bool) -> None:
@@ -253,10 +267,10 @@ def actions_by_target(connection: PgConnection, plan_id: str) -> dict[str, int]:
     return dict(_rows(connection, "actions_by_target", {"plan": plan_id}))
 
 
-def name_successor(connection: PgConnection, plan: Plan, *, ended: str, named: str) -> None:
-    """Plans of earlier revisions of the plan's window that were ended for the reason `ended` get the reason `named`."""
+def name_successor(connection: PgConnection, plan: Plan) -> None:
+    """Name a plan in those that its revision of the window superseded, now or before somebody was killed."""
     parameters = {"pipeline": plan.pipeline, "number": plan.window, "revision": plan.revision}
-    _run(connection, "name_successor", {**parameters, "ended": ended, "named": named})
+    _run(connection, "name_successor", {**parameters, "named": f"superseded by plan {plan.id}"})
 
 
 def actions_done(connection: PgConnection, plan_id: str) -> int:

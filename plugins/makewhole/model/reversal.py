@@ -25,6 +25,15 @@ class ReversedCopy:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Repetition:
+    """A record too many. `number` counts the copies of its key, from 1."""
+
+    number: int
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class PastReversals:
     """What was taken back before a plan of window `window` is made, by the key's hash, oldest first.
 

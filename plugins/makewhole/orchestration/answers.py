@@ -1,42 +1,47 @@
-"""A person's answer to the plan of a run: who may give it, and its way into the journal."""
+"""Copy a person's answer to the plan of a run from Airflow to the journal, and say who may give one."""
 
 import logging
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from makewhole.journal import plans
-from makewhole.journal.database import connect, journal_dsn
-from makewhole.model.pipeline import Approval
+from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration import undo_steps
 from makewhole.orchestration.steps import opened, step
 from makewhole.orchestration.task_ids import PLAN, UNDO_DAG
-from makewhole.window.context import find_pipeline
 
 logger = logging.getLogger(__name__)
 
 
-def approval_policy(context: Mapping[str, Any]) -> Approval:
-    """Who may answer for this run's pipeline, and for how long."""
-    return find_pipeline(_pipeline(context)).approval
+@dataclass(frozen=True, kw_only=True)
+class WhoMayAnswer:
+    """User names of those who may answer (none: anybody), and how long they have."""
+
+    people: tuple[str, ...]
+    expires: timedelta
 
 
 @step
-def who_may_answer(context: Mapping[str, Any]) -> tuple[str, ...]:
-    """The user names of those who may answer for this run's pipeline; none: anybody."""
+def who_may_answer(context: Mapping[str, Any]) -> WhoMayAnswer:
+    """Read from the pipeline of a run who may answer for its plan."""
     from makewhole.compensation.approval.ask import rights_in
 
-    return rights_in(_pipeline(context)).people
+    pipeline = _pipeline(context)
+    return WhoMayAnswer(people=rights_in(pipeline).people, expires=pipeline.approval.expires)
 
 
 @step
 def given_answer(context: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The answer that the journal has already, as Airflow tells one; None: a person has to be asked.
+    """Return the answer that the journal has already, in Airflow's form; None: a person has to be asked.
 
     A task that is tried again or cleared after its answer must not ask once more: nobody would look.
     """
+    from makewhole.journal import plans
+    from makewhole.journal.database import connect
+
     shown = context["ti"].xcom_pull(task_ids=PLAN, key="approval")
     _require_own(context, shown["plan"])
     with connect() as journal:
@@ -53,12 +58,12 @@ def given_answer(context: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 @step
-def record_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
+def copy_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
     """Copy a person's answer (or a time-out) to the journal, bound to the plan that was shown."""
-    from makewhole.compensation.approval.answer import Answer, Decision
-    from makewhole.compensation.approval.answer import record_answer as record
+    from makewhole.compensation.approval.answer import Answer, Decision, record_answer
     from makewhole.compensation.approval.ask import seen
     from makewhole.config.groups import read_groups
+    from makewhole.journal.database import journal_dsn
 
     if "error" in event:
         return
@@ -69,7 +74,7 @@ def record_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
     if approved and not user:
         raise AirflowFailException("an approval without a name is none; nothing was done")
     _require_own(context, shown["plan"])
-    answered = record(
+    answered = record_answer(
         journal_dsn(),
         shown["plan"],
         Answer(
@@ -79,7 +84,7 @@ def record_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
             at=event["responded_at"] or datetime.now(UTC),
             seen=seen(shown, context["dag_run"].run_id),
         ),
-        approval_policy(context),
+        _pipeline(context).approval,
         read_groups(),
     )
     logger.info("plan %s is %s: %s", answered.id, answered.state.value, answered.reason)
@@ -89,18 +94,23 @@ def _is_undo(context: Mapping[str, Any]) -> bool:
     return bool(context["dag"].dag_id == UNDO_DAG)
 
 
-def _pipeline(context: Mapping[str, Any]) -> str:
-    """Of an undo the pipeline of the plan that its form names: a form cannot be changed once the run is there."""
+def _pipeline(context: Mapping[str, Any]) -> Pipeline:
+    """Read the pipeline of a run; for an undo that of the plan in its form, which cannot change once the run is there."""
+    from makewhole.journal import plans
+    from makewhole.journal.database import connect
+    from makewhole.window.context import find_pipeline
+
     if not _is_undo(context):
-        return str(opened(context)["pipeline"])
+        return find_pipeline(opened(context)["pipeline"])
     with connect() as journal:
-        return plans.get_plan(journal, undo_steps.asked(context)).plan.pipeline
+        name = plans.get_plan(journal, undo_steps.asked(context)).plan.pipeline
+    return find_pipeline(name)
 
 
 def _require_own(context: Mapping[str, Any], plan: str) -> None:
-    """A run answers for its own plan alone."""
-    from makewhole.compensation.plan_window import require_own_plan
-    from makewhole.compensation.undo.reopen import own_undo
+    """Refuse an answer for any plan but the run's own."""
+    from makewhole.compensation.approval.answer import own_undo, require_own_plan
+    from makewhole.journal.database import connect
 
     with connect() as journal:
         if _is_undo(context):

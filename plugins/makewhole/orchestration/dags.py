@@ -1,13 +1,14 @@
-"""The DAGs: one per pipeline, and one for the person on call. Parsing them imports neither pyspark nor the gate."""
+"""Make the DAGs: one per pipeline, and one for the person on call. Parsing imports neither pyspark nor the gate."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, Param, TriggerRule, get_current_context, task
+from airflow.sdk import DAG, CronDataIntervalTimetable, Param, TriggerRule, task
 
 from makewhole.model.pipeline import Pipeline
-from makewhole.orchestration import task_ids
+from makewhole.orchestration import steps, task_ids
 from makewhole.orchestration.operators import PlanApproval, SparkStep
 
 _JOBS = Path(__file__).resolve().parents[3] / "spark" / "jobs"
@@ -31,7 +32,7 @@ Hops: {hops}
 
 
 def reconcile_dag(pipeline: Pipeline) -> DAG:
-    """The DAG of a pipeline: on its schedule each run covers the data interval before it."""
+    """Make the DAG of a pipeline: on its schedule each run covers the data interval before it."""
     with DAG(
         dag_id=f"makewhole_reconcile_{pipeline.name}",
         description=pipeline.description or f"Reconcile {pipeline.name}",
@@ -55,7 +56,7 @@ def reconcile_dag(pipeline: Pipeline) -> DAG:
 
 
 def oncall_dag(pipelines: list[str]) -> DAG:
-    """The DAG with a form: any pipeline, any interval, now. It needs no schedule and nobody has to unpause it."""
+    """Make the DAG with a form: any pipeline, any interval, now. It needs no schedule and nobody has to unpause it."""
     choice = Param(
         pipelines[0] if len(pipelines) == 1 else None,
         type="string",
@@ -105,28 +106,16 @@ def _form() -> dict[str, Param]:
 
 
 def _window_tasks(pipeline_name: str | None) -> None:
-    """The way of a window. `pipeline_name` None: the form says which."""
-
-    @task(task_id=task_ids.OPEN_WINDOW, retries=20)
-    def open_window() -> dict[str, Any]:
-        from makewhole.orchestration import steps
-
-        context = get_current_context()
-        return steps.open_window(pipeline_name or context["params"]["pipeline"], context)
-
+    """Wire the tasks of a window. `pipeline_name` None: the form says which pipeline."""
+    open_window = task(task_id=task_ids.OPEN_WINDOW, retries=20)(steps.open_window)(pipeline_name)
     # Rescheduled seldom: when a task comes back within seconds, Airflow can take its first end for a failure.
-    @task.sensor(
+    settle = task.sensor(
         task_id=task_ids.SETTLE,
         mode="reschedule",
         poke_interval=task_ids.SETTLE_POLL_SECONDS,
         timeout=timedelta(days=1).total_seconds(),
-    )
-    def settle() -> bool:
-        from makewhole.orchestration import steps
-
-        return steps.settle(get_current_context())
-
-    jobs = [
+    )(steps.settle)()
+    snapshot, reconcile, validate = (
         SparkStep(
             task_id=name,
             application=str(_JOBS / f"{name}.py"),
@@ -135,35 +124,17 @@ def _window_tasks(pipeline_name: str | None) -> None:
             conf={"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"},
         )
         for name in (task_ids.SNAPSHOT, task_ids.RECONCILE, task_ids.VALIDATE)
-    ]
-
-    @task.branch(task_id=task_ids.PLAN)
-    def plan() -> list[str]:
-        from makewhole.orchestration import steps
-
-        return steps.plan(get_current_context())
-
+    )
+    plan = task.branch(task_id=task_ids.PLAN)(steps.plan)()
     approve = PlanApproval.of_planned()
+    compensate = _after_any(task_ids.COMPENSATE, steps.compensate)
+    verify = _after_any(task_ids.VERIFY, steps.verify)
+    certify = task(task_id=task_ids.CERTIFY, trigger_rule=TriggerRule.ALL_DONE)(steps.certify)()
+    open_window >> settle >> snapshot >> reconcile >> validate >> plan
+    plan >> [approve, compensate, verify, certify]
+    approve >> compensate >> verify >> certify
 
-    @task(task_id=task_ids.COMPENSATE, trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS)
-    def compensate() -> int:
-        from makewhole.orchestration import steps
 
-        return steps.compensate(get_current_context())
-
-    @task(task_id=task_ids.VERIFY, trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS)
-    def verify() -> dict[str, Any]:
-        from makewhole.orchestration import steps
-
-        return steps.verify(get_current_context())
-
-    @task(task_id=task_ids.CERTIFY, trigger_rule=TriggerRule.ALL_DONE)
-    def certify() -> dict[str, Any]:
-        from makewhole.orchestration import steps
-
-        return steps.certify(get_current_context())
-
-    first, planned, repaired, proven, closed = open_window(), plan(), compensate(), verify(), certify()
-    first >> settle() >> jobs[0] >> jobs[1] >> jobs[2] >> planned
-    planned >> [approve, repaired, proven, closed]
-    approve >> repaired >> proven >> closed
+def _after_any(task_id: str, function: Callable[[], Any]) -> Any:
+    """Make a task that runs when one task before it succeeded and none failed."""
+    return task(task_id=task_id, trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS)(function)()

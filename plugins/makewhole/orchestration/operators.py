@@ -1,4 +1,4 @@
-"""Two operators of our own, each one of Airflow's with a few lines of ours.
+"""Extend two operators of Airflow: submit a job of a window, and ask a person about a plan.
 
 DAG files import this module, so what the steps need is imported when they run.
 """
@@ -9,7 +9,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, Context
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 
-from makewhole.orchestration import task_ids
+from makewhole.orchestration import steps, task_ids
 
 _PERMANENT = "Error code is: 64."
 
@@ -23,10 +23,8 @@ class SparkStep(SparkSubmitOperator):
         Raises:
             AirflowFailException: the job said that a retry will not help.
         """
-        from makewhole.orchestration import steps
-
         opened = steps.opened(context)
-        steps.prepare(opened["pipeline"])
+        steps.provided_pipeline(opened["pipeline"])
         self.application_args = [
             *("--pipeline", opened["pipeline"]),
             *("--window", str(opened["window"])),
@@ -66,14 +64,14 @@ class PlanApproval(ApprovalOperator):
         given = answers.given_answer(context)
         if given is not None:
             return super().execute_complete(context, given)
-        policy = answers.approval_policy(context)
-        self.response_timeout = policy.expires
-        self.assigned_users = [{"id": name, "name": name} for name in answers.who_may_answer(context)] or None
+        who = answers.who_may_answer(context)
+        self.response_timeout = who.expires
+        self.assigned_users = [{"id": name, "name": name} for name in who.people] or None
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Record the answer, then go on or skip as Airflow's operator does."""
         from makewhole.orchestration import answers
 
-        answers.record_answer(context, event)
+        answers.copy_answer(context, event)
         return super().execute_complete(context, event)

@@ -1,6 +1,7 @@
-"""The steps of a window as Airflow calls them: find the window, do the step, say what happened.
+"""Run the steps of a window as tasks of Airflow: read what the run is about, do the step, log the result.
 
-Our transient errors are left to Airflow's retries; permanent ones fail the task at once.
+DAG files import this module, so what the steps need is imported when they run. Our transient errors are left to
+Airflow's retries; permanent ones fail the task at once.
 """
 
 import functools
@@ -8,19 +9,16 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException
 
-from makewhole.journal import evidence, windows
-from makewhole.journal.database import connect
-from makewhole.lake.storage import Storage
 from makewhole.model.errors import PermanentError
 from makewhole.model.gate import GateAnswer
-from makewhole.model.incident_text import told
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import PlanState
 from makewhole.model.window import WindowState
-from makewhole.orchestration.connections import provide
 from makewhole.orchestration.task_ids import (
     APPROVE,
     CERTIFY,
@@ -29,14 +27,17 @@ from makewhole.orchestration.task_ids import (
     SETTLE_POLL_SECONDS,
     VERIFY,
 )
-from makewhole.window.context import WindowContext, connections_of, find_pipeline, window_context
+
+if TYPE_CHECKING:
+    from makewhole.window.context import WindowContext
+    from makewhole.window.interval import Request
 
 logger = logging.getLogger(__name__)
 StepFunction = TypeVar("StepFunction", bound=Callable[..., Any])
 
 
 def step(function: StepFunction) -> StepFunction:
-    """A permanent error of ours fails the task without a retry."""
+    """Fail the task without a retry where our error is permanent."""
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -48,13 +49,18 @@ def step(function: StepFunction) -> StepFunction:
     return run  # type: ignore[return-value]
 
 
-def prepare(pipeline: str) -> None:
-    """Give this process the connections of the pipeline."""
-    provide(find_pipeline(pipeline))
+def provided_pipeline(name: str) -> Pipeline:
+    """Read a pipeline and give this process its connections."""
+    from makewhole.orchestration.connections import provide
+    from makewhole.window.context import find_pipeline
+
+    pipeline = find_pipeline(name)
+    provide(pipeline)
+    return pipeline
 
 
 def opened(context: Mapping[str, Any]) -> dict[str, Any]:
-    """What `open_window` of this run returned: pipeline, window, revision, label, settled_at.
+    """Return what `open_window` of this run returned: pipeline, window, revision, label, settled_at.
 
     Raises:
         AirflowFailException: it did not open a window.
@@ -65,24 +71,33 @@ def opened(context: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _window(context: Mapping[str, Any]) -> WindowContext:
-    there = opened(context)
-    prepare(there["pipeline"])
+def _window_context() -> "WindowContext":
+    from makewhole.journal import windows
+    from makewhole.journal.database import connect
+    from makewhole.window.context import window_context
+
+    there = opened(get_current_context())
+    pipeline = provided_pipeline(there["pipeline"])
     with connect() as journal:
         window = windows.load(journal, there["pipeline"], there["window"], there["revision"])
-    return window_context(window)
+    return window_context(window, pipeline)
 
 
 @step
-def open_window(pipeline_name: str, context: Mapping[str, Any]) -> dict[str, Any]:
-    """Open the window of this run: its data interval when it was scheduled or backfilled, its form otherwise."""
-    from makewhole.window.open import open_window as open_it
+def open_window(pipeline_name: str | None) -> dict[str, Any]:
+    """Open the window of this run: its data interval when it was scheduled or backfilled, its form otherwise.
 
-    pipeline = find_pipeline(pipeline_name)
-    provide(pipeline)
-    request = _request(context)
+    `pipeline_name` None: the form names the pipeline.
+    """
+    from makewhole.journal.database import connect
+    from makewhole.model.incident_text import told
+    from makewhole.window.context import connections_of
+    from makewhole.window.open import open_interval
+
+    context = get_current_context()
+    pipeline = provided_pipeline(pipeline_name or context["params"]["pipeline"])
     with connect() as journal:
-        found = open_it(journal, pipeline, connections_of(pipeline), request)
+        found = open_interval(journal, pipeline, connections_of(pipeline), _request(context))
     window = found.window
     logger.info(
         "%s: %s to %s, %d offsets, settled at %s%s",
@@ -104,21 +119,8 @@ def open_window(pipeline_name: str, context: Mapping[str, Any]) -> dict[str, Any
     }
 
 
-def settle(context: Mapping[str, Any]) -> bool:
-    """Whether an absence counts by now; the last minute is waited for here."""
-    there = opened(context)
-    remaining = (datetime.fromisoformat(there["settled_at"]) - datetime.now(UTC)).total_seconds()
-    if remaining > SETTLE_POLL_SECONDS:
-        logger.info("%s: an absence counts from %s on; looking again then", there["label"], there["settled_at"])
-        return False
-    if remaining > 0:
-        logger.info("%s: waiting %.0f s until an absence counts", there["label"], remaining)
-        time.sleep(remaining)
-    return True
-
-
-def _request(context: Mapping[str, Any]) -> Any:
-    from makewhole.window.open import Request
+def _request(context: Mapping[str, Any]) -> "Request":
+    from makewhole.window.interval import Request
 
     run, form = context["dag_run"], context["params"]
     if run.run_type in ("scheduled", "backfill"):
@@ -135,7 +137,7 @@ def _request(context: Mapping[str, Any]) -> Any:
 
 
 def moment(text: str | None) -> datetime | None:
-    """A time of the form; without an offset it is UTC.
+    """Read a time of the form; without an offset it is UTC.
 
     Raises:
         AirflowFailException: it is not a time.
@@ -149,13 +151,28 @@ def moment(text: str | None) -> datetime | None:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
+def settle() -> bool:
+    """Tell whether an absence counts by now; the last minute is waited for here."""
+    there = opened(get_current_context())
+    remaining = (datetime.fromisoformat(there["settled_at"]) - datetime.now(UTC)).total_seconds()
+    if remaining > SETTLE_POLL_SECONDS:
+        logger.info("%s: an absence counts from %s on; looking again then", there["label"], there["settled_at"])
+        return False
+    if remaining > 0:
+        logger.info("%s: waiting %.0f s until an absence counts", there["label"], remaining)
+        time.sleep(remaining)
+    return True
+
+
 @step
-def plan(context: Mapping[str, Any]) -> list[str]:
-    """Freeze the plan when the gate failed; returns the ids of the tasks to go on with."""
+def plan() -> list[str]:
+    """Freeze the plan when the gate failed; return the ids of the tasks to go on with."""
     from makewhole.compensation.approval.ask import what_to_approve
     from makewhole.compensation.plan_window import plan_window
+    from makewhole.journal import evidence, windows
+    from makewhole.journal.database import connect
 
-    there = _window(context)
+    there = _window_context()
     with connect() as journal:
         report = evidence.gate_reports(journal, there.window).get(evidence.RECONCILED)
         plan_only = windows.is_plan_only(journal, there.window)
@@ -177,7 +194,7 @@ def plan(context: Mapping[str, Any]) -> list[str]:
         frozen.plan.state.value,
         f" ({frozen.plan.reason})" if frozen.plan.reason else "",
     )
-    context["ti"].xcom_push(key="approval", value=what_to_approve(there, frozen.plan))
+    get_current_context()["ti"].xcom_push(key="approval", value=what_to_approve(there, frozen.plan))
     if plan_only:
         return [CERTIFY]
     if frozen.plan.state is PlanState.AWAITING_APPROVAL:
@@ -186,39 +203,40 @@ def plan(context: Mapping[str, Any]) -> list[str]:
 
 
 @step
-def compensate(context: Mapping[str, Any]) -> int:
-    """Do the plan; returns how many chunks are proven by receipts."""
-    from makewhole.compensation.plan_window import compensate_window
+def compensate() -> int:
+    """Do the plan; return how many chunks are proven by receipts."""
+    from makewhole.compensation.execution.run_plan import compensate_window
 
-    there = _window(context)
-
-    return len(compensate_window(there, lambda progress: logger.info("%s", progress)))
+    return len(compensate_window(_window_context(), lambda progress: logger.info("%s", progress)))
 
 
 @step
-def verify(context: Mapping[str, Any]) -> dict[str, Any]:
+def verify() -> dict[str, Any]:
     """Read the touched keys again and judge them anew."""
-    from makewhole.compensation.plan_window import verify_window
+    from makewhole.compensation.verification.verify_window import verify_window
 
-    there = _window(context)
-    found = verify_window(there, lambda done, total: logger.info("%d of %d gaps are whole or decided", done, total))
+    def tell(done: int, total: int) -> None:
+        logger.info("%d of %d gaps are whole or decided", done, total)
+
+    found = verify_window(_window_context(), tell)
     for failure in found.gate.failures:
         logger.info("gate: %s", failure)
     return {"whole": found.whole, "gaps": found.gaps, "gate": found.gate.answer.value}
 
 
 @step
-def certify(context: Mapping[str, Any]) -> dict[str, Any]:
+def certify() -> dict[str, Any]:
     """Close the window; red when it is not certified, with the reason.
 
     Raises:
         AirflowFailException: the window is not certified.
     """
-    from makewhole.window.certify import certify as close
+    from makewhole.journal.database import connect
+    from makewhole.window.certify import certify_window
 
-    there = _window(context)
+    there = _window_context()
     with connect() as journal:
-        closed = close(journal, there.pipeline, there.window, Storage.from_environment())
+        closed = certify_window(journal, there.pipeline, there.window, there.storage)
     if closed.state is not WindowState.CERTIFIED or closed.certificate is None:
         raise AirflowFailException(f"{there.window.label} is not certified ({closed.state.value}): {closed.reason}")
     logger.info("%s is certified: %s", there.window.label, closed.certificate.uri)

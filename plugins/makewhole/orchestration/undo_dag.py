@@ -1,10 +1,8 @@
-"""The DAG that takes a plan back: plan, approve, restore, reopen."""
+"""Make the DAG that takes a plan back: plan, approve, restore, reopen."""
 
-from typing import Any
+from airflow.sdk import DAG, Param, TriggerRule, task
 
-from airflow.sdk import DAG, Param, TriggerRule, get_current_context, task
-
-from makewhole.orchestration import task_ids
+from makewhole.orchestration import task_ids, undo_steps
 from makewhole.orchestration.dags import DEFAULTS, START
 from makewhole.orchestration.operators import PlanApproval
 
@@ -24,7 +22,7 @@ Records in topics stay: a log takes nothing back. Started by `makewhole plan und
 
 
 def undo_dag() -> DAG:
-    """One DAG for all pipelines: the plan says which."""
+    """Make the one DAG for all pipelines: the plan says which."""
     with DAG(
         dag_id=task_ids.UNDO_DAG,
         description="Take a plan back: rows as they were before it",
@@ -60,26 +58,10 @@ def undo_dag() -> DAG:
 
 
 def _tasks() -> None:
-    @task.branch(task_id=task_ids.PLAN)
-    def plan() -> str:
-        from makewhole.orchestration import undo_steps
-
-        return undo_steps.plan(get_current_context())
-
+    plan = task.branch(task_id=task_ids.PLAN)(undo_steps.plan_the_undo)()
     approve = PlanApproval.of_planned()
-
-    @task(task_id=task_ids.RESTORE, trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS)
-    def restore() -> int:
-        from makewhole.orchestration import undo_steps
-
-        return undo_steps.restore(get_current_context())
-
-    @task(task_id=task_ids.REOPEN)
-    def reopen() -> dict[str, Any]:
-        from makewhole.orchestration import undo_steps
-
-        return undo_steps.reopen(get_current_context())
-
-    planned, restored = plan(), restore()
-    planned >> [approve, restored]
-    approve >> restored >> reopen()
+    rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
+    restore = task(task_id=task_ids.RESTORE, trigger_rule=rule)(undo_steps.restore)()
+    reopen = task(task_id=task_ids.REOPEN)(undo_steps.reopen)()
+    plan >> [approve, restore]
+    approve >> restore >> reopen

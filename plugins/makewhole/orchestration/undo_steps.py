@@ -1,30 +1,35 @@
-"""The steps of an undo as Airflow calls them: find the plan, do the step, say what happened."""
+"""Run the steps of an undo as tasks of Airflow: find the plan, do the step, log the result.
+
+DAG files import this module, so what the steps need is imported when they run.
+"""
 
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException
 
-from makewhole.journal import plans, windows
-from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.window import WindowState
-from makewhole.orchestration.steps import prepare, step
+from makewhole.orchestration.steps import provided_pipeline, step
 from makewhole.orchestration.task_ids import APPROVE, RESTORE
-from makewhole.window.context import WindowContext, window_context
+
+if TYPE_CHECKING:
+    from makewhole.window.context import WindowContext
 
 logger = logging.getLogger(__name__)
 
 
 @step
-def plan(context: Mapping[str, Any]) -> str:
-    """Freeze the undo; returns the id of the task to go on with."""
+def plan_the_undo() -> str:
+    """Freeze the undo; return the id of the task to go on with."""
     from makewhole.compensation.approval.ask import what_to_approve
-    from makewhole.compensation.undo.reopen import plan_undo
+    from makewhole.compensation.undo.plan_undo import plan_undo
 
+    context = get_current_context()
     undone = asked(context)
     there = _window_of(undone)
     undo = plan_undo(there, undone, reverses=bool(context["params"]["reverse"]))
@@ -32,7 +37,7 @@ def plan(context: Mapping[str, Any]) -> str:
         logger.warning("%s", sentence)
     if undo.plan is None:
         raise RefusedError(". ".join([f"plan {undone} wrote nothing that could be put back", *undo.stays]))
-    logger.info("plan %s: %s; %s", undo.plan.id, _told(undo.plan), undo.plan.state.value)
+    logger.info("plan %s: %s; %s", undo.plan.id, _counts(undo.plan), undo.plan.state.value)
     reason = context["params"]["reason"]
     about = ([f"Why: {reason}"] if reason else []) + list(undo.stays)
     context["ti"].xcom_push(key="approval", value=what_to_approve(there, undo.plan, about))
@@ -40,51 +45,56 @@ def plan(context: Mapping[str, Any]) -> str:
 
 
 def asked(context: Mapping[str, Any]) -> str:
-    """The plan that the form names."""
+    """Return the id of the plan that the form names."""
     return str(context["params"]["plan"]).strip()
 
 
-def _window_of(plan_id: str) -> WindowContext:
-    """The window of a plan, and this process its connections."""
+def _window_of(plan_id: str) -> "WindowContext":
+    """Return the context of a plan's window, with the connections given to this process."""
+    from makewhole.journal import plans, windows
+    from makewhole.journal.database import connect
+    from makewhole.window.context import window_context
+
     with connect() as journal:
         stored = plans.get_plan(journal, plan_id)
-        prepare(stored.plan.pipeline)
+        pipeline = provided_pipeline(stored.plan.pipeline)
         window = windows.load(journal, stored.plan.pipeline, stored.plan.window, stored.plan.revision)
-    return window_context(window)
+    return window_context(window, pipeline)
 
 
-def _told(undo: Plan) -> str:
-    """What an undo does, in numbers."""
+def _counts(undo: Plan) -> str:
     names = {Remedy.RESTORE.value: "rows put back", Remedy.REVERSE.value: "reversing events sent"}
     return ", ".join(f"{count:,} {names[remedy]}" for remedy, count in undo.counts.items())
 
 
 @step
-def restore(context: Mapping[str, Any]) -> int:
-    """Put the rows back; returns how many chunks are proven by receipts."""
-    from makewhole.compensation.plan_window import carry_out
+def restore() -> int:
+    """Put the rows back; return how many chunks are proven by receipts."""
+    from makewhole.compensation.execution.run_plan import run_window_plan
+    from makewhole.journal import plans
+    from makewhole.journal.database import connect
 
-    undone = asked(context)
+    undone = asked(get_current_context())
     there = _window_of(undone)
     with connect() as journal:
         undo = plans.undo_of(journal, undone)
     if undo is None:
         raise RefusedError(f"plan {undone} has no undo that could be done; ask for it again")
-    return len(carry_out(there, undo.plan.id, lambda progress: logger.info("%s", progress)))
+    return len(run_window_plan(there, undo.plan.id, lambda progress: logger.info("%s", progress)))
 
 
 @step
-def reopen(context: Mapping[str, Any]) -> dict[str, Any]:
-    """Say of the window what is true now; red when a row could not be put back.
+def reopen() -> dict[str, Any]:
+    """Give the window the state that is true now; red when a row could not be put back.
 
     Raises:
         AirflowFailException: rows were left as they are.
     """
-    from makewhole.compensation.undo.reopen import reopen as open_it
+    from makewhole.compensation.undo.reopen import reopen_window
 
-    undone = asked(context)
+    undone = asked(get_current_context())
     there = _window_of(undone)
-    reopened = open_it(there, undone, lambda done, total: logger.info("%d of %d gaps are whole", done, total))
+    reopened = reopen_window(there, undone, lambda done, total: logger.info("%d of %d gaps are whole", done, total))
     if reopened.state is WindowState.CERTIFIED:
         logger.info("%s stays certified: nothing in it is missing or repeated without the plan", there.window.label)
     else:

@@ -1,10 +1,10 @@
-"""What every step of a window is given: the pipeline, the window, the ways to its systems, the storage."""
+"""Gather what every step of a window needs: the pipeline, the window, connections and storage."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from makewhole.compute.decode.record_values import ValueShape
-from makewhole.compute.where import TypedTerm, term
+from makewhole.compute.where import TypedTerm, typed_term
 from makewhole.config.connections import from_environment
 from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
 from makewhole.config.where import parse_where
@@ -54,19 +54,19 @@ class WindowContext:
 
     def _filters(self, point: str) -> dict[str, tuple[TypedTerm, ...]]:
         return {
-            hop.name: tuple(term(part.column, part.literal) for part in parse_where(hop.where))
+            hop.name: tuple(typed_term(part.column, part.literal) for part in parse_where(hop.where))
             for hop in self.pipeline.hops_from(point)
             if hop.where
         }
 
 
-def window_context(window: Window) -> WindowContext:
-    """The context of a window, from the pipeline file and the environment.
+def window_context(window: Window, pipeline: Pipeline | None = None) -> WindowContext:
+    """Return the context of a window. `pipeline`: as it was read already; None: it is read from its file.
 
     Raises:
         ConfigurationError: the pipeline is not known, or a connection or the storage is not configured.
     """
-    pipeline = find_pipeline(window.pipeline)
+    pipeline = pipeline or find_pipeline(window.pipeline)
     return WindowContext(
         pipeline=pipeline,
         window=window,

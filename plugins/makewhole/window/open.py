@@ -16,15 +16,14 @@ from makewhole.model.connection import Connection
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Pipeline, TopicPoint
-from makewhole.model.plan import PlanState
 from makewhole.model.window import Window, WindowState
 from makewhole.sql import PgConnection
 from makewhole.window.incidents import transactions_in_the_way
 from makewhole.window.interval import Request, find_place, label, require_past, text
 from makewhole.window.observe import TopicNow, look, observe, require_same_leaders, settled_at, topic_logs
-from makewhole.window.ranges import Before, Interval, Ranges, freeze
+from makewhole.window.ranges import Before, Interval, Ranges, freeze_ranges
 
-__all__ = ["Opened", "Request", "open_window"]
+__all__ = ["Opened", "Request", "open_interval"]
 
 _OF_THE_RANGES = (IncidentKind.TRUNCATED, IncidentKind.TOPIC_RECREATED, IncidentKind.PARTITIONS_ADDED)
 
@@ -56,7 +55,7 @@ class _NewRevision:
     incidents: list[Incident] = field(default_factory=list)
 
 
-def open_window(
+def open_interval(
     journal: PgConnection, pipeline: Pipeline, connections: Mapping[str, Connection], request: Request
 ) -> Opened:
     """Open the window of an interval, or a new revision of the one that covers it. Asked again: the same answer.
@@ -119,7 +118,7 @@ def _require_compared(journal: PgConnection, pipeline: Pipeline, there: Sequence
 def _supersede(journal: PgConnection, pipeline: Pipeline, place: WindowBounds) -> None:
     """A plan of an earlier revision that waits or runs must not write beside the one that comes."""
     for plan in windows.live_plans(journal, pipeline.name, place.number):
-        plans.set_state(journal, plan, PlanState.REJECTED, f"superseded by revision {place.revision + 1}")
+        plans.supersede(journal, plan, place.revision + 1)
 
 
 def _new_window(
@@ -132,7 +131,7 @@ def _new_window(
     for point in pipeline.ordered_points():
         if isinstance(point, TopicPoint):
             before = _before(journal, pipeline, point, there)
-            frozen, happened = freeze(point, sight.logs[point.name], sight.now[point.name], before, interval)
+            frozen, happened = freeze_ranges(point, sight.logs[point.name], sight.now[point.name], before, interval)
             ranges[point.name] = frozen
             found += happened
     window = Window(

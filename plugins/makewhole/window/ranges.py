@@ -54,7 +54,7 @@ class Begin:
     incident: Incident | None = None
 
 
-def freeze(
+def freeze_ranges(
     point: TopicPoint, log: TopicLog, now: TopicNow, before: Before, interval: Interval
 ) -> tuple[Ranges, list[Incident]]:
     """The ranges of a new window, and the incidents that shaped them.

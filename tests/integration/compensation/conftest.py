@@ -15,10 +15,11 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from makewhole.compensation.execution.run_plan import RunOptions, compensate
+from makewhole.compensation.execution.run_plan import RunOptions, run_plan
 from makewhole.compensation.execution.targets import Target, targets_of
-from makewhole.compensation.freezing.freeze import FreezeRequest, FreezeSources, Frozen, freeze
+from makewhole.compensation.freezing.freeze import FreezeRequest, FreezeSources, Frozen
 from makewhole.compensation.freezing.sources import SourceRecord
+from makewhole.compensation.plan_window import freeze
 from makewhole.journal.database import connect
 from makewhole.journal.plans import replayed_keys
 from makewhole.lake.storage import Storage
@@ -141,7 +142,7 @@ class World:
         )
 
     def run(self, plan_id: str, **options: Any) -> list[Receipt]:
-        return compensate(self.journal, plan_id, self.targets, options=RunOptions(**options))
+        return run_plan(self.journal, plan_id, self.targets, options=RunOptions(**options))
 
     def replayed_keys(self, plans: Sequence[str], pipeline: str | None = None) -> list[tuple[str, str]]:
         """As the journal knows them, of the world's own pipeline when no other is named."""

@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 
 from makewhole.compensation.approval.answer import Answer, Decision
 from makewhole.compensation.verification.committed_since import LogStart
-from makewhole.compensation.verification.verify import verify
+from makewhole.compensation.verification.verify import judge_gaps_anew
 from makewhole.journal.database import connect as connect_journal
 from makewhole.journal.evidence import JudgedFinding
 from makewhole.journal.reversals import reversals_of
@@ -79,4 +79,4 @@ def judged(world: Any, since: LogStart | None = None) -> list[JudgedFinding]:
     finding = duplicate(world, "K1")
     with connect_journal(world.journal) as journal:
         past = reversals_of(journal, world.pipeline, 1, [finding.key_hash])
-    return verify(world.context, [JudgedFinding(finding=finding)], since or LogStart(offsets={}), 0.0, past=past)
+    return judge_gaps_anew(world.context, [JudgedFinding(finding=finding)], since or LogStart(offsets={}), 0.0, past=past)

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 
-from makewhole.compensation.execution.run_plan import RunOptions, compensate
+from makewhole.compensation.execution.run_plan import RunOptions, run_plan
 from makewhole.compensation.execution.targets import targets_of
 from makewhole.model.connection import KafkaConnection, PostgresConnection
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
@@ -37,7 +37,7 @@ def run(order: dict[str, object], topic: str, bootstrap: str, dsn: str) -> None:
             },
         )
         options = RunOptions(holder=str(order["holder"]), records_per_second=order.get("rate"))  # type: ignore[arg-type]
-        compensate(str(order["journal"]), str(order["plan"]), targets, options=options)
+        run_plan(str(order["journal"]), str(order["plan"]), targets, options=options)
     except Exception as error:
         outcome = type(error).__name__
     say(f"ended {os.getpid()} {outcome}")

@@ -10,7 +10,7 @@ import pytest
 
 from makewhole.compensation.execution.control import pause, resume, set_rate, stop
 from makewhole.compensation.execution.pace import PlanProgress
-from makewhole.compensation.execution.run_plan import RunOptions, compensate
+from makewhole.compensation.execution.run_plan import RunOptions, run_plan
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.verdict import Verdict
 
@@ -35,7 +35,7 @@ class Running:
             on_progress(told)
 
         try:
-            compensate(world.journal, plan, world.targets, progress, options)
+            run_plan(world.journal, plan, world.targets, progress, options)
         except Exception as error:
             self.error = error
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from makewhole.compensation.execution.run_plan import compensate
-from makewhole.compensation.preview.dry_report import DryRun, Forecast
-from makewhole.compensation.preview.dry_targets import RecordToSend
+from makewhole.compensation.execution.run_plan import run_plan
+from makewhole.compensation.preview.dry_report import DryRun, Forecast, RecordToSend
 from makewhole.model.pipeline import Hop, Remedy, Reverse
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.dry_runs import HOP, approve, looked, mixed, undo_of
@@ -191,7 +190,7 @@ def test_of_a_plan_that_was_broken_off_the_rest_is_judged(world: Any, kind: str)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        compensate(world.journal, plan.id, world.targets, break_off)
+        run_plan(world.journal, plan.id, world.targets, break_off)
     if kind == "table":
         world.sql("insert into dw.departures (id, delay) values ('K7', 1)")
     told = looked(world, plan, samples=9)

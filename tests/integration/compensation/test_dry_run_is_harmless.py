@@ -14,7 +14,7 @@ from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.pipeline import Approval
 from makewhole.model.plan import PlanState
-from makewhole.postgres.write.dry_run import read_only
+from makewhole.postgres.write.dry_run import read_only_session
 from tests.integration.compensation.dry_runs import approve, looked, mixed, undo_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -37,7 +37,7 @@ def test_nothing_is_different_after_it(world: Any, state: str) -> None:
 def test_the_server_itself_lets_it_write_nothing(world: Any) -> None:
     connection = world.connections["pg"]
     for statement in ("update dw.departures set note = ''", "select id from dw.departures for update"):
-        with pytest.raises(Exception, match="ReadOnlySqlTransaction"), read_only(connection) as session:
+        with pytest.raises(Exception, match="ReadOnlySqlTransaction"), read_only_session(connection) as session:
             session.cursor().execute(statement)
 
 

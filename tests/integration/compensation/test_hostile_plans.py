@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from makewhole.compensation.execution.run_plan import compensate
+from makewhole.compensation.approval.answer import require_own_plan
+from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.compensation.execution.targets import targets_of
-from makewhole.compensation.plan_window import require_own_plan
 from makewhole.journal.database import connect as connect_journal
 from makewhole.model.errors import CorruptionError
 from makewhole.model.plan import Plan
@@ -131,7 +131,7 @@ def test_a_plan_of_another_pipeline_does_not_run_here(world: Any) -> None:
     there = world.pipeline.points["flights"]
     elsewhere = replace(world.pipeline, name="other", points={"flights": replace(there, topic=f"{there.topic}-other")})
 
-    assert refusal(lambda: compensate(world.journal, plan.id, targets_of(elsewhere, world.connections))) == (
+    assert refusal(lambda: run_plan(world.journal, plan.id, targets_of(elsewhere, world.connections))) == (
         f"flights is kafka:{there.topic}-other now and was kafka:{there.topic} when the plan was frozen; open a new "
         "revision of the window"
     )
@@ -176,7 +176,7 @@ def test_a_pipeline_file_that_was_edited_since_redirects_nothing(
     edited = replace(world.pipeline.points[point], **changes)
     targets = targets_of(replace(world.pipeline, points={**world.pipeline.points, point: edited}), world.connections)
 
-    assert refusal(lambda: compensate(world.journal, plan.id, targets)) == (
+    assert refusal(lambda: run_plan(world.journal, plan.id, targets)) == (
         f"{point} is {now.format(topic=world.topic)} now and was {was.format(topic=world.topic)} when the plan was "
         "frozen; open a new revision of the window"
     )
@@ -191,7 +191,7 @@ def test_a_topic_that_was_taken_out_of_the_file_is_not_written(world: Any, kind:
 
     targets = targets_of(replace(world.pipeline, points=points), world.connections)
 
-    assert refusal(lambda: compensate(world.journal, plan.id, targets)) == (
+    assert refusal(lambda: run_plan(world.journal, plan.id, targets)) == (
         f"the plan writes to {name}, which is no point of the pipeline or has no connection; open a new revision of "
         "the window"
     )

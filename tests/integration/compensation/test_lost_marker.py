@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from makewhole.compensation.execution.run_plan import compensate
+from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.kafka import replayed_chunks
 from makewhole.kafka.replay import MARKER_TOPIC
 from makewhole.model.errors import CorruptionError, TransientError
@@ -172,7 +172,7 @@ def _interrupt_after(world: Any, plan: str, chunks: int) -> None:
             raise KeyboardInterrupt
 
     with suppress(KeyboardInterrupt):
-        compensate(world.journal, plan, world.targets, interrupt)
+        run_plan(world.journal, plan, world.targets, interrupt)
     assert world.journal_sql("select count(*) from makewhole.chunk") == [(chunks,)]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from makewhole.compensation.execution.run_plan import compensate
+from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.compensation.execution.supersede import supersede
 from makewhole.compensation.freezing import payload_file
 from makewhole.journal import leases
@@ -15,6 +15,7 @@ from makewhole.journal.database import connect
 from makewhole.kafka.replay import FencedError, ReplayWriter
 from makewhole.kafka.replay_records import Lineage, ReplayRecords
 from makewhole.model.errors import LeaseLostError, RefusedError, TransientError
+from makewhole.model.payload import Payload
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.postgres.connect import connect as connect_to_target
 from makewhole.postgres.write.receipts import ChunkId, begin_chunk
@@ -36,7 +37,7 @@ def test_a_plan_of_a_later_revision_takes_the_place_of_one_that_waits(world: Any
 
 def test_the_successor_is_named_though_whoever_ended_the_plan_before_it_was_killed(world: Any) -> None:
     first = world.freeze(_findings(world)).plan
-    supersede(world.journal, first.id, world.targets, "superseded by revision 2")
+    supersede(world.journal, first.id, world.targets, 2)
     second = world.freeze(_findings(world)).plan
     assert _state(world, first.id) == ("rejected", f"superseded by plan {second.id}")
 
@@ -49,7 +50,7 @@ def test_while_a_plan_of_an_earlier_revision_runs_the_next_one_waits(world: Any)
             with pytest.raises(TransientError, match=f"plan {first.id} is being worked on by .*; wait for it to end"):
                 world.freeze(_findings(world))
 
-    compensate(world.journal, first.id, world.targets, freeze_meanwhile)
+    run_plan(world.journal, first.id, world.targets, freeze_meanwhile)
     assert _state(world, first.id)[0] == "done"
     assert world.journal_sql("select count(*) from makewhole.plan") == [(1,)]
     _assert_each_once(world)
@@ -103,7 +104,7 @@ def test_a_runner_that_was_stopped_writes_nothing_once_another_plan_took_its_pla
     assert zombie.open() == 1
     world.freeze(findings)
     record = payload_file.write_payloads(
-        "memory://zombie", [[(7, payload_file.Payload(key=b"K7", extra={"origin": "z"}))]]
+        "memory://zombie", [[(7, Payload(key=b"K7", extra={"origin": "z"}))]]
     )
     table = payload_file.verified_copy(*record).chunk(0, _column(7))
     with pytest.raises(FencedError, match="another runner came after this one"):
@@ -206,7 +207,7 @@ def _run_until(world: Any, plan: str, chunks: int) -> None:
             raise KeyboardInterrupt
 
     with suppress(KeyboardInterrupt):
-        compensate(world.journal, plan, world.targets, interrupt)
+        run_plan(world.journal, plan, world.targets, interrupt)
     assert _state(world, plan)[0] == "running"
 
 

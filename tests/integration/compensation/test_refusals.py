@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 
 from makewhole.compensation.approval.answer import Answer, Decision, record_answer
 from makewhole.compensation.execution.control import stop
-from makewhole.compensation.execution.run_plan import RunOptions, compensate
+from makewhole.compensation.execution.run_plan import RunOptions, run_plan
 from makewhole.journal import leases
 from makewhole.journal.database import connect as journal_connect
 from makewhole.kafka.replay import MARKER_TOPIC
@@ -66,7 +66,7 @@ def test_a_stopped_plan_ends_before_its_next_chunk_and_stays_stopped(world: Any)
         stop(world.journal, plan.id, by="oncall", reason="wrong day")
 
     with pytest.raises(RefusedError, match=r"was stopped \(stopped by oncall: wrong day\)"):
-        compensate(world.journal, plan.id, world.targets, stop_now)
+        run_plan(world.journal, plan.id, world.targets, stop_now)
     assert len(world.replayed()) == 5
     with pytest.raises(RefusedError, match="is rejected"):
         world.run(plan.id)
@@ -89,7 +89,7 @@ def test_receipts_of_a_newer_runner_stop_an_older_one(world: Any) -> None:
         world.sql("update makewhole.receipt set lease_epoch = 7")
 
     with pytest.raises(LeaseLostError, match="a newer runner has been at warehouse"):
-        compensate(world.journal, plan.id, world.targets, overtake)
+        run_plan(world.journal, plan.id, world.targets, overtake)
     assert world.sql("select count(*) from makewhole.quarantine") == [(5,)]
 
 

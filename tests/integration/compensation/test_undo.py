@@ -7,7 +7,7 @@ import pytest
 
 from makewhole.compensation.approval.answer import Answer, Decision, record_answer
 from makewhole.compensation.execution.control import stop
-from makewhole.compensation.execution.run_plan import compensate
+from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.compensation.undo.plan_undo import Undo, UndoRequest, freeze_undo
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.pipeline import Approval, Remedy
@@ -67,7 +67,7 @@ def test_what_a_stopped_plan_did_is_known_only_when_its_runner_has_ended(world: 
             _undo(world, plan.id)
 
     with pytest.raises(RefusedError, match="was stopped"):
-        compensate(world.journal, plan.id, world.targets, stop_and_undo)
+        run_plan(world.journal, plan.id, world.targets, stop_and_undo)
     undo = _undo(world, plan.id)
     assert undo.plan is not None
     assert undo.plan.counts == {"restore": 5}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from makewhole.compensation.execution.run_plan import compensate
+from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.kafka import replay
 from makewhole.model.errors import TransientError
 from makewhole.model.verdict import Verdict
@@ -40,7 +40,7 @@ def test_an_unknown_commit_is_resolved_from_the_marker(
 
     for _ in range(10):
         with suppress(TransientError):
-            compensate(world.journal, plan.id, world.targets, freeze_the_broker)
+            run_plan(world.journal, plan.id, world.targets, freeze_the_broker)
             break
     os.kill(broker, signal.SIGCONT)
     assert len(opened) > 2, "no commit was interrupted"

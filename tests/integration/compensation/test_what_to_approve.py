@@ -24,7 +24,6 @@ def service(world: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     (tmp_path / "groups.yaml").write_text("groups: {payments: [anna, ben]}")
     monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", world.journal)
     monkeypatch.setenv("MAKEWHOLE_GROUPS", str(tmp_path / "groups.yaml"))
-    monkeypatch.setattr(ask, "find_pipeline", lambda _: world.pipeline)
     world.pipeline = replace(world.pipeline, approval=Approval(above_actions=0, by=("lead", "group:payments")))
 
 

@@ -1,38 +1,31 @@
-"""One Spark session, and for each test a small pipeline of its own on real servers."""
+"""For each test a small pipeline of its own on real servers, and the session's Spark."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from makewhole.stack.environment import connection_kafka, connection_postgres
 from makewhole.stack.kafka_server import KafkaServer
-from tests.integration.spark.world import World, make_topic
+from tests.world.environment import enter, service_environment
+from tests.world.topics import delete_topics, make_topic
+from tests.world.windows import ReconciledShop
 
 
 @pytest.fixture
-def world(
+def shop(
     spark: SparkSession,
     kafka: KafkaServer,
     database: str,
     journal: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[World]:
+) -> Iterator[ReconciledShop]:
     """Empty tables and an empty topic; the pipeline is described with its defaults."""
-    (tmp_path / "pipelines").mkdir()
-    monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", journal)
-    monkeypatch.setenv("MAKEWHOLE_STORAGE", str(tmp_path / "storage"))
-    monkeypatch.setenv("MAKEWHOLE_PIPELINES", str(tmp_path / "pipelines"))
-    monkeypatch.setenv("AIRFLOW_CONN_LOG", connection_kafka(kafka.bootstrap))
-    monkeypatch.setenv("AIRFLOW_CONN_DB", connection_postgres(database))
-    made = World(spark=spark, bootstrap=kafka.bootstrap, dsn=database, journal=journal, folder=tmp_path)
+    made = ReconciledShop(spark=spark, bootstrap=kafka.bootstrap, dsn=database, journal=journal, folder=tmp_path)
+    enter(monkeypatch, service_environment(made, tmp_path))
     made.describe()
     made.make_tables()
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    make_topic(admin, made.topic)
+    make_topic(made.admin, made.topic)
     yield made
-    for deleted in admin.delete_topics([made.topic, *made.more_topics]).values():
-        deleted.exception()
+    delete_topics(made.admin, [made.topic, *made.more_topics])

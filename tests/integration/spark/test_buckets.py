@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from makewhole.compute.frames import TAIL, TOPIC_KEYS
-from makewhole.compute.key_runs import run_of
+from makewhole.compute.key_runs import build_key_run
 from makewhole.compute.keys import with_hash
 from makewhole.compute.log_history import LogHistory
 from makewhole.lake.storage import Storage
@@ -80,7 +80,7 @@ class Bench:
 
     def run(self, text: str, *, has_versions: bool = False) -> tuple[str, ...]:
         marked = self.copies(text).with_columns(pl.lit(False).alias("is_replay"))
-        return (self.storage.write_parquet("bench", run_of(marked, has_versions=has_versions)),)
+        return (self.storage.write_parquet("bench", build_key_run(marked, has_versions=has_versions)),)
 
     def tail(self, text: str, *, is_open: bool = False) -> list[str]:
         found = self.copies(text).with_columns(
@@ -140,13 +140,15 @@ def test_a_copy_of_a_former_incarnation_is_no_first_copy_of_a_duplicate(bench: B
 
 
 def test_the_producers_of_both_copies_name_the_cause_of_a_repeat_across_windows(bench: Bench) -> None:
-    index = {"target_index": IndexFiles(earlier=bench.run("a@3"))}
+    index = IndexFiles(earlier=bench.run("a@3"))
     same = bench.copies("a@21").with_columns(pl.lit(3, dtype=pl.Int32).alias("sequence"))
-    repeated = replace(bench.task("a@11", "", **index), target_files=(bench.storage.write_parquet("bench", same),))
+    repeated = replace(
+        bench.task("a@11", "", target_index=index), target_files=(bench.storage.write_parquet("bench", same),)
+    )
 
     assert bench.found(repeated) == {"a": ("duplicate", "sequence_repeated")}
-    assert bench.found(bench.task("a@11", "a@21", **index)) == {"a": ("duplicate", "application_resend")}
-    old = bench.storage.read_parquet(index["target_index"].earlier)
+    assert bench.found(bench.task("a@11", "a@21", target_index=index)) == {"a": ("duplicate", "application_resend")}
+    old = bench.storage.read_parquet(index.earlier)
     assert old is not None
     place_only = old.select("key_hi", "key_lo", "place", "is_replay", "row_hash")
     unknown = IndexFiles(earlier=(bench.storage.write_parquet("bench", place_only),))

@@ -4,10 +4,12 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewPartitions
 
-from makewhole.compensation.plan_window import compensate_window, plan_window, verify_window
+from makewhole.compensation.execution.run_plan import compensate_window
+from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.journal import incidents
 from makewhole.journal.database import connect
 from makewhole.model.errors import TransientError
@@ -15,62 +17,45 @@ from makewhole.model.gate import GateAnswer
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.window import PartitionRange, WindowState
 from makewhole.window.context import WindowContext
-from tests.integration.spark.world import BORN, DAY, LEDGER_HOP, STORE_HOP, Order, World, make_topic, orders
+from tests.world.orders import BORN, DAY, Order, orders
+from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.topics import delete_topics, make_topic
+from tests.world.windows import ReconciledShop
 
 pytestmark = pytest.mark.integration
 
 
-def happened(world: World, context: WindowContext) -> list[Incident]:
-    with connect(world.journal) as journal:
+def happened(shop: ReconciledShop, context: WindowContext) -> list[Incident]:
+    with connect(shop.journal) as journal:
         return incidents.of(journal, context.window)
 
 
-def kinds(world: World, context: WindowContext) -> list[str]:
-    return [incident.kind.value for incident in happened(world, context)]
+def kinds(shop: ReconciledShop, context: WindowContext) -> list[str]:
+    return [incident.kind.value for incident in happened(shop, context)]
 
 
 def places(context: WindowContext) -> list[tuple[int, int, int]]:
     return [(part.partition, part.lo, part.hi) for part in context.window.ranges["orders"]]
 
 
-def delete_records(world: World, before: int, partition: int = 0) -> None:
-    """Kafka forgets the oldest records, as its retention does."""
-    admin = AdminClient({"bootstrap.servers": world.bootstrap})
-    (future,) = admin.delete_records([TopicPartition(world.topic, partition, before)]).values()
-    future.result(30)
-
-
-def make_again(world: World) -> None:
-    """The brokers forget a deleted topic a moment after they said so."""
-    admin = AdminClient({"bootstrap.servers": world.bootstrap})
-    admin.delete_topics([world.topic])[world.topic].result(30)
-    for _ in range(100):
-        try:
-            make_topic(admin, world.topic)
-        except Exception as error:
-            if "already exists" not in str(error):
-                raise
-        else:
-            return
-    raise AssertionError(f"{world.topic} does not go away")
-
-
 # Deleted before they could be read
 
 
-def test_records_that_expire_before_they_are_read_leave_the_window_partial_with_their_places(world: World) -> None:
-    world.trade(orders(range(10)))
-    context = world.open()
-    delete_records(world, 4)
-    world.judge(context)
+def test_records_that_expire_before_they_are_read_leave_the_window_partial_with_their_places(
+    shop: ReconciledShop,
+) -> None:
+    shop.trade(orders(range(10)))
+    context = shop.open()
+    shop.delete_records({0: 4})
+    shop.judge(context)
 
-    report = world.validate(context)
-    closed = world.certify(context)
+    report = shop.validate(context)
+    closed = shop.certify(context)
 
     assert report.answer is GateAnswer.FAIL
-    (expired,) = happened(world, context)
+    (expired,) = happened(shop, context)
     assert (expired.kind, expired.partition, expired.lo, expired.hi) == (IncidentKind.EXPIRED, 0, 0, 4)
-    manifest = world.manifests(context)["orders"]
+    manifest = shop.manifests(context)["orders"]
     assert manifest["accounting_by_partition"] == {"0": manifest["accounting"]}
     assert (manifest["accounting"]["span"], manifest["accounting"]["data"], manifest["accounting"]["expired"]) == (
         10,
@@ -81,69 +66,73 @@ def test_records_that_expire_before_they_are_read_leave_the_window_partial_with_
     assert closed.certificate is None
     assert closed.reason is not None
     assert closed.reason.startswith(
-        f"partial: 4 offsets of {world.topic}/0 ([0, 4)) were deleted before they could be read. What they held is"
+        f"partial: 4 offsets of {shop.topic}/0 ([0, 4)) were deleted before they could be read. What they held is"
     )
 
 
-def test_a_log_start_that_moved_past_the_last_window_leaves_no_hole_between_windows(world: World) -> None:
-    world.trade(orders(range(10)))
-    assert world.whole_way()[1].state is WindowState.CERTIFIED
-    world.trade(orders(range(100, 110), 1))
-    delete_records(world, 15)
+def test_a_log_start_that_moved_past_the_last_window_leaves_no_hole_between_windows(shop: ReconciledShop) -> None:
+    shop.trade(orders(range(10)))
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    shop.trade(orders(range(100, 110), 1))
+    shop.delete_records({0: 15})
 
-    second, closed = world.whole_way(1)
+    second, closed = shop.whole_way(1)
 
     assert places(second) == [(0, 10, 20)]
-    assert world.manifests(second)["orders"]["accounting"]["expired"] == 5
-    assert [(one.kind, one.lo, one.hi) for one in happened(world, second)] == [(IncidentKind.EXPIRED, 10, 15)]
+    assert shop.manifests(second)["orders"]["accounting"]["expired"] == 5
+    assert [(one.kind, one.lo, one.hi) for one in happened(shop, second)] == [(IncidentKind.EXPIRED, 10, 15)]
     assert closed.state is WindowState.NOT_KNOWN
 
-    world.trade(orders(range(200, 205), 2))
-    third, closed = world.whole_way(2)
-    assert (places(third), kinds(world, third)) == ([(0, 20, 25)], [])
+    shop.trade(orders(range(200, 205), 2))
+    third, closed = shop.whole_way(2)
+    assert (places(third), kinds(shop, third)) == ([(0, 20, 25)], [])
     assert closed.state is WindowState.CERTIFIED
 
 
-def test_gaps_of_a_partial_window_are_planned_and_repaired_all_the_same_and_it_stays_partial(world: World) -> None:
+def test_gaps_of_a_partial_window_are_planned_and_repaired_all_the_same_and_it_stays_partial(
+    shop: ReconciledShop,
+) -> None:
     made = orders(range(10))
-    world.trade(made, unloaded=made[7:8])
-    context = world.open()
-    delete_records(world, 4)
-    world.judge(context)
-    world.validate(context)
+    shop.trade(made, unloaded=made[7:8])
+    context = shop.open()
+    shop.delete_records({0: 4})
+    shop.judge(context)
+    shop.validate(context)
 
     frozen = plan_window(context)
 
     assert frozen.plan is not None
     assert frozen.plan.counts == {"redeliver": 1}
     compensate(context)
-    world.write("warehouse", made[7:8])
+    shop.write("warehouse", made[7:8])
     verified = verify_window(context, lambda *_: None)
     assert (verified.whole, verified.gaps, verified.gate.answer) == (1, 1, GateAnswer.FAIL)
-    closed = world.certify(context)
+    closed = shop.certify(context)
     assert closed.state is WindowState.NOT_KNOWN
     assert closed.reason is not None and closed.reason.startswith("partial: 4 offsets of ")
 
 
-def test_a_key_that_was_handed_over_is_sent_again_from_the_archive_of_the_window_that_read_it(world: World) -> None:
-    world.describe(hop=", consumer_group: loader")
+def test_a_key_that_was_handed_over_is_sent_again_from_the_archive_of_the_window_that_read_it(
+    shop: ReconciledShop,
+) -> None:
+    shop.describe(hop={"consumer_group": "loader"})
     made = orders(range(10))
-    world.trade(made, unloaded=made[8:])
-    world.commit_group("loader", 8)
-    assert world.whole_way()[1].state is WindowState.CERTIFIED
-    delete_records(world, 10)
-    world.trade(orders(range(100, 105), 1))
-    world.commit_group("loader", 15)
-    context = world.judge_and_ask_the_gate(1)
+    shop.trade(made, unloaded=made[8:])
+    shop.commit_group("loader", 8)
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    shop.delete_records({0: 10})
+    shop.trade(orders(range(100, 105), 1))
+    shop.commit_group("loader", 15)
+    context = shop.judge_and_ask_the_gate(1)
     lost = dict.fromkeys(("O8", "O9"), ("missing", "committed_before_written"))
-    assert world.found(context, STORE_HOP) == lost
+    assert shop.found(context, STORE_HOP) == lost
 
     frozen = plan_window(context)
 
     assert frozen.plan is not None
     assert (frozen.plan.counts, frozen.refusals) == ({"redeliver": 2}, ())
     compensate(context)
-    assert [record["id"] for record in world_records(world)][-2:] == ["O8", "O9"]
+    assert [record["id"] for record in records_from(shop, 10)][-2:] == ["O8", "O9"]
 
 
 def compensate(context: WindowContext) -> None:
@@ -158,140 +147,133 @@ def compensate(context: WindowContext) -> None:
     raise last
 
 
-def world_records(world: World) -> list[Order]:
-    """What the topic holds now."""
-    settings = {"bootstrap.servers": world.bootstrap, "group.id": "reader", "isolation.level": "read_committed"}
-    client = Consumer({**settings, "enable.partition.eof": True})
-    client.assign([TopicPartition(world.topic, 0, 10)])
-    found = []
-    while (message := client.poll(10)) is not None and message.error() is None:
-        found.append(json.loads(message.value() or b"null"))
-    client.close()
-    return found
+def records_from(shop: ReconciledShop, offset: int) -> list[Order]:
+    """Return what the topic holds now, from an offset on."""
+    return [record.document for record in shop.read() if record.offset >= offset]
 
 
 # Topics that change
 
 
-def test_a_topic_that_was_made_again_goes_on_from_its_first_record(world: World) -> None:
-    world.trade(orders(range(10)))
-    first, closed = world.whole_way()
+def test_a_topic_that_was_made_again_goes_on_from_its_first_record(shop: ReconciledShop) -> None:
+    shop.trade(orders(range(10)))
+    first, closed = shop.whole_way()
     assert closed.state is WindowState.CERTIFIED
-    make_again(world)
-    world.trade(orders(range(100, 105), 1))
+    shop.make_topic_anew()
+    shop.trade(orders(range(100, 105), 1))
 
-    second, closed = world.whole_way(1)
+    second, closed = shop.whole_way(1)
 
-    (remade,) = happened(world, second)
+    (remade,) = happened(shop, second)
     old_id = first.window.ranges["orders"][0].topic_id
     assert (remade.kind, remade.partition) == (IncidentKind.TOPIC_RECREATED, None)
     assert remade.detail == {"before_it_was_read": False, "old_id": old_id, "old_ends": {"0": 10}}
     assert remade.topic_id == second.window.ranges["orders"][0].topic_id != old_id
     assert places(second) == [(0, 0, 5)]
-    assert world.counts(second, LEDGER_HOP).matched == 5
+    assert shop.counts(second, LEDGER_HOP).matched == 5
     assert closed.state is WindowState.CERTIFIED
 
-    world.trade(orders(range(200, 205), 2))
-    third, closed = world.whole_way(2)
-    assert (places(third), kinds(world, third)) == ([(0, 5, 10)], [])
+    shop.trade(orders(range(200, 205), 2))
+    third, closed = shop.whole_way(2)
+    assert (places(third), kinds(shop, third)) == ([(0, 5, 10)], [])
     assert closed.state is WindowState.CERTIFIED
 
 
-def test_a_topic_that_was_made_again_and_is_fed_by_nothing_is_not_known(world: World) -> None:
-    world.describe(has_ledger=False)
-    world.trade(orders(range(10)))
-    assert world.whole_way()[1].state is WindowState.CERTIFIED
-    make_again(world)
-    world.trade(orders(range(100, 105), 1))
+def test_a_topic_that_was_made_again_and_is_fed_by_nothing_is_not_known(shop: ReconciledShop) -> None:
+    shop.describe(has_ledger=False)
+    shop.trade(orders(range(10)))
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    shop.make_topic_anew()
+    shop.trade(orders(range(100, 105), 1))
 
-    context = world.judge_and_ask_the_gate(1)
-    closed = world.certify(context)
+    context = shop.judge_and_ask_the_gate(1)
+    closed = shop.certify(context)
 
-    assert world.counts(context, STORE_HOP).matched == 5
+    assert shop.counts(context, STORE_HOP).matched == 5
     assert closed.state is WindowState.NOT_KNOWN
     assert closed.reason is not None
-    assert closed.reason.startswith(f"not proven: topic {world.topic} was deleted and made again (its id is ")
+    assert closed.reason.startswith(f"not proven: topic {shop.topic} was deleted and made again (its id is ")
 
 
 def test_a_topic_that_is_made_again_before_it_is_read_leaves_that_window_partial_and_the_next_goes_on(
-    world: World,
+    shop: ReconciledShop,
 ) -> None:
-    world.trade(orders(range(10)))
-    context = world.open()
-    make_again(world)
-    world.send(orders(range(100, 105), 1))
-    world.judge(context)
+    shop.trade(orders(range(10)))
+    context = shop.open()
+    shop.make_topic_anew()
+    shop.send(orders(range(100, 105), 1))
+    shop.judge(context)
 
-    assert world.validate(context).answer is GateAnswer.FAIL
-    closed = world.certify(context)
+    assert shop.validate(context).answer is GateAnswer.FAIL
+    closed = shop.certify(context)
 
-    (gone,) = happened(world, context)
+    (gone,) = happened(shop, context)
     assert (gone.kind, gone.lo, gone.hi, gone.is_partial) == (IncidentKind.TOPIC_RECREATED, 0, 10, True)
-    assert world.manifests(context)["orders"]["accounting"]["expired"] == 10
+    assert shop.manifests(context)["orders"]["accounting"]["expired"] == 10
     assert closed.state is WindowState.NOT_KNOWN
     assert closed.reason is not None and closed.reason.startswith("partial: 10 offsets of ")
 
     made = orders(range(100, 105), 1)
-    world.write("outbox", made)
-    world.write("warehouse", made)
-    second = world.judge_and_ask_the_gate(1)
+    shop.write("outbox", made)
+    shop.write("warehouse", made)
+    second = shop.judge_and_ask_the_gate(1)
     assert places(second) == [(0, 0, 5)]
-    assert kinds(world, second) == ["topic_recreated"]
+    assert kinds(shop, second) == ["topic_recreated"]
 
 
-def test_partitions_that_were_added_are_read_from_their_first_offset(world: World) -> None:
-    world.trade(orders(range(10)))
-    assert world.whole_way()[1].state is WindowState.CERTIFIED
-    admin = AdminClient({"bootstrap.servers": world.bootstrap})
-    admin.create_partitions([NewPartitions(world.topic, 3)])[world.topic].result(30)
-    world.partitions = 3
+def test_partitions_that_were_added_are_read_from_their_first_offset(shop: ReconciledShop) -> None:
+    shop.trade(orders(range(10)))
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    admin = shop.admin
+    admin.create_partitions([NewPartitions(shop.topic, 3)])[shop.topic].result(30)
+    shop.partitions = 3
     for day in (1, 2):
-        world.trade(orders(range(day * 100, day * 100 + 9), day))
+        shop.trade(orders(range(day * 100, day * 100 + 9), day))
 
-    second, closed = world.whole_way(1)
+    second, closed = shop.whole_way(1)
 
     assert places(second) == [(0, 10, 13), (1, 0, 3), (2, 0, 3)]
-    assert [(one.kind, one.partition, one.lo, one.hi) for one in happened(world, second)] == [
+    assert [(one.kind, one.partition, one.lo, one.hi) for one in happened(shop, second)] == [
         (IncidentKind.PARTITIONS_ADDED, 1, 0, 3),
         (IncidentKind.PARTITIONS_ADDED, 2, 0, 3),
     ]
     assert closed.state is WindowState.CERTIFIED
 
-    third, closed = world.whole_way(2)
+    third, closed = shop.whole_way(2)
     assert places(third) == [(0, 13, 16), (1, 3, 6), (2, 3, 6)]
-    assert (kinds(world, third), closed.state) == ([], WindowState.CERTIFIED)
+    assert (kinds(shop, third), closed.state) == ([], WindowState.CERTIFIED)
 
 
 # Transactions
 
 
-def test_an_open_transaction_ends_the_window_at_its_first_record_and_is_named(world: World) -> None:
+def test_an_open_transaction_ends_the_window_at_its_first_record_and_is_named(shop: ReconciledShop) -> None:
     made = orders(range(10))
-    world.trade(made, unsent=made[8:])
-    transaction = world.begin_transaction(made[8:])
+    shop.trade(made, unsent=made[8:])
+    transaction = shop.begin_transaction(made[8:])
 
-    context, closed = world.whole_way()
+    context, closed = shop.whole_way()
 
-    (held,) = happened(world, context)
+    (held,) = happened(shop, context)
     assert (held.kind, held.partition, held.lo, held.hi) == (IncidentKind.OPEN_TRANSACTION, 0, 8, 10)
     assert held.detail["transactional_id"].startswith("tx-")
     assert held.detail["state"] == "Ongoing"
     assert places(context) == [(0, 0, 8)]
     assert closed.state is WindowState.CERTIFIED
 
-    world.end_transaction(transaction, is_committed=True)
-    world.write("warehouse", made[8:])
-    again, closed = world.whole_way()
-    assert (again.window.revision, kinds(world, again), closed.state) == (2, [], WindowState.CERTIFIED)
+    shop.end_transaction(transaction, is_committed=True)
+    shop.write("warehouse", made[8:])
+    again, closed = shop.whole_way()
+    assert (again.window.revision, kinds(shop, again), closed.state) == (2, [], WindowState.CERTIFIED)
 
 
-def test_a_transaction_that_begins_after_the_end_of_the_window_is_none_of_its_business(world: World) -> None:
-    world.trade([*orders(range(10)), *orders(range(100, 105), 1)])
-    transaction = world.begin_transaction(orders(range(105, 107), 1))
+def test_a_transaction_that_begins_after_the_end_of_the_window_is_none_of_its_business(shop: ReconciledShop) -> None:
+    shop.trade([*orders(range(10)), *orders(range(100, 105), 1)])
+    transaction = shop.begin_transaction(orders(range(105, 107), 1))
 
-    context, closed = world.whole_way()
+    context, closed = shop.whole_way()
 
-    assert (places(context), kinds(world, context)) == ([(0, 0, 10)], [])
+    assert (places(context), kinds(shop, context)) == ([(0, 0, 10)], [])
     assert closed.state is WindowState.CERTIFIED
     transaction.abort_transaction(30)
 
@@ -299,13 +281,11 @@ def test_a_transaction_that_begins_after_the_end_of_the_window_is_none_of_its_bu
 # Times that lie
 
 
-def send_at(world: World, numbers: list[int], times: list[datetime]) -> None:
-    client = Producer({"bootstrap.servers": world.bootstrap, "linger.ms": 5})
+def send_at(shop: ReconciledShop, numbers: list[int], times: list[datetime]) -> None:
+    client = Producer({"bootstrap.servers": shop.bootstrap, "linger.ms": 5})
     for number, time in zip(numbers, times, strict=True):
         order = {**orders([number])[0], "at": time.isoformat()}
-        client.produce(
-            world.topic, partition=0, value=json.dumps(order), timestamp=max(0, int(time.timestamp() * 1000))
-        )
+        client.produce(shop.topic, partition=0, value=json.dumps(order), timestamp=max(0, int(time.timestamp() * 1000)))
     assert client.flush(30) == 0
 
 
@@ -322,48 +302,45 @@ LIES = {
 
 
 @pytest.mark.parametrize("times", LIES.values(), ids=LIES.keys())
-def test_windows_tile_whatever_the_times_of_records_say(world: World, times: list[datetime]) -> None:
+def test_windows_tile_whatever_the_times_of_records_say(shop: ReconciledShop, times: list[datetime]) -> None:
     if any(time > datetime.now(UTC) for time in times):
-        set_topic(world, "message.timestamp.after.max.ms", str(2**62))
-    send_at(world, list(range(7)), times)
+        set_topic(shop, "message.timestamp.after.max.ms", str(2**62))
+    send_at(shop, list(range(7)), times)
 
-    ranges = [one for day in range(3) for one in _judged(world, day).window.ranges["orders"]]
-    send_at(world, [7], [datetime.now(UTC)])
-    last = world.ask(end=datetime.now(UTC)).window.ranges["orders"]
+    ranges = [one for day in range(3) for one in _judged(shop, day).window.ranges["orders"]]
+    send_at(shop, [7], [datetime.now(UTC)])
+    last = shop.ask(end=datetime.now(UTC)).window.ranges["orders"]
 
     _assert_tiled([*ranges, *last], 8)
 
 
-def test_a_record_of_the_future_does_not_end_every_window_at_its_place(world: World) -> None:
-    set_topic(world, "message.timestamp.after.max.ms", str(2**62))
-    send_at(world, [0, 1, 2, 3], [NOON, datetime(2262, 1, 1, tzinfo=UTC), NOON, NOON + DAY])
+def test_a_record_of_the_future_does_not_end_every_window_at_its_place(shop: ReconciledShop) -> None:
+    set_topic(shop, "message.timestamp.after.max.ms", str(2**62))
+    send_at(shop, [0, 1, 2, 3], [NOON, datetime(2262, 1, 1, tzinfo=UTC), NOON, NOON + DAY])
 
-    assert [places(_judged(world, day)) for day in (0, 1)] == [[(0, 0, 3)], [(0, 3, 4)]]
-
-
-def test_a_log_of_append_times_is_divided_by_the_brokers_clock(world: World) -> None:
-    set_topic(world, "message.timestamp.type", "LogAppendTime")
-    send_at(world, list(range(5)), [EPOCH, NOON, NOON + DAY, NOON + 2 * DAY, EPOCH])
-
-    assert places(_judged(world, 0)) == [(0, 0, 0)]
-    assert [(part.lo, part.hi) for part in world.ask(end=datetime.now(UTC)).window.ranges["orders"]] == [(0, 5)]
+    assert [places(_judged(shop, day)) for day in (0, 1)] == [[(0, 0, 3)], [(0, 3, 4)]]
 
 
-def set_topic(world: World, name: str, value: str) -> None:
-    admin = AdminClient({"bootstrap.servers": world.bootstrap})
-    admin.delete_topics([world.topic])[world.topic].result(30)
-    from confluent_kafka.cimpl import NewTopic
+def test_a_log_of_append_times_is_divided_by_the_brokers_clock(shop: ReconciledShop) -> None:
+    set_topic(shop, "message.timestamp.type", "LogAppendTime")
+    send_at(shop, list(range(5)), [EPOCH, NOON, NOON + DAY, NOON + 2 * DAY, EPOCH])
 
-    world.topic = f"{world.topic}-set"
-    wanted = NewTopic(world.topic, 1, 1, config={"retention.ms": "-1", name: value})
-    admin.create_topics([wanted])[world.topic].result(30)
-    world.describe()
+    assert places(_judged(shop, 0)) == [(0, 0, 0)]
+    assert [(part.lo, part.hi) for part in shop.ask(end=datetime.now(UTC)).window.ranges["orders"]] == [(0, 5)]
 
 
-def _judged(world: World, day: int) -> WindowContext:
+def set_topic(shop: ReconciledShop, name: str, value: str) -> None:
+    """Have another topic, with this setting, in place of the shop's."""
+    delete_topics(shop.admin, [shop.topic])
+    shop.topic = f"{shop.topic}-set"
+    make_topic(shop.admin, shop.topic, settings={name: value})
+    shop.describe()
+
+
+def _judged(shop: ReconciledShop, day: int) -> WindowContext:
     """Compared is all that the next window asks for."""
-    context = world.open(day)
-    world.judge(context)
+    context = shop.open(day)
+    shop.judge(context)
     return context
 
 

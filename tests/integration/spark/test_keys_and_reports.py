@@ -12,11 +12,13 @@ from makewhole.journal import evidence
 from makewhole.journal.database import connect
 from makewhole.model.gate import GateAnswer
 from makewhole.model.window import WindowState
-from makewhole.window.certify import certified_content
+from makewhole.window.chain import certified_content
 from makewhole.window.context import WindowContext
 from makewhole_spark import carrier
 from makewhole_spark.snapshot import take
-from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, World, orders
+from tests.world.orders import orders
+from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.windows import ReconciledShop
 
 pytestmark = pytest.mark.integration
 
@@ -24,138 +26,138 @@ pytestmark = pytest.mark.integration
 # Keys and filters
 
 
-def test_keys_of_several_parts_are_told_apart_by_all_of_them(world: World) -> None:
-    world.describe(key="[region, id]", topic_key='["$.region", "$.id"]')
+def test_keys_of_several_parts_are_told_apart_by_all_of_them(shop: ReconciledShop) -> None:
+    shop.describe(key="[region, id]", topic_key='["$.region", "$.id"]')
     one, other = orders([1])[0], {**orders([1])[0], "region": "EU"}
-    world.trade([one, other, *orders(range(2, 10))], unloaded=[other])
+    shop.trade([one, other, *orders(range(2, 10))], unloaded=[other])
 
-    context, closed = world.whole_way()
+    context, closed = shop.whole_way()
 
-    assert world.counts(context, LEDGER_HOP).matched == 10
-    assert world.found(context, STORE_HOP) == {'["EU","O1"]': ("missing", "lost_after_topic")}
+    assert shop.counts(context, LEDGER_HOP).matched == 10
+    assert shop.found(context, STORE_HOP) == {'["EU","O1"]': ("missing", "lost_after_topic")}
     assert closed.state is WindowState.GAPS
 
 
-def test_numbers_are_keys_whatever_their_json_and_their_column(world: World) -> None:
-    world.describe(key="number", topic_key='"$.number"')
+def test_numbers_are_keys_whatever_their_json_and_their_column(shop: ReconciledShop) -> None:
+    shop.describe(key="number", topic_key='"$.number"')
     made = orders(range(10))
-    world.trade(made, unsent=made[3:4], unloaded=made[7:8])
-    world.send([{**made[3], "number": "3"}])  # the same number as text
+    shop.trade(made, unsent=made[3:4], unloaded=made[7:8])
+    shop.send([{**made[3], "number": "3"}])  # the same number as text
 
-    context, _ = world.whole_way()
+    context, _ = shop.whole_way()
 
-    assert world.found(context, LEDGER_HOP) == {}
-    assert world.found(context, STORE_HOP) == {
+    assert shop.found(context, LEDGER_HOP) == {}
+    assert shop.found(context, STORE_HOP) == {
         "3": ("missing", "lost_after_topic"),
         "7": ("missing", "lost_after_topic"),
     }
 
 
-def test_a_filtered_hop_expects_only_what_passes_and_nothing_else(world: World) -> None:
-    world.describe(hop=""", where: "region = 'EU'\"""")
+def test_a_filtered_hop_expects_only_what_passes_and_nothing_else(shop: ReconciledShop) -> None:
+    shop.describe(hop={"where": "\"region = 'EU'\""})
     made = orders(range(10))
-    world.trade(made, unloaded=made)
-    world.write("warehouse", [made[0], made[2], made[4], made[6], made[3]])  # 8 is lost, 3 does not belong here
+    shop.trade(made, unloaded=made)
+    shop.write("warehouse", [made[0], made[2], made[4], made[6], made[3]])  # 8 is lost, 3 does not belong here
 
-    context, closed = world.whole_way()
+    context, closed = shop.whole_way()
 
-    assert world.counts(context, LEDGER_HOP).matched == 10
-    assert world.counts(context, STORE_HOP).source_keys == 5
-    assert world.found(context, STORE_HOP) == {
+    assert shop.counts(context, LEDGER_HOP).matched == 10
+    assert shop.counts(context, STORE_HOP).source_keys == 5
+    assert shop.found(context, STORE_HOP) == {
         "O8": ("missing", "lost_after_topic"),
         "O3": ("unexpected", "not_in_source"),
     }
     assert closed.state is WindowState.GAPS
 
 
-def test_values_that_differ_are_told_by_column_and_equal_ones_in_other_clothes_are_not(world: World) -> None:
+def test_values_that_differ_are_told_by_column_and_equal_ones_in_other_clothes_are_not(shop: ReconciledShop) -> None:
     made = orders(range(4))
-    world.trade(made, unloaded=made)
-    world.write("warehouse", [made[0], {**made[1], "amount": "1.5"}, {**made[2], "amount": "2.51"}, made[3]])
+    shop.trade(made, unloaded=made)
+    shop.write("warehouse", [made[0], {**made[1], "amount": "1.5"}, {**made[2], "amount": "2.51"}, made[3]])
 
-    context, _ = world.whole_way()
+    context, _ = shop.whole_way()
 
-    assert world.found(context, STORE_HOP) == {"O2": ("mismatched", "value_differs")}
-    assert world.evidence(context, STORE_HOP, "O2")["columns"] == {"amount": {"source": "2.50", "target": "2.51"}}
+    assert shop.found(context, STORE_HOP) == {"O2": ("mismatched", "value_differs")}
+    assert shop.evidence(context, STORE_HOP, "O2")["columns"] == {"amount": {"source": "2.50", "target": "2.51"}}
 
 
 # Records that cannot be read
 
 
-def undecodable(world: World, context: WindowContext, point: str) -> dict[str, str]:
+def undecodable(shop: ReconciledShop, context: WindowContext, point: str) -> dict[str, str]:
     """Place → reason, from the files that the manifest names."""
-    paths = world.manifests(context)[point]["undecodable_files"]
+    paths = shop.manifests(context)[point]["undecodable_files"]
     frame = pl.concat([pl.read_parquet(Path(context.storage.root) / path) for path in paths])
     return {row["place"]: row["reason"] for row in frame.iter_rows(named=True)}
 
 
-def test_records_that_cannot_be_read_are_counted_and_placed_and_the_window_is_not_known(world: World) -> None:
-    world.trade(orders(range(5)))
+def test_records_that_cannot_be_read_are_counted_and_placed_and_the_window_is_not_known(shop: ReconciledShop) -> None:
+    shop.trade(orders(range(5)))
     for value in (b"{broken", None, b'{"number": 7}', b'{"id": null}'):
-        world.send_raw(value)
+        shop.send_raw(value)
 
-    context, closed = world.whole_way()
+    context, closed = shop.whole_way()
 
-    manifest = world.manifests(context)["orders"]
+    manifest = shop.manifests(context)["orders"]
     assert (manifest["rows"], manifest["undecodable"]) == (5, 4)
     assert (manifest["accounting"]["data"], manifest["accounting"]["undecodable"]) == (5, 4)
-    assert set(undecodable(world, context, "orders")) == {"0:5", "0:6", "0:7", "0:8"}
-    assert all(undecodable(world, context, "orders").values())
+    assert set(undecodable(shop, context, "orders")) == {"0:5", "0:6", "0:7", "0:8"}
+    assert all(undecodable(shop, context, "orders").values())
     assert (closed.state, closed.certificate) == (WindowState.NOT_KNOWN, None)
     assert "4 records of orders have no usable key, 0 allowed" in str(closed.reason)
 
 
-def test_rows_without_a_key_are_counted_and_placed_and_the_window_is_not_known(world: World) -> None:
-    world.trade(orders(range(5)))
-    world.write("outbox", [{**orders([5])[0], "id": None}])
+def test_rows_without_a_key_are_counted_and_placed_and_the_window_is_not_known(shop: ReconciledShop) -> None:
+    shop.trade(orders(range(5)))
+    shop.write("outbox", [{**orders([5])[0], "id": None}])
 
-    context, closed = world.whole_way()
+    context, closed = shop.whole_way()
 
-    assert list(undecodable(world, context, "outbox").values()) == ["key is null or empty"]
+    assert list(undecodable(shop, context, "outbox").values()) == ["key is null or empty"]
     assert (closed.state, closed.certificate) == (WindowState.NOT_KNOWN, None)
     assert "1 records of outbox have no usable key, 0 allowed" in str(closed.reason)
 
 
-def test_an_order_whose_only_record_cannot_be_read_is_missing(world: World) -> None:
+def test_an_order_whose_only_record_cannot_be_read_is_missing(shop: ReconciledShop) -> None:
     made = orders(range(5))
-    world.trade(made, unsent=made[2:3])
-    world.send_raw(b'{"id": "O2", "amount": ')
+    shop.trade(made, unsent=made[2:3])
+    shop.send_raw(b'{"id": "O2", "amount": ')
 
-    context, closed = world.whole_way()
+    context, closed = shop.whole_way()
 
-    assert world.found(context, LEDGER_HOP) == {"O2": ("missing", "never_produced")}
+    assert shop.found(context, LEDGER_HOP) == {"O2": ("missing", "never_produced")}
     assert closed.state is WindowState.GAPS
 
 
-def test_values_are_no_way_to_spoil_the_neighbours(world: World) -> None:
+def test_values_are_no_way_to_spoil_the_neighbours(shop: ReconciledShop) -> None:
     """One value with two objects on two lines, and one that is cut short, side by side: the counts would agree."""
     made = orders(range(5))
-    world.write("outbox", made)
-    world.write("warehouse", made)
-    world.send(made[:2])
-    world.send_raw(json.dumps(made[2]).encode() + b"\n" + json.dumps(made[3]).encode())
-    world.send_raw(b"")
-    world.send(made[4:])
+    shop.write("outbox", made)
+    shop.write("warehouse", made)
+    shop.send(made[:2])
+    shop.send_raw(json.dumps(made[2]).encode() + b"\n" + json.dumps(made[3]).encode())
+    shop.send_raw(b"")
+    shop.send(made[4:])
 
-    context, _ = world.whole_way()
+    context, _ = shop.whole_way()
 
-    assert world.found(context, LEDGER_HOP) == dict.fromkeys(("O2", "O3"), ("missing", "never_produced"))
-    assert set(undecodable(world, context, "orders")) == {"0:2", "0:3"}
+    assert shop.found(context, LEDGER_HOP) == dict.fromkeys(("O2", "O3"), ("missing", "never_produced"))
+    assert set(undecodable(shop, context, "orders")) == {"0:2", "0:3"}
 
 
 # The same, however it was made
 
 
-def plant(world: World) -> None:
+def plant(shop: ReconciledShop) -> None:
     made = orders(range(60))
-    world.trade(made, unsent=made[5:8], unloaded=made[20:24])
-    world.send([made[30], made[31]])
-    world.write("warehouse", [made[40], {**made[41], "amount": "0.01"}, *orders([900])])
+    shop.trade(made, unsent=made[5:8], unloaded=made[20:24])
+    shop.send([made[30], made[31]])
+    shop.write("warehouse", [made[40], {**made[41], "amount": "0.01"}, *orders([900])])
 
 
-def report(world: World, context: WindowContext) -> Mapping[str, Any]:
+def report(shop: ReconciledShop, context: WindowContext) -> Mapping[str, Any]:
     """All that is reported of a window, as text: counts, digests, findings, verdicts, what would be certified."""
-    with connect(world.journal) as journal:
+    with connect(shop.journal) as journal:
         results = evidence.results(journal, context.window)
         findings = [repr(item.finding) for item in evidence.findings(journal, context.window)]
         content = certified_content(journal, context.window)
@@ -177,45 +179,47 @@ def report(world: World, context: WindowContext) -> Mapping[str, Any]:
 
 
 def test_the_same_snapshots_give_the_same_report_whatever_the_number_of_spark_partitions(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plant(world)
-    context = world.open()
-    world.snapshot(context)
+    plant(shop)
+    context = shop.open()
+    shop.snapshot(context)
     reports = []
     for waves in (4, 1, 1000):
         monkeypatch.setattr(carrier, "_WAVES", waves)
-        world.reconcile(context)
-        reports.append(report(world, context))
+        shop.reconcile(context)
+        reports.append(report(shop, context))
         for table in ("hop_result", "finding", "handover"):
-            world.journal_sql(f"delete from makewhole.{table}")
+            shop.journal_sql(f"delete from makewhole.{table}")
 
     assert reports[0] == reports[1] == reports[2]
     assert reports[0]["findings"].count("\n") == 11
 
 
-def test_snapshots_cut_into_other_pieces_give_the_same_report(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(world)
+def test_snapshots_cut_into_other_pieces_give_the_same_report(
+    shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(shop)
     reports, files = [], []
     for parallelism, records in ((1, 2_000_000), (5, 7)):
         monkeypatch.setattr(take, "_RECORDS_PER_TASK", records)
-        context = world.open()
-        world.snapshot(context, parallelism)
-        world.reconcile(context)
-        reports.append(report(world, context))
-        files.append(sum(len(paths) for paths in world.manifests(context)["orders"]["files"].values()))
+        context = shop.open()
+        shop.snapshot(context, parallelism)
+        shop.reconcile(context)
+        reports.append(report(shop, context))
+        files.append(sum(len(paths) for paths in shop.manifests(context)["orders"]["files"].values()))
     (few, first), (many, second) = zip(files, reports, strict=True)
 
     assert many > few
     assert first == second
 
 
-def test_a_gate_that_is_asked_twice_answers_the_same(world: World) -> None:
-    plant(world)
-    context = world.open()
-    world.judge(context)
+def test_a_gate_that_is_asked_twice_answers_the_same(shop: ReconciledShop) -> None:
+    plant(shop)
+    context = shop.open()
+    shop.judge(context)
 
-    first, second = world.validate(context), world.validate(context)
+    first, second = shop.validate(context), shop.validate(context)
 
     assert first.answer is GateAnswer.FAIL
     assert (first.failures, first.evaluated) == (second.failures, second.evaluated)

@@ -1,25 +1,23 @@
 """Where original records are read from, and that a plan says so."""
 
 import pytest
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import TopicPartition
 
 from makewhole.compensation.freezing.original_records import WindowRecords
 from makewhole.compensation.freezing.sources import PayloadFrom
 from makewhole.compensation.plan_window import plan_window
-from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, World, orders
+from tests.world.orders import orders
+from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.windows import ReconciledShop
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 
-def test_a_record_of_a_window_comes_from_its_archive_also_when_kafka_deleted_it(world: World) -> None:
+def test_a_record_of_a_window_comes_from_its_archive_also_when_kafka_deleted_it(shop: ReconciledShop) -> None:
     made = orders(range(10))
-    world.trade(made, unsent=made[8:], unloaded=made[4:6])
-    context = world.judge_and_ask_the_gate()
-    world.send(orders(range(100, 105), 1))
-    admin = AdminClient({"bootstrap.servers": world.bootstrap})
-    for deleted in admin.delete_records([TopicPartition(world.topic, 0, 8)]).values():
-        deleted.result(30)
+    shop.trade(made, unsent=made[8:], unloaded=made[4:6])
+    context = shop.judge_and_ask_the_gate()
+    shop.send(orders(range(100, 105), 1))
+    shop.delete_records({0: 8})
 
     frozen = plan_window(context)
 

@@ -7,92 +7,97 @@ from typing import Any
 
 import pytest
 
-from makewhole.compensation.approval.answer import Answer, Decision, record_answer
-from makewhole.compensation.execution.run_plan import compensate
+from makewhole.compensation.approval.answer import Answer, Decision, own_undo, record_answer
+from makewhole.compensation.execution.run_plan import compensate_window, run_plan
 from makewhole.compensation.execution.targets import targets_of
-from makewhole.compensation.plan_window import compensate_window, plan_window, verify_window
-from makewhole.compensation.undo.reopen import Reopened, own_undo, plan_undo, reopen
+from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.undo.plan_undo import plan_undo
+from makewhole.compensation.undo.reopen import Reopened, reopen_window
+from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.journal import evidence, windows
 from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import Plan
 from makewhole.model.window import WindowState
-from makewhole.window.certify import Closed, chain_problems
+from makewhole.window.certify import Closed
+from makewhole.window.chain import chain_problems
 from makewhole.window.context import WindowContext
-from tests.integration.spark.test_reversals import POINT, REVERSE, sent
-from tests.integration.spark.world import World, orders
+from tests.integration.spark.test_reversals import REVERSE, sent
+from tests.world.orders import orders
+from tests.world.pipeline_file import topic as topic_point
+from tests.world.windows import ReconciledShop
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
-UPSERT = "missing: upsert, limits: {share: 1.0}"
+UPSERT = {"missing": "upsert", "limits": "{share: 1.0}"}
 
 
-def test_an_undone_window_is_open_until_it_is_repaired_again(world: World) -> None:
-    world.describe(compensation=UPSERT)
+def test_an_undone_window_is_open_until_it_is_repaired_again(shop: ReconciledShop) -> None:
+    shop.describe(compensation=UPSERT)
     made = orders(range(10))
-    world.trade(made, unloaded=made[4:6])
-    world.write("warehouse", [made[7]])
-    before = rows(world)
-    first, plan, closed = repaired(world)
-    later, same = world.whole_way()
+    shop.trade(made, unloaded=made[4:6])
+    shop.write("warehouse", [made[7]])
+    before = rows(shop)
+    first, plan, closed = repaired(shop)
+    later, same = shop.whole_way()
     assert (closed.state, same.state, later.window.revision) == (WindowState.CERTIFIED, WindowState.CERTIFIED, 2)
 
-    undo, reopened = undone(world, first, plan)
+    undo, reopened = undone(shop, first, plan)
 
-    assert rows(world) == before
+    assert rows(shop) == before
     assert reopened.state is WindowState.GAPS
     assert reopened.left == {}
     assert reopened.reason is not None
     assert reopened.reason.startswith(f"plan {plan.id} was undone by plan {undo.id}: ")
     assert "orders→warehouse: " in reopened.reason
-    assert [(item.revision, item.state, item.reason) for item in revisions(world, 2)] == [
+    assert [(item.revision, item.state, item.reason) for item in revisions(shop, 2)] == [
         (1, WindowState.GAPS, reopened.reason),
         (2, WindowState.GAPS, reopened.reason),
     ]
-    assert outcomes(world, first) == {"O4": "open", "O5": "open", "O7": "open"}
-    assert (world.certify(first).state, world.certify(later).state) == (WindowState.GAPS, WindowState.GAPS)
+    assert shop.outcomes(first) == {"O4": "open", "O5": "open", "O7": "open"}
+    assert (shop.certify(first).state, shop.certify(later).state) == (WindowState.GAPS, WindowState.GAPS)
 
-    _, _, again = repaired(world)
+    _, _, again = repaired(shop)
 
     assert closed.certificate is not None
     assert again.certificate is not None
     assert (again.state, again.certificate.digest) == (WindowState.CERTIFIED, closed.certificate.digest)
-    with connect(world.journal) as journal:
+    with connect(shop.journal) as journal:
         assert chain_problems(evidence.certificates(journal, "shop")) == []
 
 
-def test_a_row_that_changed_since_is_left_and_said(world: World) -> None:
-    world.describe(compensation=UPSERT)
+def test_a_row_that_changed_since_is_left_and_said(shop: ReconciledShop) -> None:
+    shop.describe(compensation=UPSERT)
     made = orders(range(10))
-    world.trade(made, unloaded=made[4:6])
-    first, plan, _ = repaired(world)
-    world.sql("update warehouse set region = 'mine' where id = 'O4'")
+    shop.trade(made, unloaded=made[4:6])
+    first, plan, _ = repaired(shop)
+    shop.sql("update warehouse set region = 'mine' where id = 'O4'")
 
-    _, reopened = undone(world, first, plan)
+    _, reopened = undone(shop, first, plan)
 
     assert reopened.left == {"stale: the row was changed after the plan wrote it": 1}
-    assert outcomes(world, first) == {"O4": "repaired", "O5": "open"}
+    assert shop.outcomes(first) == {"O4": "repaired", "O5": "open"}
 
 
-def test_what_a_plan_sent_is_reversed_when_that_is_asked_for(world: World) -> None:
-    topic = world.add_topic()
-    world.describe(hop=REVERSE, more_points=[POINT.format(topic=topic)])
+def test_what_a_plan_sent_is_reversed_when_that_is_asked_for(shop: ReconciledShop) -> None:
+    topic = shop.add_topic()
+    shop.describe(hop=REVERSE, more_points={"reversals": topic_point("log", topic)})
     made = orders(range(10))
-    world.trade(made, unloaded=made[4:6])
-    first, plan, _ = repaired(world, loads=made[4:6])
+    shop.trade(made, unloaded=made[4:6])
+    first, plan, _ = repaired(shop, loads=made[4:6])
     offer = (
         f"2 records that plan {plan.id} may have written to orders stay: a log takes nothing back. "
         f"`makewhole plan undo {plan.id} --reverse` sends an event for each that takes its effect back"
     )
     asked = plan_undo(first, plan.id, reverses=False)
     assert (asked.plan, asked.stays) == (None, (offer,))
-    world.sql("delete from warehouse where id = 'O4'")
+    shop.sql("delete from warehouse where id = 'O4'")
 
-    undo, reopened = undone(world, first, plan, reverses=True)
+    undo, reopened = undone(shop, first, plan, reverses=True)
 
     assert undo.counts == {"reverse": 1}
-    assert sent(world, topic) == [("O5", -5.5)]
-    assert outcomes(world, first) == {"O4": "open", "O5": "repaired"}
+    assert sent(shop, topic) == [("O5", -5.5)]
+    assert shop.outcomes(first) == {"O4": "open", "O5": "repaired"}
     assert reopened.state is WindowState.GAPS
     stays = plan_undo(first, plan.id, reverses=True).stays
     assert stays == (f"2 records that plan {plan.id} may have written to orders stay: a log takes nothing back",)
@@ -100,56 +105,55 @@ def test_what_a_plan_sent_is_reversed_when_that_is_asked_for(world: World) -> No
         plan_undo(first, plan.id, reverses=False)
 
 
-def test_a_run_answers_for_the_undo_that_it_was_asked_for_and_no_window_opens_before_it_is_done(world: World) -> None:
-    world.describe(compensation=UPSERT)
+def test_a_run_answers_for_the_undo_that_it_was_asked_for_and_no_window_opens_before_it_is_done(
+    shop: ReconciledShop,
+) -> None:
+    shop.describe(compensation=UPSERT)
     made = orders(range(10))
-    world.trade(made, unloaded=made[4:6])
-    first, plan, _ = repaired(world)
+    shop.trade(made, unloaded=made[4:6])
+    first, plan, _ = repaired(shop)
     with pytest.raises(RefusedError, match=f"the undo of plan {plan.id} is not planned"):
-        reopen(first, plan.id, lambda *_: None)
+        reopen_window(first, plan.id, lambda *_: None)
     undo = plan_undo(first, plan.id, reverses=False).plan
     assert undo is not None
     with pytest.raises(RefusedError, match="is awaiting_approval; nothing is said of its window"):
-        reopen(first, plan.id, lambda *_: None)
-    with connect(world.journal) as journal:
+        reopen_window(first, plan.id, lambda *_: None)
+    with connect(shop.journal) as journal:
         assert own_undo(journal, plan.id, undo.id).plan.undoes == plan.id
         with pytest.raises(RefusedError, match=f"plan other does not undo plan {plan.id}, whose undo is {undo.id}"):
             own_undo(journal, plan.id, "other")
         with pytest.raises(RefusedError, match=f"plan {undo.id} does not undo plan {undo.id}, which has none"):
             own_undo(journal, undo.id, undo.id)
-    assert revisions(world, 1)[0].state is WindowState.CERTIFIED
+    assert revisions(shop, 1)[0].state is WindowState.CERTIFIED
 
 
-def repaired(world: World, loads: list[dict[str, Any]] | None = None) -> tuple[WindowContext, Plan, Closed]:
+def repaired(shop: ReconciledShop, loads: list[dict[str, Any]] | None = None) -> tuple[WindowContext, Plan, Closed]:
     """A window on its whole way, with a plan; `loads` is what the consumer makes of it."""
-    context = world.judge_and_ask_the_gate()
+    context = shop.judge_and_ask_the_gate()
     plan = plan_window(context).plan
     assert plan is not None
     compensate_window(context, lambda _: None)
-    world.write("warehouse", loads or [])
+    shop.write("warehouse", loads or [])
     verify_window(context, lambda *_: None)
-    return context, plan, world.certify(context)
+    return context, plan, shop.certify(context)
 
 
-def undone(world: World, context: WindowContext, plan: Plan, *, reverses: bool = False) -> tuple[Plan, Reopened]:
+def undone(
+    shop: ReconciledShop, context: WindowContext, plan: Plan, *, reverses: bool = False
+) -> tuple[Plan, Reopened]:
     """The plan taken back, as anna wants it."""
     undo = plan_undo(context, plan.id, reverses=reverses).plan
     assert undo is not None
     answer = Answer(sha256=undo.sha256, decision=Decision.APPROVED, by="anna")
-    record_answer(world.journal, undo.id, answer, context.pipeline.approval)
-    compensate(world.journal, undo.id, targets_of(context.pipeline, context.connections))
-    return undo, reopen(context, plan.id, lambda *_: None)
+    record_answer(shop.journal, undo.id, answer, context.pipeline.approval)
+    run_plan(shop.journal, undo.id, targets_of(context.pipeline, context.connections))
+    return undo, reopen_window(context, plan.id, lambda *_: None)
 
 
-def rows(world: World) -> list[Mapping[str, Any]]:
-    return [json.loads(text) for (text,) in world.sql("select to_json(w)::text from warehouse w order by 1")]
+def rows(shop: ReconciledShop) -> list[Mapping[str, Any]]:
+    return [json.loads(text) for (text,) in shop.sql("select to_json(w)::text from warehouse w order by 1")]
 
 
-def revisions(world: World, count: int) -> list[Any]:
-    with connect(world.journal) as journal:
+def revisions(shop: ReconciledShop, count: int) -> list[Any]:
+    with connect(shop.journal) as journal:
         return [windows.load(journal, "shop", 1, number) for number in range(1, count + 1)]
-
-
-def outcomes(world: World, context: WindowContext) -> dict[str, str]:
-    with connect(world.journal) as journal:
-        return {item.finding.key: item.outcome for item in evidence.findings(journal, context.window)}

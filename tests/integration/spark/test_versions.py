@@ -5,14 +5,17 @@ from datetime import timedelta
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from makewhole.compensation.plan_window import compensate_window, plan_window, verify_window
-from makewhole.compensation.planning.draft import count_remedies
+from makewhole.compensation.execution.run_plan import compensate_window
+from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.journal import plans
 from makewhole.journal.database import connect
+from makewhole.model.plan import count_remedies
 from makewhole.model.window import WindowState
-from tests.integration.spark.world import BORN, DAY, LEDGER_HOP, STORE_HOP, Order, World, orders
+from tests.world.orders import BORN, DAY, Order, orders
+from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.windows import ReconciledShop
 
 pytestmark = pytest.mark.integration
 
@@ -20,12 +23,12 @@ STALE = ("mismatched", "stale_version")
 
 
 @pytest.fixture
-def changes(world: World) -> World:
+def changes(shop: ReconciledShop) -> ReconciledShop:
     """The tables hold versions, and the record key is the business key."""
     for table in ("outbox", "warehouse"):
-        world.sql(f"alter table {table} add column version bigint")
-    world.describe(topic_key="kafka.key", is_upsert=True)
-    return world
+        shop.sql(f"alter table {table} add column version bigint")
+    shop.describe(topic_key="kafka.key", is_upsert=True)
+    return shop
 
 
 def version(numbers: Iterable[int], number: int, day: int = 0) -> list[Order]:
@@ -34,16 +37,16 @@ def version(numbers: Iterable[int], number: int, day: int = 0) -> list[Order]:
     return [order | {"version": number, "amount": f"{number}.25", "at": at} for order in orders(numbers)]
 
 
-def bury(world: World, keys: Iterable[str], number: int, day: int = 0) -> None:
+def bury(shop: ReconciledShop, keys: Iterable[str], number: int, day: int = 0) -> None:
     """Tombstones."""
-    client = Producer({"bootstrap.servers": world.bootstrap})
+    client = Producer({"bootstrap.servers": shop.bootstrap})
     at = BORN + day * DAY + timedelta(hours=number)
     for key in keys:
-        client.produce(world.topic, partition=0, key=key, value=None, timestamp=int(at.timestamp() * 1000))
+        client.produce(shop.topic, partition=0, key=key, value=None, timestamp=int(at.timestamp() * 1000))
     assert client.flush(30) == 0
 
 
-def test_only_the_latest_version_of_a_key_must_have_arrived(changes: World) -> None:
+def test_only_the_latest_version_of_a_key_must_have_arrived(changes: ReconciledShop) -> None:
     first, second = version(range(6), 1), version(range(6), 2)
     changes.write("outbox", [*first, *second])
     changes.send(first)
@@ -60,7 +63,7 @@ def test_only_the_latest_version_of_a_key_must_have_arrived(changes: World) -> N
     assert closed.state is WindowState.GAPS
 
 
-def test_deleted_keys_are_gone_from_the_store_or_stale(changes: World) -> None:
+def test_deleted_keys_are_gone_from_the_store_or_stale(changes: ReconciledShop) -> None:
     made = version(range(4), 1)
     changes.write("outbox", made[:2])
     changes.send(made)
@@ -76,18 +79,18 @@ def test_deleted_keys_are_gone_from_the_store_or_stale(changes: World) -> None:
     assert (accounting["data"], accounting["undecodable"]) == (6, 0)
 
 
-def test_a_tombstone_that_hides_its_key_in_the_value_is_undecodable_as_ever(world: World) -> None:
-    world.describe(is_upsert=True)
-    world.trade(orders(range(3)))
-    world.send_raw(None)
+def test_a_tombstone_that_hides_its_key_in_the_value_is_undecodable_as_ever(shop: ReconciledShop) -> None:
+    shop.describe(is_upsert=True)
+    shop.trade(orders(range(3)))
+    shop.send_raw(None)
 
-    context, closed = world.whole_way()
+    context, closed = shop.whole_way()
 
-    assert world.accounting(context)["undecodable"] == 1
+    assert shop.accounting(context)["undecodable"] == 1
     assert closed.state is WindowState.NOT_KNOWN
 
 
-def test_a_store_that_is_ahead_of_the_window_is_fine(changes: World) -> None:
+def test_a_store_that_is_ahead_of_the_window_is_fine(changes: ReconciledShop) -> None:
     """The next day's versions are there already when the window is judged."""
     changes.trade(version(range(4), 1))
     context = changes.open()
@@ -116,8 +119,8 @@ def test_a_store_that_is_ahead_of_the_window_is_fine(changes: World) -> None:
     assert (changes.found(again, LEDGER_HOP), changes.found(again, STORE_HOP)) == ({}, {})
 
 
-def test_what_is_not_consumed_yet_is_pending_and_judged_with_its_versions_next_time(changes: World) -> None:
-    changes.describe(topic_key="kafka.key", is_upsert=True, hop=", consumer_group: loader")
+def test_what_is_not_consumed_yet_is_pending_and_judged_with_its_versions_next_time(changes: ReconciledShop) -> None:
+    changes.describe(topic_key="kafka.key", is_upsert=True, hop={"consumer_group": "loader"})
     first, second = version(range(3), 1), version(range(3), 2)
     changes.write("outbox", [*first, *second])
     changes.send([*first, *second])
@@ -136,7 +139,7 @@ def test_what_is_not_consumed_yet_is_pending_and_judged_with_its_versions_next_t
     assert closed.state is WindowState.GAPS
 
 
-def test_a_number_orders_versions_wherever_they_lie(changes: World) -> None:
+def test_a_number_orders_versions_wherever_they_lie(changes: ReconciledShop) -> None:
     changes.describe(topic_key="kafka.key", is_upsert=True, has_version=True)
     first, second = version(range(4), 1), version(range(4), 2)
     changes.write("outbox", [*first, *second])
@@ -150,21 +153,8 @@ def test_a_number_orders_versions_wherever_they_lie(changes: World) -> None:
     assert changes.evidence(context, STORE_HOP, "O3")["latest"]["version"] == 2
 
 
-def test_compaction_loses_nothing(changes: World) -> None:
-    resource = ConfigResource(
-        ResourceType.TOPIC,
-        changes.topic,
-        incremental_configs=[
-            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-            for name, value in {
-                "cleanup.policy": "compact",
-                "segment.ms": "1000",
-                "min.cleanable.dirty.ratio": "0.001",
-            }.items()
-        ],
-    )
-    admin = AdminClient({"bootstrap.servers": changes.bootstrap})
-    admin.incremental_alter_configs([resource])[resource].result(30)
+def test_compaction_loses_nothing(changes: ReconciledShop) -> None:
+    changes.change_topic(cleanup_policy="compact", segment_ms=1000, min_cleanable_dirty_ratio=0.001)
     for number in (1, 2, 3):
         changes.write("outbox", version(range(20), number))
         changes.send(version(range(20), number))
@@ -179,7 +169,7 @@ def test_compaction_loses_nothing(changes: World) -> None:
     assert accounting["data"] + accounting["compacted"] == 61
 
 
-def test_the_latest_version_is_what_a_repair_writes(changes: World) -> None:
+def test_the_latest_version_is_what_a_repair_writes(changes: ReconciledShop) -> None:
     first, second = version(range(3), 1), version(range(3), 2)
     changes.write("outbox", [*first, *second])
     changes.send([*first, *second])

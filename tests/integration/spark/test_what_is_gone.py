@@ -1,180 +1,165 @@
 """What nobody can read any more: undecidable where it could be there, missing where it cannot, judged anew once."""
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from makewhole.journal import incidents
 from makewhole.journal.database import connect
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
-from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, World, make_topic, orders
+from tests.world.orders import orders
+from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.windows import ReconciledShop
 
 pytestmark = pytest.mark.integration
 
 EXPIRED = ("undecidable", "expired")
 
 
-def delete_records(world: World, before: int) -> None:
-    admin = AdminClient({"bootstrap.servers": world.bootstrap})
-    (future,) = admin.delete_records([TopicPartition(world.topic, 0, before)]).values()
-    future.result(30)
-
-
-def make_again(world: World) -> None:
-    """The brokers forget a deleted topic a moment after they said so."""
-    admin = AdminClient({"bootstrap.servers": world.bootstrap})
-    admin.delete_topics([world.topic])[world.topic].result(30)
-    for _ in range(100):
-        try:
-            return make_topic(admin, world.topic)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise
-    raise AssertionError(f"{world.topic} does not go away")
-
-
-def pretend(world: World, context: WindowContext, kind: IncidentKind, lo: int, hi: int, **detail: object) -> None:
+def pretend(
+    shop: ReconciledShop, context: WindowContext, kind: IncidentKind, lo: int, hi: int, **detail: object
+) -> None:
     """Write an incident as if the log had been found so: one broker alone truncates nothing."""
     topic_id = context.window.ranges["orders"][0].topic_id
     found = Incident(
-        kind=kind, point="orders", topic=world.topic, topic_id=topic_id, partition=0, lo=lo, hi=hi, detail=detail
+        kind=kind, point="orders", topic=shop.topic, topic_id=topic_id, partition=0, lo=lo, hi=hi, detail=detail
     )
-    with connect(world.journal) as journal:
+    with connect(shop.journal) as journal:
         incidents.put(journal, context.window, [found])
 
 
-def test_keys_and_rows_whose_record_may_have_expired_are_undecidable_and_never_missing(world: World) -> None:
+def test_keys_and_rows_whose_record_may_have_expired_are_undecidable_and_never_missing(shop: ReconciledShop) -> None:
     made = orders(range(10))
-    world.trade(made, unsent=made[8:9])
-    context = world.open()
-    delete_records(world, 4)
-    world.judge(context)
-    world.validate(context)
+    shop.trade(made, unsent=made[8:9])
+    context = shop.open()
+    shop.delete_records({0: 4})
+    shop.judge(context)
+    shop.validate(context)
 
     expired = dict.fromkeys(("O0", "O1", "O2", "O3"), EXPIRED)
-    assert world.found(context, LEDGER_HOP) == expired | {"O8": EXPIRED}
-    assert world.found(context, STORE_HOP) == expired
-    counts = world.counts(context, STORE_HOP)
+    assert shop.found(context, LEDGER_HOP) == expired | {"O8": EXPIRED}
+    assert shop.found(context, STORE_HOP) == expired
+    counts = shop.counts(context, STORE_HOP)
     assert (counts.matched, counts.undecidable, counts.source_keys, counts.unexpected) == (5, 4, 5, 0)
-    assert world.certify(context).state is WindowState.NOT_KNOWN
+    assert shop.certify(context).state is WindowState.NOT_KNOWN
 
     later = orders(range(100, 105), 1)
-    world.trade(later, unsent=later[:1])
-    world.write("warehouse", [orders([177], 1)[0]])
-    second, closed = world.whole_way(1)
-    assert world.found(second, LEDGER_HOP) == {"O100": ("missing", "never_produced")}
-    assert world.found(second, STORE_HOP) == {"O177": ("unexpected", "not_in_source")}
+    shop.trade(later, unsent=later[:1])
+    shop.write("warehouse", [orders([177], 1)[0]])
+    second, closed = shop.whole_way(1)
+    assert shop.found(second, LEDGER_HOP) == {"O100": ("missing", "never_produced")}
+    assert shop.found(second, STORE_HOP) == {"O177": ("unexpected", "not_in_source")}
     assert closed.state is WindowState.GAPS
 
 
-def test_a_ledger_row_that_came_late_may_have_had_its_record_in_the_day_that_is_partial(world: World) -> None:
+def test_a_ledger_row_that_came_late_may_have_had_its_record_in_the_day_that_is_partial(shop: ReconciledShop) -> None:
     made = orders(range(10))
-    world.trade(made[:8])
-    context = world.open()
-    delete_records(world, 4)
-    world.judge(context)
-    world.write("outbox", made[8:])
+    shop.trade(made[:8])
+    context = shop.open()
+    shop.delete_records({0: 4})
+    shop.judge(context)
+    shop.write("outbox", made[8:])
     later = orders(range(100, 105), 1)
-    world.trade(later, unsent=later[:1])
+    shop.trade(later, unsent=later[:1])
 
-    second, _ = world.whole_way(1)
+    second, _ = shop.whole_way(1)
 
-    assert world.found(second, LEDGER_HOP) == {
+    assert shop.found(second, LEDGER_HOP) == {
         "O8": EXPIRED,
         "O9": EXPIRED,
         "O100": ("missing", "never_produced"),
     }
 
 
-def test_truncated_keys_are_judged_anew_once_and_their_copies_count_no_more(world: World) -> None:
+def test_truncated_keys_are_judged_anew_once_and_their_copies_count_no_more(shop: ReconciledShop) -> None:
     made = orders(range(10))
-    world.trade(made)
-    assert world.whole_way()[1].state is WindowState.CERTIFIED
-    world.send([{**made[6], "at": orders([6], 1)[0]["at"]}, {**made[7], "at": orders([7], 1)[0]["at"]}])
-    world.trade(orders(range(100, 105), 1))
-    second = world.open(1)
-    pretend(world, second, IncidentKind.TRUNCATED, 7, 10, before_it_was_read=False, lineage=0)
-    world.send([{**made[9], "at": orders([9], 2)[0]["at"]}])
+    shop.trade(made)
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    shop.send([{**made[6], "at": orders([6], 1)[0]["at"]}, {**made[7], "at": orders([7], 1)[0]["at"]}])
+    shop.trade(orders(range(100, 105), 1))
+    second = shop.open(1)
+    pretend(shop, second, IncidentKind.TRUNCATED, 7, 10, before_it_was_read=False, lineage=0)
+    shop.send([{**made[9], "at": orders([9], 2)[0]["at"]}])
 
-    world.judge(second)
+    shop.judge(second)
 
-    assert world.found(second, LEDGER_HOP) == {
+    assert shop.found(second, LEDGER_HOP) == {
         "O6": ("duplicate", "retry_without_idempotence"),
         "O8": ("missing", "truncated"),
     }
-    counts = world.counts(second, LEDGER_HOP)
+    counts = shop.counts(second, LEDGER_HOP)
     assert (counts.source_keys, counts.matched) == (8, 7)
-    evidence = world.evidence(second, LEDGER_HOP, "O8")
+    evidence = shop.evidence(second, LEDGER_HOP, "O8")
     assert (evidence["values"], evidence["truncated"][0]["lo"]) == ({"amount": "8.50"}, 7)
-    with connect(world.journal) as journal:
+    with connect(shop.journal) as journal:
         (cut,) = [one for one in incidents.of(journal, second.window) if one.kind is IncidentKind.TRUNCATED]
     assert (cut.detail["keys"], cut.detail["seen_again"]) == (3, 1)
 
-    world.validate(second)
-    world.certify(second)
-    world.send([{**made[8], "at": orders([8], 2)[0]["at"]}])
-    world.trade(orders(range(200, 205), 2))
-    third, _ = world.whole_way(2)
-    assert world.found(third, LEDGER_HOP) == {}
+    shop.validate(second)
+    shop.certify(second)
+    shop.send([{**made[8], "at": orders([8], 2)[0]["at"]}])
+    shop.trade(orders(range(200, 205), 2))
+    third, _ = shop.whole_way(2)
+    assert shop.found(third, LEDGER_HOP) == {}
 
 
-def test_a_row_that_no_record_explains_may_be_the_only_copy_left_of_a_log_that_was_cut_off(world: World) -> None:
-    world.trade(orders(range(5)))
-    world.whole_way()
-    world.trade(orders(range(100, 105), 1))
-    world.write("warehouse", orders([77], 1))
-    second = world.open(1)
-    pretend(world, second, IncidentKind.TRUNCATED, 4, 5, before_it_was_read=False, lineage=0)
+def test_a_row_that_no_record_explains_may_be_the_only_copy_left_of_a_log_that_was_cut_off(
+    shop: ReconciledShop,
+) -> None:
+    shop.trade(orders(range(5)))
+    shop.whole_way()
+    shop.trade(orders(range(100, 105), 1))
+    shop.write("warehouse", orders([77], 1))
+    second = shop.open(1)
+    pretend(shop, second, IncidentKind.TRUNCATED, 4, 5, before_it_was_read=False, lineage=0)
 
-    world.judge(second)
+    shop.judge(second)
 
-    assert world.found(second, STORE_HOP) == {"O77": ("undecidable", "truncated")}
-    assert world.counts(second, STORE_HOP).undecidable == 1
+    assert shop.found(second, STORE_HOP) == {"O77": ("undecidable", "truncated")}
+    assert shop.counts(second, STORE_HOP).undecidable == 1
 
 
-def test_what_a_topic_held_that_was_made_again_is_known_and_no_first_copy_of_a_duplicate(world: World) -> None:
+def test_what_a_topic_held_that_was_made_again_is_known_and_no_first_copy_of_a_duplicate(shop: ReconciledShop) -> None:
     made = orders(range(5))
-    world.trade(made)
-    world.whole_way()
-    make_again(world)
+    shop.trade(made)
+    shop.whole_way()
+    shop.make_topic_anew()
     later = orders(range(100, 105), 1)
-    world.send([{**order, "at": later[0]["at"]} for order in made[:3]])
-    world.trade(later, unsent=later[4:])
-    world.write("warehouse", orders([77], 1))
+    shop.send([{**order, "at": later[0]["at"]} for order in made[:3]])
+    shop.trade(later, unsent=later[4:])
+    shop.write("warehouse", orders([77], 1))
 
-    context, closed = world.whole_way(1)
+    context, closed = shop.whole_way(1)
 
-    assert world.found(context, LEDGER_HOP) == {"O104": ("missing", "topic_recreated")}
-    assert world.found(context, STORE_HOP) == {"O77": ("undecidable", "topic_recreated")}
+    assert shop.found(context, LEDGER_HOP) == {"O104": ("missing", "topic_recreated")}
+    assert shop.found(context, STORE_HOP) == {"O77": ("undecidable", "topic_recreated")}
     assert closed.state is WindowState.GAPS
 
 
-def test_a_key_that_is_not_in_a_log_whose_leader_changed_may_have_gone_with_the_old_one(world: World) -> None:
+def test_a_key_that_is_not_in_a_log_whose_leader_changed_may_have_gone_with_the_old_one(shop: ReconciledShop) -> None:
     made = orders(range(5))
-    world.trade(made, unsent=made[4:])
-    context = world.open()
-    pretend(world, context, IncidentKind.LEADER_CHANGED, 2, 4, epochs=[[0, 2], [1, 4]], before=None)
+    shop.trade(made, unsent=made[4:])
+    context = shop.open()
+    pretend(shop, context, IncidentKind.LEADER_CHANGED, 2, 4, epochs=[[0, 2], [1, 4]], before=None)
 
-    world.judge(context)
+    shop.judge(context)
 
-    assert world.found(context, LEDGER_HOP) == {"O4": ("missing", "leader_changed")}
-    (changed,) = world.evidence(context, LEDGER_HOP, "O4")["leader_changes"]
+    assert shop.found(context, LEDGER_HOP) == {"O4": ("missing", "leader_changed")}
+    (changed,) = shop.evidence(context, LEDGER_HOP, "O4")["leader_changes"]
     assert changed == {"partition": 0, "lo": 2, "hi": 4, "epochs": [[0, 2], [1, 4]], "before": None}
 
 
-def test_a_key_behind_an_open_transaction_names_it_and_since_when(world: World) -> None:
+def test_a_key_behind_an_open_transaction_names_it_and_since_when(shop: ReconciledShop) -> None:
     made = orders(range(10))
-    world.trade(made[:8])
-    world.write("outbox", made[8:])
-    transaction = world.begin_transaction(made[8:9])
-    world.send(made[9:])
+    shop.trade(made[:8])
+    shop.write("outbox", made[8:])
+    transaction = shop.begin_transaction(made[8:9])
+    shop.send(made[9:])
 
-    context, _ = world.whole_way()
+    context, _ = shop.whole_way()
 
-    assert world.found(context, LEDGER_HOP) == dict.fromkeys(("O8", "O9"), ("pending", "in_flight"))
-    held = world.evidence(context, LEDGER_HOP, "O9")
+    assert shop.found(context, LEDGER_HOP) == dict.fromkeys(("O8", "O9"), ("pending", "in_flight"))
+    held = shop.evidence(context, LEDGER_HOP, "O9")
     assert held["open"] == ["0:9"]
     (open_transaction,) = held["transactions"]
     assert (open_transaction["first_offset"], open_transaction["is_hanging"]) == (8, False)
@@ -183,21 +168,21 @@ def test_a_key_behind_an_open_transaction_names_it_and_since_when(world: World) 
     transaction.abort_transaction(30)
 
 
-def test_a_finding_carries_what_the_numbering_of_its_producers_says(world: World) -> None:
+def test_a_finding_carries_what_the_numbering_of_its_producers_says(shop: ReconciledShop) -> None:
     made = orders(range(6))
-    world.write("outbox", made)
-    world.send(made, settings={"enable.idempotence": True})
-    world.whole_way()
-    world.send(
+    shop.write("outbox", made)
+    shop.send(made, settings={"enable.idempotence": True})
+    shop.whole_way()
+    shop.send(
         [{**made[3], "at": orders([3], 1)[0]["at"]}, *orders(range(100, 103), 1)],
         settings={"enable.idempotence": True},
     )
-    world.write("outbox", orders(range(100, 103), 1))
+    shop.write("outbox", orders(range(100, 103), 1))
 
-    context, _ = world.whole_way(1)
+    context, _ = shop.whole_way(1)
 
-    assert world.found(context, LEDGER_HOP) == {"O3": ("duplicate", "application_resend")}
-    evidence = world.evidence(context, LEDGER_HOP, "O3")
+    assert shop.found(context, LEDGER_HOP) == {"O3": ("duplicate", "application_resend")}
+    evidence = shop.evidence(context, LEDGER_HOP, "O3")
     (first,) = evidence["elsewhere_producers"]
     assert (first["place"], first["sequence"]) == ("0:3", 3)
     said = {one["producer_id"]: one["records"] for one in evidence["sequences"]}

@@ -6,21 +6,24 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from math import ceil
 
-from makewhole.compensation.plan_window import compensate_window, plan_window
+from makewhole.compensation.execution.run_plan import compensate_window
+from makewhole.compensation.plan_window import plan_window
 from makewhole.kafka import replay
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.plan import PlanState
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext, window_context
-from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, Found, Order, orders
 from tests.lab import naive, raw, script
 from tests.lab.judged import Judged
 from tests.lab.proxy import Api, Fault, Rule
 from tests.lab.runner import Runner
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
-from tests.lab.shop import Shop
+from tests.lab.shop import LabShop
+from tests.world.orders import Order, orders
+from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.windows import Found
 
-_SLOWLY = "limits: {share: 1.0, records_per_second: 5}"
+_SLOWLY = {"limits": "{share: 1.0, records_per_second: 5}"}
 _CHUNK = 5
 _IMPATIENT_SECONDS = 2.0
 CRASH_TESTS = ("tests/integration/compensation/test_kills.py", "tests/unit/compensation/test_model.py")
@@ -39,7 +42,7 @@ def _lost(lab: Lab) -> tuple[list[Order], list[Order]]:
 
 
 def _repaired(
-    shop: Shop, context: WindowContext, made: Sequence[Order], lost: Sequence[Order], label: str = ""
+    shop: LabShop, context: WindowContext, made: Sequence[Order], lost: Sequence[Order], label: str = ""
 ) -> Window:
     """The window, when the loader has loaded what was redelivered: each of the lost orders once."""
     _require_sent_once(shop, lost)
@@ -60,10 +63,10 @@ def _missing(lost: Sequence[Order]) -> Found:
     return {order["id"]: ("missing", "lost_after_topic") for order in lost}
 
 
-def _require_sent_once(shop: Shop, lost: Sequence[Order]) -> None:
+def _require_sent_once(shop: LabShop, lost: Sequence[Order]) -> None:
     """A committed reader finds every lost order twice: the original and one replay."""
     wanted = {order["id"] for order in lost}
-    copies = Counter(key for message in shop.read() if (key := (message.key() or b"").decode()) in wanted)
+    copies = Counter(key for record in shop.read() if (key := record.key_text) in wanted)
     assert copies == dict.fromkeys(wanted, 2)
 
 
@@ -200,7 +203,7 @@ def _script_without_answer(lab: Lab, name: str, lost: Sequence[Order]) -> None:
 )
 def too_late(lab: Lab) -> Outcome:
     shop = lab.shop.open_shop(
-        is_upsert=True, has_version=True, hop=", compensation: {missing: upsert, mismatched: upsert}"
+        is_upsert=True, has_version=True, hop={"compensation": "{missing: upsert, mismatched: upsert}"}
     )
     made = [{**order, "version": 1} for order in orders(range(lab.random.randint(40, 80)))]
     shop.write("outbox", made)
@@ -247,7 +250,7 @@ def _ids(chosen: Sequence[Order]) -> list[str]:
     return [order["id"] for order in chosen]
 
 
-def _overwritten(shop: Shop, planned: Sequence[Order], *, newer: Sequence[Order], erased: Sequence[Order]) -> Naive:
+def _overwritten(shop: LabShop, planned: Sequence[Order], *, newer: Sequence[Order], erased: Sequence[Order]) -> Naive:
     """What `insert … on conflict do update` does of the same plan, on a copy of the table."""
     shop.sql("create table copy (like warehouse including all); insert into copy table warehouse")
     shop.upsert("copy", planned)

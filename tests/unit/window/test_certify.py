@@ -18,7 +18,8 @@ from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window, WindowState
 from makewhole.sql import PgConnection
-from makewhole.window.certify import chain_problems, decide
+from makewhole.window.certify import decide
+from makewhole.window.chain import chain_problems
 
 pytestmark = pytest.mark.unit
 

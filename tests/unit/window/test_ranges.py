@@ -16,7 +16,7 @@ from makewhole.model.window import PartitionRange
 from makewhole.window import incidents, ranges
 from makewhole.window.incidents import transactions_in_the_way
 from makewhole.window.observe import TopicNow, require_same_leaders
-from makewhole.window.ranges import Before, Interval, freeze
+from makewhole.window.ranges import Before, Interval, freeze_ranges
 
 pytestmark = pytest.mark.unit
 
@@ -87,7 +87,7 @@ def frozen(
     brokers: Brokers, before: Before, topic_id: str = "id1"
 ) -> tuple[list[tuple[int, int, int, int]], list[Incident]]:
     """(partition, lineage, lo, hi) of every range, and the incidents."""
-    found, happened = freeze(POINT, cast(TopicLog, brokers), brokers.now(topic_id), before, INTERVAL)
+    found, happened = freeze_ranges(POINT, cast(TopicLog, brokers), brokers.now(topic_id), before, INTERVAL)
     return [(one.partition, one.lineage, one.lo, one.hi) for one in found], happened
 
 
@@ -138,7 +138,7 @@ def test_epochs_of_a_range_are_kept_with_it() -> None:
     brokers = Brokers({0: 300}, {0: {0: 0, 2: 120, 3: 240, 5: 300}})
     before = Before(ranges={0: [part(0, 100, (0, 100))]})
 
-    (found,), _ = freeze(POINT, cast(TopicLog, brokers), brokers.now(), before, INTERVAL)
+    (found,), _ = freeze_ranges(POINT, cast(TopicLog, brokers), brokers.now(), before, INTERVAL)
 
     assert found.leader_epochs == ((0, 120), (2, 240), (3, 300), (5, 300))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from makewhole.compensation.approval.rights import Groups, rights_of
 from makewhole.journal import leases, plans
-from makewhole.journal.plans import StoredApproval
+from makewhole.journal.plans import StoredPlan
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Approval
 from makewhole.model.plan import Plan, PlanState
@@ -45,7 +45,7 @@ def record_answer(
     Raises:
         RefusedError: the plan waits for no answer, the answer is for other content, or not from somebody who may.
     """
-    with leases.session(journal_dsn) as journal:
+    with leases.transaction(journal_dsn) as journal:
         plan = plans.get_plan(journal, plan_id, is_locked=True).plan
         given = plans.approval_of(journal, plan_id)
         if given is not None and given.decision == answer.decision.value and given.sha256 == answer.sha256:
@@ -65,32 +65,34 @@ def record_answer(
         return plans.get_plan(journal, plan_id).plan
 
 
-def require_approved(journal: PgConnection, plan_id: str) -> Plan:
-    """The plan, locked, if it may run: the answer was for its hash. That its content has this hash is checked apart.
-
-    A plan that runs already may be taken up again: its approval was used by itself.
+def require_own_plan(journal: PgConnection, window: tuple[str, int, int], plan_id: str) -> None:
+    """A run answers for the plan of its own window revision (pipeline, number, revision) and for no other, whatever it
+    was handed: who may say yes differs from pipeline to pipeline.
 
     Raises:
-        RefusedError: it may not run; the message says what is missing.
+        RefusedError: the plan is another one's.
     """
-    plan = plans.get_plan(journal, plan_id, is_locked=True).plan
-    reason = why_not_approved(plan, plans.approval_of(journal, plan_id))
-    if reason is not None:
-        raise RefusedError(reason)
-    return plan
+    stored = plans.plan_of_window(journal, *window)
+    if stored is None or stored.plan.id != plan_id:
+        own = "which has none" if stored is None else f"whose plan is {stored.plan.id}"
+        raise RefusedError(
+            f"plan {plan_id} is not for window {window[1]} (revision {window[2]}) of {window[0]}, {own}; "
+            "the answer is not taken"
+        )
 
 
-def why_not_approved(plan: Plan, approval: StoredApproval | None) -> str | None:
-    """Why a plan may not run with this answer, or without one; None: it may."""
-    if plan.state not in (PlanState.FROZEN, PlanState.APPROVED, PlanState.RUNNING, PlanState.DONE):
-        return f"plan {plan.id} is {plan.state.value}{': ' + plan.reason if plan.reason else ''}"
-    if approval is None or approval.decision not in ("approved", "not_needed"):
-        return f"plan {plan.id} has no approval; ask for one"
-    if approval.sha256 != plan.sha256:
-        return f"plan {plan.id} was approved with another content; ask for a new approval"
-    if approval.has_expired and plan.state in (PlanState.FROZEN, PlanState.APPROVED):
-        return f"the approval of plan {plan.id} has expired; open a new revision and ask again"
-    return None
+def own_undo(journal: PgConnection, undone: str, undo: str) -> StoredPlan:
+    """The undo of a plan, if it is this one: a run answers for the undo of the plan that it was asked for, and for no
+    other, whatever it was handed.
+
+    Raises:
+        RefusedError: it is another one's.
+    """
+    stored = plans.undo_of(journal, undone)
+    if stored is None or stored.plan.id != undo:
+        own = "which has none" if stored is None else f"whose undo is {stored.plan.id}"
+        raise RefusedError(f"plan {undo} does not undo plan {undone}, {own}; the answer is not taken")
+    return stored
 
 
 def _require_answerable(plan: Plan, answer: Answer, policy: Approval, groups: Groups) -> None:

@@ -12,21 +12,22 @@ from makewhole.compensation.preview.dry_run import dry_run
 from makewhole.config.groups import read_groups
 from makewhole.journal.database import journal_dsn
 from makewhole.model.errors import MakewholeError
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import Plan, PlanState
-from makewhole.window.context import WindowContext, find_pipeline
+from makewhole.window.context import WindowContext
 
 logger = logging.getLogger(__name__)
 _ANYBODY = "anybody who may run this DAG"
 
 
-def rights_in(pipeline: str) -> ApprovalRights:
-    """The people and groups of the pipeline's policy.
+def rights_in(pipeline: Pipeline) -> ApprovalRights:
+    """Return the people and groups of the pipeline's policy.
 
     Raises:
         RefusedError: it names a group that nobody is in.
         ConfigurationError: the file of the groups has problems.
     """
-    return rights_of(find_pipeline(pipeline).approval, read_groups())
+    return rights_of(pipeline.approval, read_groups())
 
 
 def what_to_approve(there: WindowContext, plan: Plan, about: Sequence[str] = ()) -> dict[str, str]:
@@ -37,7 +38,7 @@ def what_to_approve(there: WindowContext, plan: Plan, about: Sequence[str] = ())
         RefusedError: nobody could answer, see `rights_in`.
     """
     waits = plan.state is PlanState.AWAITING_APPROVAL
-    who = str(rights_in(there.pipeline.name)) if waits else "nobody is asked"
+    who = str(rights_in(there.pipeline)) if waits else "nobody is asked"
     asked = ApprovalQuestion(
         plan=plan,
         label=there.window.label,

@@ -14,11 +14,10 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, Sample
-from makewhole.compensation.preview.dry_targets import RecordToSend
+from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, RecordToSend, Sample
 from makewhole.model.plan import Plan
 from makewhole.model.text import counted
-from makewhole.postgres.write.row_change import RowChange
+from makewhole.postgres.write.dry_run import RowChange
 
 SAMPLES = 2
 """Of each kind of action at each target, and as many refused ones."""

@@ -1,16 +1,21 @@
-"""What a plan will do, checked against its hash: actions as columns, payloads in a private file, chunk by chunk."""
+"""Load what a plan will do, checked against its hash: actions as columns, payloads chunk by chunk."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from makewhole.compensation.execution.targets import Chunk
+from makewhole.compensation.execution.attempt import Attempt
+from makewhole.compensation.execution.targets import Chunk, Target, require_same_places
 from makewhole.compensation.freezing.chunks import ChunkRows, chunks_of, take
 from makewhole.compensation.freezing.payload_file import PayloadFile, verified_copy
+from makewhole.journal import plans
+from makewhole.journal.actions import unchanged_actions
 from makewhole.journal.plans import ChunkActions, StoredPlan
 from makewhole.model.errors import CorruptionError
 from makewhole.model.plan import Plan
+
+_CHECK_SECONDS_MOST = 900.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,3 +64,19 @@ def load_content(stored: StoredPlan, actions: pa.Table, while_copying: Callable[
             "open a new revision of the window"
         )
     return PlanContent(plan=plan, actions=actions, chunks=chunks, payloads=file)
+
+
+def load_checked(attempt: Attempt, targets: Mapping[str, Target]) -> tuple[StoredPlan, PlanContent]:
+    """Load what was frozen and compare all of it with the plan's hash: what was checked is what is used.
+
+    Nothing is locked meanwhile: a process that is stopped in the middle of it holds nobody up.
+
+    Raises:
+        RefusedError: the actions were changed in the journal, or a target is not what it was.
+        CorruptionError: the payload file was changed.
+    """
+    with attempt.journal.transaction(idle_seconds=_CHECK_SECONDS_MOST) as journal:
+        stored = plans.get_plan(journal, attempt.plan_id)
+        actions = unchanged_actions(journal, stored.plan, stored.payload_sha256)
+    require_same_places(actions, targets)
+    return stored, load_content(stored, actions, attempt.renew)

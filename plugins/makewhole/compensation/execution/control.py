@@ -56,7 +56,7 @@ def stop(journal_dsn: str, plan_id: str, *, by: str, reason: str) -> Plan:
 
     What was written stays, with its receipts. A stopped plan does not start again: open a new revision.
     """
-    with leases.session(journal_dsn) as journal:
+    with leases.transaction(journal_dsn) as journal:
         plan = plans.get_plan(journal, plan_id, is_locked=True).plan
         if plan.state not in _ENDED:
             plans.set_state(journal, plan_id, PlanState.REJECTED, _said("stopped", by, reason))
@@ -64,7 +64,7 @@ def stop(journal_dsn: str, plan_id: str, *, by: str, reason: str) -> Plan:
 
 
 def _steered(journal_dsn: str, plan_id: str, change: Callable[[PgConnection], None]) -> Plan:
-    with leases.session(journal_dsn) as journal:
+    with leases.transaction(journal_dsn) as journal:
         plan = plans.get_plan(journal, plan_id, is_locked=True).plan
         if plan.state in _ENDED:
             raise RefusedError(f"plan {plan_id} is {plan.state.value}; there is nothing left of it to steer")

@@ -3,9 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from makewhole.compensation.execution.rescan import chunks_in_topic
-from makewhole.compensation.execution.target_progress import TargetProgress
-from makewhole.compensation.execution.targets import Chunk, Done
+from makewhole.compensation.execution.targets import Chunk, Done, PlanAtTarget
 from makewhole.kafka.replay import ReplayWriter, now_ms
 from makewhole.kafka.replay_records import Lineage, ReplayRecords, TopicRules
 from makewhole.model.errors import CorruptionError, TransientError
@@ -17,19 +15,19 @@ _ATTEMPTS = 3
 class KafkaTarget:
     """Chunks as transactions of records and marker."""
 
-    def __init__(self, writer: ReplayWriter, memory: TargetProgress) -> None:
-        self._writer, self._memory = writer, memory
+    def __init__(self, writer: ReplayWriter, plan: PlanAtTarget, rescan: Callable[[], int]) -> None:
+        """`rescan` asks the topic itself how many chunks it holds; it may raise CorruptionError or TransientError."""
+        self._writer, self._at_target, self._rescan = writer, plan, rescan
         self._rules: TopicRules | None = None
 
     def done(self) -> list[Done]:
-        memory = self._memory
         # Nothing was written before the plan was begun: no marker says no more than that.
-        chunks = self._ask(memory.chunks_seen()) if memory.is_begun else self._writer.open() or 0
+        chunks = self._ask(self._at_target.chunks_seen()) if self._at_target.is_begun else self._writer.open() or 0
         self._rules = self._writer.rules()
         return [self._done(chunk) for chunk in range(chunks)]
 
     def ready(self, chunk: Chunk) -> "_ReadyRecords":
-        records = records_of(self._memory.plan, chunk)
+        records = records_of(self._at_target.plan, chunk)
         records.prepare()
         return _ReadyRecords(self, chunk.number, records)
 
@@ -60,12 +58,12 @@ class KafkaTarget:
         The journal follows each chunk before the next, so that the marker is where the journal is, or one ahead. Any
         other is lost or wrong, and the topic itself is asked.
         """
-        marker, memory = self._writer.open(), self._memory
-        if memory.is_done and marker is None:
-            return memory.chunks
+        marker = self._writer.open()
+        if self._at_target.is_done and marker is None:
+            return self._at_target.chunks
         if marker is not None and seen <= marker <= seen + 1:
             return marker
-        found = chunks_in_topic(self._writer.connection, self._writer.topic, memory)
+        found = self._rescan()
         if marker is not None and marker > found:
             raise CorruptionError(
                 f"{self._writer.marker} says that {marker} chunks of this plan are done, and {self._writer.topic} "

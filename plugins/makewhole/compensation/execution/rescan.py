@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from makewhole.compensation.execution.target_progress import TargetProgress
-from makewhole.compensation.execution.targets import Chunk
+from makewhole.compensation.execution.targets import Chunk, PlanAtTarget
 from makewhole.kafka.replayed_chunks import replayed_records
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import CorruptionError
@@ -18,7 +17,7 @@ RecordsSeen = dict[int, NDArray[np.bool_]]
 """By chunk: which of its actions have their record in the topic."""
 
 
-def chunks_in_topic(connection: KafkaConnection, topic: str, memory: TargetProgress) -> int:
+def chunks_in_topic(connection: KafkaConnection, topic: str, plan: PlanAtTarget) -> int:
     """How many chunks of the plan happened, from 0 on. Ask after every earlier producer of the plan was fenced.
 
     A record counts when it holds what the plan froze for it, in a committed transaction: headers alone can be forged.
@@ -28,28 +27,28 @@ def chunks_in_topic(connection: KafkaConnection, topic: str, memory: TargetProgr
         CorruptionError: a chunk is there in part or out of its turn, or the log does not reach back far enough.
         TransientError: it cannot be told yet.
     """
-    seen = _seen(replayed_records(connection, topic, memory.plan.id, memory.log_ends), memory)
-    refused_whole = memory.chunks_refused_whole()
-    there = {number for number, actions in seen.items() if _is_there(topic, memory.chunk(number), actions)}
-    done = next((n for n in range(memory.chunks) if n not in there and n not in refused_whole), memory.chunks)
+    seen = _seen(replayed_records(connection, topic, plan.plan.id, plan.log_ends), plan)
+    refused_whole = plan.chunks_refused_whole()
+    there = {number for number, actions in seen.items() if _is_there(topic, plan.chunk(number), actions)}
+    done = next((n for n in range(plan.chunks) if n not in there and n not in refused_whole), plan.chunks)
     if there and max(there) >= done:
         raise CorruptionError(
-            f"{topic} holds chunk {max(there)} of plan {memory.plan.id} and not chunk {done}; nothing more is written. "
+            f"{topic} holds chunk {max(there)} of plan {plan.plan.id} and not chunk {done}; nothing more is written. "
             "Open a new revision of the window, which looks at what is really there"
         )
     return done
 
 
-def _seen(records: Iterable[pa.RecordBatch], memory: TargetProgress) -> RecordsSeen:
+def _seen(records: Iterable[pa.RecordBatch], plan: PlanAtTarget) -> RecordsSeen:
     seen: RecordsSeen = {}
     chunk: Chunk | None = None
     for batch in records:
         numbers: list[int] = np.unique(batch.column("chunk").to_numpy()).tolist()
         for number in numbers:
-            if number >= memory.chunks:
+            if number >= plan.chunks:
                 continue
             if chunk is None or chunk.number != number:
-                chunk = memory.chunk(number)
+                chunk = plan.chunk(number)
             actions = seen.setdefault(number, np.zeros(len(chunk.rows), dtype=np.bool_))
             found = batch.filter(pc.equal(batch.column("chunk"), pa.scalar(number, pa.int32())))
             actions[_matching(chunk.columns, found)] = True

@@ -1,35 +1,27 @@
-"""Runs a frozen plan: recovers from the receipts first, then chunk by chunk, each exactly once."""
+"""Run a frozen plan: recover from the receipts first, then chunk by chunk, each exactly once."""
 
-import os
-import socket
-import uuid
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 
-from makewhole.compensation.approval.answer import require_approved
-from makewhole.compensation.execution.attempt import Attempt
-from makewhole.compensation.execution.content import PlanContent, load_content
+from makewhole.compensation.execution.attempt import LEASE_SECONDS, Attempt, this_process
+from makewhole.compensation.execution.content import PlanContent, load_checked
 from makewhole.compensation.execution.pace import Pace, PlanProgress, Speed
+from makewhole.compensation.execution.permission import require_approved
 from makewhole.compensation.execution.prefetch import Prefetch
 from makewhole.compensation.execution.target_progress import TargetProgress
-from makewhole.compensation.execution.targets import Target, TargetWriter, require_same_places
+from makewhole.compensation.execution.targets import Target, TargetWriter, targets_of
 from makewhole.compensation.execution.writers import log_ends, open_writer
 from makewhole.journal import plans
-from makewhole.journal.actions import unchanged_actions
+from makewhole.journal.database import connect, journal_dsn
 from makewhole.journal.leases import JournalSession
 from makewhole.journal.plans import LogEnds, StoredPlan
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import PlanState, Receipt
+from makewhole.window.context import WindowContext
 
-__all__ = ["PlanProgress", "RunOptions", "compensate"]
-
-_CHECK_SECONDS_MOST = 900.0
-
-
-def _this_process() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+__all__ = ["PlanProgress", "RunOptions", "compensate_window", "run_plan", "run_window_plan"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,11 +30,11 @@ class RunOptions:
     retry of a task); another one waits until it expires, `lease_seconds` after the last chunk of the one before."""
 
     records_per_second: int | None = None
-    holder: str = field(default_factory=_this_process)
-    lease_seconds: float = 30.0
+    holder: str = field(default_factory=this_process)
+    lease_seconds: float = LEASE_SECONDS
 
 
-def compensate(
+def run_plan(
     journal_dsn: str,
     plan_id: str,
     targets: Mapping[str, Target],
@@ -52,7 +44,7 @@ def compensate(
     """Do what is left of the plan and return every receipt of it, by target and chunk.
 
     May be killed anywhere and called again; called on a plan that is done it writes nothing. Between chunks it heeds
-    what `compensation.control` says.
+    what `execution.control` says.
 
     Raises:
         RefusedError: the plan is not approved, was changed or stopped, or a target is not what it was.
@@ -71,20 +63,27 @@ def compensate(
         return _PlanRun(attempt, targets, options, progress or (lambda _: None)).work()
 
 
-def checked(attempt: Attempt, targets: Mapping[str, Target]) -> tuple[StoredPlan, PlanContent]:
-    """Everything that was frozen, compared with the plan's hash; what was checked is what is used.
+def compensate_window(context: WindowContext, progress: Callable[[PlanProgress], None]) -> list[Receipt]:
+    """Do what is left of the window's plan."""
+    with connect() as journal:
+        stored = plans.plan_of_window(journal, context.window.pipeline, context.window.number, context.window.revision)
+    if stored is None:
+        return []
+    return run_window_plan(context, stored.plan.id, progress)
 
-    Nothing is locked meanwhile: a process that is stopped in the middle of it holds nobody up.
 
-    Raises:
-        RefusedError: the actions were changed in the journal, or a target is not what it was.
-        CorruptionError: the payload file was changed.
+def run_window_plan(context: WindowContext, plan_id: str, progress: Callable[[PlanProgress], None]) -> list[Receipt]:
+    """Do what is left of a plan of the window, the one that repairs it or one that undoes that.
+
+    The lease is held in the plan's name: a later try takes over at once, and the one before is fenced.
     """
-    with attempt.journal.transaction(idle_seconds=_CHECK_SECONDS_MOST) as journal:
-        stored = plans.get_plan(journal, attempt.plan_id)
-        actions = unchanged_actions(journal, stored.plan, stored.payload_sha256)
-    require_same_places(actions, targets)
-    return stored, load_content(stored, actions, attempt.renew)
+    return run_plan(
+        journal_dsn(),
+        plan_id,
+        targets_of(context.pipeline, context.connections),
+        progress,
+        RunOptions(records_per_second=context.pipeline.limits.records_per_second, holder=f"plan {plan_id}"),
+    )
 
 
 class _PlanRun:
@@ -102,12 +101,12 @@ class _PlanRun:
 
     def work(self) -> list[Receipt]:
         with ExitStack() as stack:
-            stored, content = checked(self._attempt, self._targets)
+            stored, content = load_checked(self._attempt, self._targets)
             stack.callback(content.close)
             log_ends = self._begin(stored, content)
             self._speed = Speed(len(content.actions))
             for name in content.chunks:
-                memory = TargetProgress(
+                at_target = TargetProgress(
                     attempt=self._attempt,
                     content=content,
                     target=name,
@@ -115,7 +114,7 @@ class _PlanRun:
                     is_begun=stored.began_at is not None,
                     is_done=stored.plan.state is PlanState.DONE,
                 )
-                self._replay(memory, open_writer(stack, self._targets[name], memory))
+                self._replay(at_target, open_writer(stack, self._targets[name], at_target))
         return self._end()
 
     def _begin(self, stored: StoredPlan, content: PlanContent) -> LogEnds:
@@ -131,32 +130,34 @@ class _PlanRun:
                 plans.begin(journal, plan.id, ends)
         return ends
 
-    def _replay(self, memory: TargetProgress, writer: TargetWriter) -> None:
+    def _replay(self, at_target: TargetProgress, writer: TargetWriter) -> None:
         self._attempt.guard()
-        chunks = memory.content.chunks[memory.target]
-        done = self._attempt.recover(memory.content, memory.target, writer, is_done=memory.is_done)
+        chunks = at_target.content.chunks[at_target.target]
+        done = at_target.recover(writer)
         self._speed.found(sum(chunk.size for chunk in chunks[:done]))
-        with Prefetch(lambda number: writer.ready(memory.content.chunk(memory.target, number)), len(chunks)) as ahead:
+        with Prefetch(
+            lambda number: writer.ready(at_target.content.chunk(at_target.target, number)), len(chunks)
+        ) as prefetch:
             for part in chunks[done:]:
                 self._pace.wait(self._attempt.guard(), self._attempt.guard)
                 self._pace.start(part.size)
-                chunk = ahead.take(part.number)
-                decided = self._decided(memory, part.number, chunk.unfit())
-                written = chunk.write(decided, self._guard, partial(ahead.start, part.number + 1))
-                self._attempt.follow(memory.content, memory.target, written)
+                chunk = prefetch.take(part.number)
+                decided = self._decided(at_target, part.number, chunk.unfit())
+                written = chunk.write(decided, self._guard, partial(prefetch.start, part.number + 1))
+                at_target.follow(written)
                 self._speed.add(part.size)
-                self._progress(self._told(memory.target, part.number + 1, len(chunks)))
+                self._progress(self._progress_at(at_target.target, part.number + 1, len(chunks)))
 
-    def _decided(self, memory: TargetProgress, number: int, unfit: Mapping[int, str]) -> Mapping[int, str]:
+    def _decided(self, at_target: TargetProgress, number: int, unfit: Mapping[int, str]) -> Mapping[int, str]:
         """Refusals are written down before the chunk, under the lease: every attempt leaves the same actions out."""
         with self._attempt.leased() as journal:
             plans.refuse_actions(journal, self._attempt.plan_id, unfit)
-            return plans.refused_actions(journal, memory.content.place(memory.target, number))
+            return plans.refused_actions(journal, at_target.content.place(at_target.target, number))
 
     def _guard(self) -> None:
         self._attempt.guard()
 
-    def _told(self, name: str, chunks_done: int, chunks: int) -> PlanProgress:
+    def _progress_at(self, name: str, chunks_done: int, chunks: int) -> PlanProgress:
         return PlanProgress(
             plan=self._attempt.plan_id,
             target=name,

@@ -1,11 +1,11 @@
-"""Takes the place of a plan: its runners are fenced, what it wrote is known to the journal, and it runs no more."""
+"""End a plan for a later revision: fence its runners, let the journal learn what it wrote, and let it run no more."""
 
 import logging
 from collections.abc import Mapping
 from contextlib import ExitStack
 
 from makewhole.compensation.execution.attempt import Attempt
-from makewhole.compensation.execution.run_plan import RunOptions, checked
+from makewhole.compensation.execution.content import load_checked
 from makewhole.compensation.execution.target_progress import TargetProgress
 from makewhole.compensation.execution.targets import Target
 from makewhole.compensation.execution.writers import open_writer
@@ -13,13 +13,25 @@ from makewhole.journal import plans
 from makewhole.journal.leases import JournalSession
 from makewhole.model.errors import PermanentError
 from makewhole.model.plan import PlanState
+from makewhole.model.window import Window
+from makewhole.sql import PgConnection
 
 logger = logging.getLogger(__name__)
 _UNFINISHED = (PlanState.FROZEN, PlanState.AWAITING_APPROVAL, PlanState.APPROVED, PlanState.RUNNING)
 
 
-def supersede(journal_dsn: str, plan_id: str, targets: Mapping[str, Target], reason: str) -> None:
-    """Reject a plan for the reason, once it is known what it wrote, or that this cannot be told any more.
+def end_earlier_plans(journal_dsn: str, journal: PgConnection, window: Window, targets: Mapping[str, Target]) -> None:
+    """End every plan of earlier revisions of the window.
+
+    Raises:
+        TransientError: one of them is running: wait for it to end.
+    """
+    for stored in plans.plans_before(journal, window.pipeline, window.number, window.revision):
+        supersede(journal_dsn, stored.plan.id, targets, window.revision)
+
+
+def supersede(journal_dsn: str, plan_id: str, targets: Mapping[str, Target], revision: int) -> None:
+    """Reject a plan in favour of a later revision, once it is known what it wrote, or that this cannot be told any more.
 
     Every target is asked, which fences the plan's runners there; the journal copies the receipts. A plan of which every
     chunk happened turns out to be done.
@@ -27,10 +39,9 @@ def supersede(journal_dsn: str, plan_id: str, targets: Mapping[str, Target], rea
     Raises:
         TransientError: a runner is at work, or something is away: try again.
     """
-    options = RunOptions()
     with (
         JournalSession(journal_dsn) as journal,
-        Attempt(journal, plan_id, holder=options.holder, lease_seconds=options.lease_seconds) as attempt,
+        Attempt(journal, plan_id) as attempt,
     ):
         is_told, left = True, 1
         with attempt.leased() as session:
@@ -43,8 +54,10 @@ def supersede(journal_dsn: str, plan_id: str, targets: Mapping[str, Target], rea
                 is_told = False
         with attempt.leased() as session:
             if plans.get_plan(session, plan_id, is_locked=True).plan.state in _UNFINISHED:
-                state = PlanState.REJECTED if left else PlanState.DONE
-                plans.set_state(session, plan_id, state, reason if left else None)
+                if left:
+                    plans.supersede(session, plan_id, revision)
+                else:
+                    plans.set_state(session, plan_id, PlanState.DONE)
             plans.settle(session, plan_id, is_untold=not is_told)
 
 
@@ -58,10 +71,10 @@ def ask_what_was_written(attempt: Attempt, targets: Mapping[str, Target]) -> int
     """
     left = 0
     with ExitStack() as stack:
-        stored, content = checked(attempt, targets)
+        stored, content = load_checked(attempt, targets)
         stack.callback(content.close)
         for name, chunks in content.chunks.items():
-            memory = TargetProgress(
+            at_target = TargetProgress(
                 attempt=attempt,
                 content=content,
                 target=name,
@@ -69,6 +82,6 @@ def ask_what_was_written(attempt: Attempt, targets: Mapping[str, Target]) -> int
                 is_begun=True,
                 is_done=stored.plan.state is PlanState.DONE,
             )
-            writer = open_writer(stack, targets[name], memory)
-            left += len(chunks) - attempt.recover(content, name, writer, is_done=memory.is_done)
+            writer = open_writer(stack, targets[name], at_target)
+            left += len(chunks) - at_target.recover(writer)
     return left

@@ -1,13 +1,13 @@
-"""What is remembered of a plan at one target: by the journal, and by the plan itself."""
+"""Follow a plan at one target: what the journal holds of it, and what the receipts at the target add."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from makewhole.compensation.execution.attempt import Attempt
 from makewhole.compensation.execution.content import PlanContent
-from makewhole.compensation.execution.targets import Chunk
+from makewhole.compensation.execution.targets import Chunk, Done, TargetWriter, require_receipts_kept
 from makewhole.journal import plans
-from makewhole.model.plan import Plan
+from makewhole.model.plan import Plan, Receipt
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,22 +27,59 @@ class TargetProgress:
         return self.content.plan
 
     @property
+    def lease_epoch(self) -> int:
+        """Epoch of the lease under which the runner works."""
+        return self.attempt.epoch
+
+    @property
     def chunks(self) -> int:
-        """How many the target has."""
+        """Number of chunks at the target."""
         return len(self.content.chunks[self.target])
 
     def chunk(self, number: int) -> Chunk:
-        """One of them, with what the journal says is refused of it."""
+        """Return a chunk with the refusals that the journal holds."""
         chunk = self.content.chunk(self.target, number)
         with self.attempt.journal.transaction() as journal:
             refused = plans.refused_actions(journal, self.content.place(self.target, number))
         return Chunk(number=number, rows=chunk.rows, columns=chunk.columns, decided=refused)
 
     def chunks_seen(self) -> int:
-        """How many the journal has receipts of."""
-        return max(self.attempt.chunks_seen(self.target), default=-1) + 1
+        """Return the number of chunks of which the journal has receipts."""
+        return max(self._receipts_seen(), default=-1) + 1
 
     def chunks_refused_whole(self) -> set[int]:
-        """Those of which nothing is ever written."""
+        """Return the chunks of which nothing is ever written."""
         with self.attempt.journal.transaction() as journal:
             return plans.chunks_refused_whole(journal, self.plan.id, self.target)
+
+    def recover(self, writer: TargetWriter) -> int:
+        """Ask the target which chunks happened, let the journal follow, and return their number.
+
+        Raises:
+            CorruptionError: the target forgot what it had done.
+        """
+        seen = self._receipts_seen()
+        done = writer.done()
+        expected = self.chunks if self.is_done else max(seen, default=-1) + 1
+        require_receipts_kept(self.target, len(done), expected, self.chunks)
+        for item in done:
+            if item.chunk not in seen:
+                self.follow(item)
+        return len(done)
+
+    def follow(self, done: Done) -> None:
+        """Copy a receipt that was seen at the target to the journal."""
+        with self.attempt.journal.transaction() as journal:
+            place = self.content.place(self.target, done.chunk)
+            refused: Mapping[int, str] = {**done.refused, **plans.refused_actions(journal, place)}
+            size = self.content.chunks[self.target][done.chunk].size
+            actions = size - len(refused) if done.actions is None else done.actions
+            receipt = Receipt(
+                plan=self.plan.id, target=self.target, chunk=done.chunk, actions=actions, place=done.place
+            )
+            plans.follow_receipt(journal, receipt, done.refused)
+
+    def _receipts_seen(self) -> Sequence[int]:
+        """Return the chunks at the target whose receipts the journal has."""
+        with self.attempt.journal.transaction() as journal:
+            return [one.chunk for one in plans.chunks_of(journal, self.plan.id) if one.target == self.target]

@@ -1,20 +1,16 @@
-"""The two kinds of target behind one face: what is done there already, and how one more chunk is done."""
+"""Name the targets of a plan, and state what a runner asks of either kind of target."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Protocol
 
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compensation.freezing.payload_file import Payload, payloads_of
-from makewhole.compensation.planning.draft import place_of
-from makewhole.journal.actions import actions_in
 from makewhole.model.connection import Connection
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.pipeline import Pipeline, Point
-from makewhole.model.plan import Action
+from makewhole.model.plan import Plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,16 +33,6 @@ class Chunk:
     columns: pa.Table
     decided: Mapping[int, str] = field(default_factory=dict)
 
-    @cached_property
-    def actions(self) -> tuple[Action, ...]:
-        """The actions one by one."""
-        return actions_in(self.rows)
-
-    @cached_property
-    def payloads(self) -> Mapping[int, Payload]:
-        """What each action writes, by its number."""
-        return payloads_of(self.columns)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Done:
@@ -56,6 +42,55 @@ class Done:
     place: str
     actions: int | None = None
     refused: Mapping[int, str] = field(default_factory=dict)
+
+
+class PlanAtTarget(Protocol):
+    """A plan at one target, as the plan itself and the journal know it."""
+
+    @property
+    def plan(self) -> Plan: ...
+
+    @property
+    def target(self) -> str:
+        """Name of the target's point."""
+        ...
+
+    @property
+    def lease_epoch(self) -> int:
+        """Epoch of the lease under which the runner works."""
+        ...
+
+    @property
+    def log_ends(self) -> Mapping[int, int]:
+        """Where the target's log ended when the plan was first begun, by partition."""
+        ...
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether it was begun before this attempt."""
+        ...
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every chunk happened, at every target."""
+        ...
+
+    @property
+    def chunks(self) -> int:
+        """Number of chunks at the target."""
+        ...
+
+    def chunk(self, number: int) -> Chunk:
+        """Return a chunk with the refusals that the journal holds."""
+        ...
+
+    def chunks_seen(self) -> int:
+        """Return the number of chunks of which the journal has receipts."""
+        ...
+
+    def chunks_refused_whole(self) -> set[int]:
+        """Return the chunks of which nothing is ever written."""
+        ...
 
 
 class ReadyChunk(Protocol):
@@ -108,9 +143,9 @@ def require_same_places(actions: pa.Table, targets: Mapping[str, Target]) -> Non
                 f"the plan writes to {name}, which is no point of the pipeline or has no connection; open a new "
                 "revision of the window"
             )
-        if place_of(target.point) != place:
+        if target.point.place != place:
             raise RefusedError(
-                f"{name} is {place_of(target.point)} now and was {place} when the plan was frozen; "
+                f"{name} is {target.point.place} now and was {place} when the plan was frozen; "
                 "open a new revision of the window"
             )
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import partial
 
 from makewhole.compensation.execution.kafka_target import KafkaTarget, identity_of
 from makewhole.compensation.execution.postgres_target import PostgresTarget
-from makewhole.compensation.execution.target_progress import TargetProgress
-from makewhole.compensation.execution.targets import Target, TargetWriter
+from makewhole.compensation.execution.rescan import chunks_in_topic
+from makewhole.compensation.execution.targets import PlanAtTarget, Target, TargetWriter
 from makewhole.journal.plans import LogEnds
 from makewhole.kafka.offsets import stable_offsets
 from makewhole.kafka.replay import ReplayWriter
@@ -17,17 +18,17 @@ from makewhole.postgres.connect import connect
 from makewhole.postgres.write.receipts import ensure_schema
 
 
-def open_writer(stack: ExitStack, target: Target, memory: TargetProgress) -> TargetWriter:
+def open_writer(stack: ExitStack, target: Target, plan: PlanAtTarget) -> TargetWriter:
     """The writer for a target, closed with the stack."""
     point, connection = target.point, target.connection
     if isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection):
-        writer = ReplayWriter(connection, point.topic, identity_of(memory.plan.id, memory.target))
+        writer = ReplayWriter(connection, point.topic, identity_of(plan.plan.id, plan.target))
         stack.callback(writer.close)
-        return KafkaTarget(writer, memory)
+        return KafkaTarget(writer, plan, partial(chunks_in_topic, connection, point.topic, plan))
     if isinstance(point, TablePoint) and isinstance(connection, PostgresConnection):
         session = stack.enter_context(connect(connection))
         ensure_schema(session)
-        return PostgresTarget(memory.plan, point, session, memory.attempt.epoch)
+        return PostgresTarget(plan.plan, point, session, plan.lease_epoch)
     raise RefusedError(f"point {point.name} and its connection {connection.id} are of different kinds")
 
 

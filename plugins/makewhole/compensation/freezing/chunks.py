@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from makewhole.compensation.freezing.payload_file import Payload
 from makewhole.model.errors import CorruptionError
+from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Limits
 from makewhole.model.plan import Action
 

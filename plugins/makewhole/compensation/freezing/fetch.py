@@ -6,10 +6,10 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from makewhole.compensation.freezing.fetch_reversals import ReversalFetcher
-from makewhole.compensation.freezing.payload_file import Payload
 from makewhole.compensation.freezing.sources import PayloadFrom, Position, SourceRecord, Sources
-from makewhole.compensation.planning.draft import ActionDraft, Refusal
+from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
 from makewhole.model.errors import RefusedError
+from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Hop, Remedy, Semantics, TopicPoint
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Verdict

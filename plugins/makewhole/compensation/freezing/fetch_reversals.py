@@ -6,16 +6,16 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from makewhole.compensation.freezing.payload_file import Payload
 from makewhole.compensation.freezing.sources import PayloadFrom, SourceRecord, Sources, business_key
-from makewhole.compensation.planning.draft import ActionDraft
-from makewhole.compensation.planning.extra_copies import Repetition, left_to_reverse, row_copy
+from makewhole.compensation.planning.action_draft import ActionDraft
+from makewhole.compensation.planning.extra_copies import left_to_reverse, row_copy
 from makewhole.compute.keys import key_hash
 from makewhole.config.template import exact_json
 from makewhole.config.template.reversal import REVERSES_HEADER, Rendered, Template, names_of, scope_of
 from makewhole.model.errors import RefusedError
+from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Hop, Pipeline, Reverse, TopicPoint
-from makewhole.model.reversal import PastReversals
+from makewhole.model.reversal import PastReversals, Repetition
 from makewhole.model.window import Window
 from makewhole.postgres.read.ledger import ledger_record
 from makewhole.postgres.tables import TableRow, key_components, rows_of_key

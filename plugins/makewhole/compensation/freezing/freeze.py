@@ -1,15 +1,14 @@
-"""Freezes a plan: payloads fetched, written, hashed; plan and actions committed to the journal at once, once."""
+"""Freeze the actions of findings: fetch what they write, then commit plan, actions and payloads to the journal."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from makewhole.compensation.execution.targets import targets_of
-from makewhole.compensation.freezing.earlier_plans import name_successor, overtake, refuse_written
 from makewhole.compensation.freezing.fetch import Fetcher
 from makewhole.compensation.freezing.sources import PayloadSource, Sources
 from makewhole.compensation.freezing.write_plan import PlanFrame, put_frozen, put_refused
-from makewhole.compensation.planning.draft import PlanDraft, Refusal, draft_plan, keys_to_reverse, over_limits
-from makewhole.journal import leases, plans
+from makewhole.compensation.planning.action_draft import Refusal
+from makewhole.compensation.planning.draft import PlanDraft, draft_plan, keys_to_reverse, over_limits
+from makewhole.journal import plans
 from makewhole.journal.reversals import reversals_of
 from makewhole.model.connection import Connection
 from makewhole.model.pipeline import Pipeline
@@ -17,8 +16,6 @@ from makewhole.model.plan import Action, Plan
 from makewhole.model.verdict import Finding
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
-
-_FETCH_SECONDS_MOST = 900.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,36 +46,7 @@ class Frozen:
     refusals: tuple[Refusal, ...] = ()
 
 
-def freeze(journal_dsn: str, request: FreezeRequest, sources: FreezeSources) -> Frozen:
-    """The plan of a window revision: the one that is frozen already, or a new one.
-
-    A plan over its limits is frozen in state `refused`, without payloads. One that needs nobody's approval says so in
-    the journal. Findings that no action can answer are marked `refused` with the reason, in the same transaction.
-    Plans of earlier revisions of the window end, and what they or others wrote since the window was judged is left
-    alone.
-
-    Raises:
-        TransientError: a plan of an earlier revision is running, or a database or the storage is away; nothing was
-            frozen.
-    """
-    window = request.window
-    with leases.session(journal_dsn, idle_seconds=_FETCH_SECONDS_MOST) as journal:
-        stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
-        if stored is not None:
-            actions = tuple(item.action for item in plans.actions_of(journal, stored.plan.id))
-            return Frozen(plan=stored.plan, actions=actions)
-        overtake(journal_dsn, journal, window, targets_of(request.pipeline, sources.connections))
-        findings, written = refuse_written(journal, window, request.findings)
-        frozen = _freeze_findings(journal, replace(request, findings=findings), sources)
-        frozen = replace(frozen, refusals=(*written, *frozen.refusals))
-        if frozen.plan is not None:
-            name_successor(journal, window, frozen.plan)
-        refused = [(refusal.hop, refusal.key_hash, refusal.reason) for refusal in frozen.refusals]
-        plans.refuse_findings(journal, (window.pipeline, window.number, window.revision), refused)
-        return frozen
-
-
-def _freeze_findings(journal: PgConnection, request: FreezeRequest, sources: FreezeSources) -> Frozen:
+def freeze_findings(journal: PgConnection, request: FreezeRequest, sources: FreezeSources) -> Frozen:
     window, to_reverse = request.window, keys_to_reverse(request.pipeline, request.findings)
     past = reversals_of(journal, request.pipeline, window.number, to_reverse)
     draft = draft_plan(request.pipeline, request.findings, window_keys=request.window_keys, past=past)
@@ -103,3 +71,21 @@ def _refused(journal: PgConnection, frame: PlanFrame, draft: PlanDraft) -> Froze
     actions = tuple(step.action for step in draft.steps)
     plan = put_refused(journal, frame, actions, draft.refused_as_a_whole or "")
     return Frozen(plan=plan, actions=actions, refusals=draft.refusals)
+
+
+def refuse_written(
+    journal: PgConnection, window: Window, findings: Sequence[Finding]
+) -> tuple[list[Finding], list[Refusal]]:
+    """The findings that still stand, and a refusal for each whose key was written after it was judged."""
+    gaps = [(finding.hop, finding.key_hash) for finding in findings if finding.verdict.is_gap]
+    written = plans.keys_written_since(journal, (window.pipeline, window.number, window.revision), gaps)
+    refusals = [
+        Refusal(hop=hop, key_hash=key_hash, reason=_reason(plan_id, is_proven=is_proven))
+        for (hop, key_hash), (plan_id, is_proven) in written.items()
+    ]
+    return [finding for finding in findings if (finding.hop, finding.key_hash) not in written], refusals
+
+
+def _reason(plan_id: str, *, is_proven: bool) -> str:
+    verb = "wrote" if is_proven else "may have written"
+    return f"stale: plan {plan_id} {verb} this key after it was judged; run the window again"

@@ -1,11 +1,9 @@
 """The payload file of a plan: what will be written, frozen; the plan's hash is over the file's."""
 
 import hashlib
-import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from threading import Lock
 from typing import IO, Any, cast
 from uuid import uuid4
@@ -15,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from makewhole.model.errors import CorruptionError, TransientError
+from makewhole.model.payload import Payload, extra_text
 
 _BLOCK_BYTES = 1 << 20
 _ORIGIN = "origin"
@@ -32,24 +31,6 @@ _TYPES: dict[str, pa.DataType] = {
 }
 SCHEMA = pa.schema(_TYPES)
 """A row per action, a row group per chunk: target by target in the order of their first action, chunk by chunk."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Payload:
-    """What one action writes. `extra` is JSON-able: origin, columns, before-images."""
-
-    key: bytes | None = None
-    value: bytes | None = None
-    headers: tuple[tuple[str, bytes | None], ...] = ()
-    timestamp_ms: int | None = None
-    partition: int | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def size_bytes(self) -> int:
-        """What it takes in memory, roughly."""
-        headers = sum(len(name) + len(value or b"") for name, value in self.headers)
-        return len(self.key or b"") + len(self.value or b"") + headers + len(_text(self.extra))
 
 
 class PayloadFile:
@@ -126,22 +107,6 @@ def verified_copy(uri: str, file_sha256: str, while_copying: Callable[[], None] 
         return payloads
 
 
-def payloads_of(table: pa.Table) -> dict[int, Payload]:
-    """A chunk's payloads one by one, by action number."""
-    index = table.schema.get_field_index("timestamp")
-    return {
-        row["seq"]: Payload(
-            key=row["key"],
-            value=row["value"],
-            headers=tuple((header["key"], header["value"]) for header in row["headers"]),
-            timestamp_ms=row["timestamp"],
-            partition=row["partition"],
-            extra=json.loads(row["extra"]) | ({} if row[_ORIGIN] is None else {_ORIGIN: row[_ORIGIN]}),
-        )
-        for row in table.set_column(index, "timestamp", table.column("timestamp").cast(pa.int64())).to_pylist()
-    }
-
-
 def _copied(source: IO[bytes], target: IO[bytes] | None, after_block: Callable[[], None] = lambda: None) -> str:
     """The SHA-256 of what was read, and written to `target` if there is one."""
     digest = hashlib.sha256()
@@ -181,10 +146,6 @@ def _tampered(uri: str) -> CorruptionError:
     )
 
 
-def _text(extra: Mapping[str, Any]) -> str:
-    return json.dumps(dict(extra), sort_keys=True, separators=(",", ":"))
-
-
 def _table(chunk: Sequence[tuple[int, Payload]]) -> pa.Table:
     payloads = [payload for _, payload in chunk]
     columns: dict[str, list[Any]] = {
@@ -196,6 +157,6 @@ def _table(chunk: Sequence[tuple[int, Payload]]) -> pa.Table:
         "partition": [payload.partition for payload in payloads],
         # Beside the rest, so that the headers of a replay are made without reading JSON.
         _ORIGIN: [payload.extra.get(_ORIGIN) for payload in payloads],
-        "extra": [_text({k: v for k, v in payload.extra.items() if k != _ORIGIN}) for payload in payloads],
+        "extra": [extra_text({k: v for k, v in payload.extra.items() if k != _ORIGIN}) for payload in payloads],
     }
     return pa.Table.from_pydict(columns, schema=SCHEMA)

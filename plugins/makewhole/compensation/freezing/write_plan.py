@@ -7,10 +7,9 @@ from itertools import chain, count
 
 from makewhole.compensation.freezing.chunks import PlannedPayload, chunk_actions, numbered, row_groups
 from makewhole.compensation.freezing.payload_file import write_payloads
-from makewhole.compensation.planning.draft import count_remedies
 from makewhole.journal import plans
 from makewhole.model.pipeline import Limits
-from makewhole.model.plan import Action, Plan, PlanState, plan_digest
+from makewhole.model.plan import Action, Plan, PlanState, count_remedies, plan_digest
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from makewhole.compensation.planning.extra_copies import Repetition, extra_records, extra_rows
+from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
+from makewhole.compensation.planning.extra_copies import extra_records, extra_rows
 from makewhole.config.template.reversal import names_of
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import (
@@ -19,35 +20,12 @@ from makewhole.model.pipeline import (
     TablePoint,
     TopicPoint,
 )
-from makewhole.model.plan import Action
+from makewhole.model.plan import Action, count_remedies
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import GAPS, Finding, Verdict
 
 _REMEDY_ORDER = (Remedy.PRODUCE, Remedy.REDELIVER, Remedy.UPSERT, Remedy.QUARANTINE, Remedy.REVERSE)
 _UPSERTABLE = (Verdict.MISSING, Verdict.MISMATCHED)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ActionDraft:
-    """An action in the making, with the finding it answers. `origin` is the (partition, offset) to take it from.
-
-    A reversal takes back the `repetition`, or of the rows that are too many the one with the number `extra`, from 0.
-    """
-
-    action: Action
-    finding: Finding
-    origin: tuple[int, int] | None = None
-    repetition: Repetition | None = None
-    extra: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Refusal:
-    """A finding for which nothing is done, and why."""
-
-    hop: str
-    key_hash: str
-    reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,19 +101,9 @@ def over_limits(limits: Limits, *, actions: int, window_keys: int) -> str | None
     return None
 
 
-def count_remedies(actions: Iterable[Action]) -> Mapping[str, int]:
-    """How many actions of each remedy, by name."""
-    return dict(sorted(Counter(action.remedy.value for action in actions).items()))
-
-
 def renumbered(steps: Sequence[ActionDraft]) -> tuple[ActionDraft, ...]:
     """The same steps, numbered from 0 without holes."""
     return tuple(replace(step, action=replace(step.action, seq=seq)) for seq, step in enumerate(steps))
-
-
-def place_of(point: Point) -> str:
-    """Which thing behind which connection: frozen into the plan, so that an edited pipeline file cannot redirect it."""
-    return point.place
 
 
 def _steps(
@@ -286,7 +254,7 @@ def _step(remedy: Remedy, target: Point, finding: Finding, origin: tuple[int, in
         target=target.name,
         key=finding.key,
         key_hash=finding.key_hash,
-        before={"place": place_of(target)},
+        before={"place": target.place},
     )
     return ActionDraft(action=action, finding=finding, origin=origin)
 

@@ -6,13 +6,12 @@ What cannot be told for certain is refused: a copy that is taken back twice harm
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from makewhole.config.template import exact_json
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import TablePoint
-from makewhole.model.reversal import PastReversals, ReversedCopy
+from makewhole.model.reversal import PastReversals, Repetition, ReversedCopy
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.postgres.tables import TableRow
 
@@ -22,15 +21,6 @@ _SHA256_DIGITS = 32
 def extra_rows(finding: Finding) -> int:
     """How many of the rows that were judged are too many: all of an unexpected key, all but one of a duplicate."""
     return int(finding.evidence["target_copies"]) - _keeps(finding)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Repetition:
-    """A record too many. `number` counts the copies of its key, from 1."""
-
-    number: int
-    partition: int
-    offset: int
 
 
 def extra_records(finding: Finding, place: str, past: PastReversals) -> list[Repetition]:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from makewhole.compensation.preview.dry_targets import RecordToSend
+from makewhole.kafka.replay_records import Header
 from makewhole.model.plan import Action, Plan
-from makewhole.postgres.write.row_change import RowChange
+from makewhole.postgres.write.dry_run import RowChange
 
 
 class Forecast(StrEnum):
@@ -31,6 +31,19 @@ class DryRunPart:
     fates: Mapping[Forecast, int]
     reasons: Mapping[str, int]
     payload_from: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordToSend:
+    """A record as it would be sent. `partition` None: the partitioner's choice; `timestamp_ms` None: the moment of
+    sending. `fields` are the names at the top of a JSON object, None where the value is none."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...]
+    partition: int | None
+    timestamp_ms: int | None
+    fields: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, kw_only=True)

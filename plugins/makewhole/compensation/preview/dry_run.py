@@ -14,20 +14,19 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compensation.approval.answer import why_not_approved
 from makewhole.compensation.execution.content import PlanContent, load_content
+from makewhole.compensation.execution.permission import why_not_approved
 from makewhole.compensation.execution.targets import Chunk, Target, require_receipts_kept, require_same_places
 from makewhole.compensation.freezing.chunks import take
-from makewhole.compensation.planning.draft import place_of
-from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, Sample
-from makewhole.compensation.preview.dry_targets import DoneBefore, RecordToSend, open_look
+from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, RecordToSend, Sample
+from makewhole.compensation.preview.dry_targets import DoneBefore, open_look
 from makewhole.journal import plans
 from makewhole.journal.actions import actions_in, unchanged_actions
 from makewhole.journal.leases import JournalSession
 from makewhole.journal.plans import StoredPlan
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
-from makewhole.postgres.write.row_change import RowChange
+from makewhole.postgres.write.dry_run import RowChange
 from makewhole.sql import PgConnection
 
 SAMPLES = 3
@@ -142,7 +141,7 @@ class _Look:
                 DryRunPart(
                     remedy=str(remedy),
                     target=str(target),
-                    place=place_of(targets[str(target)].point),
+                    place=targets[str(target)].point.place,
                     actions=len(rows),
                     fates={fate: counted[fate] for fate in Forecast},
                     reasons=dict(Counter(why for fate, why in fates if fate is Forecast.REFUSED and why).most_common()),

@@ -9,6 +9,7 @@ from typing import Protocol
 from makewhole.compensation.execution.kafka_target import identity_of, records_of
 from makewhole.compensation.execution.postgres_target import items_of
 from makewhole.compensation.execution.targets import Chunk, Target
+from makewhole.compensation.preview.dry_report import RecordToSend
 from makewhole.journal.plans import StoredPlan
 from makewhole.kafka.offsets import committed
 from makewhole.kafka.replay import MARKER_TOPIC, now_ms, topic_rules
@@ -17,26 +18,12 @@ from makewhole.model.connection import KafkaConnection, PostgresConnection
 from makewhole.model.errors import ConfigurationError, RefusedError
 from makewhole.model.pipeline import TablePoint, TopicPoint
 from makewhole.model.plan import Plan, PlanState
-from makewhole.postgres.write.dry_run import judge, read_only, receipts_read
+from makewhole.postgres.write.dry_run import RowChange, forecast_chunk, read_only_session, read_receipts
 from makewhole.postgres.write.receipts import ChunkId
-from makewhole.postgres.write.row_change import RowChange
 from makewhole.sql import PgConnection
 
 ChooseShown = Callable[[Collection[int]], Iterable[int]]
 """Given the numbers of the actions that are refused, those to show."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordToSend:
-    """A record as it would be sent. `partition` None: the partitioner's choice; `timestamp_ms` None: the moment of
-    sending. `fields` are the names at the top of a JSON object, None where the value is none."""
-
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[Header, ...]
-    partition: int | None
-    timestamp_ms: int | None
-    fields: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +64,7 @@ def open_look(stack: ExitStack, target: Target, name: str, stored: StoredPlan, c
     if isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection):
         return _TopicLook(stored, connection, point.topic, name, chunks_seen)
     if isinstance(point, TablePoint) and isinstance(connection, PostgresConnection):
-        return _TableLook(stored.plan, point, stack.enter_context(read_only(connection)))
+        return _TableLook(stored.plan, point, stack.enter_context(read_only_session(connection)))
     raise RefusedError(f"point {point.name} and its connection {connection.id} are of different kinds")
 
 
@@ -88,12 +75,14 @@ class _TableLook:
         self._plan, self._point, self._session = plan, point, session
 
     def done(self) -> DoneBefore:
-        found = receipts_read(self._session, self._id(0))
+        found = read_receipts(self._session, self._id(0))
         refused = {seq: why for receipt in found for seq, why in receipt.refused.items()}
         return DoneBefore(chunks=len(found), refused=refused)
 
     def look(self, chunk: Chunk, choose: ChooseShown) -> Looked:
-        judged = judge(self._session, self._point, self._id(chunk.number), items_of(chunk, self._point.key), choose)
+        judged = forecast_chunk(
+            self._session, self._point, self._id(chunk.number), items_of(chunk, self._point.key), choose
+        )
         return Looked(refused=judged.refused, shown=judged.changes)
 
     def _id(self, chunk: int) -> ChunkId:

@@ -16,18 +16,20 @@ from makewhole.compensation.execution.supersede import ask_what_was_written
 from makewhole.compensation.execution.targets import Target, require_same_places, targets_of
 from makewhole.compensation.freezing.chunks import PlannedPayload
 from makewhole.compensation.freezing.freeze import FreezeSources
-from makewhole.compensation.freezing.payload_file import Payload
+from makewhole.compensation.freezing.original_records import WindowRecords
 from makewhole.compensation.freezing.sources import Sources
 from makewhole.compensation.freezing.write_plan import PlanFrame, put_frozen
-from makewhole.compensation.planning.draft import place_of
 from makewhole.compensation.undo.reversals import Reversals, reverse_records, reversing_hops
 from makewhole.journal import leases, plans, windows
 from makewhole.journal.actions import actions_in, unchanged_actions
+from makewhole.journal.database import connect as connect_journal
+from makewhole.journal.database import journal_dsn
 from makewhole.journal.leases import JournalSession
 from makewhole.journal.plans import StoredPlan
 from makewhole.journal.reversals import reversals_of
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import PermanentError, RefusedError
+from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Pipeline, Remedy, TablePoint, TopicPoint
 from makewhole.model.plan import Action, Plan, PlanState
 from makewhole.model.window import Window
@@ -35,6 +37,7 @@ from makewhole.postgres.connect import connect
 from makewhole.postgres.write.effects import Effect, effects
 from makewhole.postgres.write.receipts import ensure_schema, fence
 from makewhole.sql import PgConnection
+from makewhole.window.context import WindowContext
 
 logger = logging.getLogger(__name__)
 _READ_SECONDS_MOST = 900.0
@@ -58,6 +61,17 @@ class UndoRequest:
     reverses: bool = False
 
 
+def plan_undo(context: WindowContext, plan_id: str, *, reverses: bool) -> Undo:
+    """Freeze what takes a plan of the window back; asked again, the undo that waits, runs or is done."""
+    with connect_journal() as journal:
+        earlier = windows.newest_judged(journal, context.pipeline.name)
+    request = UndoRequest(plan=plan_id, pipeline=context.pipeline, reverses=reverses)
+    sources = FreezeSources(
+        storage=context.storage.root, records=WindowRecords(context, earlier), connections=context.connections
+    )
+    return freeze_undo(journal_dsn(), request, sources)
+
+
 def freeze_undo(journal_dsn: str, request: UndoRequest, sources: FreezeSources) -> Undo:
     """The plan that undoes a plan: the one that waits, runs or is done already, or a new one, which waits for a person.
 
@@ -73,7 +87,7 @@ def freeze_undo(journal_dsn: str, request: UndoRequest, sources: FreezeSources) 
         with Attempt(kept, request.plan, holder=f"undo of {request.plan}", lease_seconds=_LEASE_SECONDS) as attempt:
             if stored.plan.state is not PlanState.DONE:
                 _end_runners(attempt, targets_of(request.pipeline, sources.connections))
-            with leases.session(journal_dsn, idle_seconds=_READ_SECONDS_MOST) as journal:
+            with leases.transaction(journal_dsn, idle_seconds=_READ_SECONDS_MOST) as journal:
                 return _freeze(journal, attempt, request, sources)
 
 
@@ -202,6 +216,6 @@ def _items(attempt: Attempt, actions: Sequence[Action], targets: Mapping[str, Ta
 
 
 def _item(action: Action, effect: Effect, target: Target) -> PlannedPayload:
-    before = {"place": place_of(target.point), "undoes": effect.seq, "kind": effect.kind.value}
+    before = {"place": target.point.place, "undoes": effect.seq, "kind": effect.kind.value}
     undoing = replace(action, remedy=Remedy.RESTORE, before=before)
     return undoing, Payload(key=action.key.encode(), extra={"effect": effect.fields})

@@ -7,13 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from makewhole.compensation.freezing.freeze import FreezeSources
-from makewhole.compensation.freezing.original_records import WindowRecords
-from makewhole.compensation.plan_window import verify_window
-from makewhole.compensation.undo.plan_undo import Undo, UndoRequest, freeze_undo
+from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.journal import plans, windows
-from makewhole.journal.database import connect, journal_dsn
-from makewhole.journal.plans import StoredPlan
+from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import PlanState
 from makewhole.model.window import Window, WindowState
@@ -31,32 +27,7 @@ class Reopened:
     left: Mapping[str, int]
 
 
-def plan_undo(context: WindowContext, plan_id: str, *, reverses: bool) -> Undo:
-    """Freeze what takes a plan of the window back; asked again, the undo that waits, runs or is done."""
-    with connect() as journal:
-        earlier = windows.newest_judged(journal, context.pipeline.name)
-    request = UndoRequest(plan=plan_id, pipeline=context.pipeline, reverses=reverses)
-    sources = FreezeSources(
-        storage=context.storage.root, records=WindowRecords(context, earlier), connections=context.connections
-    )
-    return freeze_undo(journal_dsn(), request, sources)
-
-
-def own_undo(journal: PgConnection, undone: str, undo: str) -> StoredPlan:
-    """The undo of a plan, if it is this one: a run answers for the undo of the plan that it was asked for, and for no
-    other, whatever it was handed.
-
-    Raises:
-        RefusedError: it is another one's.
-    """
-    stored = plans.undo_of(journal, undone)
-    if stored is None or stored.plan.id != undo:
-        own = "which has none" if stored is None else f"whose undo is {stored.plan.id}"
-        raise RefusedError(f"plan {undo} does not undo plan {undone}, {own}; the answer is not taken")
-    return stored
-
-
-def reopen(context: WindowContext, undone: str, progress: Callable[[int, int], None]) -> Reopened:
+def reopen_window(context: WindowContext, undone: str, progress: Callable[[int, int], None]) -> Reopened:
     """Judge the window of an undone plan anew, and open it where it is not whole any more.
 
     What is open is what the stores show now, not what was to be undone. A later revision that was certified had found

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from makewhole.compensation.freezing.chunks import PlannedPayload
 from makewhole.compensation.freezing.fetch_reversals import ReversalFetcher
 from makewhole.compensation.freezing.sources import Position, Sources
-from makewhole.compensation.planning.draft import ActionDraft, place_of
+from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Hop, Pipeline, Remedy, TablePoint
 from makewhole.model.plan import Action
@@ -76,7 +76,7 @@ def _steps(pipeline: Pipeline, action: Action) -> Iterator[ActionDraft]:
             evidence={"target_copies": 1},
         )
         reversing = replace(
-            action, remedy=Remedy.REVERSE, hop=hop.name, target=target.name, before={"place": place_of(target)}
+            action, remedy=Remedy.REVERSE, hop=hop.name, target=target.name, before={"place": target.place}
         )
         yield ActionDraft(action=reversing, finding=finding, origin=_origin(action))
 

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 _PAUSE_SECONDS = 1.0
 
 
-def verify(
+def judge_gaps_anew(
     context: WindowContext,
     findings: Sequence[JudgedFinding],
     since: LogStart,

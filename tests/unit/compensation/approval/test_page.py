@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makewhole.compensation.approval.page import ApprovalPage, ApprovalQuestion, approval_page, escaped
-from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, Sample
-from makewhole.compensation.preview.dry_targets import RecordToSend
+from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, RecordToSend, Sample
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, PlanState
-from makewhole.postgres.write.row_change import RowChange
+from makewhole.postgres.write.dry_run import RowChange
 
 pytestmark = pytest.mark.unit
 

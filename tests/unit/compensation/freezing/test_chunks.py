@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makewhole.compensation.freezing.chunks import PlannedPayload, chunk_actions, chunks_of, numbered, row_groups, take
-from makewhole.compensation.freezing.payload_file import Payload
 from makewhole.journal.actions import SCHEMA, actions_in
 from makewhole.model.errors import CorruptionError
+from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Limits, Remedy
 from makewhole.model.plan import Action
 

@@ -1,6 +1,7 @@
 """The payload file and what binds it; what a broker would refuse; a key taken apart."""
 
 import itertools
+import json
 import random
 import uuid
 from collections.abc import Sequence
@@ -13,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makewhole.compensation.freezing.payload_file import Payload, payloads_of, verified_copy, write_payloads
+from makewhole.compensation.freezing.payload_file import verified_copy, write_payloads
 from makewhole.kafka.replay_records import Lineage, ReplayRecords, TopicRules
 from makewhole.model.errors import CorruptionError, RefusedError
+from makewhole.model.payload import Payload
 from makewhole.postgres.tables import key_components
 
 pytestmark = pytest.mark.unit
@@ -30,6 +32,22 @@ PAYLOADS = st.builds(
     partition=st.none() | st.integers(0, 9),
     extra=st.dictionaries(st.text("xy", max_size=2), st.integers(), max_size=2),
 )
+
+
+def payloads_of(table: pa.Table) -> dict[int, Payload]:
+    """The payloads of a chunk one by one, by action number."""
+    index = table.schema.get_field_index("timestamp")
+    return {
+        row["seq"]: Payload(
+            key=row["key"],
+            value=row["value"],
+            headers=tuple((header["key"], header["value"]) for header in row["headers"]),
+            timestamp_ms=row["timestamp"],
+            partition=row["partition"],
+            extra=json.loads(row["extra"]) | ({} if row["origin"] is None else {"origin": row["origin"]}),
+        )
+        for row in table.set_column(index, "timestamp", table.column("timestamp").cast(pa.int64())).to_pylist()
+    }
 
 
 @settings(deadline=None)

@@ -15,7 +15,6 @@ from makewhole.compensation.planning.draft import (
     plan_actions,
     source_position,
 )
-from makewhole.compensation.planning.extra_copies import Repetition
 from makewhole.model.pipeline import (
     Approval,
     Hop,
@@ -30,7 +29,7 @@ from makewhole.model.pipeline import (
     TopicPoint,
 )
 from makewhole.model.plan import plan_digest
-from makewhole.model.reversal import PastReversals, ReversedCopy
+from makewhole.model.reversal import PastReversals, Repetition, ReversedCopy
 from makewhole.model.verdict import Cause, Finding, Verdict
 
 pytestmark = pytest.mark.unit

@@ -9,16 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makewhole.compensation.planning.extra_copies import (
-    Repetition,
-    extra_records,
-    extra_rows,
-    left_to_reverse,
-    row_copy,
-)
+from makewhole.compensation.planning.extra_copies import extra_records, extra_rows, left_to_reverse, row_copy
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import PointKind, TablePoint
-from makewhole.model.reversal import NOTHING_REVERSED, PastReversals, ReversedCopy
+from makewhole.model.reversal import NOTHING_REVERSED, PastReversals, Repetition, ReversedCopy
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.postgres.tables import TableRow
 

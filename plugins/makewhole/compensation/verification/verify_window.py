@@ -1,0 +1,90 @@
+"""Verify a window: judge its gaps anew, ask the gate about what is left, and commit both."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from makewhole.compensation.planning.draft import keys_to_reverse
+from makewhole.compensation.verification.committed_since import LogStart
+from makewhole.compensation.verification.outcome import WHOLE, results_after
+from makewhole.compensation.verification.verify import judge_gaps_anew
+from makewhole.gate import HopSummary, check_summaries
+from makewhole.journal import evidence, incidents, observations, plans
+from makewhole.journal.database import connect
+from makewhole.journal.reversals import reversals_of
+from makewhole.model.gate import GateReport
+from makewhole.model.pipeline import TopicPoint
+from makewhole.model.plan import PlanState
+from makewhole.model.window import Window
+from makewhole.sql import PgConnection
+from makewhole.window.context import WindowContext
+
+_LEAST_PATIENCE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verified:
+    """What verify found: how many gaps are whole now, and what the gate says of the window as it is."""
+
+    whole: int
+    gaps: int
+    gate: GateReport
+
+
+def verify_window(
+    context: WindowContext, progress: Callable[[int, int], None], *, patience_seconds: float | None = None
+) -> Verified:
+    """Judge the gaps of a window anew and commit what became of each, with what the gate says now.
+
+    `patience_seconds`: how long consumers are given to load what was replayed; None: as long as the plan asks for.
+    """
+    with connect() as journal:
+        _mark_refused(journal, context.window)
+        findings = evidence.findings(journal, context.window)
+        since = _since(journal, context)
+        patience = _patience_seconds(journal, context) if patience_seconds is None else patience_seconds
+        to_reverse = keys_to_reverse(context.pipeline, [item.finding for item in findings])
+        past = reversals_of(journal, context.pipeline, context.window.number, to_reverse)
+    judged = judge_gaps_anew(context, findings, since, patience, progress, past)
+    with connect() as journal:
+        evidence.set_outcomes(journal, context.window, [item for item in judged if item.finding.verdict.is_gap])
+        results = [results_after(result, judged) for result in evidence.results(journal, context.window).values()]
+        summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in results]
+        report = check_summaries(context.pipeline, summaries, incidents.of(journal, context.window))
+        evidence.commit_results(journal, context.window, evidence.VERIFIED, results)
+        evidence.put_gate_report(journal, context.window, evidence.VERIFIED, report)
+    gaps = [item for item in judged if item.finding.verdict.is_gap]
+    whole = sum(item.outcome in WHOLE for item in gaps)
+    return Verified(whole=whole, gaps=len(gaps), gate=report)
+
+
+def _mark_refused(journal: PgConnection, window: Window) -> None:
+    """What the plan refused to do becomes the outcome of its finding: the reason is what a person has to know."""
+    stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
+    if stored is not None:
+        refused = plans.refused_keys(journal, stored.plan.id)
+        plans.refuse_findings(journal, (window.pipeline, window.number, window.revision), refused)
+
+
+def _patience_seconds(journal: PgConnection, context: WindowContext) -> float:
+    """Where nothing was written, nothing is waited for."""
+    stored = plans.plan_of_window(journal, context.window.pipeline, context.window.number, context.window.revision)
+    if stored is None or stored.plan.state not in (PlanState.RUNNING, PlanState.DONE):
+        return 0.0
+    return max(_LEAST_PATIENCE_SECONDS, context.pipeline.settle.total_seconds())
+
+
+def _since(journal: PgConnection, context: WindowContext) -> LogStart:
+    """The last observation of each topic before the first plan of this window was frozen."""
+    moments = [evidence.frozen_at(journal, plan) for plan in evidence.plans_of(journal, context.window)]
+    first = min(moments, default=datetime.now(UTC))
+    offsets = {}
+    for point in context.pipeline.points.values():
+        if isinstance(point, TopicPoint):
+            seen = [
+                entry
+                for entry in observations.of(journal, context.pipeline.name, point.name)
+                if entry.observed_at <= first
+            ]
+            offsets[point.name] = dict(seen[-1].stable_offsets or {}) if seen else {}
+    return LogStart(offsets=offsets)

@@ -1,0 +1,29 @@
+"""Say what one action writes."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Payload:
+    """What one action writes. `extra` is JSON-able: origin, columns, before-images."""
+
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp_ms: int | None = None
+    partition: int | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes in memory, roughly."""
+        headers = sum(len(name) + len(value or b"") for name, value in self.headers)
+        return len(self.key or b"") + len(self.value or b"") + headers + len(extra_text(self.extra))
+
+
+def extra_text(extra: Mapping[str, Any]) -> str:
+    """Return `extra` as JSON, the same text for the same content."""
+    return json.dumps(dict(extra), sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,140 @@
+"""Issue certificates and check their chain: each carries the hash of the one before it."""
+
+import hashlib
+import json
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from makewhole.journal import evidence, incidents, plans
+from makewhole.journal.evidence import Certificate, HopResult, JudgedFinding
+from makewhole.lake.storage import Storage
+from makewhole.model.window import PartitionRange, Window
+from makewhole.sql import PgConnection
+
+
+def final_results(journal: PgConnection, window: Window) -> dict[str, HopResult]:
+    """The results as they are now: verified where a hop was verified, as reconciled otherwise."""
+    return evidence.results(journal, window, evidence.RECONCILED) | evidence.results(journal, window, evidence.VERIFIED)
+
+
+def issue(journal: PgConnection, window: Window, storage: Storage) -> Certificate:
+    last = evidence.last_certificate(journal, window.pipeline)
+    ordinal, previous = (last[0] + 1, last[1]) if last else (1, None)
+    content = certified_content(journal, window)
+    digest = _sha256(content)
+    body = {
+        **content,
+        "digest": digest,
+        "ordinal": ordinal,
+        "previous": previous,
+        "revision": window.revision,
+        "opened_at": window.opened_at.isoformat(),
+        "issued_at": datetime.now(UTC).isoformat(),
+        "how": _how(journal, window),
+    }
+    sha256 = _sha256(body)
+    uri = storage.write_bytes(
+        f"{window.pipeline}/certificates/{ordinal:06d}-window-{window.number}-revision-{window.revision}.json",
+        json.dumps({**body, "sha256": sha256}, indent=2, sort_keys=True, ensure_ascii=False).encode(),
+    )
+    certificate = Certificate(
+        ordinal=ordinal,
+        number=window.number,
+        revision=window.revision,
+        digest=digest,
+        body=body,
+        previous=previous,
+        sha256=sha256,
+        uri=uri,
+    )
+    evidence.insert_certificate(journal, window.pipeline, certificate)
+    return certificate
+
+
+def certified_content(journal: PgConnection, window: Window) -> dict[str, Any]:
+    """What is certified, and nothing of how it came about: the same for every revision that proves the same."""
+    results = final_results(journal, window)
+    handed_over = [item for item in evidence.findings(journal, window) if item.finding.verdict.value == "pending"]
+    return {
+        "version": 1,
+        "pipeline": window.pipeline,
+        "window": window.number,
+        "start": None if window.start is None else window.start.isoformat(),
+        "end": window.end.isoformat(),
+        "ranges": {point: [_place(part) for part in parts] for point, parts in sorted(window.ranges.items())},
+        "hops": {
+            hop: {"source_keys": result.counts.source_keys, "digest": result.digest}
+            for hop, result in sorted(results.items())
+        },
+        "handed_over": {"keys": len(handed_over), "digest": _sha256(sorted(_name(item) for item in handed_over))},
+    }
+
+
+def _place(part: PartitionRange) -> dict[str, Any]:
+    place = {"topic": part.topic, "topic_id": part.topic_id, "partition": part.partition, "lo": part.lo, "hi": part.hi}
+    return place | ({"lineage": part.lineage} if part.lineage else {})
+
+
+def _name(item: JudgedFinding) -> str:
+    return f"{item.finding.hop}|{item.finding.key_hash}"
+
+
+def _how(journal: PgConnection, window: Window) -> dict[str, Any]:
+    """How this revision got there: counts before and after, what the gate said, the plan with its receipts."""
+    findings = evidence.findings(journal, window)
+    stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
+    plan = None
+    if stored is not None:
+        receipts = plans.chunks_of(journal, stored.plan.id)
+        plan = {
+            "id": stored.plan.id,
+            "sha256": stored.plan.sha256,
+            "actions": dict(stored.plan.counts),
+            "receipts": [asdict(receipt) for receipt in receipts],
+        }
+    outcomes: dict[str, int] = {}
+    for item in findings:
+        name = f"{item.finding.verdict.value}: {item.outcome}"
+        outcomes[name] = outcomes.get(name, 0) + 1
+    manifests = evidence.snapshots(journal, window)
+    return {
+        "accounting": {name: manifest.get("accounting") for name, manifest in sorted(manifests.items())},
+        "accounting_by_partition": {
+            name: manifest["accounting_by_partition"]
+            for name, manifest in sorted(manifests.items())
+            if "accounting_by_partition" in manifest
+        },
+        "incidents": [asdict(one) for one in incidents.of(journal, window)],
+        "counts": {
+            stage: {hop: vars(result.counts) for hop, result in evidence.results(journal, window, stage).items()}
+            for stage in (evidence.RECONCILED, evidence.VERIFIED)
+        },
+        "gate": {
+            stage: {"answer": report.answer.value, "evaluated": report.evaluated, "planned": report.planned}
+            for stage, report in evidence.gate_reports(journal, window).items()
+        },
+        "findings": dict(sorted(outcomes.items())),
+        "plan": plan,
+    }
+
+
+def _sha256(content: Any) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def chain_problems(certificates: list[Certificate]) -> list[str]:
+    """What is wrong with a chain of certificates, oldest first; nothing for a sound one."""
+    problems, previous = [], None
+    for at, certificate in enumerate(certificates, start=1):
+        name = f"certificate {certificate.ordinal} (window {certificate.number})"
+        if certificate.ordinal != at:
+            problems.append(f"{name}: number {at} of the chain is missing")
+        if certificate.previous != previous or certificate.body.get("previous") != previous:
+            problems.append(f"{name}: does not continue the one before it")
+        is_as_issued = _sha256(dict(certificate.body)) == certificate.sha256
+        if not is_as_issued or certificate.body.get("digest") != certificate.digest:
+            problems.append(f"{name}: its content was changed after it was issued")
+        previous = certificate.sha256
+    return problems
