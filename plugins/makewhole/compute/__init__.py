@@ -1,1 +1,1 @@
-"""The heart: pure functions over Arrow and polars frames. No I/O, no Spark."""
+"""Decode, hash, compare and judge: pure functions over Arrow and polars frames. No I/O, no Spark."""

@@ -1,8 +1,7 @@
-"""Compared columns in their declared types, as canonical text: the same value gives the same text on every system.
+"""Render compared columns as canonical text of their declared types: equal values give equal text on every system.
 
-The text of a table's column comes from PostgreSQL itself (`postgres/expressions.py`); the text of a JSON value from
-here. Null stays null. A value that its declared type cannot hold keeps its own text behind `!`, so that it can only be
-equal to itself.
+PostgreSQL itself renders a table's column (`postgres/read/expressions.py`); this module renders JSON values. Null stays
+null. A value that its declared type cannot hold keeps its own text behind `!`, so that it can only equal itself.
 """
 
 import re
@@ -14,7 +13,7 @@ from typing import Any
 import polars as pl
 import polars_hash as plh
 
-_WIDE = Context(prec=80)
+_EXACT = Context(prec=80)
 _MOST_DIGITS = 1_000
 _BEYOND_MICROSECONDS = re.compile(r"(?<=[.,]\d{6})\d+")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -22,13 +21,13 @@ _DECIMAL = re.compile(r"decimal\(\s*\d+\s*,\s*(\d+)\s*\)")
 
 
 def decimal_scale(declared: str) -> int | None:
-    """The scale of `decimal(p,s)`; None for any other type."""
+    """Return the scale of `decimal(p,s)`; None for any other type."""
     found = _DECIMAL.fullmatch(declared.strip().lower())
     return int(found[1]) if found else None
 
 
 def canonical_text(value: Any, declared: str) -> str | None:
-    """One decoded JSON value (numbers as int or Decimal) as canonical text of its declared type."""
+    """Render one decoded JSON value (numbers as int or Decimal) as canonical text of its declared type."""
     if value is None:
         return None
     try:
@@ -47,7 +46,7 @@ def _renderer(declared: str) -> Callable[[Any], str]:
 
 
 def _decimal(value: Any, scale: int) -> str:
-    number = _number(value).quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=_WIDE)
+    number = _number(value).quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=_EXACT)
     return format(abs(number) if number == 0 else number, "f")
 
 
@@ -61,7 +60,7 @@ def _number(value: Any) -> Decimal:
 
 
 def plain_text(number: Decimal) -> str:
-    """A number by its value: no exponent, no zeros at the end of a fraction, zero without a sign.
+    """Render a number by its value: no exponent, no zeros at the end of a fraction, zero without a sign.
 
     Raises:
         ValueError: it would have over 1,000 digits (`1e999999999` would fill the memory), or is not finite.
@@ -89,7 +88,7 @@ def _double(value: Any) -> str:
 
 
 def float_text(value: float) -> str:
-    """The shortest text that gives this double back; zero has no sign."""
+    """Return the shortest text that parses to this double; zero has no sign."""
     return repr(value + 0.0 if value else 0.0)
 
 
@@ -111,7 +110,7 @@ def _string(value: Any) -> str:
 
 
 def _timestamp(value: Any) -> str:
-    """Microseconds since 1970 in UTC; without an offset it is UTC; finer fractions are rounded as PostgreSQL does."""
+    """Render microseconds since 1970 in UTC: no offset means UTC, finer fractions are rounded as PostgreSQL does."""
     finer = _BEYOND_MICROSECONDS.search(value)
     moment = datetime.fromisoformat(_BEYOND_MICROSECONDS.sub("", value, count=1))
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
@@ -136,32 +135,32 @@ _RENDERERS: dict[str, Callable[[Any], str]] = {
 }
 
 
-_TELLING = 512
-_LENGTHS = [pl.Series([f"{mark}{length}:" for length in range(_TELLING)] + [f"{mark}~"]) for mark in ("", ",")]
+_TABLED = 512  # texts shorter than this get their length prefix from a table
+_PREFIXES = [pl.Series([f"{mark}{length}:" for length in range(_TABLED)] + [f"{mark}~"]) for mark in ("", ",")]
 
 
 def with_row_hash(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     """Add `row_hash`: xxh3-64 over the canonical texts of the compared columns.
 
-    Each has its length before it, and null is apart from empty: `2:UA,~,0:`.
+    Each text is preceded by its length in bytes, which tells null from empty: `2:UA,~,0:`.
     """
     if not columns:
         return frame.with_columns(pl.lit(0, dtype=pl.UInt64).alias("row_hash"))
     longest = frame.select(pl.max_horizontal(pl.col(name).str.len_bytes().max() for name in columns)).item()
-    marked = _marked_by_table if (longest or 0) < _TELLING else _marked
-    parts = [part for number, name in enumerate(columns) for part in marked(name, number > 0)]
+    prefixed = _prefixed_by_table if (longest or 0) < _TABLED else _prefixed
+    parts = [part for number, name in enumerate(columns) for part in prefixed(name, number > 0)]
     text = pl.concat_str(parts, ignore_nulls=True).alias("row_hash")
     return frame.with_columns(frame.select(text).select(plh.col("row_hash").nchash.xxh3_64()).to_series())
 
 
-def _marked(name: str, is_later: bool) -> list[pl.Expr]:
-    """Separator, length, text; `~` for null."""
+def _prefixed(name: str, is_later: bool) -> list[pl.Expr]:
+    """Return separator and length, then text; `~` for null."""
     separator, column = "," if is_later else "", pl.col(name)
     length = pl.concat_str([pl.lit(separator), column.str.len_bytes().cast(pl.String), pl.lit(":")])
     return [length.fill_null(f"{separator}~"), column]
 
 
-def _marked_by_table(name: str, is_later: bool) -> list[pl.Expr]:
-    """The same for short texts: separator and length from a table, which is half the work."""
+def _prefixed_by_table(name: str, is_later: bool) -> list[pl.Expr]:
+    """Do as `_prefixed` for short texts, with separator and length from a table: half the work."""
     column = pl.col(name)
-    return [pl.lit(_LENGTHS[is_later]).gather(column.str.len_bytes().fill_null(_TELLING)), column]
+    return [pl.lit(_PREFIXES[is_later]).gather(column.str.len_bytes().fill_null(_TABLED)), column]

@@ -1,4 +1,4 @@
-"""The frames that travel between the steps, with their schemas."""
+"""Declare the schemas of the frames that pass between the steps."""
 
 import polars as pl
 from polars.datatypes import DataTypeClass
@@ -34,13 +34,13 @@ TOPIC_KEYS: Schema = KEYS | {
 }
 
 STORED_TOPIC_KEYS: Schema = {name: kind for name, kind in TOPIC_KEYS.items() if name != "place"}
-"""As a snapshot's files hold it: a topic's place is said by partition and offset, and `with_place` adds it."""
+"""`TOPIC_KEYS` as a snapshot's files hold them: `with_place` makes the place from partition and offset."""
 
 NEVER_NULL = frozenset(STORED_TOPIC_KEYS) - {"time", "version", "excluded_by", "replay_plan"}
-"""What every copy has, of a topic or a table."""
+"""Columns that every copy has, of a topic or a table."""
 
 UNDECODABLE: Schema = {"place": pl.String, "reason": pl.String}
-"""Records and rows without a usable key: placed and kept, never guessed."""
+"""Records and rows without a usable key, with their place and the reason."""
 
 ELSEWHERE: Schema = {
     "key_hi": pl.UInt64,
@@ -55,15 +55,15 @@ ELSEWHERE: Schema = {
     "producer_epoch": pl.Int16,
     "sequence": pl.Int32,
 }
-"""Copies outside the window's own slice: index of earlier windows, what came later, look-ups by key.
+"""Copies outside the window's own slice: from the key index, from the log after the window, from look-ups by key.
 
-`is_later`: after the window's own. Of what is not known a copy has null: a run of an older makewhole knows less."""
+`is_later`: after the window's own. Null: not known, as a run of an older makewhole has fewer columns."""
 
 TAIL: Schema = ELSEWHERE | {"is_open": pl.Boolean}
-"""Copies in the log after a window. `is_open`: beyond the stable offset, so nobody can read it as committed yet."""
+"""Copies in the log after a window. `is_open`: behind the stable offset, so nobody can read it as committed yet."""
 
 REPLAYS: Schema = {"plan": pl.String, "key_hi": pl.UInt64, "key_lo": pl.UInt64}
-"""What compensation really wrote, a row per record, from the journal: a lineage header alone proves nothing."""
+"""Records that compensation wrote, by the journal, a row each: a lineage header alone proves nothing."""
 
 HASHES: Schema = {"key_hi": pl.UInt64, "key_lo": pl.UInt64}
 
@@ -86,8 +86,8 @@ JUDGED: Schema = {
     "row_hash": pl.UInt64,
     "time": pl.Datetime("us", "UTC"),
 }
-"""What the kernels say of each key. `hint` is a cause that only they could see. Of versions: `latest_place` is where
-the source's latest stands, `has_later` that the source has one after the window's own."""
+"""One row per judged key. `hint` is a cause that only the kernel could see. Under upsert: `latest_place` is where
+the source's latest version is, `has_later` that the source has one after the window's own."""
 
 VERDICTS: Schema = {"hop": pl.String, "key_hash": pl.String, "verdict": pl.String, "cause": pl.String}
 """The keyed frame that the gate reads: one row per key and hop."""
@@ -100,20 +100,20 @@ FINDINGS: Schema = {
     "cause": pl.String,
     "evidence": pl.String,
 }
-"""Any verdict but matched. `evidence` is a JSON object."""
+"""One row per key and hop whose verdict is not matched. `evidence` is a JSON object."""
 
 HASH = ("key_hi", "key_lo")
 
 
 def place_in_log() -> pl.Expr:
-    """The place of a topic's copy, `partition:offset`, from those columns."""
+    """Return column `place` of a topic's copies: `partition:offset`."""
     return pl.concat_str([pl.col("partition").cast(pl.String), pl.lit(":"), pl.col("offset").cast(pl.String)]).alias(
         "place"
     )
 
 
 def with_place(frame: pl.DataFrame) -> pl.DataFrame:
-    """A topic's copies with their `place`, where `TOPIC_KEYS` has it; other frames as they are."""
+    """Add `place` to a topic's copies, where `TOPIC_KEYS` has it; return other frames unchanged."""
     if "place" in frame.columns or not {"key_hi", "partition", "offset"} <= set(frame.columns):
         return frame
     at = frame.columns.index("version") + 1 if "version" in frame.columns else frame.width
@@ -121,5 +121,5 @@ def with_place(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def empty(schema: Schema) -> pl.DataFrame:
-    """A frame of no rows in this schema."""
+    """Return a frame without rows in this schema."""
     return pl.DataFrame(schema=schema)

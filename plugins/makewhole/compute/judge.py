@@ -1,10 +1,10 @@
-"""The kernel of event hops: one bucket of one hop → a verdict for every key, with its evidence.
+"""Judge every key of one bucket of an event hop by counting its copies.
 
-Counting copies is all there is to it. A key that the source has (in this window) and the target does not is missing,
+A key that the source has (in this window) and the target does not is missing,
 more than one copy at the target is a duplicate, one copy is compared. A key that only the target has in this window is
-looked for in the rest of the source first. Copies that compensation made count as the one copy they stand for.
+looked up in the rest of the source first. Copies that compensation wrote count as the one copy they stand for.
 
-Where the copies of a key are versions, `makewhole.compute.versions` judges instead.
+Under upsert the copies of a key are versions: see `makewhole.compute.versions`.
 """
 
 from dataclasses import dataclass, field
@@ -19,11 +19,11 @@ from makewhole.model.verdict import Verdict
 
 @dataclass(frozen=True, kw_only=True)
 class BucketInput:
-    """Everything that is known of the keys of one bucket on one hop.
+    """The copies of the keys of one bucket on one hop, and what bears on their absence.
 
     `source` and `target`: copies in the window's slice (`KEYS` or `TOPIC_KEYS`). `source_elsewhere` and
     `target_elsewhere`: copies outside it. `handed_over`: keys that an earlier window left to this one. `unsettled`:
-    keys whose absence does not count yet. `replays`: what compensation wrote, by the journal.
+    keys whose absence does not count yet. `replays`: records that compensation wrote, by the journal.
     """
 
     hop: str
@@ -37,7 +37,7 @@ class BucketInput:
 
 
 def judge(bucket: BucketInput) -> pl.DataFrame:
-    """Every key of the bucket with its verdict.
+    """Judge every key of the bucket.
 
     Returns `JUDGED`, sorted by key hash: `source_copies` in the slice, `target_copies` all that count, and of them
     `elsewhere_copies` outside the slice; places in the order of the copies; `row_hash` of the source's first copy.
@@ -45,13 +45,13 @@ def judge(bucket: BucketInput) -> pl.DataFrame:
     Raises:
         CorruptionError: two different keys share a 128-bit hash.
     """
-    source = _by_key(_source_copies(bucket), "source")
-    target = _by_key(_target_copies(bucket.target, bucket.replays), "target")
+    source = _aggregated(_source_copies(bucket), "source")
+    target = _aggregated(_target_copies(bucket.target, bucket.replays), "target")
     require_same_key(source, target)
     joined = (
         source.join(target, on=HASH, how="full", coalesce=True)
-        .join(_elsewhere(bucket.target_elsewhere, "target_elsewhere"), on=HASH, how="left")
-        .join(_elsewhere(bucket.source_elsewhere, "source_elsewhere"), on=HASH, how="left")
+        .join(_aggregated_elsewhere(bucket.target_elsewhere, "target_elsewhere"), on=HASH, how="left")
+        .join(_aggregated_elsewhere(bucket.source_elsewhere, "source_elsewhere"), on=HASH, how="left")
         .join(bucket.unsettled.unique().with_columns(pl.lit(True).alias("is_unsettled")), on=HASH, how="left")
         .with_columns(pl.coalesce("key", "key_target").alias("key"))
     )
@@ -62,34 +62,34 @@ def judge(bucket: BucketInput) -> pl.DataFrame:
         .fill_null(0)
         .cast(pl.Int64),
         pl.col("source_elsewhere_copies").fill_null(0),
-    ).with_columns(_present().alias("target_copies"))
-    return _shape(counted.filter(_is_ours()).with_columns(_verdict().alias("verdict")))
+    ).with_columns(_counted_copies().alias("target_copies"))
+    return _with_judged_columns(counted.filter(_is_judged_here()).with_columns(_verdict().alias("verdict")))
 
 
 def _source_copies(bucket: BucketInput) -> pl.DataFrame:
-    """Committed copies that the hop's filter lets through, and the keys that were handed over by name."""
+    """Return the committed copies that pass the hop's filter, and the keys that were handed over by name."""
     copies = committed(bucket.source.filter(~pl.col("excluded_by").list.contains(bucket.hop)))
     handed = bucket.handed_over.join(copies.select(HASH), on=HASH, how="anti")
-    rows = _columns(copies).unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
+    rows = _kernel_columns(copies).unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
     return pl.concat([rows, handed], how="diagonal_relaxed")
 
 
 def _target_copies(target: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
-    """Committed copies, each told apart: original, or the replay of a plan that the journal vouches for."""
+    """Return the committed copies with `is_replay`: written by a plan that the journal confirms."""
     if "is_aborted" in target.columns:
-        return _columns(mark_replays(committed(target), replays), "is_replay")
-    rows = _columns(target).unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
+        return _kernel_columns(mark_replays(committed(target), replays), "is_replay")
+    rows = _kernel_columns(target).unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
     return rows.with_columns(pl.lit(False).alias("is_replay"))
 
 
 def committed(copies: pl.DataFrame) -> pl.DataFrame:
-    """Without the copies of aborted transactions; rows of a table are all committed."""
+    """Drop the copies of aborted transactions; rows of a table are all committed."""
     return copies.filter(~pl.col("is_aborted")) if "is_aborted" in copies.columns else copies
 
 
 def mark_replays(copies: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
-    """Add `is_replay`: the lineage header names a plan that really wrote this key, and no more copies than it wrote
-    are before this one."""
+    """Add `is_replay`: the lineage header names a plan that wrote this key by the journal, and this copy is not beyond
+    the number that the plan wrote."""
     known = replays.group_by("plan", *HASH).agg(pl.len().alias("_written"))
     of_plan = pl.col("offset").rank("ordinal").over("replay_plan", *HASH)
     return (
@@ -100,14 +100,14 @@ def mark_replays(copies: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _columns(frame: pl.DataFrame, *extra: str) -> pl.DataFrame:
-    """What the kernel needs of each copy, in the order of the log, or of the places of a table."""
+def _kernel_columns(frame: pl.DataFrame, *extra: str) -> pl.DataFrame:
+    """Select the kernel's columns of each copy, in the order of the log, or of the places of a table."""
     order = ("partition", "offset") if "offset" in frame.columns else ("place",)
     return frame.sort(order).select("key", *HASH, "row_hash", "time", "place", *extra)
 
 
-def _by_key(copies: pl.DataFrame, side: str) -> pl.DataFrame:
-    """One row per key: its copies in the order of their places."""
+def _aggregated(copies: pl.DataFrame, side: str) -> pl.DataFrame:
+    """Aggregate copies to one row per key; places in the order of the copies."""
     is_target = side == "target"
     aggregates = [
         pl.col("key").first().alias("key_target" if is_target else "key"),
@@ -126,7 +126,7 @@ def _by_key(copies: pl.DataFrame, side: str) -> pl.DataFrame:
     return copies.sort(HASH, maintain_order=True).group_by(HASH, maintain_order=True).agg(aggregates)
 
 
-def _elsewhere(frame: pl.DataFrame, prefix: str) -> pl.DataFrame:
+def _aggregated_elsewhere(frame: pl.DataFrame, prefix: str) -> pl.DataFrame:
     grouped = frame.sort(*HASH, "place").group_by(HASH, maintain_order=True)
     return grouped.agg(
         (~pl.col("is_replay")).sum().alias(f"{prefix}_originals"),
@@ -138,7 +138,7 @@ def _elsewhere(frame: pl.DataFrame, prefix: str) -> pl.DataFrame:
 
 
 def require_same_key(source: pl.DataFrame, target: pl.DataFrame) -> None:
-    """Both sides by key, with `key` or `key_target` and the number of distinct texts.
+    """Check that no hash stands for two keys. Both frames are by key: `key` or `key_target`, and the number of texts.
 
     Raises:
         CorruptionError: two different keys share a 128-bit hash.
@@ -150,15 +150,15 @@ def require_same_key(source: pl.DataFrame, target: pl.DataFrame) -> None:
         )
 
 
-def _present() -> pl.Expr:
-    """Copies that count: originals, or the one that a replay stands for when there is no original."""
+def _counted_copies() -> pl.Expr:
+    """Return the number of copies that count: originals, or one where there are only replays."""
     originals = pl.col("target_originals") + pl.col("target_elsewhere_originals")
     replays = pl.col("target_replays") + pl.col("target_elsewhere_replays")
     return pl.when((originals == 0) & (replays > 0)).then(1).otherwise(originals)
 
 
-def _is_ours() -> pl.Expr:
-    """Keys of this window's source, and of the target's those that need a word: unknown to the source, or repeated."""
+def _is_judged_here() -> pl.Expr:
+    """Select the keys of this window's source, and those of the target that the source lacks or that repeat."""
     repeated = (pl.col("target_copies") > 1) & (pl.col("target_originals") > 0)
     unknown = (pl.col("source_elsewhere_copies") == 0) & (pl.col("target_originals") > 0)
     return pl.col("in_source") | repeated | unknown
@@ -184,7 +184,7 @@ def _verdict() -> pl.Expr:
     )
 
 
-def _shape(frame: pl.DataFrame) -> pl.DataFrame:
+def _with_judged_columns(frame: pl.DataFrame) -> pl.DataFrame:
     return judged_frame(
         frame.with_columns(
             (pl.col("target_elsewhere_originals") + pl.col("target_elsewhere_replays")).alias("elsewhere_copies"),
@@ -199,7 +199,7 @@ def _shape(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def judged_frame(frame: pl.DataFrame) -> pl.DataFrame:
-    """The columns of `JUDGED`, lists never null, sorted by key hash."""
+    """Select the columns of `JUDGED`, lists never null, sorted by key hash."""
     no_places = pl.lit([], dtype=pl.List(pl.String))
     lists = [name for name, kind in JUDGED.items() if kind == pl.List(pl.String)]
     return (

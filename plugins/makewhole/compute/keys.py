@@ -1,4 +1,4 @@
-"""The business key: its text, its stable 128-bit hash, its bucket."""
+"""Make the text of a business key, and its stable 128-bit hash."""
 
 import json
 from collections.abc import Sequence
@@ -13,19 +13,19 @@ from makewhole.compute.canonical import plain_text
 _HALF = 2**64
 
 
-class KeyProblem(ValueError):  # noqa: N818 - what a record is reported with, not a failure of ours  # noqa: N818 - what a record is reported with, not a failure of ours
-    """A record has no usable business key; the text says why."""
+class KeyProblem(ValueError):  # noqa: N818 - the reason that a record is reported with
+    """The reason why a record has no usable business key."""
 
 
 def key_text(components: Sequence[str]) -> str:
-    """One component is its own text; several become a compact JSON array of strings."""
+    """Join the components of a key: one is its own text, several become a compact JSON array of strings."""
     if len(components) == 1:
         return components[0]
     return json.dumps(list(components), ensure_ascii=False, separators=(",", ":"))
 
 
 def component_text(value: Any) -> str:
-    """A JSON value as a key component: strings as they are, numbers by value (`1.0` is `1`), booleans in lower case.
+    """Return a JSON value as a key component: strings unchanged, numbers by value (`1.0` is `1`), lower-case booleans.
 
     Raises:
         KeyProblem: null, an object, an array, an empty or unencodable text, NUL in a text, a number beyond measure.
@@ -67,7 +67,7 @@ def with_hash(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def hash_hex() -> pl.Expr:
-    """`key_hi` and `key_lo` as 32 hexadecimal digits, column `key_hash`."""
+    """Return column `key_hash`: `key_hi` and `key_lo` as 32 hexadecimal digits."""
     return pl.concat_str([_hex("key_hi"), _hex("key_lo")]).alias("key_hash")
 
 
@@ -76,22 +76,17 @@ def _hex(column: str) -> pl.Expr:
 
 
 def _to_hex(series: pl.Series) -> pl.Series:
-    """Big-endian hex of unsigned 64-bit integers, by way of numpy's view of their bytes."""
+    """Format unsigned 64-bit integers as big-endian hex, from numpy's view of their bytes."""
     raw = series.to_numpy().astype(">u8").tobytes().hex()
     return pl.Series(series.name, [raw[at : at + 16] for at in range(0, len(raw), 16)], dtype=pl.String)
 
 
 def key_hash(key: str) -> str:
-    """A key's hash as 32 hexadecimal digits, as snapshots and findings know it."""
+    """Return the hash of one key as 32 hexadecimal digits, as findings store it."""
     frame = with_hash(pl.DataFrame({"key": [key]}, schema={"key": pl.String}))
     return str(frame.select(hash_hex()).item())
 
 
 def split_hex(key_hash: str) -> tuple[int, int]:
-    """The two halves of a key hash written as 32 hexadecimal digits."""
+    """Split a key hash of 32 hexadecimal digits into `key_hi` and `key_lo`."""
     return int(key_hash[:16], 16), int(key_hash[16:], 16)
-
-
-def bucket_of(buckets: int) -> pl.Expr:
-    """The bucket of each row: `key_hi` modulo the pipeline's number of buckets."""
-    return (pl.col("key_hi") % buckets).cast(pl.Int32).alias("bucket")

@@ -1,4 +1,4 @@
-"""Copies at a point → the keys frame that every later step reads."""
+"""Normalise the records or rows of a point to the keys frame that every later step reads."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from makewhole.compute.frames import KEYS, STORED_TOPIC_KEYS, UNDECODABLE, Schem
 from makewhole.compute.keys import with_hash
 from makewhole.model.plan import PLAN_HEADER
 
-_PLAN_ID = re.compile(rb"[a-z][a-z0-9_]*-[0-9]{1,10}-[0-9a-f]{12}(-r[0-9]{1,10})?")  # -r2: frozen the same again
+_PLAN_ID = re.compile(rb"[a-z][a-z0-9_]*-[0-9]{1,10}-[0-9a-f]{12}(-r[0-9]{1,10})?")  # -r2: the same plan frozen again
 _FIRST_MOMENT, _PAST_MOMENTS = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 
 _IDENTITY = [
@@ -30,19 +30,19 @@ _IDENTITY = [
 
 
 def log_columns(shape: ValueShape) -> list[str]:
-    """What `topic_frame` needs of the log reader."""
+    """Return the columns of the log reader that `topic_frame` needs."""
     key = ["key"] if shape.needs_record_key else []
     return [*_IDENTITY, "timestamp", *key, "value", "headers", "is_replayed"]
 
 
 def topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """One batch of the log reader → (keys frame in `TOPIC_KEYS`, undecodable records in `UNDECODABLE`)."""
+    """Normalise a batch of the log reader: (keys frame in `TOPIC_KEYS`, undecodable records in `UNDECODABLE`)."""
     good, bad = stored_topic_frame(batch, shape)
     return with_place(good), bad
 
 
 def stored_topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """As `topic_frame`, but in `STORED_TOPIC_KEYS`: what a snapshot's files hold."""
+    """Do as `topic_frame`, but in `STORED_TOPIC_KEYS`, as a snapshot's files hold it."""
     decoded = decode_values(batch, shape)
     log = pl.from_arrow(batch.select(_IDENTITY))
     assert isinstance(log, pl.DataFrame)
@@ -59,7 +59,7 @@ def stored_topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.Dat
 
 
 def _moment(numbers: pl.Series, microseconds: int) -> pl.Series:
-    """Numbers of so many microseconds since 1970 as moments; null where no calendar reaches."""
+    """Convert numbers of so many microseconds since 1970 to moments; null outside the years 1 to 9999."""
     first, past = (int(edge.timestamp()) * (1_000_000 // microseconds) for edge in (_FIRST_MOMENT, _PAST_MOMENTS))
     kept = numbers.to_frame("n").select(
         pl.when(pl.col("n").is_between(first, past, closed="left")).then(pl.col("n") * microseconds)
@@ -68,7 +68,7 @@ def _moment(numbers: pl.Series, microseconds: int) -> pl.Series:
 
 
 def _select(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
-    """The columns of the schema, then the compared columns as canonical text."""
+    """Select the columns of the schema, then the compared columns."""
     compared = [pl.col(name) for name in frame.columns if name.startswith("c:")]
     return frame.select(*(pl.col(name).cast(kind) for name, kind in schema.items()), *compared)
 
@@ -78,7 +78,7 @@ def _typed(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
 
 
 def replay_plans(batch: pa.RecordBatch) -> pl.Series:
-    """The plan that each record's lineage header names; null for records without one (column `replay_plan`)."""
+    """Return column `replay_plan`: the plan that each record's lineage header names; null without such a header."""
     replayed: Any = batch.column("is_replayed")
     if not replayed.true_count:
         return pl.Series("replay_plan", pl.from_arrow(pa.nulls(batch.num_rows, pa.string())), dtype=pl.String)
@@ -88,7 +88,7 @@ def replay_plans(batch: pa.RecordBatch) -> pl.Series:
 
 
 def _plan(headers: Sequence[Mapping[str, Any]]) -> str | None:
-    """The first header that could name a plan: anything else is a stranger's, and proves nothing."""
+    """Return the plan of the first header whose value has the form of a plan's id."""
     for entry in headers:
         value = entry["value"]
         if entry["key"] == PLAN_HEADER and value is not None and _PLAN_ID.fullmatch(value):
@@ -97,7 +97,7 @@ def _plan(headers: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def table_frame(rows: pl.DataFrame, compare: dict[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Exported rows → (keys frame in `KEYS`, rows without a key in `UNDECODABLE`).
+    """Normalise exported rows: (keys frame in `KEYS`, rows without a key in `UNDECODABLE`).
 
     `rows` has `key` (text or null), `place`, `time_us` (int64, microseconds, or null), `version`, `c:<name>` texts that
     PostgreSQL rendered in the declared types, and `excluded_by` (hop names joined by commas, empty for none).

@@ -1,4 +1,4 @@
-"""Verdicts of one bucket → the row that the report adds up: counts and an order-free digest."""
+"""Roll up the verdicts of buckets: counts, and a digest that does not depend on their order."""
 
 from collections.abc import Iterable
 
@@ -34,7 +34,7 @@ def add_counts(parts: Iterable[HopCounts]) -> HopCounts:
 
 
 def digest(judged: pl.DataFrame) -> int:
-    """A number below 2^128 that depends on the set of (key, verdict, row hash) and on nothing else.
+    """Return a number below 2^128 that depends on the set of (key, verdict, row hash) and on nothing else.
 
     The sum modulo 2^128 of a hash per key: buckets can be added in any order.
     """
@@ -49,10 +49,10 @@ def digest(judged: pl.DataFrame) -> int:
 
 
 def add_digests(parts: Iterable[int]) -> int:
-    """The digest of the union of disjoint sets of keys."""
+    """Return the digest of the union of disjoint sets of keys."""
     return sum(parts) % _MODULUS
 
 
 def digest_text(number: int) -> str:
-    """32 hexadecimal digits."""
+    """Format a digest as 32 hexadecimal digits."""
     return f"{number:032x}"

@@ -1,4 +1,4 @@
-"""What cannot be known of a key because part of a log is gone: then absence proves nothing, in neither direction."""
+"""Turn verdicts into undecidable where part of a log is gone: then absence from the log proves nothing."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,55 +13,57 @@ _ALWAYS = (TimeSpan(),)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Doubt:
-    """In which spans of a key's time a verdict of each kind cannot stand, and why. Empty: everywhere it can."""
+class UndecidableSpans:
+    """The spans of a key's time in which a verdict of each kind cannot stand, and the cause. Empty: it stands."""
 
     missing: tuple[TimeSpan, ...] = ()
     unexpected: tuple[TimeSpan, ...] = ()
     mismatched: tuple[TimeSpan, ...] = ()
-    stranger_cause: Cause = Cause.EXPIRED
+    unexpected_cause: Cause = Cause.EXPIRED
 
 
-def doubt_of(source: LogHistory, target: LogHistory, settle: timedelta, *, is_upsert: bool) -> Doubt:
-    """What the histories of both ends leave open.
+def undecidable_spans(
+    source: LogHistory, target: LogHistory, settle: timedelta, *, is_upsert: bool
+) -> UndecidableSpans:
+    """Return the spans that the histories of both ends leave open.
 
     A key that the target lacks may have been in offsets that nobody could read: of this window, or of an earlier one
-    when its record is as old as that. So may the record of a row that the source does not know: a consumer lags by the
-    settle time at most. Under upsert the same holds for the latest version. Of a log that was cut off or made again
-    nobody knows what it held behind the last window's end.
+    when its record is as old as that. So may the record of a row that the source does not have: a consumer lags by the
+    settle time at most. Under upsert the same holds for the latest version. A log that was truncated or recreated may
+    have held any record behind the last window's end.
     """
     missing = _spans(target, before=settle)
-    strangers = _spans(source, after=settle)
+    unexpected = _spans(source, after=settle)
     cause = Cause.EXPIRED
     for found, why in ((source.truncated, Cause.TRUNCATED), (source.recreated, Cause.TOPIC_RECREATED)):
         if found and not source.is_partial:
-            strangers, cause = _ALWAYS, why
-    return Doubt(
+            unexpected, cause = _ALWAYS, why
+    return UndecidableSpans(
         missing=missing,
-        unexpected=strangers,
+        unexpected=unexpected,
         mismatched=(*missing, *_spans(source, after=settle)) if is_upsert else (),
-        stranger_cause=cause,
+        unexpected_cause=cause,
     )
 
 
 def _spans(log: LogHistory, *, before: timedelta = timedelta(), after: timedelta = timedelta()) -> tuple[TimeSpan, ...]:
     if log.is_partial:
         return _ALWAYS
-    return tuple(span.around(before=before, after=after) for span in log.expired)
+    return tuple(span.widened(before=before, after=after) for span in log.expired)
 
 
-def with_doubt(judged: pl.DataFrame, doubt: Doubt) -> pl.DataFrame:
-    """`judged` (`JUDGED`) with every verdict that cannot stand turned into undecidable, its cause as the hint."""
+def mark_undecidable(judged: pl.DataFrame, open_spans: UndecidableSpans) -> pl.DataFrame:
+    """Turn every verdict of `judged` (`JUDGED`) that cannot stand into undecidable, with its cause as the hint."""
     turned = judged
     for verdict, spans, cause in (
-        (Verdict.MISSING, doubt.missing, Cause.EXPIRED),
-        (Verdict.UNEXPECTED, doubt.unexpected, doubt.stranger_cause),
-        (Verdict.MISMATCHED, doubt.mismatched, Cause.EXPIRED),
+        (Verdict.MISSING, open_spans.missing, Cause.EXPIRED),
+        (Verdict.UNEXPECTED, open_spans.unexpected, open_spans.unexpected_cause),
+        (Verdict.MISMATCHED, open_spans.mismatched, Cause.EXPIRED),
     ):
-        is_doubtful = (pl.col("verdict") == verdict.value) & _in_any(spans)
+        is_open = (pl.col("verdict") == verdict.value) & _in_any(spans)
         turned = turned.with_columns(
-            pl.when(is_doubtful).then(pl.lit(cause.value)).otherwise("hint").alias("hint"),
-            pl.when(is_doubtful).then(pl.lit(Verdict.UNDECIDABLE.value)).otherwise("verdict").alias("verdict"),
+            pl.when(is_open).then(pl.lit(cause.value)).otherwise("hint").alias("hint"),
+            pl.when(is_open).then(pl.lit(Verdict.UNDECIDABLE.value)).otherwise("verdict").alias("verdict"),
         )
     return turned
 

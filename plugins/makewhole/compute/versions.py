@@ -1,11 +1,11 @@
-"""The kernel of upsert hops: the copies of a key are versions, and the target is to hold the latest.
+"""Judge every key of one bucket of an upsert hop: the copies of a key are versions, the target must hold the latest.
 
 The latest is the one of the highest version number; without numbers, and among equal ones, the last position. A record
-without a value (a tombstone) deletes its key: as the latest version it asks for nothing at the target, and is fulfilled
-by nothing. In a topic older versions do no harm; two rows of one key in a table are duplicates whatever they say.
+without a value (a tombstone) deletes its key: where it is the latest version, the target must not have the key. Older
+versions in a topic are no duplicates; two rows of one key in a table always are.
 
-Nothing orders two records in different partitions of a topic, nor two rows of the same time. Where both could be the
-latest, and they differ, what the target should hold is not known.
+Without numbers, nothing orders two records in different partitions of a topic, nor two rows of one time. Where both
+could be the latest, and they differ, the verdict is undecidable.
 """
 
 import polars as pl
@@ -17,49 +17,49 @@ from makewhole.model.verdict import Cause, Verdict
 _ABSENT = 0  # the state of a key that has no copy, or whose latest copy is a tombstone
 _BEFORE_ALL = -(2**63)
 _NO_STATES = pl.lit([], dtype=pl.List(pl.UInt64))
-_SLICE, _LATER = 1, 2  # earlier copies rank 0
+_SLICE, _LATER = 1, 2  # ranks of copies: in the slice, after it; earlier copies have rank 0
 
 
 def judge_versions(bucket: BucketInput) -> pl.DataFrame:
-    """Every key of the bucket with its verdict (`JUDGED`), sorted by key hash.
+    """Judge every key of the bucket.
 
-    `source_copies` are the versions in the slice, `row_hash` is of the latest of them.
+    Returns `JUDGED`, sorted by key hash: `source_copies` are the versions in the slice, `row_hash` is of the latest.
 
     Raises:
         CorruptionError: two different keys share a 128-bit hash.
     """
-    source = _source(bucket)
-    target = _target(bucket)
+    source = _source_versions(bucket)
+    target = _target_versions(bucket)
     everywhere = _with_elsewhere(target, bucket.target_elsewhere)
-    of_target = _slice_of(target, "target")
-    of_source = _slice_of(source, "source")
+    of_target = _aggregated_slice(target, "target")
+    of_source = _aggregated_slice(source, "source")
     require_same_key(of_source, of_target)
     joined = (
         of_source.join(of_target, on=HASH, how="full", coalesce=True)
-        .join(_latest(source, "source"), on=HASH, how="left")
-        .join(_latest(everywhere, "target"), on=HASH, how="left")
-        .join(_latest(everywhere.filter(pl.col("rank") != _LATER), "soon"), on=HASH, how="left")
-        .join(_counted(bucket.target_elsewhere, "elsewhere"), on=HASH, how="left")
-        .join(_counted(bucket.source_elsewhere, "source_elsewhere"), on=HASH, how="left")
+        .join(_latest_states(source, "source"), on=HASH, how="left")
+        .join(_latest_states(everywhere, "target"), on=HASH, how="left")
+        .join(_latest_states(everywhere.filter(pl.col("rank") != _LATER), "soon"), on=HASH, how="left")
+        .join(_aggregated_elsewhere(bucket.target_elsewhere, "elsewhere"), on=HASH, how="left")
+        .join(_aggregated_elsewhere(bucket.source_elsewhere, "source_elsewhere"), on=HASH, how="left")
         .join(bucket.unsettled.unique().with_columns(pl.lit(True).alias("is_unsettled")), on=HASH, how="left")
-        .join(_others(source, bucket.source_elsewhere), on=HASH, how="left")
+        .join(_other_states(source, bucket.source_elsewhere), on=HASH, how="left")
         .with_columns(pl.coalesce("key", "key_target").alias("key"))
     )
     is_table = "offset" not in bucket.target.columns
-    return judged_frame(_judged(_filled(joined), is_table=is_table))
+    return judged_frame(_with_verdict(_with_defaults(joined), is_table=is_table))
 
 
 # Copies as versions
 
 
-def _source(bucket: BucketInput) -> pl.DataFrame:
-    """Committed versions that the hop's filter lets through, and the keys that were handed over by name."""
+def _source_versions(bucket: BucketInput) -> pl.DataFrame:
+    """Return the committed versions that pass the hop's filter, and the keys that were handed over by name."""
     copies = committed(bucket.source.filter(~pl.col("excluded_by").list.contains(bucket.hop)))
     handed = bucket.handed_over.join(copies.select(HASH), on=HASH, how="anti").select("key", *HASH)
     return pl.concat([_versions(copies), handed], how="diagonal_relaxed")
 
 
-def _target(bucket: BucketInput) -> pl.DataFrame:
+def _target_versions(bucket: BucketInput) -> pl.DataFrame:
     copies = committed(bucket.target)
     if "offset" in copies.columns:
         return _versions(mark_replays(copies, bucket.replays))
@@ -67,8 +67,10 @@ def _target(bucket: BucketInput) -> pl.DataFrame:
 
 
 def _versions(copies: pl.DataFrame) -> pl.DataFrame:
-    """One row per copy: its version, its place in the order of its partition, and its state. A table has no partitions
-    and is in the order of its rows' times."""
+    """Return one row per copy: its version, its position in its partition, and its state.
+
+    A table is one partition, in the order of its rows' times.
+    """
     if "offset" not in copies.columns:
         copies = copies.with_columns(
             pl.lit(0, dtype=pl.Int32).alias("partition"),
@@ -84,7 +86,7 @@ def _versions(copies: pl.DataFrame) -> pl.DataFrame:
 
 
 def _state(copies: pl.DataFrame) -> pl.Expr:
-    """What a copy leaves of its key: a number that stands for its compared values; null when they are not known."""
+    """Return the state of the key after a copy: a number for its compared values; null when they are not known."""
     value = pl.when(pl.col("row_hash") == _ABSENT).then(pl.lit(1, dtype=pl.UInt64)).otherwise("row_hash")
     if "is_tombstone" not in copies.columns:
         return value.alias("state")
@@ -93,7 +95,7 @@ def _state(copies: pl.DataFrame) -> pl.Expr:
 
 
 def _with_elsewhere(target: pl.DataFrame, elsewhere: pl.DataFrame) -> pl.DataFrame:
-    """A position of a topic as text is `partition:offset`."""
+    """Append the copies outside the slice. A position of a topic as text is `partition:offset`."""
     numbers = pl.col("place").str.split_exact(":", 1)
     others = elsewhere.with_columns(
         numbers.struct[0].cast(pl.Int32, strict=False).alias("partition"),
@@ -104,8 +106,8 @@ def _with_elsewhere(target: pl.DataFrame, elsewhere: pl.DataFrame) -> pl.DataFra
     return pl.concat([target, others], how="diagonal_relaxed")
 
 
-def _latest(copies: pl.DataFrame, side: str) -> pl.DataFrame:
-    """Per key the states that could be the latest: one, or one per partition, or those of rows of the same time."""
+def _latest_states(copies: pl.DataFrame, side: str) -> pl.DataFrame:
+    """Return, per key, the states that could be the latest: one, or one per partition, or those of rows of one time."""
     numbered = copies.filter(pl.col("place").is_not_null()).with_columns(
         pl.col("version").fill_null(_BEFORE_ALL).alias("number")
     )
@@ -121,8 +123,8 @@ def _latest(copies: pl.DataFrame, side: str) -> pl.DataFrame:
     )
 
 
-def _slice_of(copies: pl.DataFrame, side: str) -> pl.DataFrame:
-    """The copies of each key in the slice."""
+def _aggregated_slice(copies: pl.DataFrame, side: str) -> pl.DataFrame:
+    """Aggregate the copies of each key in the slice."""
     aggregates = [
         pl.col("key").first().alias("key" if side == "source" else "key_target"),
         pl.col("key").n_unique().alias(f"{side}_keys"),
@@ -135,17 +137,17 @@ def _slice_of(copies: pl.DataFrame, side: str) -> pl.DataFrame:
     return copies.sort(HASH, maintain_order=True).group_by(HASH, maintain_order=True).agg(aggregates)
 
 
-def _counted(elsewhere: pl.DataFrame, name: str) -> pl.DataFrame:
+def _aggregated_elsewhere(elsewhere: pl.DataFrame, name: str) -> pl.DataFrame:
     places = elsewhere.select(*HASH, "place").unique().sort(*HASH, "place")
     return places.group_by(HASH, maintain_order=True).agg(
         pl.col("place").alias(f"{name}_places"), pl.len().cast(pl.Int64).alias(f"{name}_copies")
     )
 
 
-def _others(source: pl.DataFrame, elsewhere: pl.DataFrame) -> pl.DataFrame:
-    """Per key the states of the source's other versions: those after the latest of the slice, and those before it."""
+def _other_states(source: pl.DataFrame, elsewhere: pl.DataFrame) -> pl.DataFrame:
+    """Return, per key, the states of the source's other versions: after the latest of the slice, and before it."""
     known = _with_elsewhere(source, elsewhere).filter(pl.col("place").is_not_null())
-    newest = _latest(source, "of").select(*HASH, "of_version", "of_latest_place")
+    newest = _latest_states(source, "of").select(*HASH, "of_version", "of_latest_place")
     versions = known.join(newest, on=HASH, how="left")
     by_number = pl.col("version") > pl.col("of_version")
     is_after = (pl.col("rank") != _SLICE) & by_number.fill_null(pl.col("rank") == _LATER)
@@ -159,7 +161,7 @@ def _others(source: pl.DataFrame, elsewhere: pl.DataFrame) -> pl.DataFrame:
 # The verdict
 
 
-def _filled(joined: pl.DataFrame) -> pl.DataFrame:
+def _with_defaults(joined: pl.DataFrame) -> pl.DataFrame:
     counts = ("source_slice_copies", "target_slice_copies", "target_originals", "elsewhere_copies")
     lists = ("source_states", "later_states", "older_states")
     return joined.with_columns(
@@ -181,7 +183,7 @@ def _filled(joined: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _judged(frame: pl.DataFrame, *, is_table: bool) -> pl.DataFrame:
+def _with_verdict(frame: pl.DataFrame, *, is_table: bool) -> pl.DataFrame:
     absent = _is_absent("target")
     known = pl.col("in_source") | (pl.col("source_elsewhere_copies") > 0)
     repeated = pl.lit(is_table) & (pl.col("target_slice_copies") > 1)
@@ -193,7 +195,7 @@ def _judged(frame: pl.DataFrame, *, is_table: bool) -> pl.DataFrame:
             .then(pl.lit(Verdict.UNEXPECTED.value))
             .when(repeated)
             .then(pl.lit(Verdict.DUPLICATE.value))
-            .otherwise(_of_versions())
+            .otherwise(_verdict_by_version())
             .alias("verdict")
         )
         .with_columns(_hint().alias("hint"))
@@ -206,21 +208,23 @@ def _is_absent(side: str) -> pl.Expr:
 
 
 def _is_older(side: str) -> pl.Expr:
-    """By the numbers of both."""
+    """Tell whether the side's version number is below the source's."""
     is_older = pl.col(f"{side}_version") < pl.col("source_version")
     return (~_is_absent(side) & is_older).fill_null(False)
 
 
-def _of_versions() -> pl.Expr:
-    """The verdict of a key that the source has in the slice. Where the target came to have the latest before anything
-    later came, it is fine, whatever came later: that belongs to another window."""
-    fine, maybe = (pl.any_horizontal(_holds("soon")[at], _holds("target")[at]) for at in (0, 1))
+def _verdict_by_version() -> pl.Expr:
+    """Return the verdict of a key that the source has in the slice.
+
+    A target that had the latest version before anything later came is matched: what came later is of another window.
+    """
+    surely, possibly = (pl.any_horizontal(_holds("soon")[at], _holds("target")[at]) for at in (0, 1))
     return (
-        pl.when(fine)
+        pl.when(surely)
         .then(pl.lit(Verdict.MATCHED.value))
         .when("is_unsettled")
         .then(pl.lit(Verdict.PENDING.value))
-        .when(maybe)
+        .when(possibly)
         .then(pl.lit(Verdict.UNDECIDABLE.value))
         .when(_is_absent("target"))
         .then(pl.lit(Verdict.MISSING.value))
@@ -229,7 +233,7 @@ def _of_versions() -> pl.Expr:
 
 
 def _holds(side: str) -> tuple[pl.Expr, pl.Expr]:
-    """Whether the target holds the source's latest version or a later one: for sure, and perhaps."""
+    """Tell whether the target holds the source's latest version or a later one: (surely, possibly)."""
     states, of_source = pl.col(f"{side}_states"), pl.col("source_states")
     is_single = states.list.len() == 1
     has_latest = (of_source.list.set_intersection(states).list.len() > 0) & ~(is_single & _is_older(side))
@@ -242,7 +246,7 @@ def _holds(side: str) -> tuple[pl.Expr, pl.Expr]:
 
 
 def _hint() -> pl.Expr:
-    """The cause, where only the versions tell it."""
+    """Return the cause, where only the versions show it."""
     of_source, states = pl.col("source_states"), pl.col("target_states")
     is_deletion = of_source.list.contains(pl.lit(_ABSENT, dtype=pl.UInt64))
     is_known = pl.col("older_states").list.set_intersection(states).list.len() > 0

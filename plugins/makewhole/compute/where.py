@@ -1,6 +1,6 @@
-"""A term of a hop's `where`, as rows are tested by it: `column = literal`, compared as PostgreSQL would.
+"""Test a value against a term of a hop's `where`, `column = literal`, as PostgreSQL would.
 
-PostgreSQL compares in the column's type. So a JSON text is compared as text, a number by its value (never rounded).
+PostgreSQL compares in the column's type: a JSON text is compared as text, a number by its value (never rounded).
 """
 
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from makewhole.compute.canonical import canonical_text
 
 @dataclass(frozen=True, kw_only=True)
 class TypedTerm:
-    """`literal` is the canonical text of the type `declared`. A row where the column is null does not pass."""
+    """A term with its literal as canonical text of the type `declared`. A null column does not pass."""
 
     column: str
     literal: str
     declared: str
 
     def holds(self, value: Any) -> bool:
-        """Whether a decoded JSON value equals the literal."""
+        """Tell whether a decoded JSON value equals the literal."""
         if isinstance(value, bool):
             return self.literal == ("true" if value else "false")
         if isinstance(value, int | Decimal):
@@ -30,8 +30,8 @@ class TypedTerm:
         return isinstance(value, str) and value == self.literal
 
 
-def term(column: str, literal: str | bool | int | Decimal) -> TypedTerm:
-    """The term that compares a column with a literal of a pipeline file."""
+def typed_term(column: str, literal: str | bool | int | Decimal) -> TypedTerm:
+    """Return the term that compares a column with a literal of a pipeline file."""
     if isinstance(literal, bool):
         declared = "boolean"
     elif isinstance(literal, str):

@@ -10,7 +10,7 @@ import polars as pl
 
 from makewhole.compute.frames import REPLAYS, empty
 from makewhole.compute.keys import split_hex
-from makewhole.compute.log_history import Cut, LogHistory, log_history
+from makewhole.compute.log_history import LogHistory, Truncation, log_history
 from makewhole.journal import evidence, incidents, observations, windows
 from makewhole.journal.plans import replayed_keys
 from makewhole.journal.reversals import reversal_keys
@@ -250,18 +250,18 @@ class CutWindow:
 def cut_windows(past: NeighbouringWindows, point: str) -> list[CutWindow]:
     """The earlier windows that truncations of a topic reached, noticed by whichever window."""
     log = past.log(point)
-    if not log.cuts:
+    if not log.truncations:
         return []
-    now = LogHistory(cuts=tuple(cut for cut in log.cuts if _is_new(cut, log)))
+    now = LogHistory(truncations=tuple(cut for cut in log.truncations if _is_new(cut, log)))
     found = []
     for window in past.earlier:
         parts = window.ranges.get(point, ())
-        limits = log.cut_offsets(parts)
+        limits = log.truncated_from(parts)
         if limits and point in past.manifests_of(window):
-            limits_now = now.cut_offsets(parts)
+            limits_now = now.truncated_from(parts)
             found.append(CutWindow(window=window, point=point, limits=limits, limits_now=limits_now))
     return found
 
 
-def _is_new(cut: Cut, log: LogHistory) -> bool:
+def _is_new(cut: Truncation, log: LogHistory) -> bool:
     return any((one.topic_id, one.partition, one.lo) == (cut.topic_id, cut.partition, cut.lo) for one in log.truncated)

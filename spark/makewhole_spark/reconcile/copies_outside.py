@@ -6,8 +6,8 @@ import polars as pl
 
 from makewhole.compute.frames import ELSEWHERE, HASH, TAIL, empty
 from makewhole.compute.judge import committed, mark_replays
-from makewhole.compute.key_runs import first_copies, run_of, versions
-from makewhole.compute.log_history import gone, still_there
+from makewhole.compute.key_runs import build_key_run, first_and_latest_copies, first_copies
+from makewhole.compute.log_history import remaining_copies, truncated_copies
 from makewhole_spark.reconcile.buckets import BucketTask, CutFiles, IndexFiles
 
 
@@ -48,7 +48,7 @@ def cut_off(task: BucketTask) -> pl.DataFrame:
     names = [empty({"key": pl.String, **{name: ELSEWHERE[name] for name in HASH}})]
     for cut in task.cut_files:
         if cut.limits_now:
-            names.append(gone(committed(_copies(task, cut)), cut.limits_now).select("key", *HASH))
+            names.append(truncated_copies(committed(_copies(task, cut)), cut.limits_now).select("key", *HASH))
     return pl.concat(names).unique(maintain_order=True)
 
 
@@ -56,7 +56,7 @@ def _of_runs(task: BucketTask, files: Iterable[str], *, is_later: bool) -> pl.Da
     runs = task.context.storage.read_parquet(tuple(files))
     if runs is None:
         return empty(ELSEWHERE)
-    return versions(runs, is_later=is_later) if task.is_upsert else first_copies(runs, is_later=is_later)
+    return first_and_latest_copies(runs, is_later=is_later) if task.is_upsert else first_copies(runs, is_later=is_later)
 
 
 def _later(task: BucketTask, point: str, index: IndexFiles) -> pl.DataFrame:
@@ -68,9 +68,9 @@ def _later(task: BucketTask, point: str, index: IndexFiles) -> pl.DataFrame:
 def _left_over(task: BucketTask) -> Iterable[pl.DataFrame]:
     """Of windows that a truncation reached, what it left: their own runs would count what is gone."""
     for cut in task.cut_files:
-        left = mark_replays(still_there(committed(_copies(task, cut)), cut.limits), task.replays)
-        run = run_of(left, has_versions=task.is_upsert)
-        yield versions(run, is_later=False) if task.is_upsert else first_copies(run, is_later=False)
+        left = mark_replays(remaining_copies(committed(_copies(task, cut)), cut.limits), task.replays)
+        run = build_key_run(left, has_versions=task.is_upsert)
+        yield first_and_latest_copies(run, is_later=False) if task.is_upsert else first_copies(run, is_later=False)
 
 
 def _copies(task: BucketTask, cut: CutFiles) -> pl.DataFrame:

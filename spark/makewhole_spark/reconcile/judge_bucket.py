@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from makewhole.compute import rollup
-from makewhole.compute.causes import HopContext, explain
+from makewhole.compute.causes import explain
+from makewhole.compute.evidence import HopContext
 from makewhole.compute.frames import HASH, HASHES, VERDICTS, Schema, empty
 from makewhole.compute.judge import BucketInput, committed, judge
-from makewhole.compute.undecidable import Doubt, doubt_of, with_doubt
+from makewhole.compute.undecidable import UndecidableSpans, mark_undecidable, undecidable_spans
 from makewhole.compute.versions import judge_versions
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.verdict import GAPS, Verdict
@@ -38,7 +39,7 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     known, rows = confirm(task, gathered.known, kernel(gathered.known))
     judged = kernel(known)
     wanted = {} if task.tails is not None else _write_wanted(task, judged)
-    answer = _write(task, replace(gathered, known=known), with_doubt(judged, _doubt(task)), wanted)
+    answer = _write(task, replace(gathered, known=known), mark_undecidable(judged, _doubt(task)), wanted)
     if task.is_upsert and wanted and rows is not None:
         folder = f"{task.context.window.prefix}/{task.hop.slug}/looked_up"
         return replace(answer, looked_up=task.context.storage.write_parquet(folder, rows))
@@ -103,12 +104,12 @@ def _beyond(source: pl.DataFrame, limits: Mapping[int, int]) -> pl.DataFrame:
     return joined.filter(pl.col("offset") >= pl.col("limit").fill_null(0)).select(HASH)
 
 
-def _doubt(task: BucketTask) -> Doubt:
+def _doubt(task: BucketTask) -> UndecidableSpans:
     source, target = (
         replace(log, is_partial=log.is_partial or point in task.partial_tails)
         for log, point in ((task.source_log, task.hop.source), (task.target_log, task.hop.target))
     )
-    return doubt_of(source, target, task.context.pipeline.settle, is_upsert=task.is_upsert)
+    return undecidable_spans(source, target, task.context.pipeline.settle, is_upsert=task.is_upsert)
 
 
 def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> dict[str, str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from makewhole.compute.judge import committed, mark_replays
-from makewhole.compute.key_runs import COPIES, run_of
+from makewhole.compute.key_runs import COPIES, build_key_run
 from makewhole.model.pipeline import Pipeline, Semantics
 from makewhole.window.context import WindowContext
 
@@ -25,7 +25,7 @@ def write_run(task: IndexTask) -> tuple[str, int]:
     """Write the distinct committed keys of the bucket in key order, each with its first copy; returns path and keys."""
     frame = task.context.storage.read_parquet(task.files, [*COPIES, "replay_plan"])
     assert frame is not None
-    run = run_of(
+    run = build_key_run(
         mark_replays(committed(frame), task.replays), has_versions=has_versions(task.context.pipeline, task.point)
     )
     folder = f"{task.context.pipeline.name}/index/{task.point}/window={task.context.window.number}/bucket={task.bucket}"

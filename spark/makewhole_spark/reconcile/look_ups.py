@@ -10,7 +10,7 @@ from makewhole.compute.normalise import table_frame
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.verdict import Verdict
 from makewhole.postgres.read.export import read_keys
-from makewhole.postgres.read.visibility import not_visible
+from makewhole.postgres.read.visibility import keys_not_visible
 from makewhole_spark.reconcile.buckets import BucketTask
 
 
@@ -109,5 +109,5 @@ def _young(task: BucketTask, point: TablePoint, doubted: pl.DataFrame) -> pl.Dat
     if doubted.is_empty() or task.settled_snapshot is None:
         return empty(HASHES)
     shape, connection = task.context.table_shape(point), task.context.postgres(point)
-    young = not_visible(connection, shape, doubted["key"].to_list(), task.settled_snapshot)
+    young = keys_not_visible(connection, shape, doubted["key"].to_list(), task.settled_snapshot)
     return doubted.filter(pl.col("key").is_in(young)).select(HASH)

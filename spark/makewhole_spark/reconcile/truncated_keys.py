@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from makewhole.compute.frames import HASH
 from makewhole.compute.judge import committed
-from makewhole.compute.log_history import gone
+from makewhole.compute.log_history import truncated_copies
 from makewhole.journal import incidents
 from makewhole.lake.storage import Storage
 from makewhole_spark.carrier import carry
@@ -59,7 +59,7 @@ def cut_keys(task: CutKeysTask) -> Mapping[int, tuple[int, int]]:
     """By partition: the distinct keys that are gone from it, and how many of them the window has anywhere."""
     before = task.storage.read_parquet(task.files, _COLUMNS)
     assert before is not None
-    lost = gone(committed(before), task.limits).select("partition", *HASH).unique()
+    lost = truncated_copies(committed(before), task.limits).select("partition", *HASH).unique()
     now = task.storage.read_parquet(task.files_now, _COLUMNS)
     again = lost.clear() if now is None else lost.join(committed(now), on=HASH, how="semi")
     seen = dict(again.group_by("partition").len().rows())

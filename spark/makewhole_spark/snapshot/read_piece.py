@@ -8,14 +8,14 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.by_bucket import by_bucket
+from makewhole.compute.buckets import split_by_bucket
 from makewhole.compute.frames import NEVER_NULL, UNDECODABLE
 from makewhole.compute.normalise import log_columns, stored_topic_frame, table_frame
 from makewhole.kafka.log.account import OffsetSpan
 from makewhole.kafka.log.archive import SegmentWriter
 from makewhole.kafka.log.broker import BrokerLog
-from makewhole.kafka.log.salvage import Undecodable
 from makewhole.kafka.log.reader import read_range
+from makewhole.kafka.log.salvage import Undecodable
 from makewhole.kafka.sequences.audit import SequenceAudit
 from makewhole.lake.parquet_writer import GrowingParquet
 from makewhole.model.pipeline import Point, TablePoint, TopicPoint
@@ -92,7 +92,7 @@ class BucketWriter:
             self.bad.append(bad)
         if "replay_plan" in good.columns:
             self.replay_plans.update(good["replay_plan"].drop_nulls().unique())
-        for bucket, part in by_bucket(good, self.context.pipeline.buckets):
+        for bucket, part in split_by_bucket(good, self.context.pipeline.buckets):
             self.held.setdefault(bucket, []).append(part)
         self.held_rows += len(good)
         if self.held_rows >= _ROWS_PER_FLUSH:

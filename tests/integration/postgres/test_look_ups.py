@@ -11,7 +11,7 @@ import pytest
 from makewhole.compute.frames import REPLAYS, TOPIC_KEYS, empty
 from makewhole.compute.keys import with_hash
 from makewhole.compute.normalise import table_frame
-from makewhole.compute.where import term
+from makewhole.compute.where import typed_term
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
 from makewhole.model.window import Window
@@ -129,7 +129,7 @@ def test_a_stranger_that_the_ledger_holds_is_known_unless_the_hop_leaves_it_out(
     hop = Hop(source="ledger", target="store", remedies=REMEDIES, where="cancelled = false")
     pipeline = replace(bench.context.pipeline, hops=(hop,))
     context = replace(bench.context, pipeline=pipeline)
-    assert context.table_shape(pipeline.points["ledger"]).filters == {hop.name: (term("cancelled", False),)}
+    assert context.table_shape(pipeline.points["ledger"]).filters == {hop.name: (typed_term("cancelled", False),)}
 
     found = bench.judge(replace(bench.task(), context=context, hop=hop))
 

@@ -4,7 +4,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from makewhole.compute.causes import HopContext, explain
+from makewhole.compute.causes import explain
+from makewhole.compute.evidence import HopContext
 from makewhole.compute.frames import FINDINGS, HASHES, KEYS, TOPIC_KEYS, empty
 from makewhole.compute.judge import BucketInput, judge
 from makewhole.compute.keys import with_hash

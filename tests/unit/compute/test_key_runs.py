@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from makewhole.compute.frames import ELSEWHERE, HASH, TOPIC_KEYS
-from makewhole.compute.key_runs import first_copies, run_of, versions
+from makewhole.compute.key_runs import build_key_run, first_and_latest_copies, first_copies
 from makewhole.compute.keys import with_hash
 
 pytestmark = pytest.mark.unit
@@ -28,7 +28,7 @@ LOG = copies(
 
 
 def test_a_run_of_events_has_the_first_original_copy_of_each_key_and_its_producer() -> None:
-    run = run_of(LOG, has_versions=False)
+    run = build_key_run(LOG, has_versions=False)
 
     assert run.select(HASH).equals(run.select(HASH).sort(HASH))
     found = first_copies(run, is_later=True).sort("place")
@@ -38,23 +38,27 @@ def test_a_run_of_events_has_the_first_original_copy_of_each_key_and_its_produce
 
 
 def test_a_run_of_versions_has_the_latest_too() -> None:
-    run = run_of(LOG, has_versions=True)
+    run = build_key_run(LOG, has_versions=True)
 
-    found = versions(run, is_later=False).sort("place").select("place", "row_hash", "version", "is_tombstone")
+    found = (
+        first_and_latest_copies(run, is_later=False)
+        .sort("place")
+        .select("place", "row_hash", "version", "is_tombstone")
+    )
     assert len(run) == 2
     assert found.rows() == [("0:4", 1, 2, None), ("0:5", 8, None, None), ("0:9", 9, None, True)]
     assert len(first_copies(run, is_later=False)) == 2
 
 
 def test_a_run_that_was_written_before_is_read_and_knows_less() -> None:
-    old = run_of(LOG, has_versions=False).select(*HASH, "place", "is_replay", "row_hash")
+    old = build_key_run(LOG, has_versions=False).select(*HASH, "place", "is_replay", "row_hash")
 
-    for found in (first_copies(old, is_later=False), versions(old, is_later=False)):
+    for found in (first_copies(old, is_later=False), first_and_latest_copies(old, is_later=False)):
         assert dict(found.schema) == ELSEWHERE
         assert found["producer_id"].null_count() == found["version"].null_count() == 2
 
 
 def test_runs_of_both_kinds_are_read_together() -> None:
-    mixed = pl.concat([run_of(LOG, has_versions=False), run_of(LOG, has_versions=True)], how="diagonal")
+    mixed = pl.concat([build_key_run(LOG, has_versions=False), build_key_run(LOG, has_versions=True)], how="diagonal")
 
-    assert sorted(set(versions(mixed, is_later=False)["place"])) == ["0:4", "0:5", "0:9"]
+    assert sorted(set(first_and_latest_copies(mixed, is_later=False)["place"])) == ["0:4", "0:5", "0:9"]

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makewhole.compute.keys import KeyProblem, bucket_of, component_text, hash_hex, key_text, split_hex, with_hash
+from makewhole.compute.buckets import bucket_of
+from makewhole.compute.keys import KeyProblem, component_text, hash_hex, key_text, split_hex, with_hash
 
 pytestmark = pytest.mark.unit
 

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from makewhole.compute.frames import JUDGED
-from makewhole.compute.log_history import LogHistory, TimeSpan, gone, log_history, still_there
-from makewhole.compute.undecidable import Doubt, doubt_of, with_doubt
+from makewhole.compute.log_history import LogHistory, TimeSpan, log_history, remaining_copies, truncated_copies
+from makewhole.compute.undecidable import UndecidableSpans, mark_undecidable, undecidable_spans
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.window import PartitionRange, Window
 
@@ -37,8 +37,8 @@ def judged(*rows: tuple[str, datetime | None]) -> pl.DataFrame:
     return pl.DataFrame(filled, schema=JUDGED)
 
 
-def turned(frame: pl.DataFrame, doubt: Doubt) -> list[tuple[str, str | None]]:
-    return with_doubt(frame, doubt).select("verdict", "hint").rows()
+def turned(frame: pl.DataFrame, doubt: UndecidableSpans) -> list[tuple[str, str | None]]:
+    return mark_undecidable(frame, doubt).select("verdict", "hint").rows()
 
 
 EXPIRED = ("undecidable", "expired")
@@ -47,25 +47,25 @@ EXPIRED = ("undecidable", "expired")
 def test_where_every_offset_was_read_every_verdict_stands() -> None:
     frame = judged(("missing", BORN), ("unexpected", None), ("mismatched", BORN), ("matched", BORN))
 
-    assert with_doubt(frame, doubt_of(WHOLE, WHOLE, SETTLE, is_upsert=True)).equals(frame)
+    assert mark_undecidable(frame, undecidable_spans(WHOLE, WHOLE, SETTLE, is_upsert=True)).equals(frame)
 
 
 def test_what_a_partial_topic_lacks_may_have_been_in_what_is_gone() -> None:
     frame = judged(("missing", BORN), ("mismatched", BORN), ("unexpected", BORN), ("duplicate", BORN))
 
-    assert turned(frame, doubt_of(WHOLE, PARTIAL, SETTLE, is_upsert=False)) == [
+    assert turned(frame, undecidable_spans(WHOLE, PARTIAL, SETTLE, is_upsert=False)) == [
         EXPIRED,
         ("mismatched", None),
         ("unexpected", None),
         ("duplicate", None),
     ]
-    assert turned(frame, doubt_of(WHOLE, PARTIAL, SETTLE, is_upsert=True))[:2] == [EXPIRED, EXPIRED]
+    assert turned(frame, undecidable_spans(WHOLE, PARTIAL, SETTLE, is_upsert=True))[:2] == [EXPIRED, EXPIRED]
 
 
 def test_a_stranger_at_the_store_may_be_of_a_record_that_is_gone() -> None:
     frame = judged(("missing", BORN), ("unexpected", BORN), ("mismatched", BORN))
 
-    assert turned(frame, doubt_of(PARTIAL, WHOLE, SETTLE, is_upsert=False)) == [
+    assert turned(frame, undecidable_spans(PARTIAL, WHOLE, SETTLE, is_upsert=False)) == [
         ("missing", None),
         EXPIRED,
         ("mismatched", None),
@@ -77,8 +77,12 @@ def test_an_earlier_partial_window_leaves_open_only_what_is_of_its_time() -> Non
     history = LogHistory(expired=(TimeSpan(start=BORN, end=BORN + DAY),))
     moments = [BORN - 2 * SETTLE, BORN - SETTLE, BORN + DAY - SETTLE, BORN + DAY, BORN + DAY + SETTLE, None]
 
-    missing = turned(judged(*(("missing", at) for at in moments)), doubt_of(WHOLE, history, SETTLE, is_upsert=False))
-    strange = turned(judged(*(("unexpected", at) for at in moments)), doubt_of(history, WHOLE, SETTLE, is_upsert=False))
+    missing = turned(
+        judged(*(("missing", at) for at in moments)), undecidable_spans(WHOLE, history, SETTLE, is_upsert=False)
+    )
+    strange = turned(
+        judged(*(("unexpected", at) for at in moments)), undecidable_spans(history, WHOLE, SETTLE, is_upsert=False)
+    )
 
     is_open = [[verdict == "undecidable" for verdict, _ in found] for found in (missing, strange)]
     assert is_open == [[False, True, True, False, False, True], [False, False, True, True, False, True]]
@@ -89,11 +93,14 @@ def test_nobody_knows_what_a_log_held_that_was_cut_off_or_made_again(kind: str, 
     history = LogHistory(**{kind: (incident(IncidentKind.TRUNCATED),)})
     frame = judged(("unexpected", BORN), ("missing", BORN))
 
-    assert turned(frame, doubt_of(history, WHOLE, SETTLE, is_upsert=False)) == [
+    assert turned(frame, undecidable_spans(history, WHOLE, SETTLE, is_upsert=False)) == [
         ("undecidable", cause),
         ("missing", None),
     ]
-    assert turned(frame, doubt_of(WHOLE, history, SETTLE, is_upsert=False)) == [("unexpected", None), ("missing", None)]
+    assert turned(frame, undecidable_spans(WHOLE, history, SETTLE, is_upsert=False)) == [
+        ("unexpected", None),
+        ("missing", None),
+    ]
 
 
 def test_the_history_tells_the_windows_apart() -> None:
@@ -108,14 +115,14 @@ def test_the_history_tells_the_windows_apart() -> None:
     history = log_history(window(3), "orders", found, expired=0)
 
     assert history.expired == (TimeSpan(start=BORN, end=BORN + DAY),)
-    assert [cut.lo for cut in history.cuts] == [5, 7]
+    assert [cut.lo for cut in history.truncations] == [5, 7]
     assert [one.lo for one in history.truncated] == [7]
     assert (len(history.leader_changes), len(history.transactions), history.is_partial) == (1, 1, False)
     assert log_history(window(3), "other", found, expired=0) == LogHistory()
     assert log_history(window(3), "orders", found, expired=1).is_partial
     unread = incident(IncidentKind.TRUNCATED, before_it_was_read=True)
     partial = log_history(window(3), "orders", [(window(3), unread)], expired=0)
-    assert (partial.is_partial, partial.truncated, partial.cuts) == (True, (), ())
+    assert (partial.is_partial, partial.truncated, partial.truncations) == (True, (), ())
 
 
 def test_a_cut_takes_every_older_lineage_from_its_offset_on() -> None:
@@ -128,16 +135,16 @@ def test_a_cut_takes_every_older_lineage_from_its_offset_on() -> None:
     ]
     history = log_history(window(4), "orders", found, expired=0)
 
-    assert history.cut_offsets([part(0, 0, 200), part(1, 0, 200)]) == {0: 100}
-    assert history.cut_offsets([part(0, 150, 180, lineage=1)]) == {0: 100}
-    assert history.cut_offsets([part(0, 100, 130, lineage=2)]) == {}
-    assert history.cut_offsets([part(0, 0, 100)]) == {}
-    assert history.cut_offsets([part(0, 0, 200, topic_id="B")]) == {}
+    assert history.truncated_from([part(0, 0, 200), part(1, 0, 200)]) == {0: 100}
+    assert history.truncated_from([part(0, 150, 180, lineage=1)]) == {0: 100}
+    assert history.truncated_from([part(0, 100, 130, lineage=2)]) == {}
+    assert history.truncated_from([part(0, 0, 100)]) == {}
+    assert history.truncated_from([part(0, 0, 200, topic_id="B")]) == {}
 
 
 def test_copies_are_gone_by_partition_and_offset() -> None:
     copies = pl.DataFrame({"partition": [0, 0, 1], "offset": [99, 100, 100]})
 
-    assert gone(copies, {0: 100}).rows() == [(0, 100)]
-    assert still_there(copies, {0: 100}).rows() == [(0, 99), (1, 100)]
-    assert gone(copies, {}).is_empty()
+    assert truncated_copies(copies, {0: 100}).rows() == [(0, 100)]
+    assert remaining_copies(copies, {0: 100}).rows() == [(0, 99), (1, 100)]
+    assert truncated_copies(copies, {}).is_empty()

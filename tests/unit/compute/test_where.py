@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from makewhole.compute.where import term
+from makewhole.compute.where import typed_term
 
 pytestmark = pytest.mark.unit
 
@@ -40,4 +40,4 @@ pytestmark = pytest.mark.unit
     ],
 )
 def test_a_term_holds_as_it_would_in_postgresql(literal: Any, value: Any, holds: bool) -> None:
-    assert term("column", literal).holds(value) is holds
+    assert typed_term("column", literal).holds(value) is holds

@@ -1,4 +1,4 @@
-"""One record value as a JSON object, read by itself: the judge of what is JSON, and of what is in it."""
+"""Parse one record value as a JSON object: the reference that the faster decoders must agree with."""
 
 import json
 import re
@@ -13,8 +13,8 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _BRACKET = re.compile(r"[\[\]{}]")
 
 
-def document_of(value: bytes | None) -> Any:
-    """The JSON object of a value, numbers exact.
+def parse_document(value: bytes | None) -> Any:
+    """Parse a value as a JSON object, numbers exact.
 
     Raises:
         KeyProblem: not an object, or not JSON at all.
@@ -40,7 +40,7 @@ def document_of(value: bytes | None) -> Any:
 
 
 def _is_too_deep(text: str) -> bool:
-    """By brackets, so that the answer does not depend on how deep the caller is already."""
+    """Tell by counting brackets: Python's recursion limit would depend on the depth of the caller."""
     if text.count("{") + text.count("[") <= DEEPEST:
         return False
     depth = 0

@@ -1,14 +1,14 @@
-"""How a JSON object is laid out: its leaf values, and the fixed text before, between and behind them.
+"""Learn the layout of a JSON object: its leaf values, and the fixed text before, between and behind them.
 
-Programs write their records alike: the same names in the same order, only the leaf values differ. What is learned from
-one of them holds for all whose fixed text is the same.
+A program writes its records with the same names in the same order; only the leaf values differ. The layout learned from
+one record holds for all records with the same fixed text.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from makewhole.compute.decode.json_document import document_of
+from makewhole.compute.decode.json_document import parse_document
 from makewhole.compute.keys import KeyProblem
 
 Path = tuple[str, ...]
@@ -17,14 +17,17 @@ _MOST_LEAVES = 128
 _OPENING, _CLOSING = (b"{", b"["), (b"}", b"]")
 
 
-class NoLayout(Exception):  # noqa: N818 - not an error: a way that is closed
-    """This object is not laid out as others could be."""
+class NoLayout(Exception):  # noqa: N818 - not an error: another decoder takes the value
+    """The value has no layout that other values could share."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JsonLeaf:
-    """A value that is no object and no array. `is_text`: a string, whose quotation marks belong to the fixed text;
-    otherwise a number, `true`, `false` or `null`. `size_bytes` is what it was where it was learned."""
+    """A value that is no object and no array.
+
+    `is_text`: a string, whose quotation marks belong to the fixed text; otherwise a number, `true`, `false` or `null`.
+    `size_bytes`: its size in the value that the layout was learned from.
+    """
 
     is_text: bool
     size_bytes: int
@@ -32,28 +35,30 @@ class JsonLeaf:
 
 @dataclass(frozen=True, kw_only=True)
 class JsonLayout:
-    """`texts[i]` stands before leaf `i`, the last behind them all. `places` are the leaves that have a path of names,
-    `branches` the paths of objects and arrays."""
+    """A layout: `texts[i]` stands before leaf `i`, the last text behind all leaves.
+
+    `leaf_numbers`: the leaves that a path of names leads to. `branches`: the paths of objects and arrays.
+    """
 
     texts: tuple[bytes, ...]
     leaves: tuple[JsonLeaf, ...]
-    places: Mapping[Path, int]
+    leaf_numbers: Mapping[Path, int]
     branches: frozenset[Path]
 
 
-def layout_of(value: bytes) -> JsonLayout:
-    """The layout of a value.
+def learn_layout(value: bytes) -> JsonLayout:
+    """Learn the layout of a value.
 
     Raises:
         NoLayout: it is no JSON object, or has an escape, a control character, a name twice or very many leaves.
     """
     try:
-        document_of(value)
+        parse_document(value)
     except KeyProblem:
         raise NoLayout from None
     if b"\\" in value or min(value) < ord(" ") or not value.startswith((b"{", b" ")):
         raise NoLayout
-    walk = _Walk()
+    walk = _TokenWalk()
     for token in _TOKEN.finditer(value):
         walk.take(token[0], token.start())
     if len(walk.leaves) > _MOST_LEAVES:
@@ -63,14 +68,14 @@ def layout_of(value: bytes) -> JsonLayout:
     return JsonLayout(
         texts=tuple(value[start:end] for start, end in zip(starts, ends, strict=True)),
         leaves=tuple(leaf for _, leaf in walk.leaves),
-        places=walk.places,
+        leaf_numbers=walk.leaf_numbers,
         branches=frozenset(walk.branches),
     )
 
 
 @dataclass
 class _Node:
-    """An object or an array that is open. `path` is None below an array: paths of names do not lead there."""
+    """An object or array whose end is not reached. `path` is None below an array: no path of names leads there."""
 
     path: Path | None
     is_object: bool
@@ -79,16 +84,16 @@ class _Node:
 
 
 @dataclass
-class _Walk:
-    """Goes through the tokens of one object."""
+class _TokenWalk:
+    """A walk through the tokens of one object, with what it has found."""
 
     leaves: list[tuple[int, JsonLeaf]] = field(default_factory=list)
-    places: dict[Path, int] = field(default_factory=dict)
+    leaf_numbers: dict[Path, int] = field(default_factory=dict)
     branches: set[Path] = field(default_factory=set)
     open: list[_Node] = field(default_factory=list)
 
     def take(self, token: bytes, start: int) -> None:
-        """The next token, which begins at `start`."""
+        """Take the next token, which begins at `start`."""
         if token in _OPENING:
             self._enter(is_object=token == b"{")
         elif token in _CLOSING:
@@ -105,7 +110,7 @@ class _Walk:
         self.open.append(_Node(path if is_object else None, is_object))
 
     def _path(self) -> Path | None:
-        """Where the value that begins now stands."""
+        """Return the path of the value that begins now."""
         node = self.open[-1]
         return None if node.path is None or node.name is None else (*node.path, node.name)
 
@@ -118,6 +123,6 @@ class _Walk:
             node.names.add(node.name)
             return
         if (path := self._path()) is not None:
-            self.places[path] = len(self.leaves)
+            self.leaf_numbers[path] = len(self.leaves)
         content = token[1:-1] if is_text else token
         self.leaves.append((start + is_text, JsonLeaf(is_text=is_text, size_bytes=len(content))))

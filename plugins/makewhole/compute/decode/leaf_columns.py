@@ -1,7 +1,7 @@
-"""JSON objects of one layout, read side by side: where each leaf value stands in each of them.
+"""Match many JSON objects with one layout, and find the leaf values of those that match.
 
-An object follows a layout when its bytes are the layout's fixed text with a valid leaf value of the same kind in each
-gap: then it is JSON, and has the same names in the same places.
+An object matches a layout when its bytes are the layout's fixed text with a valid leaf value of the same kind in each
+gap: then it is JSON, and has the same names in the same order.
 """
 
 from collections.abc import Mapping
@@ -22,15 +22,15 @@ _MOST_NUMBER_BYTES, _NO_LIMIT = 31, 1 << 62
 
 
 @dataclass(frozen=True, kw_only=True)
-class Values:
-    """The values of a column by where they stand. Null is what is null, or does not stand in the content."""
+class ValueColumn:
+    """The values of a binary column by their place in one content. Null: is null, or is not in the content."""
 
     content: Content
     blobs: Blobs
 
     @classmethod
-    def of(cls, column: ArrowArray) -> "Values":
-        """Of a binary column, or of one of views."""
+    def of(cls, column: ArrowArray) -> "ValueColumn":
+        """Take them from a binary column, copied or of views."""
         if column.type == pa.binary():
             _, edges, content = column.buffers()
             edges = np.frombuffer(edges, dtype=np.int32)[column.offset :][: len(column) + 1]
@@ -49,17 +49,17 @@ class Values:
         return self.content.bytes[start : start + max(int(self.blobs.lengths[row]), 0)].tobytes()
 
 
-class Rule(NamedTuple):
-    """What a leaf has to be: of one of these kinds, and so long."""
+class LeafRule(NamedTuple):
+    """The kinds and the lengths that a leaf may have."""
 
     kinds: int
     least_bytes: int = 0
     number_bytes: int = _MOST_NUMBER_BYTES
     fraction_digits: int = 0
 
-    def and_also(self, other: "Rule") -> "Rule":
-        """Both at once."""
-        return Rule(
+    def combined(self, other: "LeafRule") -> "LeafRule":
+        """Return the rule that asks for both."""
+        return LeafRule(
             self.kinds & other.kinds,
             max(self.least_bytes, other.least_bytes),
             min(self.number_bytes, other.number_bytes),
@@ -67,27 +67,27 @@ class Rule(NamedTuple):
         )
 
 
-_ANYTHING = Rule(TEXT | NUMBER | SIGNED_ZERO | BOOLEAN | NULL, 0, _NO_LIMIT, _NO_LIMIT)
+_ANYTHING = LeafRule(TEXT | NUMBER | SIGNED_ZERO | BOOLEAN | NULL, 0, _NO_LIMIT, _NO_LIMIT)
 
 
 class LeafColumn(NamedTuple):
-    """A leaf of every value, null where it is JSON's `null`, and how many digits its fraction has."""
+    """One leaf of every value, null where it is JSON's `null`, and the number of digits of its fraction."""
 
     blobs: Blobs
     fraction_digits: Bytes
 
 
 @dataclass(frozen=True, kw_only=True)
-class Alike:
-    """Those of the values that follow a layout: their rows, ascending, and the leaves that there are rules for."""
+class MatchingRows:
+    """The values that match a layout: their rows, ascending, and the leaves that there are rules for, by number."""
 
     content: Content
     rows: Longs
     leaves: Mapping[int, LeafColumn]
 
 
-def follow(layout: JsonLayout, values: Values, rows: Longs, rules: Mapping[int, Rule]) -> Alike:
-    """Those of the rows that follow the layout, and whose leaves, by their number, are as the rules ask."""
+def match_layout(layout: JsonLayout, values: ValueColumn, rows: Longs, rules: Mapping[int, LeafRule]) -> MatchingRows:
+    """Find the rows that match the layout and whose leaves obey the rules, which are by leaf number."""
     room = (len(rules), len(rows))
     found = json_scan.ScannedLeaves(
         rows=np.empty(len(rows), dtype=np.int64),
@@ -101,10 +101,10 @@ def follow(layout: JsonLayout, values: Values, rows: Longs, rules: Mapping[int, 
         leaf: LeafColumn(Blobs(starts=starts[:count], lengths=lengths[:count]), digits[:count])
         for leaf, starts, lengths, digits in zip(rules, *found[1:], strict=True)
     }
-    return Alike(content=values.content, rows=rows[found.rows[:count]], leaves=leaves)
+    return MatchingRows(content=values.content, rows=rows[found.rows[:count]], leaves=leaves)
 
 
-def _pattern(layout: JsonLayout, rules: Mapping[int, Rule]) -> json_scan.Pattern:
+def _pattern(layout: JsonLayout, rules: Mapping[int, LeafRule]) -> json_scan.Pattern:
     size = len(layout.leaves)
     columns = np.full(size, -1, dtype=np.int64)
     columns[list(rules)] = np.arange(len(rules))

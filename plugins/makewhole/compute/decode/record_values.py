@@ -1,9 +1,9 @@
-"""Record values → the key and the compared columns, as canonical text.
+"""Decode record values to the key and the compared columns, as canonical text.
 
-Three ways give the same answer: values that are laid out alike side by side; what is left of a batch at once through
-Arrow's JSON reader with an explicit schema; and, when any value of that is unusual, record by record through Python's.
-The quick ways refuse rather than guess: Arrow's demands that every value is one object on its own, so that one bad
-record cannot shift its neighbours.
+Three decoders give the same result. Values that share a layout are decoded together; the rest of a batch goes through
+Arrow's JSON reader with an explicit schema; parts of it with an unusual value go record by record through Python's. The
+first two refuse rather than guess: Arrow's demands that every value is one object of its own, so that one bad record
+cannot shift its neighbours.
 """
 
 import json
@@ -16,14 +16,14 @@ import polars as pl
 import pyarrow as pa
 
 from makewhole.compute.canonical import canonical_text, decimal_scale
-from makewhole.compute.decode.json_document import document_of
-from makewhole.compute.decode.json_lines import NotQuick, are_usable_texts, at_path, read_lines
+from makewhole.compute.decode.json_document import parse_document
+from makewhole.compute.decode.json_lines import UnusualBatch, are_usable_texts, column_at, read_lines
 from makewhole.compute.decode.same_layout import KEY, VERSION, WantedLeaf, decode_same_layout
 from makewhole.compute.keys import KeyProblem, component_text, key_text
 from makewhole.compute.where import TypedTerm
 from makewhole.native.arrays import ArrowArray
 
-_QUICK_TYPES: dict[str, pa.DataType] = {
+_ARROW_TYPES: dict[str, pa.DataType] = {
     "string": pa.string(),
     "int": pa.int64(),
     "bigint": pa.int64(),
@@ -34,15 +34,18 @@ _QUICK_TYPES: dict[str, pa.DataType] = {
 
 
 _SCALE_WITHOUT_EXPONENT = 6  # Arrow writes smaller fractions as 1E-7
-_FEW = 128
+_FEWEST_HALVED = 128
 _RECORD_KEY = "kafka.key"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ValueShape:
-    """What is wanted from each record: key parts, compared columns with types, the terms of each hop's `where`, and
-    the place of the version. `keeps_tombstones`: a null value is a version of its key (its deletion), not a bad record,
-    where the key does not stand in the value."""
+    """The parts of a record that a point uses: key parts, compared columns with types, the terms of each hop's `where`,
+    and the place of the version.
+
+    `keeps_tombstones`: a null value is a version of its key (its deletion), not a bad record, where the key is not part
+    of the value.
+    """
 
     key: tuple[str, ...]
     compare: Mapping[str, str]
@@ -56,7 +59,7 @@ class ValueShape:
 
     @property
     def needs_record_key(self) -> bool:
-        """Whether Kafka's own record key is part of the business key."""
+        """Tell whether Kafka's own record key is part of the business key."""
         return _RECORD_KEY in self.key
 
 
@@ -69,20 +72,20 @@ def decode_values(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
     """
     if batch.num_rows == 0:
         return _assemble([], [], {name: [] for name in shape.compare}, [], [])
-    if not _is_quick(shape):
+    if not _is_columnar(shape):
         return _decode_one_by_one(batch, shape)
     parts, left = decode_same_layout(batch.column("value"), _wanted(shape))
-    found = [(rows, _completed(frame, shape)) for rows, frame in parts]
+    found = [(rows, _with_constant_columns(frame, shape)) for rows, frame in parts]
     if len(left):
-        found.append((left, _decode_rest(_copied(batch).take(left), shape)))
+        found.append((left, _decode_rest(_with_copied_values(batch).take(left), shape)))
     if len(found) == 1:
         return found[0][1]
     order = np.argsort(np.concatenate([rows for rows, _ in found]), kind="stable")
     return pl.concat([frame for _, frame in found])[order]
 
 
-def _copied(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """With values that may come as views copied: Arrow cannot take from those."""
+def _with_copied_values(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Copy the values, which may come as views: Arrow cannot take from those."""
     at = batch.schema.get_field_index("value")
     return batch.set_column(at, "value", batch.column(at).cast(pa.binary()))
 
@@ -93,11 +96,11 @@ def _decode_rest(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
 
 
 def _decoded_parts(batch: pa.RecordBatch, shape: ValueShape) -> Iterator[pl.DataFrame]:
-    """Halved until the unusual values are by themselves: they do not make their neighbours slow."""
+    """Decode with Arrow, halving a batch that is refused, so that few records go through Python one by one."""
     try:
-        yield _decode_quickly(batch, shape)
-    except (NotQuick, pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        if batch.num_rows <= _FEW:
+        yield _decode_with_arrow(batch, shape)
+    except (UnusualBatch, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        if batch.num_rows <= _FEWEST_HALVED:
             yield _decode_one_by_one(batch, shape)
             return
         half = batch.num_rows // 2
@@ -118,11 +121,11 @@ def _assemble(
     return pl.DataFrame([*series, pl.Series("excluded_by", excluded, dtype=pl.List(pl.String))])
 
 
-# The quick way
+# Many records at once
 
 
-def _is_quick(shape: ValueShape) -> bool:
-    """Whether values of this shape can be read all at once, if they are as usual."""
+def _is_columnar(shape: ValueShape) -> bool:
+    """Tell whether usual values of this shape can be decoded many at once."""
     has_plain_key = len(shape.key) == 1 and bool(shape.key_paths) and shape.key_paths[0] not in shape.compare
     has_plain_version = shape.version is None or shape.version.startswith("$.")
     has_filters = any(shape.filters.values())
@@ -130,7 +133,7 @@ def _is_quick(shape: ValueShape) -> bool:
 
 
 def _wanted(shape: ValueShape) -> dict[str, WantedLeaf]:
-    """The leaves of a value that a shape needs."""
+    """Return the leaves of a value that a shape needs, by their column."""
     wanted = {"key": WantedLeaf(_names(shape.key_paths[0]), KEY)}
     wanted |= {f"c:{name}": WantedLeaf(_names(name), declared) for name, declared in shape.compare.items()}
     if shape.version is not None:
@@ -142,8 +145,8 @@ def _names(path: str) -> tuple[str, ...]:
     return tuple(path.split("."))
 
 
-def _completed(frame: pl.DataFrame, shape: ValueShape) -> pl.DataFrame:
-    """With the columns that a record without a problem has, whatever its value is."""
+def _with_constant_columns(frame: pl.DataFrame, shape: ValueShape) -> pl.DataFrame:
+    """Add the columns that are the same for every record without a problem."""
     has_version = "version" in frame.columns
     return frame.select(
         "key",
@@ -154,40 +157,40 @@ def _completed(frame: pl.DataFrame, shape: ValueShape) -> pl.DataFrame:
     )
 
 
-def _decode_quickly(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
+def _decode_with_arrow(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame:
     values, key_path = batch.column("value"), shape.key_paths[0]
     wanted: dict[str, pa.DataType] = {key_path: _key_type(values[0].as_py(), key_path)}
     for name, declared in shape.compare.items():
         scale = decimal_scale(declared)
-        wanted.setdefault(name, pa.decimal128(38, scale) if scale is not None else _QUICK_TYPES[declared])
+        wanted.setdefault(name, pa.decimal128(38, scale) if scale is not None else _ARROW_TYPES[declared])
     version = _version_path(shape, wanted)
     table = read_lines(values, wanted)
-    keys = at_path(table, key_path).cast(pa.string())
+    keys = column_at(table, key_path).cast(pa.string())
     if not are_usable_texts(keys):
-        raise NotQuick
+        raise UnusualBatch
     frame = [pl.Series("key", pl.from_arrow(keys))]
     for name, declared in shape.compare.items():
-        frame.append(_canonical_column(at_path(table, name), declared).alias(f"c:{name}"))
+        frame.append(_canonical_column(column_at(table, name), declared).alias(f"c:{name}"))
     if version is not None:
-        frame.append(pl.Series("version", pl.from_arrow(at_path(table, version)), dtype=pl.Int64))
-    return _completed(pl.DataFrame(frame), shape)
+        frame.append(pl.Series("version", pl.from_arrow(column_at(table, version)), dtype=pl.Int64))
+    return _with_constant_columns(pl.DataFrame(frame), shape)
 
 
 def _version_path(shape: ValueShape, wanted: dict[str, pa.DataType]) -> str | None:
-    """Where the version stands in the value, added to what is wanted of it."""
+    """Return the path of the version in the value, and add it to the wanted paths."""
     if shape.version is None:
         return None
     path = shape.version.removeprefix("$.")
     if path == shape.version or wanted.setdefault(path, pa.int64()) != pa.int64():
-        raise NotQuick
+        raise UnusualBatch
     return path
 
 
 def _key_type(first: bytes | None, path: str) -> pa.DataType:
     try:
-        value = _at(json.loads(first or b""), path)
+        value = _value_at(json.loads(first or b""), path)
     except (ValueError, RecursionError):
-        raise NotQuick from None
+        raise UnusualBatch from None
     return pa.int64() if isinstance(value, int) and not isinstance(value, bool) else pa.string()
 
 
@@ -217,7 +220,7 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
         document: Any = {}
         is_tombstone = value is None and shape.keeps_tombstones and not shape.key_paths
         try:
-            document = document_of(value) if needs_json and not is_tombstone else {}
+            document = parse_document(value) if needs_json and not is_tombstone else {}
             keys.append(
                 key_text([component_text(_component(part, record_key, document, headers)) for part in shape.key])
             )
@@ -226,10 +229,10 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
             keys.append(None)
             problems.append(str(problem))
         for name, declared in shape.compare.items():
-            columns[name].append(canonical_text(_at(document, name), declared))
+            columns[name].append(canonical_text(_value_at(document, name), declared))
         versions.append(_version(shape.version, record_key, document, headers))
-        # A deletion concerns whatever of its key is there: no filter on values leaves it out.
-        failed = [hop for hop, terms in shape.filters.items() if not is_tombstone and not _passes(document, terms)]
+        # A deletion concerns every version of its key: no filter on values excludes it.
+        failed = [hop for hop, terms in shape.filters.items() if not is_tombstone and not _passes_all(document, terms)]
         excluded.append(failed)
     return _assemble(keys, problems, columns, versions, excluded)
 
@@ -240,7 +243,7 @@ def _needs_json(shape: ValueShape) -> bool:
 
 
 def _version(place: str | None, record_key: bytes | None, document: Any, headers: Any) -> int | None:
-    """The version as a whole number of 64 bits; None for anything else: it then orders nothing."""
+    """Return the version as a whole number of 64 bits; None for anything else, which then orders nothing."""
     if place is None:
         return None
     try:
@@ -252,7 +255,7 @@ def _version(place: str | None, record_key: bytes | None, document: Any, headers
 
 def _component(part: str, record_key: bytes | None, document: Any, headers: Any) -> Any:
     if part.startswith("$."):
-        return _at(document, part.removeprefix("$."))
+        return _value_at(document, part.removeprefix("$."))
     if part == _RECORD_KEY:
         return _text(record_key, "record key")
     name = part.removeprefix("header:")
@@ -269,7 +272,7 @@ def _text(raw: bytes | None, what: str) -> str | None:
         raise KeyProblem(f"{what} is not valid UTF-8") from None
 
 
-def _at(document: Any, path: str) -> Any:
+def _value_at(document: Any, path: str) -> Any:
     for name in path.split("."):
         if not isinstance(document, dict):
             return None
@@ -277,5 +280,5 @@ def _at(document: Any, path: str) -> Any:
     return document
 
 
-def _passes(document: Any, terms: Sequence[TypedTerm]) -> bool:
-    return all(term.holds(_at(document, term.column)) for term in terms)
+def _passes_all(document: Any, terms: Sequence[TypedTerm]) -> bool:
+    return all(term.holds(_value_at(document, term.column)) for term in terms)

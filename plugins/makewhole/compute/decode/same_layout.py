@@ -1,6 +1,6 @@
-"""JSON values that are laid out alike → their wanted leaf values, as canonical text.
+"""Decode JSON values that share a layout: their wanted leaf values, as canonical text.
 
-A leaf's own text is its canonical text already, or nearly; what would need more than a look is left to other ways.
+The text of such a leaf is its canonical text, or nearly; values that need more work are left to the other decoders.
 """
 
 from collections.abc import Mapping
@@ -11,88 +11,90 @@ import polars as pl
 import pyarrow as pa
 
 from makewhole.compute.canonical import canonical_text, decimal_scale
-from makewhole.compute.decode.json_layout import JsonLayout, NoLayout, layout_of
-from makewhole.compute.decode.leaf_columns import Alike, LeafColumn, Rule, Values, follow
+from makewhole.compute.decode.json_layout import JsonLayout, NoLayout, learn_layout
+from makewhole.compute.decode.leaf_columns import LeafColumn, LeafRule, MatchingRows, ValueColumn, match_layout
 from makewhole.native.arrays import Longs
 from makewhole.native.byte_strings import Content
 from makewhole.native.json_scan import BOOLEAN, NULL, NUMBER, TEXT
 
 _MOST_LAYOUTS = 4
 _INT64_DIGITS = 18
-_MOMENTS = ("timestamp", "date")
+_TIME_TYPES = ("timestamp", "date")
 KEY, VERSION = "a key", "a version"
 
 
 class WantedLeaf(NamedTuple):
-    """A leaf by its path of names, and the type it is declared in: one that is compared, or `KEY` or `VERSION`."""
+    """A leaf by its path of names, and its declared type: that of a compared column, or `KEY` or `VERSION`."""
 
     path: tuple[str, ...]
     declared: str
 
 
 def decode_same_layout(column: Any, wanted: Mapping[str, WantedLeaf]) -> tuple[list[tuple[Longs, pl.DataFrame]], Longs]:
-    """The values of a binary column by their layouts: rows with a frame of the wanted columns, and what rows are left.
+    """Decode a binary column layout by layout: (rows with a frame of the wanted columns, rows that are left).
 
-    Texts, but for a version (int64). Null where the leaf is null or not there; a key never is.
+    The columns are texts, a version is int64; null where the leaf is null or absent. A key never is null.
     """
-    values, parts = Values.of(column), []
+    values, parts = ValueColumn.of(column), []
     left = np.arange(len(column))
     for attempt in range(_MOST_LAYOUTS):
         if not len(left):
             break
         try:
-            layout = layout_of(values[left[len(left) * attempt // _MOST_LAYOUTS]])
-            alike = _followed(layout, values, left, wanted)
+            layout = learn_layout(values[left[len(left) * attempt // _MOST_LAYOUTS]])
+            matching = _match_wanted(layout, values, left, wanted)
         except NoLayout:
             continue
-        if len(alike.rows):
-            parts.append((alike.rows, _frame(layout, alike, wanted)))
-            left = np.setdiff1d(left, alike.rows, assume_unique=True)
+        if len(matching.rows):
+            parts.append((matching.rows, _frame(layout, matching, wanted)))
+            left = np.setdiff1d(left, matching.rows, assume_unique=True)
     return parts, left
 
 
-def _followed(layout: JsonLayout, values: Values, rows: Longs, wanted: Mapping[str, WantedLeaf]) -> Alike:
-    """The rows that follow the layout and whose wanted leaves can be rendered.
+def _match_wanted(
+    layout: JsonLayout, values: ValueColumn, rows: Longs, wanted: Mapping[str, WantedLeaf]
+) -> MatchingRows:
+    """Find the rows that match the layout and whose wanted leaves can be rendered.
 
     Raises:
-        NoLayout: no value of this layout can.
+        NoLayout: the wanted leaves of no value of this layout can be rendered.
     """
-    rules: dict[int, Rule] = {}
+    rules: dict[int, LeafRule] = {}
     for path, declared in wanted.values():
-        if path in layout.branches or (declared == KEY and path not in layout.places):
+        if path in layout.branches or (declared == KEY and path not in layout.leaf_numbers):
             raise NoLayout
-        if path in layout.places:
-            leaf, rule = layout.places[path], _rule(declared)
+        if path in layout.leaf_numbers:
+            leaf, rule = layout.leaf_numbers[path], _rule(declared)
             if layout.leaves[leaf].is_text and not rule.kinds & TEXT:
                 raise NoLayout
-            rules[leaf] = rules[leaf].and_also(rule) if leaf in rules else rule
-    return follow(layout, values, rows, rules)
+            rules[leaf] = rules[leaf].combined(rule) if leaf in rules else rule
+    return match_layout(layout, values, rows, rules)
 
 
-def _rule(declared: str) -> Rule:
-    """What a leaf has to be, to be rendered as what is declared."""
+def _rule(declared: str) -> LeafRule:
+    """Return the rule of leaves whose own text can be rendered as the declared type."""
     if declared == KEY:
-        return Rule(TEXT | NUMBER, least_bytes=1)
-    if declared in ("string", *_MOMENTS):
-        return Rule(TEXT | NULL)
+        return LeafRule(TEXT | NUMBER, least_bytes=1)
+    if declared in ("string", *_TIME_TYPES):
+        return LeafRule(TEXT | NULL)
     if declared == VERSION:
-        return Rule(NUMBER | NULL, number_bytes=_INT64_DIGITS)
+        return LeafRule(NUMBER | NULL, number_bytes=_INT64_DIGITS)
     if declared in ("int", "bigint"):
-        return Rule(NUMBER | NULL)
+        return LeafRule(NUMBER | NULL)
     if declared == "boolean":
-        return Rule(BOOLEAN | NULL)
+        return LeafRule(BOOLEAN | NULL)
     scale = decimal_scale(declared)
-    return Rule(NULL) if scale is None else Rule(NUMBER | NULL, fraction_digits=scale)
+    return LeafRule(NULL) if scale is None else LeafRule(NUMBER | NULL, fraction_digits=scale)
 
 
-def _frame(layout: JsonLayout, alike: Alike, wanted: Mapping[str, WantedLeaf]) -> pl.DataFrame:
+def _frame(layout: JsonLayout, matching: MatchingRows, wanted: Mapping[str, WantedLeaf]) -> pl.DataFrame:
     columns = []
     for name, (path, declared) in wanted.items():
-        leaf = layout.places.get(path)
+        leaf = layout.leaf_numbers.get(path)
         if leaf is None:
-            columns.append(pl.repeat(None, len(alike.rows), dtype=_kind(declared), eager=True).alias(name))
+            columns.append(pl.repeat(None, len(matching.rows), dtype=_kind(declared), eager=True).alias(name))
         else:
-            columns.append(_rendered(alike.leaves[leaf], declared, alike.content).alias(name))
+            columns.append(_rendered(matching.leaves[leaf], declared, matching.content).alias(name))
     return pl.DataFrame(columns)
 
 
@@ -101,11 +103,11 @@ def _kind(declared: str) -> type[pl.DataType]:
 
 
 def _rendered(leaf: LeafColumn, declared: str, content: Content) -> pl.Series:
-    """A leaf of every row as canonical text, or as a number for a version."""
+    """Render a leaf of every row as canonical text, or as a number for a version."""
     texts = pl.Series(pl.from_arrow(leaf.blobs.views(content, pa.string_view())))
     if declared == VERSION:
         return texts.cast(pl.Int64)
-    if declared in _MOMENTS:
+    if declared in _TIME_TYPES:
         known = texts.unique()
         return texts.replace_strict(known, [canonical_text(text, declared) for text in known], return_dtype=pl.String)
     scale = decimal_scale(declared)

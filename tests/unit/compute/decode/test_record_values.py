@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from makewhole.compute.decode import record_values
-from makewhole.compute.decode.record_values import NotQuick, ValueShape, decode_values
-from makewhole.compute.where import term
+from makewhole.compute.decode.record_values import UnusualBatch, ValueShape, decode_values
+from makewhole.compute.where import typed_term
 
 pytestmark = pytest.mark.unit
 
@@ -173,7 +173,7 @@ def test_a_record_is_decoded_the_same_alone_and_beside_any_others(values: list[b
     """No neighbour shifts, spoils or colours another, whichever way a batch takes, however it is halved."""
     alone = [record_values._decode_one_by_one(batch([value]), SHAPE) for value in values]
 
-    with mock.patch.object(record_values, "_FEW", few):
+    with mock.patch.object(record_values, "_FEWEST_HALVED", few):
         together = decode_values(batch(values), SHAPE)
 
     assert together.rows() == [frame.row(0) for frame in alone]
@@ -183,8 +183,8 @@ def test_a_record_is_decoded_the_same_alone_and_beside_any_others(values: list[b
 @given(st.lists(DOCUMENTS.map(dumped), min_size=1, max_size=6))
 def test_the_quick_way_agrees_with_the_slow_one_on_all_that_it_accepts(values: list[bytes]) -> None:
     try:
-        quick = record_values._decode_quickly(batch(list(values)), SHAPE)
-    except (NotQuick, pa.ArrowInvalid):
+        quick = record_values._decode_with_arrow(batch(list(values)), SHAPE)
+    except (UnusualBatch, pa.ArrowInvalid):
         return
 
     assert quick.equals(record_values._decode_one_by_one(batch(list(values)), SHAPE))
@@ -207,7 +207,7 @@ def test_typical_records_go_the_quick_way() -> None:
         for n in range(3)
     ]
 
-    quick = record_values._decode_quickly(batch(values), SHAPE)
+    quick = record_values._decode_with_arrow(batch(values), SHAPE)
 
     assert quick["key"].to_list() == ["k0", "k1", "k2"]
     assert quick.row(1) == ("k1", None, "ü", "1", "1.50", "0.000000001", "true", None, None, None, [])
@@ -283,7 +283,7 @@ def test_nested_paths_are_followed_both_ways() -> None:
     shape = ValueShape(key=("$.a.b",), compare={})
     values: list[bytes | None] = [b'{"a":{"b":"x"}}', b'{"a":{"b":"y","c":1}}']
 
-    assert record_values._decode_quickly(batch(values), shape)["key"].to_list() == ["x", "y"]
+    assert record_values._decode_with_arrow(batch(values), shape)["key"].to_list() == ["x", "y"]
     assert decode_values(batch([*values, b'{"a":null}', b'{"a":"b"}']), shape)["key"].to_list() == [
         "x",
         "y",
@@ -303,7 +303,10 @@ def test_filters_name_the_hops_that_a_record_does_not_pass() -> None:
     shape = ValueShape(
         key=("$.id",),
         compare={},
-        filters={"a→b": (term("cancelled", False), term("n", 1)), "a→c": (term("n", Decimal("1.5")),)},
+        filters={
+            "a→b": (typed_term("cancelled", False), typed_term("n", 1)),
+            "a→c": (typed_term("n", Decimal("1.5")),),
+        },
     )
     values: list[bytes | None] = [b'{"id":"1","cancelled":false,"n":1}', b'{"id":"2","n":1.5}', b'{"id":"3"}']
 

@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from makewhole.compute.decode import record_values
-from makewhole.compute.decode.json_layout import NoLayout, layout_of
-from makewhole.compute.decode.leaf_columns import Rule, Values, follow
+from makewhole.compute.decode.json_layout import NoLayout, learn_layout
+from makewhole.compute.decode.leaf_columns import LeafRule, ValueColumn, match_layout
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.compute.decode.same_layout import decode_same_layout
 from makewhole.native import json_scan
@@ -212,11 +212,11 @@ def test_one_odd_record_does_not_keep_the_others_from_being_read_side_by_side() 
 )
 def test_some_objects_have_no_layout(value: bytes) -> None:
     with pytest.raises(NoLayout):
-        layout_of(value)
+        learn_layout(value)
 
 
 def test_a_layout_is_the_fixed_text_around_the_leaves() -> None:
-    layout = layout_of(b'{"a": {"b":"x","c":[1,{"d":true}]} ,"e":{},"f":-1.5}')
+    layout = learn_layout(b'{"a": {"b":"x","c":[1,{"d":true}]} ,"e":{},"f":-1.5}')
 
     assert layout.texts == (b'{"a": {"b":"', b'","c":[', b',{"d":', b'}]} ,"e":{},"f":', b"}")
     assert [(leaf.is_text, leaf.size_bytes) for leaf in layout.leaves] == [
@@ -225,7 +225,7 @@ def test_a_layout_is_the_fixed_text_around_the_leaves() -> None:
         (False, 4),
         (False, 4),
     ]
-    assert dict(layout.places) == {("a", "b"): 0, ("f",): 3}
+    assert dict(layout.leaf_numbers) == {("a", "b"): 0, ("f",): 3}
     assert layout.branches == {(), ("a",), ("a", "c"), ("e",)}
 
 
@@ -276,9 +276,11 @@ def test_nothing_outside_the_content_is_read(values: list[bytes], guard: bytes, 
     def followed(around: bytes) -> list[object]:
         whole = np.frombuffer(around + content + around, dtype=np.uint8)
         starts, lengths = np.array(said, dtype=np.int32).T.copy()
-        odd = Values(content=Content(b""), blobs=Blobs(starts=starts, lengths=lengths))
+        odd = ValueColumn(content=Content(b""), blobs=Blobs(starts=starts, lengths=lengths))
         odd.content.bytes = whole[len(around) : len(whole) - len(around)]
-        found = follow(layout_of(usual), odd, np.arange(len(said)), {0: Rule(TEXT | NUMBER), 3: Rule(NUMBER | NULL)})
+        found = match_layout(
+            learn_layout(usual), odd, np.arange(len(said)), {0: LeafRule(TEXT | NUMBER), 3: LeafRule(NUMBER | NULL)}
+        )
         blobs = [leaf.blobs for leaf in found.leaves.values()]
         return [found.rows.tolist(), [(one.starts.tolist(), one.lengths.tolist()) for one in blobs]]
 
@@ -294,8 +296,8 @@ def test_a_value_that_is_cut_off_at_the_end_of_the_content_is_not_read_on(leaf: 
     samples = [usual % b'"x"', usual % b"1.5"]
     for sample in samples:
         for end in range(len(odd) + 1):
-            values = Values(
+            values = ValueColumn(
                 content=Content(odd[:end]), blobs=Blobs(starts=ZERO, lengths=np.array([end], dtype=np.int32))
             )
             with bounds_checked(json_scan):
-                assert not len(follow(layout_of(sample), values, np.arange(1), {}).rows)
+                assert not len(match_layout(learn_layout(sample), values, np.arange(1), {}).rows)

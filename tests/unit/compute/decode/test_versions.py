@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from makewhole.compute.decode import record_values
-from makewhole.compute.decode.record_values import NotQuick, ValueShape, decode_values
-from makewhole.compute.where import term
+from makewhole.compute.decode.record_values import UnusualBatch, ValueShape, decode_values
+from makewhole.compute.where import typed_term
 
 pytestmark = pytest.mark.unit
 
@@ -32,7 +32,7 @@ def test_the_version_of_a_record_is_read_the_quick_way_and_the_slow_way_alike() 
     shape = ValueShape(key=("$.id",), compare={"n": "int"}, version="$.at.v")
     records = values(b'{"id":"a","n":1,"at":{"v":7}}', b'{"id":"b","n":2}', b'{"id":"c","n":3,"at":{"v":-1}}')
 
-    quick = record_values._decode_quickly(records, shape)
+    quick = record_values._decode_with_arrow(records, shape)
 
     assert quick["version"].to_list() == [7, None, -1]
     assert quick.equals(record_values._decode_one_by_one(records, shape))
@@ -42,9 +42,9 @@ def test_a_version_that_is_compared_too_is_read_once() -> None:
     shape = ValueShape(key=("$.id",), compare={"v": "bigint"}, version="$.v")
     records = values(b'{"id":"a","v":7}')
 
-    assert record_values._decode_quickly(records, shape).select("c:v", "version").row(0) == ("7", 7)
-    with pytest.raises(NotQuick):
-        record_values._decode_quickly(records, ValueShape(key=("$.id",), compare={"v": "string"}, version="$.v"))
+    assert record_values._decode_with_arrow(records, shape).select("c:v", "version").row(0) == ("7", 7)
+    with pytest.raises(UnusualBatch):
+        record_values._decode_with_arrow(records, ValueShape(key=("$.id",), compare={"v": "string"}, version="$.v"))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_tombstone_is_a_version_of_its_key_and_passes_every_filter(key: str) -
     shape = ValueShape(
         key=(key,),
         compare={"n": "int"},
-        filters={"a→b": (term("n", 1),)},
+        filters={"a→b": (typed_term("n", 1),)},
         keeps_tombstones=True,
     )
     records = batch([(b"k", None, [{"key": "id", "value": b"k"}]), (b"k", b'{"n":2}', [{"key": "id", "value": b"k"}])])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makewhole.compute.by_bucket import by_bucket
+from makewhole.compute.buckets import split_by_bucket
 
 pytestmark = pytest.mark.unit
 
@@ -33,7 +33,7 @@ ROWS = st.tuples(
 def test_each_bucket_has_its_rows_in_their_order(rows: list[tuple], buckets: int, start: int) -> None:  # type: ignore[type-arg]
     frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")[start:]
 
-    parted = {bucket: pl.DataFrame(table) for bucket, table in by_bucket(frame, buckets)}
+    parted = {bucket: pl.DataFrame(table) for bucket, table in split_by_bucket(frame, buckets)}
 
     assert all(part.schema == frame.schema for part in parted.values())
     expected: dict[int, list[tuple]] = {}  # type: ignore[type-arg]

@@ -1,0 +1,261 @@
+"""Collect the evidence of a finding: copies, places, producers, and what happened to the logs.
+
+All of it is JSON-able. Evidence decides no verdict; `makewhole.compute.causes` reads the cause from it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Protocol
+
+import polars as pl
+
+from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, TAIL, empty
+from makewhole.compute.log_history import LogHistory
+from makewhole.model.incident import Incident, IncidentKind
+from makewhole.model.pipeline import PointKind
+from makewhole.model.verdict import Verdict
+
+CopyFields = dict[str, Any]
+FrameRow = Mapping[str, Any]
+
+_IDENTITY = ("partition", "offset", "leader_epoch", "producer_id", "producer_epoch", "sequence", "replay_plan")
+_SHOWN = 10
+_NAMED = 1_000
+
+
+class SequenceEvidence(Protocol):
+    """The state of the numbering of a topic's producers, JSON-able. Evidence, never a verdict."""
+
+    def of(self, partition: int, producer_id: int, epoch: int) -> Mapping[str, Any] | None:
+        """Return the state of one producer epoch in a partition; None when it is not known."""
+        ...
+
+    def suspects(self) -> Sequence[Mapping[str, Any]]:
+        """Return the producers whose numbering is broken, or whose epoch was bumped: they may have lost records."""
+        ...
+
+
+class NoSequences:
+    """The sequence evidence of a table, or of a topic whose producers were not followed: none."""
+
+    def of(self, partition: int, producer_id: int, epoch: int) -> None:  # noqa: ARG002
+        return None
+
+    def suspects(self) -> Sequence[Mapping[str, Any]]:
+        return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class HopContext:
+    """The input of evidence and causes for one bucket of a hop.
+
+    `committed`: the consumer group's next offset per partition. `truncated`: keys that earlier windows saw in the
+    target and that a truncation took from it. `open_copies`: copies in the target that nobody can read as committed
+    yet. The sequences are those of the topics at the two ends.
+    """
+
+    hop: str
+    source_kind: PointKind
+    target_kind: PointKind
+    source: pl.DataFrame
+    target: pl.DataFrame
+    committed: Mapping[int, int] | None = None
+    unconsumed: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
+    target_elsewhere: pl.DataFrame = field(default_factory=lambda: empty(ELSEWHERE))
+    truncated: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
+    open_copies: pl.DataFrame = field(default_factory=lambda: empty(TAIL))
+    source_log: LogHistory = field(default_factory=LogHistory)
+    target_log: LogHistory = field(default_factory=LogHistory)
+    source_sequences: SequenceEvidence = field(default_factory=NoSequences)
+    target_sequences: SequenceEvidence = field(default_factory=NoSequences)
+
+
+class KeyCopies:
+    """The copies of each wanted key, in the order of the log, or of the places of a table."""
+
+    def __init__(self, wanted: pl.DataFrame, frame: pl.DataFrame) -> None:
+        order = ("partition", "offset") if "offset" in frame.columns else ("place",)
+        self._found: dict[tuple[int, int], list[CopyFields]] = {}
+        for row in frame.join(wanted.select(HASH), on=HASH, how="semi").sort(order).iter_rows(named=True):
+            self._found.setdefault((row["key_hi"], row["key_lo"]), []).append(row)
+
+    def of(self, row: FrameRow) -> list[CopyFields]:
+        """Return the copies of a judged row's key."""
+        return self._found.get((row["key_hi"], row["key_lo"]), [])
+
+
+class KeyFacts:
+    """The copies and the state of each wanted key, and the state of the logs at both ends."""
+
+    def __init__(self, wanted: pl.DataFrame, context: HopContext) -> None:
+        self.source = KeyCopies(wanted, context.source)
+        self.target = KeyCopies(wanted, context.target)
+        self.elsewhere = KeyCopies(wanted, context.target_elsewhere)
+        self.open = KeyCopies(wanted, context.open_copies)
+        self._context = context
+        self._unconsumed = set(context.unconsumed.select(HASH).rows())
+        self._truncated = set(context.truncated.select(HASH).rows())
+
+    @cached_property
+    def log_evidence(self) -> dict[str, Any]:
+        """Incidents of the logs at both ends: the same for every key whose absence they may explain."""
+        return _log_evidence(self._context)
+
+    def is_unconsumed(self, row: FrameRow) -> bool:
+        """Tell whether the consumer group has not reached the key's record yet."""
+        return (row["key_hi"], row["key_lo"]) in self._unconsumed
+
+    def is_truncated(self, row: FrameRow) -> bool:
+        """Tell whether an earlier window saw the key in the target and a truncation took it."""
+        return (row["key_hi"], row["key_lo"]) in self._truncated
+
+
+def evidence_of(row: FrameRow, known: KeyFacts, context: HopContext) -> dict[str, Any]:
+    """Return the evidence of one judged row."""
+    source, target = known.source.of(row), known.target.of(row)
+    evidence = _copies_evidence(row, source, target, known.elsewhere.of(row))
+    if context.committed is not None and context.source_kind is PointKind.TOPIC:
+        evidence["group_committed"] = {
+            str(copy["partition"]): context.committed.get(copy["partition"]) for copy in source
+        }
+    if row["verdict"] == Verdict.PENDING.value:
+        evidence |= _open_evidence(known.open.of(row), context.target_log.transactions)
+    if row["verdict"] in (Verdict.MISSING.value, Verdict.UNDECIDABLE.value):
+        evidence |= known.log_evidence
+    sequences = _sequences(source, context.source_sequences) + _sequences(
+        [*target, *known.elsewhere.of(row)], context.target_sequences
+    )
+    if sequences:
+        evidence["sequences"] = sequences[:_SHOWN]
+    return evidence
+
+
+def _open_evidence(open_copies: Sequence[CopyFields], transactions: Sequence[Incident]) -> dict[str, Any]:
+    """Return the places that nobody can read as committed yet, and the transactions that they wait for."""
+    places = sorted({copy["place"] for copy in open_copies})
+    blocking = [one for one in transactions if any(_is_held_by(place, one) for place in places)]
+    evidence: dict[str, Any] = {"open": places} if places else {}
+    if blocking:
+        evidence["transactions"] = [_transaction_fields(one) for one in blocking]
+    return evidence
+
+
+def _is_held_by(place: str, transaction: Incident) -> bool:
+    partition, offset = (int(part) for part in place.split(":"))
+    return partition == transaction.partition and offset >= (transaction.lo or 0)
+
+
+def _transaction_fields(incident: Incident) -> dict[str, Any]:
+    detail = incident.detail
+    stamp = detail.get("last_timestamp_ms")
+    has_time = isinstance(stamp, int) and 0 <= stamp < 253_402_300_800_000
+    return {
+        "partition": incident.partition,
+        "first_offset": incident.lo,
+        **{name: detail.get(name) for name in ("producer_id", "producer_epoch", "transactional_id", "state")},
+        "since": datetime.fromtimestamp(stamp / 1000, UTC).isoformat() if has_time and stamp is not None else None,
+        "is_hanging": incident.kind is IncidentKind.HANGING_TRANSACTION,
+    }
+
+
+def _log_evidence(context: HopContext) -> dict[str, Any]:
+    evidence: dict[str, Any] = {}
+    if context.target_kind is PointKind.TOPIC and context.target_log.leader_changes:
+        evidence["leader_changes"] = [_incident_fields(one) for one in context.target_log.leader_changes[:_SHOWN]]
+        suspects = context.target_sequences.suspects()
+        if suspects:
+            evidence["suspect_producers"] = list(suspects[:_SHOWN])
+    truncated = (*context.source_log.truncated, *context.target_log.truncated)
+    if truncated:
+        evidence["truncated"] = [_incident_fields(one) for one in truncated[:_SHOWN]]
+    return evidence
+
+
+def _incident_fields(incident: Incident) -> dict[str, Any]:
+    place = {"partition": incident.partition, "lo": incident.lo, "hi": incident.hi}
+    return {**place, **{name: incident.detail[name] for name in sorted(incident.detail)}}
+
+
+def _sequences(copies: Sequence[CopyFields], numbering: SequenceEvidence) -> list[dict[str, Any]]:
+    """Return the numbering of each producer among the copies, by partition, producer id and epoch."""
+    identities: dict[tuple[int, int, int], None] = {}
+    for copy in copies:
+        producer_id, epoch = copy.get("producer_id"), copy.get("producer_epoch")
+        if producer_id is None or producer_id < 0 or epoch is None:
+            continue
+        partition = copy.get("partition")
+        identities[int(copy["place"].split(":")[0]) if partition is None else partition, producer_id, epoch] = None
+    found = [(identity[0], numbering.of(*identity)) for identity in sorted(identities)]
+    return [{"partition": partition, **state} for partition, state in found if state is not None]
+
+
+def _copies_evidence(
+    row: FrameRow, source: Sequence[CopyFields], target: Sequence[CopyFields], elsewhere: Sequence[CopyFields]
+) -> CopyFields:
+    """Return the places, identities and values that every finding shows."""
+    evidence: dict[str, Any] = {
+        "in_source": row["in_source"],
+        "source_copies": row["source_copies"],
+        "target_copies": row["target_copies"],
+        "source": [_shown_copy(copy) for copy in source[:_SHOWN]],
+        "target": [_shown_copy(copy) for copy in target[:_SHOWN]],
+    }
+    latest = _compared_copy(row, source)
+    if row["row_hash"] is not None:
+        evidence["row_hash"] = str(row["row_hash"])
+    if latest is not None:
+        evidence["values"] = {name[2:]: value for name, value in latest.items() if name.startswith("c:")}
+    if row["latest_place"] is not None and latest is not None:
+        evidence["latest"] = _shown_copy(latest)
+    if row["has_later"]:
+        evidence["has_later"] = True
+    if row["elsewhere_copies"]:
+        evidence["elsewhere"] = list(row["elsewhere_places"][:_SHOWN])
+        known = [_shown_copy(copy) for copy in elsewhere[:_SHOWN] if copy["producer_id"] is not None]
+        if known:
+            evidence["elsewhere_producers"] = known
+    if row["verdict"] == Verdict.DUPLICATE.value and target and "offset" in target[0]:
+        evidence["repeated"] = _repeated(row, target)
+    if row["verdict"] == Verdict.MISMATCHED.value:
+        evidence["columns"] = _differences(latest, target)
+    return evidence
+
+
+def _repeated(row: FrameRow, records: Sequence[CopyFields]) -> CopyFields:
+    """Return the places of a key's committed records in the slice that name no plan, in order, and the number of copies
+    elsewhere: each copy beyond the first did its harm, and may have to be reversed."""
+    here = [copy["place"] for copy in records if not copy["is_aborted"] and copy["replay_plan"] is None]
+    return {"here": here[:_NAMED], "elsewhere": row["elsewhere_copies"]}
+
+
+def _compared_copy(row: FrameRow, source: Sequence[CopyFields]) -> CopyFields | None:
+    """Return the source's copy to compare the target with: the latest version, or of an event the first committed."""
+    if row["latest_place"] is not None:
+        return next((copy for copy in source if copy["place"] == row["latest_place"]), None)
+    return next((copy for copy in source if not copy.get("is_aborted")), source[0] if source else None)
+
+
+def _shown_copy(copy: FrameRow) -> CopyFields:
+    """Return the fields of a copy that evidence names."""
+    fields = {"place": copy["place"]}
+    fields |= {name: copy[name] for name in _IDENTITY if copy.get(name) is not None}
+    if copy.get("version") is not None:
+        fields["version"] = copy["version"]
+    if copy.get("is_aborted"):
+        fields["aborted"] = True
+    if copy.get("is_tombstone"):
+        fields["tombstone"] = True
+    if copy.get("time") is not None:
+        fields["time"] = copy["time"].isoformat()
+    return fields
+
+
+def _differences(latest: CopyFields | None, target: Sequence[CopyFields]) -> CopyFields:
+    if latest is None or not target:
+        return {}
+    # Of several versions in a topic the last one counts; a key has one row in a table.
+    right = next((copy for copy in reversed(target) if not copy.get("is_aborted")), target[-1])
+    names = [name for name in latest if name.startswith("c:") and latest[name] != right.get(name)]
+    return {name.removeprefix("c:"): {"source": latest[name], "target": right.get(name)} for name in names}
