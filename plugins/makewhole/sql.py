@@ -14,7 +14,7 @@ _BLOCK = re.compile(r"^-- (?P<name>[a-z_]+) --$", re.MULTILINE)
 
 
 def sql_root() -> Path:
-    """`sql/` of the checkout, or the copy that an installed wheel carries."""
+    """Return `sql/` of the checkout, or the copy that an installed wheel carries."""
     checkout = Path(__file__).resolve().parents[2] / "sql"
     if (checkout / "migrations").is_dir():
         return checkout
@@ -23,7 +23,7 @@ def sql_root() -> Path:
 
 @cache
 def load_queries(name: str) -> Mapping[str, str]:
-    """The named statements of `sql/queries/<name>.sql`, each block headed `-- statement_name --`."""
+    """Return the named statements of `sql/queries/<name>.sql`, each block headed `-- statement_name --`."""
     text = (sql_root() / "queries" / f"{name}.sql").read_text(encoding="utf-8")
     marks = list(_BLOCK.finditer(text))
     ends = [mark.start() for mark in marks[1:]] + [len(text)]

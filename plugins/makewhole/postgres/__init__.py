@@ -1,1 +1,1 @@
-"""PostgreSQL points: consistent reading, guarded writing, quarantine. The only place that talks to people's tables."""
+"""Read and write people's tables in PostgreSQL. No other package does."""

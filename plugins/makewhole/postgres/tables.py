@@ -1,4 +1,4 @@
-"""What a table is by the catalogue, and its rows by business key. Identifiers are checked before they are used."""
+"""Describe a table from the catalogue and read its rows by business key. Identifiers are checked before use."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from makewhole.sql import PgConnection, load_queries
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """`type` is without its modifier (`character varying`, not `character varying(3)`)."""
+    """A column of a table. `type` is without its modifier (`character varying`, not `character varying(3)`)."""
 
     name: str
     type: str
@@ -30,8 +30,7 @@ class Column:
 class Table:
     """A table that exists, with its columns in order.
 
-    `unique` are the sets of columns by which a condition of ours (`match_parts`) finds one row at most, as far as the
-    catalogue can promise it.
+    `unique` are the sets of columns for which the catalogue guarantees that `match_parts` finds one row at most.
     """
 
     oid: int
@@ -42,24 +41,26 @@ class Table:
 
     @property
     def identifier(self) -> sql.Composable:
+        """The qualified name, quoted."""
         return quoted(self.schema, self.name)
 
     @property
     def place(self) -> sql.Composable:
-        """Where row `t` is: its ctid, behind the table's name where it lies in a partition, as in snapshots."""
+        """Place of row `t`: its ctid, after the partition's name where it lies in one, as in snapshots."""
         return sql.SQL(f"case when t.tableoid = {self.oid} then '' else t.tableoid::regclass::text end || t.ctid::text")
 
     @property
     def writable(self) -> tuple[str, ...]:
+        """Names of the columns that an insert may set."""
         return tuple(column.name for column in self.columns.values() if not column.is_generated)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableRow:
-    """One row: where it is (`table_oid` tells partitions apart) and its whole text as JSON.
+    """A row: its table (`table_oid` tells partitions apart), its ctid and its whole text as JSON.
 
-    `image` is its exact text as PostgreSQL's row literal and `place` where effects say it is, when they were asked for;
-    they take no part in comparisons.
+    `image` is its exact text as PostgreSQL's row literal and `place` its place as effects have it, where they were
+    asked for; they take no part in comparisons.
     """
 
     table_oid: int
@@ -69,14 +70,14 @@ class TableRow:
     place: str | None = field(default=None, compare=False)
 
 
-def describe_table(connection: PgConnection, point: TablePoint) -> Table:
-    """The table of a point.
+def describe_table(session: PgConnection, point: TablePoint) -> Table:
+    """Return the table of a point.
 
     Raises:
         RefusedError: there is no such table, or it lacks a column that the point names.
     """
     schema, _, name = point.table.rpartition(".")
-    with connection.cursor() as cursor:
+    with session.cursor() as cursor:
         cursor.execute(load_queries("target")["table_columns"], {"schema": schema or None, "name": name})
         found = cursor.fetchall()
     if not found:
@@ -98,29 +99,29 @@ def describe_table(connection: PgConnection, point: TablePoint) -> Table:
     return Table(schema=schema, name=name, oid=oid, columns=columns, unique=[frozenset(names) for names in column_sets])
 
 
-def cascading_references(connection: PgConnection, table: Table) -> tuple[str, ...]:
-    """The foreign keys through which deleting a row would delete or change rows elsewhere."""
-    with connection.cursor() as cursor:
+def cascading_references(session: PgConnection, table: Table) -> tuple[str, ...]:
+    """Return the foreign keys through which deleting a row would delete or change rows elsewhere."""
+    with session.cursor() as cursor:
         cursor.execute(load_queries("target")["cascading_references"], {"schema": table.schema, "name": table.name})
         return tuple(row[0] for row in cursor.fetchall())
 
 
 def quoted(*names: str) -> sql.Composable:
-    """A name, or a qualified one, for a statement that is executed with parameters (a percent sign is doubled)."""
+    """Quote a name, or a qualified one, for a statement with parameters (percent signs are doubled)."""
     text = ".".join('"{}"'.format(name.replace('"', '""')) for name in names)
     return sql.SQL(text.replace("%", "%%"))
 
 
 def listed(parts: Iterable[sql.Composable], by: str = ", ") -> sql.Composed:
-    """The parts one after the other."""
+    """Join the parts with a separator."""
     return sql.SQL(by).join(parts)
 
 
 def key_components(key: str, columns: Sequence[str]) -> tuple[str, ...]:
-    """A business key's text taken apart: one component is its text, several are a JSON array of strings.
+    """Split a business key's text: one component is the text itself, several are a JSON array of strings.
 
     Raises:
-        RefusedError: it has another number of components, or is no text to PostgreSQL.
+        RefusedError: it has another number of components, or PostgreSQL cannot hold it as text.
     """
     parts = [key] if len(columns) == 1 else json.loads(key)
     if not isinstance(parts, list) or len(parts) != len(columns):
@@ -131,17 +132,17 @@ def key_components(key: str, columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def key_fields(columns: Sequence[str]) -> list[str]:
-    """The names of a key's components as parameters of a statement, or as fields of the JSON it reads."""
+    """Return the names of a key's components as parameters of a statement, or as fields of the JSON that it reads."""
     return [f"key_{place}" for place in range(len(columns))]
 
 
 def key_parameters(columns: Sequence[str], key: str) -> dict[str, str]:
-    """The components of a key by those names."""
+    """Return the components of a key by the names of `key_fields`."""
     return dict(zip(key_fields(columns), key_components(key, columns), strict=True))
 
 
 def match_key(table: Table, columns: Sequence[str], key: str, *, is_exact: bool) -> tuple[sql.Composed, dict[str, str]]:
-    """The condition `row t has this key`, and its parameters; see `match_parts`."""
+    """Return the condition that row `t` has this key, and its parameters; see `match_parts`."""
     placeholders = [sql.Placeholder(name) for name in key_fields(columns)]
     return match_parts(table, columns, placeholders, is_exact=is_exact), key_parameters(columns, key)
 
@@ -149,10 +150,10 @@ def match_key(table: Table, columns: Sequence[str], key: str, *, is_exact: bool)
 def match_parts(
     table: Table, columns: Sequence[str], parts: Sequence[sql.Composable], *, is_exact: bool, row: str = "t"
 ) -> sql.Composed:
-    """The condition `row has this key`; `parts` are the key's components as they stand in the statement, texts.
+    """Return the condition that `row` has this key; `parts` are the key's components as texts in the statement.
 
-    Compared in the column's own type, so that an index serves; `is_exact` also asks for the same text (1.0 is not
-    1.00). Leave it out to ask whether a key is *free*: there, an equal value in another spelling counts too.
+    Compared in the column's own type, so that an index serves; `is_exact` also requires the same text (1.0 is not
+    1.00). Without it an equal value in another spelling counts, too, as it must when asking whether a key is *free*.
     """
     terms: list[sql.Composable] = []
     for name, part in zip(columns, parts, strict=True):
@@ -170,19 +171,19 @@ def _statements() -> Mapping[str, str]:
 
 
 def statement(name: str, **parts: sql.Composable) -> sql.Composed:
-    """A statement of target.sql or target_many.sql with its identifiers filled in."""
+    """Return a statement of target.sql or target_many.sql with its identifiers filled in."""
     return sql.SQL(_statements()[name]).format(**parts)
 
 
 @contextmanager
-def key_lookup(connection: PgConnection) -> Iterator[PgCursor]:
-    """A short transaction for one key's look-up.
+def key_lookup(session: PgConnection) -> Iterator[PgCursor]:
+    """Run a short transaction for one key's look-up.
 
     Raises:
         RefusedError: the column's type cannot hold such a key.
     """
     try:
-        with connection, connection.cursor() as cursor:
+        with session, session.cursor() as cursor:
             yield cursor
     except psycopg2.DataError as error:
         # Not chained: the message quotes the key.
@@ -190,7 +191,7 @@ def key_lookup(connection: PgConnection) -> Iterator[PgCursor]:
 
 
 def rows_of_key(
-    connection: PgConnection,
+    session: PgConnection,
     table: Table,
     point: TablePoint,
     key: str,
@@ -198,17 +199,17 @@ def rows_of_key(
     is_exact: bool = True,
     is_latest_first: bool = False,
 ) -> list[TableRow]:
-    """All rows of a key by (time column, ctid), or the latest version first: a quarantine's survivor is the first."""
+    """Return all rows of a key by (time column, ctid), or the latest version first: the first is the survivor."""
     match, parameters = match_key(table, point.key, key, is_exact=is_exact)
     order = survivor_order(point, is_latest_first=is_latest_first)
     query = statement("rows_of_key", table=table.identifier, match=match, order=order)
-    with key_lookup(connection) as cursor:
+    with key_lookup(session) as cursor:
         cursor.execute(query, parameters)
         return [TableRow(table_oid=row[0], ctid=row[1], text=row[2]) for row in cursor.fetchall()]
 
 
 def survivor_order(point: TablePoint, *, is_latest_first: bool = False) -> sql.Composed:
-    """First by time column, then by place; or the latest version first."""
+    """Return the order in which the survivor is first: by time column, then by place; or the latest version first."""
     terms: list[sql.Composable] = []
     direction = sql.SQL(" desc nulls last" if is_latest_first else " nulls last")
     if is_latest_first and point.version:

@@ -19,7 +19,7 @@ from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Point, PointKind, TablePoint, TopicPoint
 from makewhole.model.window import PartitionRange, Window
-from makewhole.postgres.read.export import ExportPart, ExportPlan, exported
+from makewhole.postgres.read.export import ExportPart, ExportPlan, export_snapshot
 from makewhole.postgres.read.expressions import TimeBounds
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
@@ -78,7 +78,7 @@ def _snapshot(
                 continue
             bounds = time_bounds(journal, context, point)
             plan = stack.enter_context(
-                exported(context.postgres(point), context.table_shape(point), bounds, parallelism)
+                export_snapshot(context.postgres(point), context.table_shape(point), bounds, parallelism)
             )
             plans[point.name] = plan
             pieces += _table_pieces(context, point, plan, bounds, manifests, parallelism)

@@ -13,7 +13,7 @@ from makewhole.compute.normalise import table_frame
 from makewhole.compute.where import TypedTerm
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.pipeline import PointKind, TablePoint
-from makewhole.postgres.read.export import TableReader, exported, read_keys
+from makewhole.postgres.read.export import TableReader, export_snapshot, read_keys
 from makewhole.postgres.read.expressions import TableShape, TimeBounds
 from tests.integration.postgres.store import run_sql
 
@@ -46,7 +46,7 @@ class People:
 
     def read(self, shape: TableShape, bounds: TimeBounds | None = None) -> pl.DataFrame:
         """The whole table as the snapshot reads it."""
-        with exported(self.connection, shape, bounds, 4) as plan:
+        with export_snapshot(self.connection, shape, bounds, 4) as plan:
             reader = TableReader(self.connection, shape, plan.snapshot)
             frames = [frame for part in plan.parts for frame in reader.part(bounds, part)]
         rows = pl.concat(frames) if frames else pl.DataFrame()

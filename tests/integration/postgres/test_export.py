@@ -8,12 +8,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from makewhole.compute.where import term
+from makewhole.compute.where import typed_term
 from makewhole.model.errors import ConfigurationError, PermanentError, TransientError
 from makewhole.postgres.read import export
-from makewhole.postgres.read.export import ExportPart, TableReader, exported
+from makewhole.postgres.read.export import ExportPart, TableReader, export_snapshot
 from makewhole.postgres.read.expressions import TimeBounds
-from makewhole.postgres.read.visibility import current_snapshot, not_visible
+from makewhole.postgres.read.visibility import current_snapshot, keys_not_visible
 
 pytestmark = pytest.mark.integration
 
@@ -38,7 +38,7 @@ def test_all_parts_see_one_moment_while_rows_move_across_their_bounds(
     """An update writes a new version behind the last page: each reader alone would see rows twice, or not at all."""
     monkeypatch.setattr(export, "_PAGES_PER_PART", 16)
     shape = many.shape(compare={"x": "int"})
-    with exported(many.connection, shape, None, 4) as plan:
+    with export_snapshot(many.connection, shape, None, 4) as plan:
         reader = TableReader(many.connection, shape, plan.snapshot)
         frames = []
         for number, part in enumerate(plan.parts):
@@ -55,7 +55,7 @@ def test_all_parts_see_one_moment_while_rows_move_across_their_bounds(
 
 def test_parts_tile_the_table_with_an_open_end(many: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export, "_PAGES_PER_PART", 16)
-    with exported(many.connection, many.shape(), None, 3) as plan:
+    with export_snapshot(many.connection, many.shape(), None, 3) as plan:
         parts = plan.parts
 
     assert parts[0].first_page == 0 and parts[-1].last_page is None
@@ -68,7 +68,7 @@ def test_a_small_piece_that_an_index_finds_is_read_at_once(many: Any, monkeypatc
     many.sql("create index on rows (at)")
     many.sql("analyze rows")
     bounds = TimeBounds(start=day(2), end=day(3))
-    with exported(many.connection, many.shape(time="at"), bounds, 4) as plan:
+    with export_snapshot(many.connection, many.shape(time="at"), bounds, 4) as plan:
         assert plan.parts == (ExportPart(),)
 
     assert len(many.read(many.shape(time="at"), bounds)) == 24
@@ -130,7 +130,7 @@ def windows(timed: Any, between: Any) -> tuple[list[str], list[str]]:
     """The keys of two windows, day 1 and day 2; `between` runs after the first was read."""
     shape = timed.shape(time="at")
     first = TimeBounds(start=day(1), end=day(2))
-    with exported(timed.connection, shape, first, 1) as plan:
+    with export_snapshot(timed.connection, shape, first, 1) as plan:
         reader = TableReader(timed.connection, shape, plan.snapshot)
         one = [frame for part in plan.parts for frame in reader.part(first, part)]
     between()
@@ -197,9 +197,9 @@ def test_a_ledger_row_is_young_until_it_was_certainly_there(timed: Any) -> None:
     timed.sql("insert into rows values ('new', '2013-01-01')")
     asked = ["old", "open", "nested", "new", "nowhere"]
 
-    assert not_visible(timed.connection, shape, asked, seen) == ["open", "nested", "new", "nowhere"]
-    assert not_visible(timed.connection, shape, asked, current_snapshot(timed.connection)) == ["nowhere"]
-    assert not_visible(timed.connection, shape, asked, "1:1:") == asked
+    assert keys_not_visible(timed.connection, shape, asked, seen) == ["open", "nested", "new", "nowhere"]
+    assert keys_not_visible(timed.connection, shape, asked, current_snapshot(timed.connection)) == ["nowhere"]
+    assert keys_not_visible(timed.connection, shape, asked, "1:1:") == asked
 
 
 # Look-ups by key
@@ -285,9 +285,9 @@ def test_rows_name_the_hops_whose_filter_they_do_not_pass(people: Any) -> None:
         "insert into rows values (1, false, 'UA', 1.10), (2, true, 'UA', 1.104), (3, null, 'O''H', null)"
     )
     filters = {
-        "a→b": (term("cancelled", False), term("carrier", "UA")),
-        "a→c": (term("carrier", "O'H"),),
-        "a→d": (term("n", 1),),
+        "a→b": (typed_term("cancelled", False), typed_term("carrier", "UA")),
+        "a→c": (typed_term("carrier", "O'H"),),
+        "a→d": (typed_term("n", 1),),
     }
 
     rows = people.read(people.shape(filters=filters)).sort("key")
@@ -299,7 +299,10 @@ def test_rows_name_the_hops_whose_filter_they_do_not_pass(people: Any) -> None:
 
 
 def test_a_table_that_does_not_exist_is_named(people: Any) -> None:
-    with pytest.raises(ConfigurationError) as raised, exported(people.connection, people.shape("ops.none"), None, 1):
+    with (
+        pytest.raises(ConfigurationError) as raised,
+        export_snapshot(people.connection, people.shape("ops.none"), None, 1),
+    ):
         pass
 
     assert str(raised.value) == "pipeline file: points.rows.table: table ops.none does not exist. Correct its name"
@@ -309,7 +312,7 @@ def test_every_column_that_does_not_exist_is_named_with_what_there_is(people: An
     people.sql("create table rows (id int, b int, gone int); alter table rows drop column gone")
     shape = people.shape(key=("id", "gone"), compare={"x": "int"}, time="at")
 
-    with pytest.raises(ConfigurationError) as raised, exported(people.connection, shape, None, 1):
+    with pytest.raises(ConfigurationError) as raised, export_snapshot(people.connection, shape, None, 1):
         pass
 
     assert str(raised.value).splitlines() == [
@@ -320,7 +323,7 @@ def test_every_column_that_does_not_exist_is_named_with_what_there_is(people: An
 def test_a_column_dropped_during_the_run_is_an_error_and_not_a_loss(people: Any) -> None:
     people.sql("create table rows (id int, x int); insert into rows values (1, 1)")
     shape = people.shape(compare={"x": "int"})
-    with exported(people.connection, shape, None, 1) as plan:
+    with export_snapshot(people.connection, shape, None, 1) as plan:
         pass
     people.sql("alter table rows drop column x")
 
@@ -330,7 +333,7 @@ def test_a_column_dropped_during_the_run_is_an_error_and_not_a_loss(people: Any)
 
 def test_a_view_of_the_data_that_is_gone_is_read_again(people: Any) -> None:
     people.sql("create table rows (id int)")
-    with exported(people.connection, people.shape(), None, 1) as plan:
+    with export_snapshot(people.connection, people.shape(), None, 1) as plan:
         pass
 
     with pytest.raises(TransientError, match="the session that held the view of the data is gone; read again"):

@@ -214,8 +214,8 @@ class Situation:
     def _apply(self, chunk: ChunkId, items: Sequence[RowItem], *, few: int) -> Mapping[int, str]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(halving, "_FEW", few)
-            opened = apply._open(self._session, self._store.point, chunk, items)
-            return halving.divided(opened, items, apply._WRITING)
+            opened = apply._open_chunk(self._session, self._store.point, chunk, items)
+            return halving.run_with_halving(opened, items, apply._WRITE)
 
     def outcome(self, *, few: int) -> Any:
         """Rows, refusals and effects of the chunk, which is taken back; identities and places do not count."""
@@ -300,7 +300,7 @@ def test_triggers_see_rows_come_back_in_the_order_of_the_undo(
 
 def test_one_bad_row_leaves_the_others_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.sql(f"create table store ({PLAIN}, check (amount <> 777))")
-    alone = count_calls(monkeypatch, "_alone")
+    alone = count_calls(monkeypatch, "_run_alone")
     items = [store.missing(seq, f"k{seq}", json.dumps({"amount": seq}), ("id", "amount")) for seq in range(2000)]
     assert list(store.apply(*items).refused) == [777]
     assert len(alone) <= 2 * halving._FEW
@@ -309,7 +309,7 @@ def test_one_bad_row_leaves_the_others_together(store: Store, monkeypatch: pytes
 
 def test_stale_rows_are_told_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.sql(f"create table store ({PLAIN})")
-    alone = count_calls(monkeypatch, "_alone")
+    alone = count_calls(monkeypatch, "_run_alone")
     store.sql("insert into store (id, amount) select 'k' || n, 7 from generate_series(0, 999) as n")
     seen = {key: store.rows(key) for key in ("k1", "k3")}
     store.sql("update store set note = 'mine' where id = 'k3'")
@@ -329,7 +329,7 @@ def test_stale_rows_are_told_together(store: Store, monkeypatch: pytest.MonkeyPa
 def test_what_would_make_a_statement_too_large_is_split(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.sql(f"create table store ({PLAIN})")
     monkeypatch.setattr(halving, "_MANY_BYTES", 1000)
-    together = count_calls(monkeypatch, "_together")
+    together = count_calls(monkeypatch, "_run_together")
     items = [store.missing(seq, f"k{seq}", json.dumps({"note": "x" * 40}), ("id", "note")) for seq in range(64)]
     assert store.apply(*items).refused == {}
     assert {len(items) for _, items, _ in together} == {16}
@@ -350,7 +350,7 @@ def test_a_statement_that_takes_too_long_is_tried_with_fewer_rows(store: Store) 
 def test_a_lock_that_is_not_free_is_no_rows_fault(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.sql(f"create table store ({PLAIN})")
     store.sql("insert into store (id, amount) select 'k' || n, 1 from generate_series(1, 20) as n")
-    alone = count_calls(monkeypatch, "_alone")
+    alone = count_calls(monkeypatch, "_run_alone")
     queries = load_queries("target")
     monkeypatch.setitem(queries, "begin_chunk", queries["begin_chunk"].replace("'30s'", "'200ms'"))  # type: ignore[arg-type]
     items = [store.mismatched(seq, f"k{seq}", '{"amount": 2}', ("id", "amount")) for seq in range(1, 21)]

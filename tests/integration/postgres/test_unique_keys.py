@@ -88,7 +88,7 @@ def test_the_catalogue_promises_one_row(store: Store, ddl: str) -> None:
 def test_a_second_row_is_looked_for(
     store: Store, ddl: str, second: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upsert_many_module, "NotTogether", AssertionError)  # together, all of them
+    monkeypatch.setattr(upsert_many_module, "CannotRunTogether", AssertionError)  # together, all of them
     store.sql(ddl)
     assert not has_unique_keys(store)
     items = mismatched(store)

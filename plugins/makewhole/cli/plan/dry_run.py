@@ -13,12 +13,11 @@ from rich.text import Text
 from makewhole.cli.environment import console, printable, service
 from makewhole.cli.plan.control import AsJson, PlanId
 from makewhole.compensation.execution.targets import targets_of
-from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, Sample
+from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, RecordToSend, Sample
 from makewhole.compensation.preview.dry_run import SAMPLES, dry_run
-from makewhole.compensation.preview.dry_targets import RecordToSend
 from makewhole.journal import plans
 from makewhole.journal.database import connect, journal_dsn
-from makewhole.postgres.write.row_change import RowChange
+from makewhole.postgres.write.dry_run import RowChange
 from makewhole.window.context import connections_of, find_pipeline
 
 _console = console()

@@ -1,7 +1,7 @@
-"""Reading a table for a window: parallel COPY under one exported snapshot.
+"""Read a table for a window by parallel COPY under one exported snapshot.
 
-CSV tells NULL (nothing) from the empty string (quoted) because every value is quoted. A part whose rows do not add up
-to what PostgreSQL says it sent is a failed read.
+Every value of the CSV is quoted, so that NULL (nothing) differs from the empty string. A part whose rows are not as
+many as PostgreSQL says it sent is a failed read.
 """
 
 import os
@@ -39,7 +39,7 @@ _BLOCK_BYTES = 16 << 20
 _PAGES_PER_PART = 4_096  # 32 MiB: below that a second connection costs more than it saves
 _INT_TYPES = ("smallint", "integer", "bigint")
 _TEXT_TYPES = ("text", "character varying")
-# Only the one way that PostgreSQL itself writes a value: `007` must not find the row of 7, whose key is another.
+# Only the spelling that PostgreSQL itself writes: `007` must not find the row of 7, whose key is another.
 _INT = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _KEYS_PER_STATEMENT = 20_000
@@ -47,7 +47,7 @@ _KEYS_PER_STATEMENT = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class ExportPart:
-    """A range of pages `[first, last)` of the table, `last` None for the rest; both None: the whole, by any index."""
+    """A range of pages `[first, last)` of the table, `last` None for the rest; both None: all rows, by any index."""
 
     first_page: int | None = None
     last_page: int | None = None
@@ -55,8 +55,10 @@ class ExportPart:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportPlan:
-    """One consistent view for all readers: `snapshot` for PostgreSQL's SET TRANSACTION SNAPSHOT, `pg_snapshot` tells
-    later which rows it saw."""
+    """A consistent view for all readers and the parts to read.
+
+    `snapshot` is for PostgreSQL's SET TRANSACTION SNAPSHOT; `pg_snapshot` tells later which rows it saw.
+    """
 
     snapshot: str
     pg_snapshot: str
@@ -64,17 +66,17 @@ class ExportPlan:
 
 
 @contextmanager
-def exported(
+def export_snapshot(
     connection: PostgresConnection, shape: TableShape, bounds: TimeBounds | None, parts: int
 ) -> Iterator[ExportPlan]:
-    """Hold one snapshot open while the readers work.
+    """Export one snapshot of the table and hold it open while the readers work.
 
     Raises:
         ConfigurationError: the table or a column does not exist.
         TransientError: the server does not answer.
     """
     with connect(connection) as session:
-        _same_view(session)
+        _set_snapshot(session)
         with session.cursor() as cursor:
             cursor.execute("select pg_export_snapshot(), pg_current_snapshot()::text")
             ((snapshot, pg_snapshot),) = cursor.fetchall()
@@ -82,8 +84,8 @@ def exported(
         yield ExportPlan(snapshot=snapshot, pg_snapshot=pg_snapshot, parts=_parts(session, shape, bounds, parts))
 
 
-def _same_view(session: PgConnection, snapshot: str | None = None) -> None:
-    """A transaction with one view of the data; of an exported snapshot when it is given."""
+def _set_snapshot(session: PgConnection, snapshot: str | None = None) -> None:
+    """Give the transaction one view of the data: that of an exported snapshot when it is given."""
     with session.cursor() as cursor:
         cursor.execute("set transaction isolation level repeatable read")
         if snapshot is not None:
@@ -96,18 +98,18 @@ def _same_view(session: PgConnection, snapshot: str | None = None) -> None:
 
 
 def _parts(session: PgConnection, shape: TableShape, bounds: TimeBounds | None, wanted: int) -> tuple[ExportPart, ...]:
-    """Page ranges when most of the table is read; the whole at once when an index finds the little that is."""
+    """Return page ranges when most of the table is read, or one part when an index finds the few rows."""
     with session.cursor() as cursor:
         cursor.execute(
             "select pg_relation_size(%s::regclass) / current_setting('block_size')::int",
             (regclass_text(shape.point),),
         )
-        pages = int(_only(cursor))
+        pages = int(_single_value(cursor))
         rows = sql.SQL("select 1 from {} t where {}").format(
             table_identifier(shape.point), _condition(shape, bounds, ExportPart())
         )
         cursor.execute(sql.SQL("explain (format json) {}").format(rows))
-        explained = _only(cursor)[0]
+        explained = _single_value(cursor)[0]
     uses_index = "Seq Scan" not in _node_types(explained["Plan"])
     count = 1 if uses_index else max(1, min(wanted, pages // _PAGES_PER_PART))
     if count == 1:
@@ -118,8 +120,8 @@ def _parts(session: PgConnection, shape: TableShape, bounds: TimeBounds | None, 
     )
 
 
-def _only(cursor: Cursor) -> Any:
-    """The one value of a query that always gives one row."""
+def _single_value(cursor: Cursor) -> Any:
+    """Return the value of a query that always gives one row of one column."""
     row = cursor.fetchone()
     assert row is not None
     return row[0]
@@ -141,9 +143,10 @@ def _condition(shape: TableShape, bounds: TimeBounds | None, part: ExportPart) -
 
 
 class TableReader:
-    """Rows as frames for `makewhole.compute.normalise.table_frame`, and what the database itself counted of them.
+    """A reader of rows as frames for `makewhole.compute.normalise.table_frame`.
 
-    `counted` is `count(*)` over the same condition in the same view of the data; whole when all frames were taken.
+    `counted` is the database's own `count(*)` over the same condition in the same view of the data; complete when all
+    frames were taken.
     """
 
     def __init__(self, connection: PostgresConnection, shape: TableShape, snapshot: str | None) -> None:
@@ -151,17 +154,17 @@ class TableReader:
         self.counted = 0
 
     def part(self, bounds: TimeBounds | None, part: ExportPart) -> Iterator[pl.DataFrame]:
-        """The rows of a part of the table.
+        """Read the rows of a part of the table.
 
         Raises:
             TransientError: the connection broke, or fewer rows arrived than were sent.
         """
         with connect(self._connection) as session:
-            _same_view(session, self._snapshot)
+            _set_snapshot(session, self._snapshot)
             yield from self._read(session, _condition(self._shape, bounds, part))
 
     def keys(self, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """Every row with one of these business keys, whatever its time.
+        """Read every row with one of these business keys, whatever its time.
 
         Raises:
             TransientError: as `part`.
@@ -169,7 +172,7 @@ class TableReader:
         if not keys:
             return
         with connect(self._connection) as session:
-            _same_view(session, self._snapshot)
+            _set_snapshot(session, self._snapshot)
             types = column_types(session, self._shape)
             for start in range(0, len(keys), _KEYS_PER_STATEMENT):
                 some = keys[start : start + _KEYS_PER_STATEMENT]
@@ -179,17 +182,17 @@ class TableReader:
         rows = sql.SQL("from {} t where {}").format(table_identifier(self._shape.point), condition)
         with session.cursor() as cursor:
             cursor.execute(sql.SQL("select count(*) {}").format(rows))
-            self.counted += int(_only(cursor))
-        yield from _copied(session, sql.SQL("select {} {}").format(select_list(self._shape), rows), self._shape)
+            self.counted += int(_single_value(cursor))
+        yield from _copy_rows(session, sql.SQL("select {} {}").format(select_list(self._shape), rows), self._shape)
 
 
 def read_keys(connection: PostgresConnection, shape: TableShape, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Every row with one of these business keys as it is now: the look-up that confirms."""
+    """Read every row with one of these business keys as it is now: the look-up that confirms an absence."""
     return TableReader(connection, shape, None).keys(keys)
 
 
 def key_condition(shape: TableShape, types: dict[str, str], keys: Sequence[str]) -> sql.Composable:
-    """Rows with one of these keys, in the column's own type where that lets an index help."""
+    """Return the condition for rows with one of these keys, in the column's own type where that lets an index help."""
     point = shape.point
     kind = types[point.key[0]].split("(")[0] if len(point.key) == 1 else "several"
     column = sql.SQL("t.{}").format(sql.Identifier(point.key[0]))
@@ -207,7 +210,7 @@ def key_condition(shape: TableShape, types: dict[str, str], keys: Sequence[str])
     return sql.SQL("{} = any({}::text[])").format(key_expression(point), sql.Literal(usable))
 
 
-def _copied(session: PgConnection, statement: sql.Composable, shape: TableShape) -> Iterator[pl.DataFrame]:
+def _copy_rows(session: PgConnection, statement: sql.Composable, shape: TableShape) -> Iterator[pl.DataFrame]:
     copy = sql.SQL("copy ({}) to stdout with (format csv, header true, force_quote *)").format(statement)
     read_end, write_end = os.pipe()
     sender = _Sender(session, copy.as_string(session), write_end)
@@ -215,7 +218,7 @@ def _copied(session: PgConnection, statement: sql.Composable, shape: TableShape)
     try:
         with os.fdopen(read_end, "rb") as stream:
             sender.start()
-            for batch in _csv(stream, shape):
+            for batch in _parse_csv(stream, shape):
                 frame = pl.from_arrow(batch)
                 assert isinstance(frame, pl.DataFrame)
                 rows += len(frame)
@@ -232,7 +235,7 @@ def _copied(session: PgConnection, statement: sql.Composable, shape: TableShape)
         raise TransientError(f"{shape.point.table}: {sender.sent_rows} rows were sent and {rows} arrived; try again")
 
 
-def _csv(stream: IO[Any], shape: TableShape) -> Iterator[pa.RecordBatch]:
+def _parse_csv(stream: IO[Any], shape: TableShape) -> Iterator[pa.RecordBatch]:
     names = ["key", "place", "time_us", "version", *(f"c:{name}" for name in shape.compare), "excluded_by"]
     types = {name: pa.int64() if name in ("time_us", "version") else pa.string() for name in names}
     try:
@@ -254,7 +257,7 @@ def _csv(stream: IO[Any], shape: TableShape) -> Iterator[pa.RecordBatch]:
 
 
 class _Sender(threading.Thread):
-    """COPY writes into a pipe from its own thread, so that parsing goes on meanwhile."""
+    """A thread in which COPY writes into a pipe, so that parsing goes on meanwhile."""
 
     def __init__(self, session: PgConnection, statement: str, write_end: int) -> None:
         super().__init__(daemon=True)

@@ -1,6 +1,6 @@
-"""The SQL of an export: key, time and compared columns of a table as text in their declared types.
+"""Build the SQL of an export: key, time and compared columns of a table as text in their declared types.
 
-Identifiers come from pipeline files. Each is checked against the catalogue first and quoted by psycopg2 after.
+Identifiers come from pipeline files. Each is checked against the catalogue first and then quoted by psycopg2.
 """
 
 from collections.abc import Mapping
@@ -41,14 +41,14 @@ ROW_XID = """(case when xmin::text::bigint < 3 then 3 else
 
 @dataclass(frozen=True, kw_only=True)
 class TableShape:
-    """What is wanted from the rows of a table: the point, the compared columns, the filters of its hops."""
+    """The columns and filters of an export: the point, the compared columns, the filters of its hops."""
 
     point: TablePoint
     compare: Mapping[str, str]
     filters: Mapping[str, tuple[TypedTerm, ...]]
 
     def column_names(self) -> set[str]:
-        """Every column that the pipeline file names for this table."""
+        """Return every column that the pipeline file names for this table."""
         terms = {term.column for terms in self.filters.values() for term in terms}
         single = {self.point.time, self.point.version, self.point.payload, self.point.record_key} - {None}
         return {*self.point.key, *self.compare, *terms, *(name for name in single if name)}
@@ -56,22 +56,25 @@ class TableShape:
 
 @dataclass(frozen=True, kw_only=True)
 class TimeBounds:
-    """Rows labelled `[start, end)`; `start` None has no lower bound. `seen_before` is the transaction snapshot of the
-    window before: rows labelled earlier, or not at all, that it may not have seen came late and belong here."""
+    """The times `[start, end)` of the rows; `start` None has no lower bound.
+
+    `seen_before` is the transaction snapshot of the window before: rows of an earlier time, or without one, that it may
+    not have seen came late and belong here.
+    """
 
     start: datetime | None
     end: datetime
     seen_before: str | None = None
 
 
-def column_types(connection: PgConnection, shape: TableShape) -> dict[str, str]:
-    """The types of the table's columns, by name.
+def column_types(session: PgConnection, shape: TableShape) -> dict[str, str]:
+    """Return the types of the table's columns, by name.
 
     Raises:
         ConfigurationError: the table or a column that the pipeline file names does not exist.
     """
     point = shape.point
-    with connection.cursor() as cursor:
+    with session.cursor() as cursor:
         cursor.execute(_COLUMNS, (regclass_text(point),))
         types: dict[str, str] = dict(cursor.fetchall())
     if not types:
@@ -90,17 +93,17 @@ def _problem(point: TablePoint, path: str, found: str, remedy: str) -> Problem:
 
 
 def table_identifier(point: TablePoint) -> sql.Composable:
-    """The table's name, quoted part by part."""
+    """Return the table's name, quoted part by part."""
     return sql.Identifier(*point.table.split("."))
 
 
 def regclass_text(point: TablePoint) -> str:
-    """The same as `regclass` wants it: unquoted it would fold capitals, and find another table than the query reads."""
+    """Return the table's name for `regclass`, quoted: without quotes it would fold capitals and find another table."""
     return ".".join('"{}"'.format(part.replace('"', '""')) for part in point.table.split("."))
 
 
 def key_expression(point: TablePoint) -> sql.Composable:
-    """The business key as text: see `makewhole.compute.keys.key_text`. Null when one of several is null or empty."""
+    """Return the business key as text, see `makewhole.compute.keys.key_text`; null when one of several is empty."""
     parts = [sql.SQL("t.{}::text").format(sql.Identifier(name)) for name in point.key]
     if len(parts) == 1:
         return parts[0]
@@ -109,7 +112,7 @@ def key_expression(point: TablePoint) -> sql.Composable:
 
 
 def select_list(shape: TableShape) -> sql.Composable:
-    """The exported columns, named as `makewhole.compute.normalise.table_frame` wants them."""
+    """Return the exported columns, named as `makewhole.compute.normalise.table_frame` wants them."""
     point = shape.point
     columns = [
         sql.SQL("{} as key").format(key_expression(point)),
@@ -125,7 +128,7 @@ def select_list(shape: TableShape) -> sql.Composable:
 
 
 def _place(point: TablePoint) -> sql.Composable:
-    """The row's ctid; behind the table's name where the row lies in a partition, since every partition counts anew."""
+    """Return the row's ctid, after the partition's name where it lies in one: every partition numbers its own pages."""
     return sql.SQL(
         "case when t.tableoid = {}::regclass then '' else t.tableoid::regclass::text end || t.ctid::text as place"
     ).format(sql.Literal(regclass_text(point)))
@@ -167,7 +170,7 @@ def _all_hold(terms: tuple[TypedTerm, ...]) -> sql.Composable:
 
 
 def time_condition(point: TablePoint, bounds: TimeBounds | None) -> sql.Composable:
-    """The rows of the bounds; all rows when there are none or the table has no time column."""
+    """Return the condition for rows inside the bounds; all rows when there are none or the table has no time column."""
     if bounds is None or point.time is None:
         return sql.SQL("true")
     column = sql.SQL("t.{}").format(sql.Identifier(point.time))
@@ -184,7 +187,7 @@ def time_condition(point: TablePoint, bounds: TimeBounds | None) -> sql.Composab
 
 
 def surely_visible(snapshot: str) -> sql.Composable:
-    """Whether the row had certainly been visible in the snapshot.
+    """Return the condition that the row was certainly visible in the snapshot.
 
     Not `pg_visible_in_snapshot`: after a savepoint a row carries the id of a subtransaction, which the snapshot does
     not list, so that function takes it for visible while its transaction was still open. Only what is older than every

@@ -1,4 +1,4 @@
-"""What the ledger says of one business key, as the record that should have been sent."""
+"""Read one business key from the ledger as the record that should have been sent."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from makewhole.sql import PgConnection
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerRecord:
-    """`timestamp_ms` from the ledger's time column, None without one."""
+    """A ledger's row as a record. `timestamp_ms` is from the ledger's time column, None without one."""
 
     key: bytes
     value: bytes | None
@@ -19,9 +19,9 @@ class LedgerRecord:
 
 
 def ledger_record(
-    connection: PgConnection, table: Table, point: TablePoint, key: str, semantics: Semantics
+    session: PgConnection, table: Table, point: TablePoint, key: str, semantics: Semantics
 ) -> LedgerRecord | None:
-    """The key's row read now, as a record; None when the ledger has it no more.
+    """Read the key's row now, as a record; None when the ledger no longer has it.
 
     Of several rows: the first by (time, place), or for `upsert` the latest version.
     """
@@ -35,7 +35,7 @@ def ledger_record(
         moment=_milliseconds(point),
         order=survivor_order(point, is_latest_first=semantics is Semantics.UPSERT),
     )
-    with key_lookup(connection) as cursor:
+    with key_lookup(session) as cursor:
         cursor.execute(query, parameters)
         row = cursor.fetchone()
     if row is None:
@@ -56,7 +56,7 @@ def _bytes_of(table: Table, column: str) -> sql.Composed:
 
 
 def _milliseconds(point: TablePoint) -> sql.Composable:
-    """A timestamp without zone is read as UTC, as everywhere."""
+    """Return the row's time in milliseconds; a timestamp without zone is read as UTC, as everywhere."""
     if point.time is None:
         return sql.SQL("null::bigint")
     return sql.SQL("floor(extract(epoch from {}) * 1000)::bigint").format(sql.Identifier("t", point.time))

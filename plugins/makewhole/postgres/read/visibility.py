@@ -1,4 +1,4 @@
-"""Which rows were visible at an earlier moment: how long something has existed, whatever its timestamps say."""
+"""Find the keys whose rows were visible at an earlier moment, whatever their timestamps say."""
 
 from collections.abc import Sequence
 
@@ -19,14 +19,16 @@ _KEYS_PER_STATEMENT = 20_000
 
 
 def current_snapshot(connection: PostgresConnection) -> str:
-    """What is visible now, as PostgreSQL writes it (`pg_snapshot`)."""
+    """Return the transaction snapshot of now, as PostgreSQL writes it (`pg_snapshot`)."""
     with connect(connection) as session, session.cursor() as cursor:
         cursor.execute("select pg_current_snapshot()::text")
         return str((cursor.fetchone() or ("",))[0])
 
 
-def not_visible(connection: PostgresConnection, shape: TableShape, keys: Sequence[str], snapshot: str) -> list[str]:
-    """Of these keys, those of which no row (as it stands now) was certainly visible in `snapshot`."""
+def keys_not_visible(
+    connection: PostgresConnection, shape: TableShape, keys: Sequence[str], snapshot: str
+) -> list[str]:
+    """Return those of the keys of which no row (as it is now) was certainly visible in `snapshot`."""
     old: set[str] = set()
     with connect(connection) as session, session.cursor() as cursor:
         types = column_types(session, shape)

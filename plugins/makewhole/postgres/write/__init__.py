@@ -1,1 +1,1 @@
-"""Write people's tables: guarded, with receipts and effects in the same transaction."""
+"""Write people's tables under guards, with receipts and effects in the same transaction."""

@@ -1,4 +1,4 @@
-"""One chunk at a PostgreSQL target: the rows and the receipt in one transaction, refusals recorded, nothing guessed."""
+"""Apply one chunk to a PostgreSQL table: rows, effects and the receipt in one transaction, refusals in the receipt."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -6,9 +6,8 @@ from typing import cast
 from makewhole.model.pipeline import TablePoint
 from makewhole.postgres.tables import describe_table
 from makewhole.postgres.write.chunk import OpenChunk
-from makewhole.postgres.write.halving import RowItem, Way, divided
-from makewhole.postgres.write.quarantine import QuarantineRows, move_aside
-from makewhole.postgres.write.quarantine_many import move_aside_many
+from makewhole.postgres.write.halving import Operation, RowItem, run_with_halving
+from makewhole.postgres.write.quarantine import QuarantineRows, move_aside, move_aside_many
 from makewhole.postgres.write.receipts import ChunkId, ReceiptRow, begin_chunk, put_receipt
 from makewhole.postgres.write.restore import RestoreRow, restore
 from makewhole.postgres.write.restore_many import restore_many
@@ -18,7 +17,7 @@ from makewhole.postgres.write.upsert_row import UpsertRow
 from makewhole.sql import PgConnection
 
 
-def apply_chunk(connection: PgConnection, point: TablePoint, chunk: ChunkId, items: Sequence[RowItem]) -> ReceiptRow:
+def apply_chunk(session: PgConnection, point: TablePoint, chunk: ChunkId, items: Sequence[RowItem]) -> ReceiptRow:
     """Apply the items in order and leave their effects and the receipt; a chunk that has one is left as it is.
 
     Each item succeeds or is refused by itself (its savepoint is undone); the reasons are in the receipt.
@@ -28,24 +27,24 @@ def apply_chunk(connection: PgConnection, point: TablePoint, chunk: ChunkId, ite
         RefusedError: the table is gone or lost a column that the point names.
         TransientError: by way of `connect`: a lock was not free, the server went away.
     """
-    with connection:
-        done = begin_chunk(connection, chunk)
+    with session:
+        done = begin_chunk(session, chunk)
         if done is not None:
             return done
-        refused = divided(_open(connection, point, chunk, items), items, _WRITING)
-        return put_receipt(connection, chunk, len(items) - len(refused), refused)
+        refused = run_with_halving(_open_chunk(session, point, chunk, items), items, _WRITE)
+        return put_receipt(session, chunk, len(items) - len(refused), refused)
 
 
-def _open(connection: PgConnection, point: TablePoint, chunk: ChunkId, items: Sequence[RowItem]) -> OpenChunk:
-    """The table locked, and then read from the catalogue again: it may have been altered while the lock was awaited."""
+def _open_chunk(session: PgConnection, point: TablePoint, chunk: ChunkId, items: Sequence[RowItem]) -> OpenChunk:
+    """Lock the table, then read it from the catalogue again: it may have been altered while the lock was awaited."""
     lock = "keep_table" if all(isinstance(item, QuarantineRows) for item in items) else "lock_table"
-    table = describe_table(connection, point)
-    OpenChunk(session=connection, table=table, point=point, id=chunk).run(lock)
-    return OpenChunk(session=connection, table=describe_table(connection, point), point=point, id=chunk)
+    table = describe_table(session, point)
+    OpenChunk(session=session, table=table, point=point, id=chunk).run(lock)
+    return OpenChunk(session=session, table=describe_table(session, point), point=point, id=chunk)
 
 
-def _many(chunk: OpenChunk, items: Sequence[RowItem]) -> dict[int, str]:
-    """Items of one kind."""
+def _write_many(chunk: OpenChunk, items: Sequence[RowItem]) -> dict[int, str]:
+    """Write items of one kind. Returns the refusals by action number."""
     match items[0]:
         case UpsertRow():
             return upsert_many(chunk, cast(Sequence[UpsertRow], items))
@@ -55,7 +54,7 @@ def _many(chunk: OpenChunk, items: Sequence[RowItem]) -> dict[int, str]:
             return restore_many(chunk, cast(Sequence[RestoreRow], items))
 
 
-def _one(chunk: OpenChunk, item: RowItem) -> str | None:
+def _write_one(chunk: OpenChunk, item: RowItem) -> str | None:
     match item:
         case UpsertRow():
             return upsert(chunk, item)
@@ -66,4 +65,4 @@ def _one(chunk: OpenChunk, item: RowItem) -> str | None:
             return None
 
 
-_WRITING = Way(many=_many, one=_one)
+_WRITE = Operation(many=_write_many, one=_write_one)

@@ -1,4 +1,4 @@
-"""Many items as one parameter of one statement: a JSON array that the server takes apart."""
+"""Pass many items to one statement as a single parameter: a JSON array that the server expands into rows."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,8 +10,8 @@ from makewhole.postgres.tables import TableRow, key_fields, key_parameters, list
 from makewhole.postgres.write.chunk import OpenChunk
 
 
-class NotTogether(Exception):  # noqa: N818 - no error: it says how to go on
-    """Items cannot be done by one statement; the caller takes back what was written, and does them one by one."""
+class CannotRunTogether(Exception):  # noqa: N818 - no error: it says how to go on
+    """Signal that one statement cannot do these items; the caller takes back what was written and tries fewer."""
 
 
 _TYPES = {
@@ -29,48 +29,51 @@ _TYPES = {
 }
 
 
-def items_with(chunk: OpenChunk, *fields: str) -> sql.Composable:
-    """The items as rows `i` of these fields and of their keys' components; their texts are in parameter `items`."""
+def recordset_of_items(chunk: OpenChunk, *fields: str) -> sql.Composable:
+    """Return the FROM clause that reads parameter `items` as rows `i`: these fields and the keys' components."""
     columns = [f"{field} {_TYPES[field]}" for field in fields]
     columns += [f"{field} text" for field in key_fields(chunk.point.key)]
     return sql.SQL(f"json_to_recordset(%(items)s::json) as i ({', '.join(columns)})")
 
 
-def as_items(chunk: OpenChunk, rows: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, str]:
-    """The parameter: of each item its business key and its fields."""
+def items_parameter(chunk: OpenChunk, rows: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, str]:
+    """Return the parameter `items` for (business key, fields) of each item."""
     columns = chunk.point.key
-    if len(columns) == 1:  # nearly always, and then worth a shorter way
+    if len(columns) == 1:  # nearly always, and then worth a faster path
         items: list[dict[str, Any]] = [fields | {"key_0": key} for key, fields in rows]
     else:
         items = [fields | key_parameters(columns, key) for key, fields in rows]
     return {"items": msgspec.json.encode(items).decode()}
 
 
-def key_of_item(chunk: OpenChunk) -> list[sql.Composable]:
-    """The components of an item's key, each a text."""
+def item_key_parts(chunk: OpenChunk) -> list[sql.Composable]:
+    """Return the components of the key of item `i`, each a text."""
     return [quoted("i", field) for field in key_fields(chunk.point.key)]
 
 
-def key_array(chunk: OpenChunk) -> sql.Composed:
-    """The same as an array, as `OpenChunk.key_texts` has it of a row."""
-    return sql.SQL("array[{}]").format(listed(key_of_item(chunk)))
+def item_key_array(chunk: OpenChunk) -> sql.Composed:
+    """Return the key of item `i` as an array, comparable with `OpenChunk.key_texts` of a row."""
+    return sql.SQL("array[{}]").format(listed(item_key_parts(chunk)))
 
 
-def match_items(chunk: OpenChunk, row: str, *, is_exact: bool = False) -> sql.Composed:
-    """The condition that a row, by its name in the statement, has the key of item `i`."""
-    return match_parts(chunk.table, chunk.point.key, key_of_item(chunk), row=row, is_exact=is_exact)
+def match_item_keys(chunk: OpenChunk, row: str, *, is_exact: bool = False) -> sql.Composed:
+    """Return the condition that a row, by its name in the statement, has the key of item `i`."""
+    return match_parts(chunk.table, chunk.point.key, item_key_parts(chunk), row=row, is_exact=is_exact)
 
 
 def lock_rows_of_items(
     chunk: OpenChunk, keys: Iterable[tuple[int, str]], *, is_exact: bool
 ) -> dict[int, list[TableRow]]:
-    """The rows of each (action number, key), by action number, with images and places; held, or only read."""
+    """Return the rows of each (action number, key), by action number, with images and places.
+
+    They are locked until the transaction ends, or only read where the chunk holds no rows.
+    """
     found = chunk.run(
         "lock_rows_of_keys",
-        as_items(chunk, ((key, {"seq": seq}) for seq, key in keys)),
-        items=items_with(chunk, "seq"),
-        match=match_items(chunk, "t", is_exact=is_exact),
-        hold=chunk.hold,
+        items_parameter(chunk, ((key, {"seq": seq}) for seq, key in keys)),
+        items=recordset_of_items(chunk, "seq"),
+        match=match_item_keys(chunk, "t", is_exact=is_exact),
+        hold=chunk.lock_clause,
     )
     now: dict[int, list[TableRow]] = {}
     for seq, table_oid, ctid, text, image, place in found:
@@ -79,11 +82,11 @@ def lock_rows_of_items(
     return now
 
 
-def require_settled(chunk: OpenChunk, seqs: Iterable[int]) -> None:
-    """Every row of these actions is still what the statement that wrote it returned.
+def require_rows_as_written(chunk: OpenChunk, seqs: Iterable[int]) -> None:
+    """Check that every row of these actions is still what the statement that wrote it returned.
 
     Raises:
-        NotTogether: a trigger wrote it again, or took it away.
+        CannotRunTogether: a trigger wrote a row again, or deleted it.
     """
     if chunk.has_triggers_after and chunk.run("rows_overtaken", {"seqs": list(seqs)})[0][0]:
-        raise NotTogether
+        raise CannotRunTogether

@@ -1,4 +1,4 @@
-"""A chunk at work in its table: one transaction, in which the table stays as the catalogue has it."""
+"""Run the statements of a chunk on its table, in the chunk's transaction."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,10 @@ FoundRows = list[tuple[Any, ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class OpenChunk:
-    """The session in its transaction, the table, and which chunk it is. A dry run holds no rows: others may write."""
+    """A chunk in its transaction, with the table as the catalogue has it.
+
+    `holds_rows` is false in a dry run: rows are read without locks, others may write.
+    """
 
     session: PgConnection
     table: Table
@@ -34,39 +37,42 @@ class OpenChunk:
             return cursor.fetchall() if cursor.description else []
 
     def lock_rows(self, key: str, *, is_exact: bool = True) -> list[TableRow]:
-        """All rows of a key, in no order, with images and places; held until the transaction ends, or only read."""
+        """Return all rows of a key, in no order, with images and places.
+
+        They are locked until the transaction ends, or only read where the chunk holds no rows.
+        """
         match, parameters = match_key(self.table, self.point.key, key, is_exact=is_exact)
-        found = self.run("lock_rows_of_key", parameters, match=match, hold=self.hold)
+        found = self.run("lock_rows_of_key", parameters, match=match, hold=self.lock_clause)
         return [TableRow(table_oid=row[0], ctid=row[1], text=row[2], image=row[3], place=row[4]) for row in found]
 
     @property
-    def hold(self) -> sql.SQL:
-        """The end of a statement that reads rows of table `t`: whether they are locked."""
+    def lock_clause(self) -> sql.SQL:
+        """End of a statement that reads rows of table `t`: locks them, unless the chunk holds no rows."""
         return sql.SQL("for update of t" if self.holds_rows else "")
 
     @property
     def settable(self) -> tuple[str, ...]:
-        """The columns that an update may set."""
+        """Names of the columns that an update may set."""
         return tuple(name for name in self.table.writable if not self.table.columns[name].is_identity_always)
 
     @property
     def has_unique_keys(self) -> bool:
-        """Has a key one row at most, whatever happens?"""
+        """Whether the catalogue guarantees at most one row per key."""
         return any(names <= set(self.point.key) for names in self.table.unique)
 
     @property
     def key_texts(self) -> sql.Composed:
-        """The texts of the key's columns of row `t`, as an array."""
+        """Texts of the key's columns of row `t`, as an array."""
         return sql.SQL("array[{}]").format(
             listed(sql.SQL("{}::text").format(quoted("t", name)) for name in self.point.key)
         )
 
     @cached_property
     def has_triggers_after(self) -> bool:
-        """May a row be another than what the statement that wrote it returned?"""
+        """Whether a trigger may change a row after the statement that wrote it returned it."""
         return bool(self.run("triggers_after", {"schema": self.table.schema, "name": self.table.name})[0][0])
 
     @cached_property
     def cascades(self) -> tuple[str, ...]:
-        """The foreign keys through which deleting a row would delete or change rows elsewhere."""
+        """Foreign keys through which deleting a row would delete or change rows elsewhere."""
         return cascading_references(self.session, self.table)

@@ -1,31 +1,46 @@
-"""What a chunk would do at a table now: judged by the guards of `apply`, in a transaction that can write nothing.
+"""Forecast what a chunk would do to a table now, by the guards of `apply`, in a transaction that can write nothing.
 
-It takes no lock that anybody waits for, so that what it says is of the moment of its snapshot. What only writing tells
+It takes no lock that anybody waits for, so the forecast is of the moment of its snapshot. What only writing reveals
 (constraints, triggers, policies) it does not know.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
+
+from psycopg2 import sql
 
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.pipeline import TablePoint
 from makewhole.postgres.connect import connect
-from makewhole.postgres.tables import describe_table, statement
-from makewhole.postgres.write import quarantine_many, restore_many, upsert_many
-from makewhole.postgres.write.array_parameter import items_with
+from makewhole.postgres.tables import TableRow, describe_table, listed, quoted, statement
+from makewhole.postgres.write import quarantine, restore_many, upsert_many
+from makewhole.postgres.write.array_parameter import recordset_of_items
 from makewhole.postgres.write.chunk import OpenChunk
-from makewhole.postgres.write.halving import RowItem, Way, divided
+from makewhole.postgres.write.effects import EffectKind
+from makewhole.postgres.write.halving import Operation, RowItem, run_with_halving
 from makewhole.postgres.write.quarantine import QuarantineRows
 from makewhole.postgres.write.receipts import ChunkId, ReceiptRow, receipts
-from makewhole.postgres.write.restore import RestoreRow
-from makewhole.postgres.write.row_change import RowChange, row_change
+from makewhole.postgres.write.restore import RestoreRow, images_moved_by, row_to_undo
 from makewhole.postgres.write.upsert_row import UpsertRow
 from makewhole.sql import PgConnection
 
 ChooseChanges = Callable[[Mapping[int, str]], Iterable[int]]
-"""Given the refusals, the numbers of the actions to show."""
+"""Choose, by the refusals, the numbers of the actions to show."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowChange:
+    """The rows of a key before and after an action, as JSON texts, for people to look at before they approve.
+
+    `before` are all of the key, `after` those that would be left, `aside` those moved aside. A row that would be
+    written has only the columns that are written; the table adds its defaults and what it computes.
+    """
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    aside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,15 +52,15 @@ class ChunkForecast:
 
 
 @contextmanager
-def read_only(target: PostgresConnection) -> Iterator[PgConnection]:
-    """A session in which the server refuses to write, and each transaction sees one moment."""
+def read_only_session(target: PostgresConnection) -> Iterator[PgConnection]:
+    """Open a session in which the server refuses to write, and each transaction sees one moment."""
     with connect(target) as session:
         session.set_session(isolation_level="REPEATABLE READ", readonly=True)
         yield session
 
 
-def receipts_read(session: PgConnection, chunk: ChunkId) -> list[ReceiptRow]:
-    """The receipts of the chunk's plan at its target; none where our tables are not there yet.
+def read_receipts(session: PgConnection, chunk: ChunkId) -> list[ReceiptRow]:
+    """Return the receipts of the chunk's plan at its target; none where our tables do not exist yet.
 
     Raises:
         CorruptionError: they do not fit the plan.
@@ -57,10 +72,10 @@ def receipts_read(session: PgConnection, chunk: ChunkId) -> list[ReceiptRow]:
         return receipts(session, chunk.plan, chunk.target, chunk.plan_sha256) if has_receipts else []
 
 
-def judge(
+def forecast_chunk(
     session: PgConnection, point: TablePoint, chunk: ChunkId, items: Sequence[RowItem], choose: ChooseChanges
 ) -> ChunkForecast:
-    """What would become of the items if the chunk were done now, each as if nothing before it had been done.
+    """Forecast the chunk's items, each as if nothing before it had been done.
 
     Raises:
         RefusedError: the table is gone or lost a column that the point names.
@@ -69,34 +84,85 @@ def judge(
     with session:
         table = describe_table(session, point)
         opened = OpenChunk(session=session, table=table, point=point, id=chunk, holds_rows=False)
-        refused = divided(opened, items, _JUDGING)
+        refused = run_with_halving(opened, items, _FORECAST)
         chosen = set(choose(refused))
         changes = {
-            item.seq: row_change(opened, item, is_refused=item.seq in refused) for item in items if item.seq in chosen
+            item.seq: _row_change(opened, item, is_refused=item.seq in refused) for item in items if item.seq in chosen
         }
         return ChunkForecast(refused=refused, changes=changes)
 
 
-def _many(chunk: OpenChunk, items: Sequence[RowItem]) -> dict[int, str]:
-    """Items of one kind."""
+def _forecast_many(chunk: OpenChunk, items: Sequence[RowItem]) -> dict[int, str]:
+    """Forecast items of one kind. Returns the refusals by action number."""
     match items[0]:
         case UpsertRow():
             upserts = cast(Sequence[UpsertRow], items)
             _require_readable(chunk, upserts)
             return upsert_many.refusals(chunk, upserts)
         case QuarantineRows():
-            return quarantine_many.refusals(chunk, cast(Sequence[QuarantineRows], items))
+            return quarantine.refusals(chunk, cast(Sequence[QuarantineRows], items))
         case RestoreRow():
             return restore_many.refusals(chunk, cast(Sequence[RestoreRow], items))
 
 
-def _one(chunk: OpenChunk, item: RowItem) -> str | None:
-    return _many(chunk, [item]).get(item.seq)
+def _forecast_one(chunk: OpenChunk, item: RowItem) -> str | None:
+    return _forecast_many(chunk, [item]).get(item.seq)
 
 
 def _require_readable(chunk: OpenChunk, items: Sequence[UpsertRow]) -> None:
-    """The server reads every value as the table's types; what it cannot read it raises, as it would when writing."""
-    chunk.run("values_read", upsert_many.as_upserts(items), items=items_with(chunk, "seq", "value"))
+    """Have the server read every value as the table's types: it raises on a value as it would when writing."""
+    chunk.run("values_read", upsert_many.upserts_parameter(items), items=recordset_of_items(chunk, "seq", "value"))
 
 
-_JUDGING = Way(many=_many, one=_one)
+_FORECAST = Operation(many=_forecast_many, one=_forecast_one)
+
+
+def _row_change(chunk: OpenChunk, item: RowItem, *, is_refused: bool) -> RowChange:
+    """Return what an item would change: nothing when it is refused."""
+    rows = chunk.lock_rows(item.key, is_exact=isinstance(item, QuarantineRows))
+    before = tuple(row.text for row in rows)
+    if is_refused:
+        return RowChange(before=before, after=before)
+    match item:
+        case QuarantineRows():
+            gone = set(item.extras)
+            aside = tuple(row.text for row in rows if row in gone)
+            return RowChange(before=before, after=_texts(row for row in rows if row not in gone), aside=aside)
+        case UpsertRow():
+            return RowChange(before=before, after=(_upserted_row(chunk, item, rows),))
+        case RestoreRow():
+            return RowChange(before=before, after=_rows_after_restore(chunk, item, rows))
+
+
+def _texts(rows: Iterable[TableRow]) -> tuple[str, ...]:
+    return tuple(row.text for row in rows)
+
+
+def _upserted_row(chunk: OpenChunk, item: UpsertRow, rows: Sequence[TableRow]) -> str:
+    """Return the row that would be written: over the existing one, or a new one."""
+    parameters: dict[str, Any] = dict(item.wanted)
+    if not rows:
+        values = listed(quoted("wanted", name) for name in item.columns)
+        return _single_text(chunk.run("row_as_inserted", parameters, values=values))
+    changed = set(item.columns) & set(chunk.settable)
+    values = listed(quoted("wanted" if name in changed else "t", name) for name in chunk.table.writable)
+    place = {"ctid": rows[0].ctid, "table_oid": rows[0].table_oid}
+    return _single_text(chunk.run("row_as_updated", parameters | place, values=values))
+
+
+def _rows_after_restore(chunk: OpenChunk, item: RestoreRow, rows: Sequence[TableRow]) -> tuple[str, ...]:
+    """Return the rows that are left when the effect is taken back."""
+    written = row_to_undo(chunk, item.effect, rows, images_moved_by(chunk, item.effect))
+    left = _texts(row for row in rows if row is not written)
+    if item.effect.kind is EffectKind.INSERTED:
+        return left
+    return (*left, _text_of_image(chunk, item.effect.before or ""))
+
+
+def _text_of_image(chunk: OpenChunk, image: str) -> str:
+    values = listed(sql.SQL("(was.image).{0} as {0}").format(quoted(name)) for name in chunk.table.writable)
+    return _single_text(chunk.run("row_as_it_was", {"image": image}, values=values))
+
+
+def _single_text(found: Sequence[Sequence[Any]]) -> str:
+    return str(found[0][0])

@@ -1,6 +1,5 @@
-"""What a plan did to people's rows, kept in their own database by the transaction that did it."""
+"""Read the effects of a plan on people's rows, kept in their own database by the transactions that made them."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -10,6 +9,8 @@ from makewhole.sql import PgConnection, load_queries
 
 
 class EffectKind(StrEnum):
+    """The change that an action made to a row."""
+
     INSERTED = "inserted"
     UPDATED = "updated"
     MOVED = "moved"
@@ -20,10 +21,10 @@ class EffectKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """What one action did to one row. `place` is where the row is now, or where it was when it is gone.
+    """The change of one row by one action. `place` is where the row is now, or where it was when it is gone.
 
-    `before` and `after` are PostgreSQL's row literals: exact for every type, triggers and defaults included. Before an
-    insert there is nothing. `after` a row was moved aside: the row of its key that stayed, if one did.
+    `before` and `after` are PostgreSQL's row literals: exact for every type, triggers and defaults included. An insert
+    has no `before`. Of a row that was moved aside, `after` is the row of its key that stayed, if one did.
     """
 
     plan: str
@@ -37,17 +38,12 @@ class Effect:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """As JSON has it: for the payload of the action that restores it."""
+        """The effect as JSON types, for the payload of the action that restores it."""
         return asdict(self)
 
-    @classmethod
-    def of(cls, fields: Mapping[str, Any]) -> "Effect":
-        """The other way."""
-        return cls(**{**fields, "kind": EffectKind(fields["kind"])})
 
-
-def effects(connection: PgConnection, plan: str, target: str) -> list[Effect]:
-    """Everything that a plan did at a target, the latest first: the order in which it is undone.
+def effects(session: PgConnection, plan: str, target: str) -> list[Effect]:
+    """Return the effects of a plan at a target, the latest first: the order in which they are undone.
 
     Runs in the caller's transaction, and locks nothing.
 
@@ -55,7 +51,7 @@ def effects(connection: PgConnection, plan: str, target: str) -> list[Effect]:
         RefusedError: a chunk has a receipt, and effects are missing.
     """
     queries, parameters = load_queries("target"), {"plan": plan, "target": target}
-    with connection.cursor() as cursor:
+    with session.cursor() as cursor:
         cursor.execute(queries["chunks_without_effects"], parameters)
         missing = cursor.fetchall()
         if missing:

@@ -1,16 +1,29 @@
-"""Moves extra rows aside: kept whole, with how to put them back, and only when they are as the plan saw them."""
+"""Move extra rows aside into quarantine, one key or many, only where they are as the plan saw them.
 
-from collections.abc import Sequence
+A row is kept whole, with the statement that puts it back.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from psycopg2 import sql
 
 from makewhole.model.errors import RefusedError
 from makewhole.postgres.tables import Table, TableRow, cascading_references, listed, quoted, statement
+from makewhole.postgres.write.array_parameter import (
+    CannotRunTogether,
+    items_parameter,
+    lock_rows_of_items,
+    recordset_of_items,
+)
 from makewhole.postgres.write.chunk import OpenChunk
 from makewhole.sql import PgConnection
 
 KEPT = "stale: the table did not let an extra row go (a trigger or a policy kept it)"
+
+_ExtraRow = tuple[str, dict[str, Any]]
+"""A key and the fields of one of its extra rows, as a statement of many reads them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,36 +37,60 @@ class QuarantineRows:
 
     @property
     def size_bytes(self) -> int:
-        """About what it comes to as part of a statement."""
+        """Approximate size as part of a statement."""
         return len(self.key) + sum(len(row.text) for row in self.extras)
 
 
-def require_quarantine_possible(connection: PgConnection, table: Table) -> None:
-    """Deleting here must not reach into other tables.
+def require_quarantine_possible(session: PgConnection, table: Table) -> None:
+    """Check that deleting rows of the table does not reach into other tables.
 
     Raises:
         RefusedError: a foreign key on this table cascades.
     """
-    require_no_cascade(table, cascading_references(connection, table))
+    _require_no_cascade(table, cascading_references(session, table))
 
 
 def move_aside(chunk: OpenChunk, item: QuarantineRows) -> str | None:
-    """Move the extra rows, all or none, in the chunk's transaction. Returns the reason when it is refused.
+    """Move the extra rows of one key, all or none, in the chunk's transaction. Returns the reason when it is refused.
 
     The rows of the key are locked first, so what is compared is what is deleted.
     """
-    require_no_cascade(chunk.table, chunk.cascades)
+    _require_no_cascade(chunk.table, chunk.cascades)
     now = chunk.lock_rows(item.key)
-    refusal = difference(now, item)
+    refusal = _refusal(now, item)
     if refusal is None:
-        stays = image_of(item.survivor, now)
+        stays = _survivor_image(item, now)
         for row in item.extras:
             _move(chunk, item.seq, row, stays)
     return refusal
 
 
-def difference(now: Sequence[TableRow], item: QuarantineRows) -> str | None:
-    """Why what is there is not what the plan saw, if so."""
+def move_aside_many(chunk: OpenChunk, items: Sequence[QuarantineRows]) -> dict[int, str]:
+    """Move the extra rows of many keys by one read and one write. Returns the refusals by action number.
+
+    Raises:
+        CannotRunTogether: the items have to be done one by one; the caller takes back what was written.
+        RefusedError: rows of this table cannot be moved.
+    """
+    _require_disjoint(items)
+    now, refused = _compare(chunk, items)
+    extras = [extra for item in items if item.seq not in refused for extra in _extras(item, now[item.seq])]
+    if extras and _move_many(chunk, extras) != len(extras):
+        raise CannotRunTogether
+    return refused
+
+
+def refusals(chunk: OpenChunk, items: Sequence[QuarantineRows]) -> dict[int, str]:
+    """Return the refusals by action number, each item judged as if nothing before it had been done. Writes nothing.
+
+    Raises:
+        RefusedError: rows of this table cannot be moved.
+    """
+    return _compare(chunk, items)[1]
+
+
+def _refusal(now: Sequence[TableRow], item: QuarantineRows) -> str | None:
+    """Return why the rows of a key are not those that the plan saw, or None when they are."""
     seen = {row for row in (item.survivor, *item.extras) if row is not None}
     current = set(now)
     if seen <= current:
@@ -65,25 +102,56 @@ def difference(now: Sequence[TableRow], item: QuarantineRows) -> str | None:
     return "erased: an extra row of this key is gone already"
 
 
-def image_of(row: TableRow | None, now: Sequence[TableRow]) -> str | None:
-    """The image of the row that stays, from the rows as they are now."""
-    return next((found.image for found in now if found == row), None)
+def _survivor_image(item: QuarantineRows, now: Sequence[TableRow]) -> str | None:
+    """Return the image of the row that stays, from the rows as they are now."""
+    return next((found.image for found in now if found == item.survivor), None)
 
 
 def _move(chunk: OpenChunk, seq: int, row: TableRow, stays: str | None) -> None:
     place = {"ctid": row.ctid, "table_oid": row.table_oid}
-    known = {"seq": seq, "source_table": source_table(chunk), "stays": stays}
-    if not chunk.run("move_to_quarantine", {**place, **known, "how_to_restore": how_to_restore(chunk)}):
+    known = {"seq": seq, "source_table": _source_table(chunk), "stays": stays}
+    if not chunk.run("move_to_quarantine", {**place, **known, "how_to_restore": _how_to_restore(chunk)}):
         raise RefusedError(KEPT)
 
 
-def source_table(chunk: OpenChunk) -> str:
-    """The table's name, for people."""
+def _compare(chunk: OpenChunk, items: Sequence[QuarantineRows]) -> tuple[Mapping[int, list[TableRow]], dict[int, str]]:
+    """Return the rows of each item's key, and the refusals, both by action number."""
+    _require_no_cascade(chunk.table, chunk.cascades)
+    now = lock_rows_of_items(chunk, ((item.seq, item.key) for item in items), is_exact=True)
+    reasons = {item.seq: _refusal(now.get(item.seq, []), item) for item in items}
+    return now, {seq: reason for seq, reason in reasons.items() if reason is not None}
+
+
+def _require_disjoint(items: Sequence[QuarantineRows]) -> None:
+    """Check that no two items name the same row: one would have to see what the other did."""
+    rows = [(row.table_oid, row.ctid) for item in items for row in (item.survivor, *item.extras) if row is not None]
+    if len(rows) != len(set(rows)):
+        raise CannotRunTogether
+
+
+def _extras(item: QuarantineRows, now: Sequence[TableRow]) -> Iterator[_ExtraRow]:
+    stays = _survivor_image(item, now)
+    for row in item.extras:
+        yield item.key, {"seq": item.seq, "stays": stays, "table_oid": row.table_oid, "ctid": row.ctid}
+
+
+def _move_many(chunk: OpenChunk, extras: Sequence[_ExtraRow]) -> int:
+    known = {"source_table": _source_table(chunk), "how_to_restore": _how_to_restore(chunk)}
+    ((count,),) = chunk.run(
+        "move_rows_to_quarantine",
+        {**items_parameter(chunk, extras), **known},
+        items=recordset_of_items(chunk, "seq", "stays", "table_oid", "ctid"),
+    )
+    return int(count)
+
+
+def _source_table(chunk: OpenChunk) -> str:
+    """Return the table's name for people."""
     return f"{chunk.table.schema}.{chunk.table.name}"
 
 
-def how_to_restore(chunk: OpenChunk) -> str:
-    """The statement that puts a row back, for format() with plan, action and place: it doubles percent signs."""
+def _how_to_restore(chunk: OpenChunk) -> str:
+    """Return the statement that puts a row back, for format() with plan, action and place: percent signs doubled."""
     table = chunk.table
     return statement(
         "restore_row",
@@ -93,8 +161,7 @@ def how_to_restore(chunk: OpenChunk) -> str:
     ).as_string(chunk.session)
 
 
-def require_no_cascade(table: Table, cascades: Sequence[str]) -> None:
-    """The same, of what is known of the table already."""
+def _require_no_cascade(table: Table, cascades: Sequence[str]) -> None:
     if cascades:
         raise RefusedError(
             f"rows of {table.schema}.{table.name} cannot be quarantined: deleting one also changes other tables "

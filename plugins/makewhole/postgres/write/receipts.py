@@ -1,4 +1,4 @@
-"""Receipts of chunks, kept in the target's own database: written with the rows, or not at all."""
+"""Read and write the receipts of chunks in the target's own database, in the transaction of the rows."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from makewhole.sql import PgConnection, load_queries
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkId:
-    """Which chunk of which plan at which target, on whose authority."""
+    """The identity of a chunk: its plan, target and number, and the lease of the runner that writes it."""
 
     plan: str
     plan_sha256: str
@@ -22,7 +22,7 @@ class ChunkId:
 
 @dataclass(frozen=True, kw_only=True)
 class ReceiptRow:
-    """`actions` took effect; `refused` says which did not, by action number, and why."""
+    """A receipt: `actions` is the number that took effect, `refused` the reason of each other by action number."""
 
     chunk: int
     actions: int
@@ -30,23 +30,23 @@ class ReceiptRow:
     refused: Mapping[int, str] = field(default_factory=dict)
 
 
-def ensure_schema(connection: PgConnection) -> None:
-    """Schema `makewhole` with its tables, created or brought up to date on first need, in one transaction."""
+def ensure_schema(session: PgConnection) -> None:
+    """Create schema `makewhole` with its tables, or bring it up to date, in one transaction."""
     queries = load_queries("target")
-    with connection, connection.cursor() as cursor:
+    with session, session.cursor() as cursor:
         cursor.execute(queries["has_target_schema"])
-        if not _only(cursor.fetchone()):
+        if not _first_value(cursor.fetchone()):
             cursor.execute(queries["lock_target_schema"])
             cursor.execute(queries["create_target_schema"])
 
 
-def receipts(connection: PgConnection, plan: str, target: str, plan_sha256: str) -> list[ReceiptRow]:
-    """The receipts of a plan at a target, in order of chunk. Runs in the caller's transaction.
+def receipts(session: PgConnection, plan: str, target: str, plan_sha256: str) -> list[ReceiptRow]:
+    """Return the receipts of a plan at a target, in order of chunk. Runs in the caller's transaction.
 
     Raises:
         CorruptionError: they have holes, or were given for a plan of another content.
     """
-    with connection.cursor() as cursor:
+    with session.cursor() as cursor:
         cursor.execute(load_queries("target")["receipts_of_plan"], {"plan": plan, "target": target})
         found = cursor.fetchall()
     if [row[0] for row in found] != list(range(len(found))) or any(row[2] != plan_sha256 for row in found):
@@ -62,30 +62,30 @@ def receipts(connection: PgConnection, plan: str, target: str, plan_sha256: str)
     ]
 
 
-def fence(connection: PgConnection, plan: str, target: str, lease_epoch: int) -> None:
-    """Wait for whoever works on this plan here, and let nobody with an earlier lease begin a chunk of it any more: what
-    the receipts say from then on stays true until a runner with this lease or a later one writes.
+def fence(session: PgConnection, plan: str, target: str, lease_epoch: int) -> None:
+    """Wait for the runner that works on this plan here, and refuse new chunks of it from runners with earlier leases.
 
-    Runs in the caller's transaction.
+    From then on the receipts stay as they are until a runner with this lease or a later one writes. Runs in the
+    caller's transaction.
 
     Raises:
-        LeaseLostError: somebody with a later lease has been here.
+        LeaseLostError: a runner with a later lease has been here.
     """
-    _wait_alone(connection, plan, target, lease_epoch)
+    _lock_target(session, plan, target, lease_epoch)
     parameters = {"plan": plan, "target": target, "lease_epoch": lease_epoch}
-    with connection.cursor() as cursor:
+    with session.cursor() as cursor:
         cursor.execute(load_queries("target")["raise_fence"], parameters)
 
 
-def begin_chunk(connection: PgConnection, chunk: ChunkId) -> ReceiptRow | None:
-    """Inside the chunk's transaction: wait for whoever works on this plan here, then say whether it is done already.
+def begin_chunk(session: PgConnection, chunk: ChunkId) -> ReceiptRow | None:
+    """Wait in the chunk's transaction for the runner that works on this plan here. Returns the receipt if it is done.
 
     Raises:
         LeaseLostError: a newer runner has been here.
         CorruptionError: chunks before this one have no receipt.
     """
-    _wait_alone(connection, chunk.plan, chunk.target, chunk.lease_epoch)
-    found = receipts(connection, chunk.plan, chunk.target, chunk.plan_sha256)
+    _lock_target(session, chunk.plan, chunk.target, chunk.lease_epoch)
+    found = receipts(session, chunk.plan, chunk.target, chunk.plan_sha256)
     if chunk.chunk < len(found):
         return found[chunk.chunk]
     if chunk.chunk > len(found):
@@ -96,8 +96,8 @@ def begin_chunk(connection: PgConnection, chunk: ChunkId) -> ReceiptRow | None:
     return None
 
 
-def put_receipt(connection: PgConnection, chunk: ChunkId, actions: int, refused: Mapping[int, str]) -> ReceiptRow:
-    """The receipt, in the transaction of the rows."""
+def put_receipt(session: PgConnection, chunk: ChunkId, actions: int, refused: Mapping[int, str]) -> ReceiptRow:
+    """Write the receipt of a chunk, in the transaction of its rows."""
     parameters: dict[str, Any] = {
         "plan": chunk.plan,
         "target": chunk.target,
@@ -107,21 +107,21 @@ def put_receipt(connection: PgConnection, chunk: ChunkId, actions: int, refused:
         "lease_epoch": chunk.lease_epoch,
         "refused": json.dumps({str(seq): why for seq, why in refused.items()}),
     }
-    with connection.cursor() as cursor:
+    with session.cursor() as cursor:
         cursor.execute(load_queries("target")["insert_receipt"], parameters)
     return ReceiptRow(chunk=chunk.chunk, actions=actions, lease_epoch=chunk.lease_epoch, refused=dict(refused))
 
 
-def _wait_alone(connection: PgConnection, plan: str, target: str, lease_epoch: int) -> None:
-    """Nobody else works on this plan here until the transaction ends, and nobody with a later lease has done so."""
+def _lock_target(session: PgConnection, plan: str, target: str, lease_epoch: int) -> None:
+    """Lock the plan at this target until the transaction ends, and check that no runner with a later lease was here."""
     queries, parameters = load_queries("target"), {"plan": plan, "target": target}
-    with connection.cursor() as cursor:
+    with session.cursor() as cursor:
         cursor.execute(queries["begin_chunk"])
         cursor.execute(queries["lock_target"], parameters)
         cursor.execute(queries["newest_epoch"], parameters)
-        if _only(cursor.fetchone()) > lease_epoch:
+        if _first_value(cursor.fetchone()) > lease_epoch:
             raise LeaseLostError(f"plan {plan}: a newer runner has been at {target}; this one stops")
 
 
-def _only(row: tuple[Any, ...] | None) -> Any:
+def _first_value(row: tuple[Any, ...] | None) -> Any:
     return row[0] if row else None

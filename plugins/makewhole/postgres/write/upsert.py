@@ -1,4 +1,4 @@
-"""Writes one key into a store, guarded: never over newer data, never beside a row that appeared meanwhile."""
+"""Write one key into a store, never over newer data and never next to a row that appeared meanwhile."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from psycopg2 import sql
 from makewhole.postgres.tables import TableRow, listed, match_key, quoted
 from makewhole.postgres.write.chunk import OpenChunk
 from makewhole.postgres.write.upsert_row import UpsertRow
-from makewhole.postgres.write.write_row import Write, write_row
+from makewhole.postgres.write.write_row import RowWrite, write_row
 
 APPEARED = "stale: a row of this key appeared after the plan was made"
 ERASED = "erased: the row of this key is gone since the plan was made"
@@ -16,10 +16,10 @@ NEWER = "stale: the row is of a newer version than the record"
 
 
 def upsert(chunk: OpenChunk, item: UpsertRow) -> str | None:
-    """Insert or mend one key in the chunk's transaction, which holds the table's lock. Returns a refusal's reason."""
+    """Write one key in the chunk's transaction, which holds the table's lock. Returns the reason when it is refused."""
     now = chunk.lock_rows(item.key, is_exact=False)
     if item.before:
-        return _mend(chunk, item, now)
+        return _replace(chunk, item, now)
     if not now:
         _insert(chunk, item)
     elif chunk.point.version and len(now) == 1 and _is_newer(chunk, item):
@@ -29,8 +29,8 @@ def upsert(chunk: OpenChunk, item: UpsertRow) -> str | None:
     return None
 
 
-def _mend(chunk: OpenChunk, item: UpsertRow, now: Sequence[TableRow]) -> str | None:
-    """Compare and set: the row must be exactly what the plan saw."""
+def _replace(chunk: OpenChunk, item: UpsertRow, now: Sequence[TableRow]) -> str | None:
+    """Compare and set: update the row only where it is exactly what the plan saw."""
     if not now:
         return ERASED
     if list(now) != list(item.before):
@@ -43,28 +43,28 @@ def _mend(chunk: OpenChunk, item: UpsertRow, now: Sequence[TableRow]) -> str | N
 
 def _insert(chunk: OpenChunk, item: UpsertRow) -> None:
     names = listed(quoted(name) for name in item.columns)
-    write_row(chunk, Write(seq=item.seq, key=item.key), "insert_row", item.wanted, columns=names)
+    write_row(chunk, RowWrite(seq=item.seq, key=item.key), "insert_row", item.wanted, columns=names)
 
 
 def _update(chunk: OpenChunk, item: UpsertRow, row: TableRow) -> None:
-    write = Write(seq=item.seq, key=item.key, before=row.image)
+    write = RowWrite(seq=item.seq, key=item.key, before=row.image)
     parameters = {**item.wanted, "ctid": row.ctid, "table_oid": row.table_oid}
     write_row(chunk, write, "update_row", parameters, assignments=assignments(chunk, item.columns))
 
 
 def assignments(chunk: OpenChunk, columns: Sequence[str]) -> sql.Composed:
-    """Each of the columns that may be set, from row `wanted`."""
+    """Return the assignment of each column that may be set, from row `wanted`."""
     settable = [name for name in columns if name in chunk.settable]
     return listed(sql.SQL("{} = {}").format(quoted(name), quoted("wanted", name)) for name in settable)
 
 
 def _is_newer(chunk: OpenChunk, item: UpsertRow) -> bool:
-    """Is the record's version above every row's? A null on either side is no proof."""
+    """Tell whether the record's version is above every row's. A null on either side is no proof."""
     return _compare(chunk, item, sql.SQL("coalesce(bool_and({} < {}), false)"))
 
 
 def _is_older(chunk: OpenChunk, item: UpsertRow) -> bool:
-    """Is some row's version above the record's?"""
+    """Tell whether some row's version is above the record's."""
     return _compare(chunk, item, sql.SQL("coalesce(bool_or({} > {}), false)"))
 
 

@@ -1,4 +1,4 @@
-"""One key to be written into a store, and how a statement of many is told of it."""
+"""Describe one key to be written into a store, and encode it for statements of one row and of many."""
 
 import json
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ class UpsertRow:
 
     @property
     def size_bytes(self) -> int:
-        """About what it comes to as part of a statement."""
+        """Approximate size as part of a statement."""
         return len(self.value) + (len(self.before[0].text) if self.before else 0)
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The components of the key.
+        """Components of the key.
 
         Raises:
             RefusedError: the table cannot hold such a key.
@@ -41,7 +41,7 @@ class UpsertRow:
 
     @property
     def wanted(self) -> dict[str, str]:
-        """The key under the value, as parameters: a value without the key's columns gets them from the business key.
+        """Parameters of one row: the value over the key, whose columns a value without them gets from the business key.
 
         Raises:
             RefusedError: the table cannot hold such a key.
@@ -50,9 +50,9 @@ class UpsertRow:
 
     @cached_property
     def as_json(self) -> msgspec.Raw:
-        """What statements of many items read: number, key, value over the key, and what the plan saw, if anything.
+        """Item of a statement of many: number, key, value over the key, and the row that the plan saw, if any.
 
-        Made once, so that it may be made while the server is busy with something else.
+        Made once, so that it may be made while the server is busy.
 
         Raises:
             RefusedError: the table cannot hold such a key.
@@ -71,7 +71,7 @@ class UpsertRow:
     def over_key(self) -> str:
         """The value with the key's columns in front of its own: of two members of one name `jsonb` keeps the later.
 
-        A text that is no JSON object is none afterwards, and the server says so.
+        A text that is no JSON object stays none, and the server refuses it.
         """
         value = self.value.lstrip(_JSON_SPACE)
         if not value.startswith("{"):

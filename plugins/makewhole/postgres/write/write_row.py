@@ -1,4 +1,4 @@
-"""Writes one row and keeps what that did: before-image, and the row as it really is after triggers and defaults."""
+"""Write one row and keep its effect: the before-image, and the row as it is after triggers and defaults."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ OTHER_ROW = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Write:
-    """For which action a row is written, under which business key, and the image of the row that it replaces.
+class RowWrite:
+    """The write of a row: its action, its business key, and the image of the row that it replaces.
 
-    `image` is what must come of it, where that is known beforehand; else it must come under its own key.
+    `image` is what the row must become, where that is known beforehand; else the row must have its own key.
     """
 
     seq: int
@@ -34,12 +34,12 @@ class Write:
 
 
 def write_row(
-    chunk: OpenChunk, write: Write, query: str, parameters: Mapping[str, Any], **parts: sql.Composable
+    chunk: OpenChunk, write: RowWrite, query: str, parameters: Mapping[str, Any], **parts: sql.Composable
 ) -> None:
     """Run an insert or update that returns `{written}`, and keep its effect.
 
     Raises:
-        RefusedError: nothing was written, or something else than was meant; the caller undoes it.
+        RefusedError: nothing was written, or another row than was asked for; the caller undoes it.
     """
     written = sql.SQL("t.tableoid::bigint, t.ctid::text, {}, (t.*)::text, {}").format(
         chunk.table.place, chunk.key_texts
@@ -60,7 +60,7 @@ def write_row(
 
 
 def _after_triggers(chunk: OpenChunk, key: str, table_oid: int, ctid: str) -> tuple[str, str]:
-    """Place and image of a row that a trigger may have written again, and so elsewhere."""
+    """Return place and image of a row that a trigger may have written again, and so moved."""
     found = chunk.run("row_at", {"table_oid": table_oid, "ctid": ctid})
     if not found:
         match, parameters = match_key(chunk.table, chunk.point.key, key, is_exact=False)
