@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from makewhole.gate import HopSummary, check_summaries, check_verdicts, unable
+from makewhole.gate import HopSummary, check_summaries, check_verdicts, error_report
 from makewhole.journal import evidence, incidents
 from makewhole.model.gate import GateReport
 from makewhole.model.incident import Incident
@@ -27,11 +27,11 @@ def validate(
     Files that are named and cannot be read give ERROR, as does anything else that breaks; nothing is raised.
     """
     if not files:
-        return unable("No file of verdicts was named, so there is nothing to check. Run the comparison again.")
+        return error_report("No file of verdicts was named, so there is nothing to check. Run the comparison again.")
     try:
         verdicts = session.read.parquet(*files)
     except Exception as error:
-        return unable(f"The verdicts could not be read ({type(error).__name__}). Run the comparison again.")
+        return error_report(f"The verdicts could not be read ({type(error).__name__}). Run the comparison again.")
     return check_verdicts(pipeline, summaries, verdicts, happened)
 
 
@@ -42,7 +42,7 @@ def validate_window(session: "SparkSession", journal: PgConnection, context: Win
         summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in results.values()]
         files = [context.storage.uri(path) for result in results.values() for path in result.files["verdicts"]]
     except (KeyError, TypeError) as error:
-        report = unable(f"The results in the journal cannot be read ({type(error).__name__}). Compare again.")
+        report = error_report(f"The results in the journal cannot be read ({type(error).__name__}). Compare again.")
     else:
         is_silent = bool(summaries) and not files and all(summary.expected_rows == 0 for summary in summaries)
         # No key anywhere, so no verdict: the numbers alone say whether the pipeline permits such a day.

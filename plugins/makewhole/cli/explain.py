@@ -12,7 +12,7 @@ from makewhole.cli.environment import Exit, console, printable, service
 from makewhole.cli.report import PipelineName
 from makewhole.config.connections import from_environment
 from makewhole.journal.database import connect
-from makewhole.journal.key_history import Deed, Judgement
+from makewhole.journal.key_history import Judgement, KeyAction
 from makewhole.journey.copies import JourneyCopy
 from makewhole.journey.events import Event, events, record_text, replays_of
 from makewhole.journey.trace import Journey, Stop, business_key, trace
@@ -82,7 +82,7 @@ def _judgement(item: Judgement) -> dict[str, Any]:
     return vars(item) | {"hop": {"from": source, "to": target}} | times
 
 
-def _action(deed: Deed) -> dict[str, Any]:
+def _action(deed: KeyAction) -> dict[str, Any]:
     times = {name: _iso(getattr(deed, name)) for name in ("frozen_at", "decided_at", "done_at")}
     return vars(deed) | times
 

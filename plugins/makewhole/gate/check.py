@@ -45,7 +45,7 @@ def check_verdicts(
     return _guarded(lambda: _check_verdicts(pipeline, summaries, dataframe, incidents))
 
 
-def unable(sentence: str) -> GateReport:
+def error_report(sentence: str) -> GateReport:
     """The report of a gate that could not even begin."""
     return GateReport(answer=GateAnswer.ERROR, planned=0, evaluated=0, failures=(sentence,))
 
@@ -55,22 +55,22 @@ def _guarded(check: Callable[[], GateReport]) -> GateReport:
         return check()
     except Exception as error:
         logger.error("The gate broke: %s", type(error).__name__)
-        return unable(f"The gate itself broke ({type(error).__name__}): {first_line(str(error))}")
+        return error_report(f"The gate itself broke ({type(error).__name__}): {first_line(str(error))}")
 
 
 def _check_summaries(pipeline: Pipeline, summaries: Sequence[HopSummary], incidents: Sequence[Incident]) -> GateReport:
-    strangers = _strangers(pipeline, summaries)
+    strangers = _mismatched_hops(pipeline, summaries)
     if strangers:
-        return unable(strangers)
+        return error_report(strangers)
     return _report(*_run_suites(_suites(pipeline, summaries, incidents, None)))
 
 
 def _check_verdicts(
     pipeline: Pipeline, summaries: Sequence[HopSummary], dataframe: Frame, incidents: Sequence[Incident]
 ) -> GateReport:
-    strangers = _strangers(pipeline, summaries)
+    strangers = _mismatched_hops(pipeline, summaries)
     if strangers:
-        return unable(strangers)
+        return error_report(strangers)
     frame = stored_verdicts(dataframe)
     planned = frame_suite(summaries)
     run = run_on_spark("verdicts", frame, planned)
@@ -79,7 +79,7 @@ def _check_verdicts(
     return _report(suites, (run, *runs), planned)
 
 
-def _strangers(pipeline: Pipeline, summaries: Sequence[HopSummary]) -> str | None:
+def _mismatched_hops(pipeline: Pipeline, summaries: Sequence[HopSummary]) -> str | None:
     """Every hop of the pipeline is summed up once, with its own points, or the gate has nothing to stand on."""
     expected = [(hop.name, hop.source, hop.target) for hop in pipeline.hops]
     given = [(summary.hop, summary.source.point, summary.target.point) for summary in summaries]

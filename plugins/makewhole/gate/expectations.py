@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from makewhole.gate.planned import Planned
-from makewhole.gate.transposed import NAME, TransposedGroup, sideways
+from makewhole.gate.transposed import ID_COLUMN, TransposedGroup, transpose
 
 _ONE_AT_A_TIME = threading.Lock()  # the library keeps its current context in a global
 _LONGEST_MESSAGE = 300
@@ -50,7 +50,7 @@ def run_on_row(name: str, row: Mapping[str, int | None], planned: Sequence[Plann
         source = _context(gx).data_sources.add_pandas("summary")
         runs = [
             _run_on_part(gx, f"{name} {number}", source.add_dataframe_asset(f"part {number}"), part)
-            for number, part in enumerate(sideways(row, planned))
+            for number, part in enumerate(transpose(row, planned))
         ]
     worst = [run.worst for run in runs if run.worst is not None]
     return SuiteRun(
@@ -64,7 +64,7 @@ def run_on_row(name: str, row: Mapping[str, int | None], planned: Sequence[Plann
 def _run_on_part(gx: Any, name: str, asset: Any, part: TransposedGroup) -> SuiteRun:
     import pandas as pd  # type: ignore[import-untyped]
 
-    by_line = {"result_format": "COMPLETE", "unexpected_index_column_names": [NAME]}
+    by_line = {"result_format": "COMPLETE", "unexpected_index_column_names": [ID_COLUMN]}
     run, results = _run(gx, name, asset, pd.DataFrame(part.lines), part.asked, by_line)
     raised = next((outcome.raised for outcome in run.outcomes if outcome.raised), None)
     if raised is not None:

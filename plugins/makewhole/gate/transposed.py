@@ -10,7 +10,7 @@ from typing import Any
 
 from makewhole.gate.planned import Planned, Role
 
-NAME = "expectation"
+ID_COLUMN = "expectation"
 """The column by which the library names lines."""
 
 _KNOWN, _BETWEEN = "expect_column_values_to_not_be_null", "expect_column_values_to_be_between"
@@ -28,7 +28,7 @@ class TransposedGroup:
         """The planned expectations that failed; None when the library's answer is not one to all lines."""
         failed: set[str] = set()
         for result in results:
-            found = [str(line[NAME]) for line in result.result.get("unexpected_index_list") or ()]
+            found = [str(line[ID_COLUMN]) for line in result.result.get("unexpected_index_list") or ()]
             counted = (result.result.get("element_count"), result.result.get("unexpected_count"))
             if counted != (len(self.names), len(found)) or bool(result.success) is bool(found):
                 return None
@@ -36,7 +36,7 @@ class TransposedGroup:
         return frozenset(failed) if len(results) == len(self.asked) and failed <= {*self.names} else None
 
 
-def sideways(row: Mapping[str, int | None], planned: Sequence[Planned]) -> Iterator[TransposedGroup]:
+def transpose(row: Mapping[str, int | None], planned: Sequence[Planned]) -> Iterator[TransposedGroup]:
     """The parts that planned expectations on a row come to, in the order of their first one."""
     kinds = dict.fromkeys((one.type, one.severity) for one in planned)
     for kind, severity in kinds:
@@ -47,7 +47,7 @@ def sideways(row: Mapping[str, int | None], planned: Sequence[Planned]) -> Itera
 
 def _known(row: Mapping[str, int | None], planned: Sequence[Planned], role: Role) -> TransposedGroup:
     names = tuple(one.id for one in planned)
-    lines = {NAME: names, "value": _numbers(row[one.kwargs["column"]] for one in planned)}
+    lines = {ID_COLUMN: names, "value": _numbers(row[one.kwargs["column"]] for one in planned)}
     return TransposedGroup(names=names, lines=lines, asked=(_asked(_KNOWN, {"column": "value"}, role),))
 
 
@@ -59,7 +59,7 @@ def _between(row: Mapping[str, int | None], planned: Sequence[Planned], role: Ro
     limits = [(one.kwargs["min_value"], one.kwargs["max_value"]) for one in planned]
     above = (None if value is None else value - least for value, (least, _) in zip(values, limits, strict=True))
     below = (None if value is None else most - value for value, (_, most) in zip(values, limits, strict=True))
-    lines = {NAME: names, "room_above_least": _numbers(above), "room_below_most": _numbers(below)}
+    lines = {ID_COLUMN: names, "room_above_least": _numbers(above), "room_below_most": _numbers(below)}
     rooms = ("room_above_least", "room_below_most")
     return TransposedGroup(
         names=names,

@@ -26,7 +26,7 @@ class Judgement:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deed:
+class KeyAction:
     """One action on the key. `chunk`, `receipt` and `done_at` are of the proof that it took effect, if it did."""
 
     plan: str
@@ -50,7 +50,7 @@ class Deed:
 
 
 _JUDGEMENT = tuple(Judgement.__dataclass_fields__)
-_DEED = tuple(Deed.__dataclass_fields__)
+_KEY_ACTION = tuple(KeyAction.__dataclass_fields__)
 
 
 def judgements(journal: PgConnection, pipeline: str, key_hash: str) -> list[Judgement]:
@@ -59,10 +59,10 @@ def judgements(journal: PgConnection, pipeline: str, key_hash: str) -> list[Judg
     return [Judgement(**dict(zip(_JUDGEMENT, row, strict=True))) for row in rows]
 
 
-def deeds(journal: PgConnection, pipeline: str, key_hash: str) -> list[Deed]:
+def key_actions(journal: PgConnection, pipeline: str, key_hash: str) -> list[KeyAction]:
     """Every action on the key, in the order the plans were frozen."""
     rows = _run(journal, "deeds", pipeline=pipeline, key_hash=key_hash)
-    return [Deed(**dict(zip(_DEED, row, strict=True))) for row in rows]
+    return [KeyAction(**dict(zip(_KEY_ACTION, row, strict=True))) for row in rows]
 
 
 def judged_at(journal: PgConnection, window: Window) -> dict[str, datetime]:

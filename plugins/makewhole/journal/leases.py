@@ -23,7 +23,7 @@ class Lease:
 
 
 @contextmanager
-def session(dsn: str, *, idle_seconds: float = 5.0) -> Iterator[PgConnection]:
+def transaction(dsn: str, *, idle_seconds: float = 5.0) -> Iterator[PgConnection]:
     """One transaction at the journal that cannot be held open by a process that is stopped in the middle of it: after
     `idle_seconds` without a statement the server ends it, and whoever waits for its locks goes on.
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from makewhole.journal.key_history import Deed, Judgement
+from makewhole.journal.key_history import Judgement, KeyAction
 from makewhole.journey.causes import told
 from makewhole.journey.copies import JourneyCopy
 from makewhole.journey.trace import Journey, Stop
@@ -82,7 +82,7 @@ def _about(item: Judgement, time: datetime | None, kind: str, text: str) -> Even
     return Event(time=time, kind=kind, where=item.hop, text=text, window=item.window, revision=item.revision)
 
 
-def _of_deed(deed: Deed) -> Iterator[Event]:
+def _of_deed(deed: KeyAction) -> Iterator[Event]:
     state = f"; the plan is {deed.plan_state}" + (f": {deed.plan_reason}" if deed.plan_reason else "")
     yield _by(deed, deed.frozen_at, "planned", f"{deed.remedy}, action {deed.seq} of plan {deed.plan}{state}")
     if deed.decision is not None:
@@ -95,5 +95,5 @@ def _of_deed(deed: Deed) -> Iterator[Event]:
         yield _by(deed, deed.done_at, "done", f"{deed.remedy}{receipt}")
 
 
-def _by(deed: Deed, time: datetime | None, kind: str, text: str) -> Event:
+def _by(deed: KeyAction, time: datetime | None, kind: str, text: str) -> Event:
     return Event(time=time, kind=kind, where=deed.target, text=text, window=deed.window, revision=deed.revision)

@@ -14,7 +14,7 @@ import polars as pl
 
 from makewhole.compute.keys import key_hash, key_text, split_hex
 from makewhole.journal import evidence, key_history, windows
-from makewhole.journal.key_history import Deed, Judgement
+from makewhole.journal.key_history import Judgement, KeyAction
 from makewhole.journey.copies import JourneyCopy, copies_in, rows_now
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import Connection, PostgresConnection
@@ -49,7 +49,7 @@ class Journey:
     key_hash: str
     stops: tuple[Stop, ...]
     judgements: tuple[Judgement, ...]
-    deeds: tuple[Deed, ...]
+    deeds: tuple[KeyAction, ...]
 
     @property
     def is_known(self) -> bool:
@@ -108,7 +108,7 @@ def trace(
         key_hash=hashed,
         stops=tuple(_stop(pipeline, point, seen, connection_of, key) for point in pipeline.ordered_points()),
         judgements=tuple(sorted([*found, *matched], key=lambda item: (item.window, item.revision, item.hop))),
-        deeds=tuple(key_history.deeds(journal, pipeline.name, hashed)),
+        deeds=tuple(key_history.key_actions(journal, pipeline.name, hashed)),
     )
 
 

@@ -163,7 +163,7 @@ def test_a_column_missing_inside_the_library_is_seen_as_raised(spark: SparkSessi
 def test_what_breaks_inside_the_library_breaks_every_line_that_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = [Number(name=name, value=1, at_most=2, sentence="") for name in ("one", "other")]
     planned = [one for number in numbers for one in number.planned("x")]
-    really = transposed.sideways
+    really = transposed.transpose
 
     def gone(*given: Any) -> Iterator[transposed.TransposedGroup]:
         for part in really(*given):
@@ -171,7 +171,7 @@ def test_what_breaks_inside_the_library_breaks_every_line_that_it_was_given(monk
                 part, lines={name: column for name, column in part.lines.items() if name != "room_below_most"}
             )
 
-    monkeypatch.setattr(expectations, "sideways", gone)
+    monkeypatch.setattr(expectations, "transpose", gone)
     run = run_on_row("x", {"one": 1, "other": 1}, planned)
     assert not run.success
     assert [outcome.id for outcome in run.outcomes if outcome.raised] == ["x one", "x other"]

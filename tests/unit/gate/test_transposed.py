@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from makewhole.gate.planned import HIGHEST, Number, Role
-from makewhole.gate.transposed import NAME, TransposedGroup, sideways
+from makewhole.gate.transposed import ID_COLUMN, TransposedGroup, transpose
 
 pytestmark = pytest.mark.unit
 
@@ -22,7 +22,7 @@ ROW = {number.name: number.value for number in NUMBERS}
 
 
 def test_every_planned_expectation_is_in_one_part_of_its_severity() -> None:
-    parts = list(sideways(ROW, PLANNED))
+    parts = list(transpose(ROW, PLANNED))
     assert [(part.names, {one.severity for one in part.asked}) for part in parts] == [
         (("hop rows is known", "hop missing is known", "hop late is known"), {"critical"}),
         (("hop rows", "hop missing"), {"critical"}),
@@ -31,11 +31,11 @@ def test_every_planned_expectation_is_in_one_part_of_its_severity() -> None:
 
 
 def test_a_line_has_the_room_to_both_limits_and_none_where_nothing_is_known() -> None:
-    known, critical, note = sideways(ROW, PLANNED)
+    known, critical, note = transpose(ROW, PLANNED)
     assert known.lines["value"][:2] == [3, 2]
     assert math.isnan(known.lines["value"][2])
     assert dict(critical.lines) == {
-        NAME: ("hop rows", "hop missing"),
+        ID_COLUMN: ("hop rows", "hop missing"),
         "room_above_least": [2, 2],
         "room_below_most": [HIGHEST - 3, -2],
     }
@@ -54,7 +54,7 @@ def test_lines_that_the_library_names_have_failed() -> None:
         {"element_count": None},
         {"unexpected_count": 0},
         {"unexpected_index_list": None},
-        {"unexpected_index_list": [{NAME: "another hop missing"}]},
+        {"unexpected_index_list": [{ID_COLUMN: "another hop missing"}]},
         {"success": True},
     ],
 )
@@ -72,13 +72,13 @@ def test_a_failure_that_names_nothing_is_none() -> None:
 
 
 def critical() -> TransposedGroup:
-    return list(sideways(ROW, PLANNED))[1]
+    return list(transpose(ROW, PLANNED))[1]
 
 
 def answer(failed: Sequence[str], *, success: bool | None = None, **result: Any) -> Any:
     told = {
         "element_count": 2,
         "unexpected_count": len(failed),
-        "unexpected_index_list": [{NAME: one} for one in failed],
+        "unexpected_index_list": [{ID_COLUMN: one} for one in failed],
     }
     return SimpleNamespace(success=not failed if success is None else success, result=told | result)

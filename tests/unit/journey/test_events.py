@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from makewhole.journal.key_history import Deed, Judgement
+from makewhole.journal.key_history import Judgement, KeyAction
 from makewhole.journey.copies import JourneyCopy
 from makewhole.journey.events import events, record_text
 from makewhole.journey.trace import Journey, Stop
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.unit
 PLAN = "flights-1-0123456789ab"
 BORN = datetime(2013, 1, 1, tzinfo=UTC)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-DEED = Deed(
+DEED = KeyAction(
     plan=PLAN,
     window=1,
     revision=2,
@@ -66,7 +66,7 @@ def record(**changed: Any) -> JourneyCopy:
 
 
 def journey(
-    *copies: JourneyCopy, judgements: tuple[Judgement, ...] = (JUDGED,), deeds: tuple[Deed, ...] = (DEED,)
+    *copies: JourneyCopy, judgements: tuple[Judgement, ...] = (JUDGED,), deeds: tuple[KeyAction, ...] = (DEED,)
 ) -> Journey:
     stop = Stop(point="flights", kind=PointKind.TOPIC, system="topic flights", copies=copies, looked=())
     return Journey(pipeline="flights", key="K1", key_hash="0" * 32, stops=(stop,), judgements=judgements, deeds=deeds)
