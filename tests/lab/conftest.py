@@ -9,12 +9,12 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from makewhole.stack.environment import connection_kafka, connection_postgres
-from tests.integration.conftest import spark  # noqa: F401
-from tests.java_clients import JavaClients
 from tests.lab.cluster import LabCluster
 from tests.lab.scenario import Lab, Scenario, selected
-from tests.lab.shop import Shop
+from tests.lab.shop import LabShop
+from tests.world.environment import enter, service_environment
+from tests.world.java_clients import JavaClients
+from tests.world.spark_session import spark_session
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,6 +39,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    with spark_session() as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
 def cluster(server_folder: Path) -> Iterator[LabCluster]:
     with LabCluster(server_folder / "lab") as made:
         yield made
@@ -57,7 +63,7 @@ def jvms() -> Iterator[list[JavaClients]]:
 def lab(
     scenario: Scenario,
     seed: int,
-    spark: SparkSession,  # noqa: F811
+    spark: SparkSession,
     cluster: LabCluster,
     jvms: list[JavaClients],
     database: str,
@@ -66,21 +72,16 @@ def lab(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Lab]:
     """A cluster that is whole again, and a shop of the scenario's own."""
-    (tmp_path / "pipelines").mkdir()
-    monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", journal)
-    monkeypatch.setenv("MAKEWHOLE_STORAGE", str(tmp_path / "storage"))
-    monkeypatch.setenv("MAKEWHOLE_PIPELINES", str(tmp_path / "pipelines"))
-    monkeypatch.setenv("AIRFLOW_CONN_LOG", connection_kafka(cluster.bootstrap))
-    monkeypatch.setenv("AIRFLOW_CONN_DB", connection_postgres(database))
+    shop = LabShop(
+        spark=spark, bootstrap=cluster.bootstrap, dsn=database, journal=journal, folder=tmp_path, cluster=cluster
+    )
+    enter(monkeypatch, service_environment(shop, tmp_path))
 
     def java() -> JavaClients:
         if not jvms or not psutil.pid_exists(jvms[-1].pid):
             jvms.append(JavaClients())
         return jvms[-1]
 
-    shop = Shop(
-        spark=spark, bootstrap=cluster.bootstrap, dsn=database, journal=journal, folder=tmp_path, cluster=cluster
-    )
     with ExitStack() as ends:
         yield Lab(
             seed=seed,

@@ -11,7 +11,7 @@ from makewhole.journal.database import connect
 from makewhole.model.incident import Incident
 from makewhole.window.certify import Closed
 from makewhole.window.context import WindowContext
-from tests.integration.spark.world import Found
+from tests.world.windows import Found
 
 _TOPIC_ID = re.compile(r"(?<![\w-])(?=[\w-]*[A-Z0-9])[\w-]{22}(?![\w-])")  # 16 bytes in base64
 Happened = tuple[str, int | None, int | None, int | None]

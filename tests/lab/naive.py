@@ -14,7 +14,7 @@ from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.offsets import describe_topic, high_watermarks, log_starts
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.window import PartitionRange
-from tests.lab.plain import Isolation, committed, consumer, partitions_of, read_all
+from tests.world.consumer import Isolation, committed, consumer, partitions_of, read_all
 
 WELL = "all is well"
 

@@ -13,13 +13,13 @@ from typing import Any
 import psycopg2
 from confluent_kafka import Producer
 
-from tests.integration.spark.world import Order
-from tests.lab.shop import Shop
+from tests.lab.shop import LabShop
+from tests.world.orders import Order
 
 _FLUSH_SECONDS = 60
 
 
-def relay(shop: Shop, batches: Sequence[Sequence[Order]], *, killed_at: int | None = None) -> None:
+def relay(shop: LabShop, batches: Sequence[Sequence[Order]], *, killed_at: int | None = None) -> None:
     """Run it until all is sent, or until it is killed between batch `killed_at` and its checkpoint."""
     work = {
         "bootstrap": shop.bootstrap,
@@ -47,7 +47,7 @@ def relay(shop: Shop, batches: Sequence[Sequence[Order]], *, killed_at: int | No
         process.communicate()
 
 
-def _record(shop: Shop, order: Order) -> dict[str, Any]:
+def _record(shop: LabShop, order: Order) -> dict[str, Any]:
     record = shop.record(order)
     return {
         "key": record["key"].decode(),

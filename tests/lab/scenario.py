@@ -18,11 +18,11 @@ from typing import Any
 from pytest import MonkeyPatch
 
 from makewhole.stack.environment import connection_kafka
-from tests.java_clients import JavaClients
 from tests.lab.cluster import LabCluster
 from tests.lab.judged import Judged
 from tests.lab.naive import Said
-from tests.lab.shop import Shop
+from tests.lab.shop import LabShop
+from tests.world.java_clients import JavaClients
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ class Lab:
 
     seed: int
     cluster: LabCluster
-    shop: Shop
+    shop: LabShop
     java: Callable[[], JavaClients]
     ends: ExitStack
     random: Random

@@ -6,22 +6,22 @@ from collections.abc import Iterator, Sequence
 
 from confluent_kafka import KafkaException, Producer
 
-from tests.integration.spark.world import Order
 from tests.lab.naive import Said, compared
-from tests.lab.plain import read_all
-from tests.lab.shop import Shop
+from tests.lab.shop import LabShop
+from tests.world.consumer import read_all
+from tests.world.orders import Order
 
 _SECONDS = 30.0
 
 
-def topic(shop: Shop) -> str:
+def topic(shop: LabShop) -> str:
     """A topic for the script alone: what it does wrong shall not be in makewhole's way."""
     name = f"{shop.topic}-script"
     shop.cluster.create_topic(name, min_isr=2)
     return name
 
 
-def attempt(shop: Shop, name: str, orders: Sequence[Order]) -> Iterator[Order]:
+def attempt(shop: LabShop, name: str, orders: Sequence[Order]) -> Iterator[Order]:
     """One attempt, record by record; whoever does not go on with it has frozen it."""
     client = shop.producer(enable_idempotence=True)
     for order in orders:
@@ -46,7 +46,7 @@ def transaction(bootstrap: str, name: str, orders: Sequence[Order], timeout_seco
         return
 
 
-def said(shop: Shop, name: str, wanted: int) -> Said:
+def said(shop: LabShop, name: str, wanted: int) -> Said:
     """What a committed reader finds of it."""
     there = len(read_all(shop.bootstrap, name))
     return Said(

@@ -51,8 +51,11 @@ def receive(connection: socket.socket) -> bytes:
         return b""
 
 
+System = tuple[Proxy, Broker, Callable[[], socket.socket]]
+
+
 @pytest.fixture
-def system() -> Iterator[tuple[Proxy, Broker, Callable[[], socket.socket]]]:
+def system() -> Iterator[System]:
     """A proxy, the broker behind it, and a way to connect a client."""
     front, back = free_ports(2)
     proxy, broker = Proxy({front: back}), Broker(back)
@@ -70,7 +73,7 @@ def ask(client: socket.socket, api: Api, number: int) -> int | None:
     return int.from_bytes(answer, "big") if answer else None
 
 
-def test_a_lost_answer_belongs_to_a_request_that_the_broker_has_done(system) -> None:
+def test_a_lost_answer_belongs_to_a_request_that_the_broker_has_done(system: System) -> None:
     proxy, broker, connect = system
     rule = proxy.add(Rule(api=Api.PRODUCE, fault=Fault.LOSE_ANSWER, first=2))
     with connect() as client:
@@ -83,7 +86,7 @@ def test_a_lost_answer_belongs_to_a_request_that_the_broker_has_done(system) -> 
     assert (rule.seen, rule.hits, rule.done) == (3, 1, 1)
 
 
-def test_a_request_that_is_cut_never_reaches_the_broker(system) -> None:
+def test_a_request_that_is_cut_never_reaches_the_broker(system: System) -> None:
     proxy, broker, connect = system
     proxy.add(Rule(api=Api.PRODUCE, fault=Fault.CUT))
     with connect() as client:
@@ -93,7 +96,7 @@ def test_a_request_that_is_cut_never_reaches_the_broker(system) -> None:
     assert broker.seen == [2]
 
 
-def test_a_held_request_reaches_the_broker_after_its_client_has_gone(system) -> None:
+def test_a_held_request_reaches_the_broker_after_its_client_has_gone(system: System) -> None:
     proxy, broker, connect = system
     rule = proxy.add(Rule(api=Api.END_TXN, fault=Fault.HOLD))
     with connect() as gone:
@@ -108,7 +111,7 @@ def test_a_held_request_reaches_the_broker_after_its_client_has_gone(system) -> 
     assert broker.seen == [2, 1]
 
 
-def test_nothing_comes_out_of_a_black_hole_until_it_is_reopened(system) -> None:
+def test_nothing_comes_out_of_a_black_hole_until_it_is_reopened(system: System) -> None:
     proxy, broker, connect = system
     with connect() as client:
         assert ask(client, Api.PRODUCE, 1) == 1

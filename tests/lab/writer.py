@@ -49,7 +49,7 @@ class Writer:
         self._do("begin")
 
     def send(self, topic: str, records: Iterable[Mapping[str, Any]]) -> None:
-        """Records (`Shop.record`) that are on the brokers when this returns."""
+        """Records (`LabShop.record`) that are on the brokers when this returns."""
         named = [{**record, **{name: _text(record[name]) for name in ("key", "value")}} for record in records]
         self._do("send", topic, named)
 

@@ -10,8 +10,8 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from makewhole.stack.kafka_server import KafkaServer
-from tests.java_clients import JavaClients
 from tests.lab import raw
+from tests.world.java_clients import JavaClients
 
 EVENTS, COMPACTED, DAMAGED = "messy-events", "messy-states", "messy-disk"
 _PATIENCE_SECONDS = 60

@@ -12,8 +12,8 @@ from makewhole.model.errors import ConfigurationError
 from makewhole.stack.kafka_server import KafkaServer
 from tests.integration.audit.conftest import Unverified
 from tests.integration.conftest import MakeTopic
-from tests.integration.transactions import left_open
 from tests.lab import raw
+from tests.world.topics import left_open
 
 pytestmark = pytest.mark.integration
 

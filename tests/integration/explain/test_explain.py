@@ -31,7 +31,7 @@ from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext, connections_of, find_pipeline
 from makewhole_spark.snapshot.read_piece import TopicPiece, read_topic_piece
-from tests.integration.transactions import left_open
+from tests.world.topics import left_open
 
 pytestmark = pytest.mark.integration
 

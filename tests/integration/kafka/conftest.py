@@ -11,7 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from makewhole.kafka.offsets import describe_topic
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.window import PartitionRange
-from tests.java_clients import JavaClients
+from tests.world.java_clients import JavaClients
 
 
 @pytest.fixture(scope="session")

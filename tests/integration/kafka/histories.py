@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from confluent_kafka import Producer
 
-from tests.java_clients import JavaClients, JavaProducer
+from tests.world.java_clients import JavaClients, JavaProducer
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 Headers = list[tuple[str, bytes | None]]

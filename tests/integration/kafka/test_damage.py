@@ -19,7 +19,7 @@ from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import TransientError
 from makewhole.model.window import Accounting
 from makewhole.stack.kafka_server import KafkaServer
-from tests.java_clients import JavaClients
+from tests.world.java_clients import JavaClients
 
 pytestmark = pytest.mark.integration
 

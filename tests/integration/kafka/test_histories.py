@@ -20,7 +20,7 @@ from makewhole.model.connection import KafkaConnection
 from makewhole.model.window import Accounting, PartitionRange
 from makewhole.stack.kafka_server import KafkaServer
 from tests.integration.kafka.histories import Actor, cast, end_all, play
-from tests.java_clients import JavaClients
+from tests.world.java_clients import JavaClients
 
 pytestmark = pytest.mark.integration
 

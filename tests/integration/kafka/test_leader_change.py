@@ -13,7 +13,7 @@ from makewhole.kafka.wire.cluster import Cluster
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.window import Accounting
 from makewhole.stack.kafka_server import KafkaServer
-from tests.java_clients import JavaClients
+from tests.world.java_clients import JavaClients
 
 pytestmark = pytest.mark.integration
 

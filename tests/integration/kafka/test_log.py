@@ -20,8 +20,8 @@ from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.window import Accounting, PartitionRange
 from makewhole.stack.kafka_jars import java
 from makewhole.stack.kafka_server import KafkaServer, kafka_libs
-from tests.integration.transactions import left_open
-from tests.java_clients import JavaClients
+from tests.world.java_clients import JavaClients
+from tests.world.topics import left_open
 
 pytestmark = pytest.mark.integration
 

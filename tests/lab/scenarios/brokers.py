@@ -8,18 +8,19 @@ from confluent_kafka import Producer
 
 from makewhole.kafka.offsets import high_watermarks
 from makewhole.model.window import WindowState
-from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, Order, orders
 from tests.lab import naive
 from tests.lab.cluster import BROKERS, SESSION_SECONDS
 from tests.lab.judged import Judged
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
-from tests.lab.shop import Shop
+from tests.lab.shop import LabShop
+from tests.world.orders import Order, orders
+from tests.world.shop import LEDGER_HOP, STORE_HOP
 
 ONE_COPY_IS_ENOUGH = {"min_insync_replicas": 1}
 _TRIES = 5
 
 
-def well(shop: Shop) -> tuple[Naive, ...]:
+def well(shop: LabShop) -> tuple[Naive, ...]:
     """Checks that look at the log as it is now, and find it in order."""
     return (
         Naive(said=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL),

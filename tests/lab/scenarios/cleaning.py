@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 from makewhole.kafka.log.broker import _PAGE_BYTES, BrokerLog
 from makewhole.kafka.offsets import describe_topic, high_watermarks, log_starts
 from makewhole.model.window import PartitionRange, WindowState
-from tests.integration.spark.world import BORN, LEDGER_HOP, STORE_HOP, Order, orders
 from tests.lab import naive, raw
 from tests.lab.judged import Judged
-from tests.lab.plain import read_all
 from tests.lab.proxy import Api, Fault, Rule
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
-from tests.lab.shop import Shop, milliseconds
+from tests.lab.shop import LabShop
+from tests.world.consumer import read_all
+from tests.world.orders import BORN, Order, milliseconds, orders
+from tests.world.shop import LEDGER_HOP, STORE_HOP
 
 CERTIFIED = WindowState.CERTIFIED.value
 # A segment ends when a record is a second later than its first one, and is cleaned at once.
@@ -116,7 +117,7 @@ def empty_batch(lab: Lab) -> Outcome:
     return Outcome(truth=truth, naive=said, windows=(window,))
 
 
-def _empty_batches(shop: Shop) -> int:
+def _empty_batches(shop: LabShop) -> int:
     connection = shop.cluster.connection
     ends = high_watermarks(connection, shop.topic)
     whole = PartitionRange(

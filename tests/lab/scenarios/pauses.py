@@ -9,13 +9,14 @@ from makewhole.model.errors import TransientError
 from makewhole.model.window import WindowState
 from makewhole.stack.environment import connection_kafka
 from makewhole.window.context import WindowContext
-from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, Order, orders
 from tests.lab import naive
 from tests.lab.cluster import BROKERS
 from tests.lab.judged import Judged
 from tests.lab.naive import Said
 from tests.lab.proxy import Api, Fault, Rule
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
+from tests.world.orders import Order, orders
+from tests.world.shop import LEDGER_HOP, STORE_HOP
 
 _SILENCE_SECONDS = 1.5
 _PADDING_BYTES = 10_000

@@ -5,13 +5,15 @@ from concurrent.futures import ThreadPoolExecutor
 from makewhole.kafka.offsets import high_watermarks
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
-from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, Found, Order, orders
 from tests.lab import naive, raw
 from tests.lab.judged import Judged
 from tests.lab.proxy import Api, Fault, Rule
 from tests.lab.relay import relay
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
-from tests.lab.shop import Shop
+from tests.lab.shop import LabShop
+from tests.world.orders import Order, orders
+from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.windows import Found
 
 _CUT_IN_BATCHES = {"linger_ms": 60_000, "retry_backoff_ms": 50}
 """What is produced before a flush goes out as one request, and is retried soon."""
@@ -28,7 +30,7 @@ def _flat(batches: list[list[Order]]) -> list[Order]:
     return [order for batch in batches for order in batch]
 
 
-def _repeated(shop: Shop, context: WindowContext, made: list[Order], again: list[Order], cause: str) -> Window:
+def _repeated(shop: LabShop, context: WindowContext, made: list[Order], again: list[Order], cause: str) -> Window:
     """A window, when some orders are twice in the topic and the loader wrote both copies."""
     single = len(made) - len(again)
     records = len(made) + len(again)
@@ -113,7 +115,7 @@ class _Torn:
         )
 
 
-def _torn(lab: Lab, *, has_ledger: bool) -> tuple[Shop, _Torn, tuple[Naive, ...]]:
+def _torn(lab: Lab, *, has_ledger: bool) -> tuple[LabShop, _Torn, tuple[Naive, ...]]:
     shop = lab.shop.open_shop(partitions=2, has_ledger=has_ledger)
     torn_at = lab.random.randint(0, 1)
     made = orders(range(lab.random.randint(20, 100)))
@@ -151,7 +153,7 @@ def _torn(lab: Lab, *, has_ledger: bool) -> tuple[Shop, _Torn, tuple[Naive, ...]
     return shop, _Torn(discarded, first, second), said
 
 
-def _wait_for_markers(lab: Lab, shop: Shop, partition: int, end: int) -> None:
+def _wait_for_markers(lab: Lab, shop: LabShop, partition: int, end: int) -> None:
     """The coordinator answers before it has written the markers."""
     lab.cluster.wait(
         "the late abort's marker",
@@ -267,7 +269,7 @@ def retry_after_expiry(lab: Lab) -> Outcome:
     )
 
 
-def _forget_producers(lab: Lab, shop: Shop) -> None:
+def _forget_producers(lab: Lab, shop: LabShop) -> None:
     """Let the brokers' memory of producers run out, and wait until it has."""
     leader = lab.cluster.port(lab.cluster.leader(shop.topic))
     lab.cluster.change_settings(producer_id_expiration_ms=100)

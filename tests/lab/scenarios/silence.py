@@ -3,19 +3,21 @@
 import polars as pl
 import pytest
 
-from makewhole.compute.keys import bucket_of, with_hash
+from makewhole.compute.buckets import bucket_of
+from makewhole.compute.keys import with_hash
 from makewhole.model.errors import PermanentError
 from makewhole.model.window import WindowState
-from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, Order, orders
 from tests.lab import naive
 from tests.lab.judged import Judged
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
-from tests.lab.shop import Shop
+from tests.lab.shop import LabShop
+from tests.world.orders import Order, orders
+from tests.world.shop import LEDGER_HOP, STORE_HOP
 
 SILENCE_TESTS = ("tests/integration/spark/test_silence.py",)
 
 
-def _lag(shop: Shop) -> Naive:
+def _lag(shop: LabShop) -> Naive:
     return Naive(said=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL)
 
 

@@ -3,11 +3,11 @@
 from datetime import UTC, datetime, timedelta
 
 from makewhole.model.window import WindowState
-from tests.integration.spark.world import BORN, DAY, LEDGER_HOP, STORE_HOP, Order, orders
 from tests.lab import naive
 from tests.lab.judged import Judged
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
-from tests.lab.shop import milliseconds
+from tests.world.orders import BORN, DAY, Order, milliseconds, orders
+from tests.world.shop import LEDGER_HOP, STORE_HOP
 
 CERTIFIED = WindowState.CERTIFIED.value
 HOUR_MS = 3_600_000

@@ -2,14 +2,14 @@
 
 from collections import Counter
 
-from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]
+from confluent_kafka.admin import NewPartitions
 
 from makewhole.model.window import WindowState
-from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, Order, orders
 from tests.lab import naive, raw
 from tests.lab.judged import Judged
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
-from tests.lab.shop import milliseconds
+from tests.world.orders import Order, milliseconds, orders
+from tests.world.shop import LEDGER_HOP, STORE_HOP
 
 CERTIFIED = WindowState.CERTIFIED.value
 SEQUENCES = 2**31

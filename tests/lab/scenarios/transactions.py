@@ -2,12 +2,12 @@
 
 from makewhole.kafka.open_transactions import open_transactions
 from makewhole.model.window import WindowState
-from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, Order, orders
 from tests.lab import naive, raw
 from tests.lab.judged import Judged
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
-from tests.lab.shop import milliseconds
 from tests.lab.writer import Writer
+from tests.world.orders import Order, milliseconds, orders
+from tests.world.shop import LEDGER_HOP, STORE_HOP
 
 CERTIFIED = WindowState.CERTIFIED.value
 

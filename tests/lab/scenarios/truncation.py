@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from makewhole.model.window import WindowState
-from tests.integration.spark.world import BORN, LEDGER_HOP, STORE_HOP, Order, orders
 from tests.lab import naive
 from tests.lab.judged import Judged
 from tests.lab.naive import Said
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
 from tests.lab.scenarios.brokers import ONE_COPY_IS_ENOUGH, end_of_log, left_behind, well
+from tests.world.orders import BORN, Order, orders
+from tests.world.shop import LEDGER_HOP, STORE_HOP
 
 
 def _truncate(lab: Lab, while_alone: Callable[[], None]) -> None:

@@ -2,10 +2,12 @@
 
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
-from tests.integration.spark.world import LEDGER_HOP, STORE_HOP, Found, Order, orders
 from tests.lab.judged import Judged
 from tests.lab.scenario import Lab, Outcome, Window, scenario
 from tests.lab.scenarios.truncation import _truncate
+from tests.world.orders import Order, orders
+from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.windows import Found
 
 
 @scenario(

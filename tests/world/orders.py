@@ -1,0 +1,30 @@
+"""Make the orders that go through a test's pipeline."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+BORN = datetime(2025, 3, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+Order = dict[str, Any]
+"""An order as its record and its rows have it: id, number, region, amount, at (ISO)."""
+
+
+def orders(numbers: Iterable[int], day: int = 0) -> list[Order]:
+    """Return orders of a day, a minute apart. Odd ones are of the US, even ones of the EU."""
+    return [
+        {
+            "id": f"O{number}",
+            "number": number,
+            "region": "US" if number % 2 else "EU",
+            "amount": f"{number}.50",
+            "at": (BORN + day * DAY + timedelta(minutes=number % 1000)).isoformat(),
+        }
+        for number in numbers
+    ]
+
+
+def milliseconds(moment: str) -> int:
+    """Return a time of an order as Kafka has it."""
+    return int(datetime.fromisoformat(moment).timestamp() * 1000)

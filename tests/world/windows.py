@@ -1,0 +1,125 @@
+"""A shop whose windows a test opens, takes snapshots of, reconciles, validates and certifies, step by step."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Self
+
+from pyspark.sql import SparkSession
+
+from makewhole.journal import evidence
+from makewhole.journal.database import connect
+from makewhole.lake.storage import Storage
+from makewhole.model.gate import GateReport
+from makewhole.model.verdict import HopCounts
+from makewhole.window.certify import Closed, certify_window
+from makewhole.window.context import WindowContext, connections_of, window_context
+from makewhole.window.open import Opened, Request, open_interval
+from makewhole_spark.reconcile.compare import reconcile
+from makewhole_spark.snapshot.take import take_snapshots
+from makewhole_spark.validate import validate_window
+from tests.world.orders import BORN, DAY
+from tests.world.shop import Shop
+
+Found = dict[str, tuple[str, str]]
+"""Key → (verdict, cause)."""
+
+
+@dataclass(kw_only=True)
+class ReconciledShop(Shop):
+    """A shop, and the steps of its windows."""
+
+    spark: SparkSession
+
+    # The steps
+
+    def ask(
+        self, day: int = 0, request: str | None = None, journal: str | None = None, end: datetime | None = None
+    ) -> Opened:
+        """Open the window that ends with a day (or at any moment), or a revision of it."""
+        wanted = Request(id=request or uuid.uuid4().hex, end=end or BORN + (day + 1) * DAY)
+        with connect(journal or self.journal) as connection:
+            return open_interval(connection, self.pipeline, connections_of(self.pipeline), wanted)
+
+    def open(self, day: int = 0) -> WindowContext:
+        """Open the window that ends with a day."""
+        return window_context(self.ask(day).window)
+
+    def snapshot(self, context: WindowContext, parallelism: int = 2) -> list[str]:
+        """Take the snapshots; return the points."""
+        with connect(self.journal) as journal:
+            return take_snapshots(self.spark, journal, context, parallelism)
+
+    def reconcile(self, context: WindowContext) -> None:
+        """Compare the snapshots."""
+        with connect(self.journal) as journal:
+            reconcile(self.spark, journal, context)
+
+    def judge(self, context: WindowContext) -> Self:
+        """Take the snapshots and compare them."""
+        self.snapshot(context)
+        self.reconcile(context)
+        return self
+
+    def validate(self, context: WindowContext) -> GateReport:
+        """Ask the gate."""
+        with connect(self.journal) as journal:
+            return validate_window(self.spark, journal, context)
+
+    def certify(self, context: WindowContext) -> Closed:
+        """Close the window."""
+        with connect(self.journal) as journal:
+            return certify_window(journal, context.pipeline, context.window, Storage.from_environment())
+
+    def judge_and_ask_the_gate(self, day: int = 0) -> WindowContext:
+        """Take a window up to the point where a plan could be made."""
+        context = self.open(day)
+        self.judge(context)
+        self.validate(context)
+        return context
+
+    def whole_way(self, day: int = 0) -> tuple[WindowContext, Closed]:
+        """Take a window from its opening to its end, without repair."""
+        context = self.judge_and_ask_the_gate(day)
+        return context, self.certify(context)
+
+    # The results
+
+    def manifests(self, context: WindowContext) -> dict[str, dict[str, Any]]:
+        """Return the manifest of each snapshot, by point."""
+        with connect(self.journal) as journal:
+            return evidence.snapshots(journal, context.window)
+
+    def found(self, context: WindowContext, hop: str) -> Found:
+        """Return the findings of a hop."""
+        with connect(self.journal) as journal:
+            return {
+                item.finding.key: (item.finding.verdict.value, item.finding.cause.value)
+                for item in evidence.findings(journal, context.window)
+                if item.finding.hop == hop
+            }
+
+    def evidence(self, context: WindowContext, hop: str, key: str) -> Mapping[str, Any]:
+        """Return the evidence of one finding."""
+        with connect(self.journal) as journal:
+            items = [item.finding for item in evidence.findings(journal, context.window)]
+        return next(item.evidence for item in items if (item.hop, item.key) == (hop, key))
+
+    def outcomes(self, context: WindowContext) -> dict[str, str]:
+        """Return what became of each finding, by key."""
+        with connect(self.journal) as journal:
+            return {item.finding.key: item.outcome for item in evidence.findings(journal, context.window)}
+
+    def counts(self, context: WindowContext, hop: str) -> HopCounts:
+        """Return the counts of a hop."""
+        with connect(self.journal) as journal:
+            return evidence.results(journal, context.window)[hop].counts
+
+    def accounting(self, context: WindowContext) -> dict[str, int]:
+        """Return what the offsets of the topic were."""
+        return dict(self.manifests(context)["orders"]["accounting"])
+
+    def certificates(self) -> int:
+        """Count the certificates in the journal."""
+        return int(self.journal_sql("select count(*) from makewhole.certificate")[0][0])
