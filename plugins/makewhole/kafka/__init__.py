@@ -1,1 +1,1 @@
-"""Kafka: the raw log of brokers and archives, offsets, producer sequences, and the replay producer."""
+"""Read Kafka's raw log from brokers and archives, its offsets and producer sequences; write replays."""

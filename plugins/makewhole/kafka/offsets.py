@@ -1,4 +1,4 @@
-"""Offsets, leader epochs and topic identity, asked of the brokers; synchronous.
+"""Ask the brokers for offsets, leader epochs and topic identity; synchronous.
 
 `TopicLog` asks everything about a topic over one set of connections; the functions open one for a single question. All
 raise ConfigurationError when the topic does not exist, TransientError when the brokers do not answer, and
@@ -49,7 +49,7 @@ class EpochEnd(NamedTuple):
 
 
 class TopicLog(ClosingContext):
-    """Questions about one topic. A context manager; `close` ends its connections."""
+    """Connections to ask about one topic. A context manager; `close` ends them."""
 
     def __init__(self, connection: KafkaConnection, topic: str, *, patience_seconds: float | None = None) -> None:
         self.connection = connection
@@ -61,36 +61,37 @@ class TopicLog(ClosingContext):
         self._cluster.close()
 
     def describe(self) -> TopicState:
-        """The topic's id and partitions, as they are now."""
+        """Return the topic's id and partitions, as they are now."""
         found = self._cluster.run(self._cluster.topic(self.topic, is_fresh=True))
         return TopicState(topic_id=found.topic_id, partitions=tuple(found.leaders))
 
     def settings(self) -> TopicDescription:
-        """The topic's replicas and settings."""
+        """Return the topic's replicas and settings."""
         return self._cluster.run(read_description(self._cluster, self.topic))
 
     def starts(self) -> dict[int, LogEnd]:
-        """Per partition the first offset that still exists."""
+        """Return per partition the first offset that still exists."""
         return self._ends(EARLIEST_MS, UNCOMMITTED)
 
     def stable_ends(self) -> dict[int, LogEnd]:
-        """Per partition the offset below which every transaction has ended (LSO)."""
+        """Return per partition the offset below which every transaction has ended (LSO)."""
         return self._ends(LATEST_MS, COMMITTED)
 
     def high_watermarks(self) -> dict[int, LogEnd]:
-        """Per partition the offset behind the last replicated record."""
+        """Return per partition the offset behind the last replicated record."""
         return self._ends(LATEST_MS, UNCOMMITTED)
 
     def offsets_at(self, when: datetime) -> dict[int, int | None]:
-        """Per partition the first offset whose timestamp is `when` (with a time zone) or later; None: there is none.
+        """Return per partition the first offset whose timestamp is `when` (with a time zone) or later; None: no such
+        offset.
 
-        Timestamps need not ascend in a log: this labels a place, it does not separate earlier records from later ones.
+        Timestamps need not ascend in a log: the offset does not separate earlier records from later ones.
         """
         found = self._ends(int(when.timestamp() * 1000), UNCOMMITTED)
         return {partition: None if end.offset == _NONE else end.offset for partition, end in found.items()}
 
     def end_of_leader_epoch(self, partition: int, epoch: int) -> EpochEnd | None:
-        """Where `epoch`, or the last one before it that the leader knows, ended; None when it knows none so early."""
+        """Return where `epoch` ended, or the last one before it that the leader knows; None when it knows none."""
 
         async def attempt() -> EpochEnd | None:
             request = LeaderEpochEndRequest(self.topic, partition, epoch)
@@ -103,52 +104,52 @@ class TopicLog(ClosingContext):
         return self._cluster.run(self._cluster.patiently(what, attempt))
 
     def committed(self, group: str) -> dict[int, int | None]:
-        """Per partition the offset that the consumer group will read next; None where it has committed nothing."""
+        """Return per partition the offset that the group will read next; None where it has committed nothing."""
         return self._cluster.run(_committed(self._cluster, group, self.topic))
 
     def _ends(self, timestamp_ms: int, isolation: int) -> dict[int, LogEnd]:
-        attempt = _asking(self._cluster, self.topic, timestamp_ms, isolation)
+        attempt = _ends_attempt(self._cluster, self.topic, timestamp_ms, isolation)
         return self._cluster.run(self._cluster.patiently(f"offsets of topic {self.topic}", attempt))
 
 
 def describe_topic(connection: KafkaConnection, topic: str) -> TopicState:
-    """The topic's id and partitions."""
+    """Return the topic's id and partitions."""
     with TopicLog(connection, topic) as log:
         return log.describe()
 
 
 def log_starts(connection: KafkaConnection, topic: str) -> Offsets:
-    """The first offset of each partition that still exists."""
+    """Return the first offset of each partition that still exists."""
     with TopicLog(connection, topic) as log:
         return _offsets(log.starts())
 
 
 def stable_offsets(connection: KafkaConnection, topic: str) -> Offsets:
-    """Per partition the offset below which every transaction has ended (LSO)."""
+    """Return per partition the offset below which every transaction has ended (LSO)."""
     with TopicLog(connection, topic) as log:
         return _offsets(log.stable_ends())
 
 
 def high_watermarks(connection: KafkaConnection, topic: str) -> Offsets:
-    """Per partition the offset behind the last replicated record."""
+    """Return per partition the offset behind the last replicated record."""
     with TopicLog(connection, topic) as log:
         return _offsets(log.high_watermarks())
 
 
 def offsets_at(connection: KafkaConnection, topic: str, when: datetime) -> dict[int, int | None]:
-    """As `TopicLog.offsets_at`."""
+    """Return what `TopicLog.offsets_at` does."""
     with TopicLog(connection, topic) as log:
         return log.offsets_at(when)
 
 
 def committed(connection: KafkaConnection, group: str, topic: str) -> dict[int, int | None]:
-    """As `TopicLog.committed`."""
+    """Return what `TopicLog.committed` does."""
     with TopicLog(connection, topic) as log:
         return log.committed(group)
 
 
 def end_of_leader_epoch(connection: KafkaConnection, topic: str, partition: int, epoch: int) -> int | None:
-    """The offset of `TopicLog.end_of_leader_epoch`."""
+    """Return the offset of `TopicLog.end_of_leader_epoch`."""
     with TopicLog(connection, topic) as log:
         found = log.end_of_leader_epoch(partition, epoch)
     return None if found is None else found.end_offset
@@ -158,10 +159,10 @@ def _offsets(ends: Mapping[int, LogEnd]) -> Offsets:
     return {partition: end.offset for partition, end in ends.items()}
 
 
-def _asking(
+def _ends_attempt(
     cluster: Cluster, topic: str, timestamp_ms: int, isolation: int
 ) -> Callable[[], Awaitable[dict[int, LogEnd]]]:
-    """One request per broker, for all the partitions that it leads."""
+    """Return an attempt that sends one request per broker, for all the partitions that it leads."""
 
     async def attempt() -> dict[int, LogEnd]:
         found: dict[int, LogEnd] = {}

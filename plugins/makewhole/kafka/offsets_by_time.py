@@ -1,8 +1,8 @@
-"""Where a moment falls in a log, by the timestamps of its data records.
+"""Find the first record of a log since a moment, by the timestamps of its data records.
 
-The broker's own answer is only a place to start from: it counts transaction markers as records, and their time is the
+The broker's own answer is only where the search starts: it counts transaction markers as records, and their time is the
 broker's clock when the transaction ended, whatever times the records carry. Timestamps may be anything: what is found
-divides a log between two windows, and any place divides it soundly.
+divides a log between two windows, and any offset divides it soundly.
 """
 
 import math
@@ -21,10 +21,11 @@ from makewhole.model.window import PartitionRange
 def first_records(
     log: TopicLog, within: Iterable[PartitionRange], *, since: datetime, now: datetime
 ) -> dict[int, int | None]:
-    """The first committed data record of each range whose time is in `[since, now]`; None where there is none.
+    """Return the offset of the first committed data record of each range whose time is in `[since, now]`; None: no such
+    record.
 
-    A time after `now` is a lie, of a record that exists already. It would end every window at that record until the
-    time comes.
+    A record that exists already and has a time after `now` is passed over: it would end every window at that record
+    until the time comes.
 
     Raises:
         TransientError: the cluster does not answer.
@@ -43,7 +44,7 @@ def _first(broker: BrokerLog, part: PartitionRange, lo: int, since: datetime, no
     whole = PartitionRange(topic=part.topic, topic_id=part.topic_id, partition=part.partition, lo=lo, hi=part.hi)
     earliest, latest = math.ceil(since.timestamp() * 1000), int(now.timestamp() * 1000)
     for batch in read_range(broker, whole).batches():
-        # In milliseconds: a lying time need not be a moment of the calendar.
+        # In milliseconds: a wrong time may be outside the calendar.
         times = batch.column("timestamp").cast(pa.int64()).to_numpy(zero_copy_only=False)
         inside = np.flatnonzero((times >= earliest) & (times <= latest))
         if len(inside):

@@ -1,8 +1,8 @@
-"""Open transactions of a topic, and which of them hang: nobody will ever end those (KIP-664).
+"""Find the open transactions of a topic, and those of them that hang: nobody will ever end these (KIP-664).
 
 A transaction holds the partition's stable offset from its first record on. It hangs when the partition has it open and
-no coordinator would end it there. Asking is done in an order that cannot accuse a transaction which begins or ends
-meanwhile: the partition first, then the coordinators, then the partition again.
+no coordinator would end it there. The order of the requests keeps a transaction that begins or ends meanwhile from
+being taken for hanging: the partition first, then the coordinators, then the partition again.
 """
 
 import time
@@ -36,8 +36,8 @@ _T = TypeVar("_T")
 class OpenTransaction:
     """A transaction that is open in a partition, `first_offset` its first record's.
 
-    `transactional_id`, `state`, `started_at_ms` and `timeout_ms` are the coordinator's word, None where no coordinator
-    speaks of this producer. Times in ms of the epoch; `last_timestamp_ms` is the producer's own.
+    `transactional_id`, `state`, `started_at_ms` and `timeout_ms` come from the coordinator, None where no coordinator
+    lists this producer. Times in ms of the epoch; `last_timestamp_ms` is the producer's own.
     """
 
     partition: int
@@ -66,14 +66,14 @@ class DescribedTransaction(NamedTuple):
 
 
 class CoordinatorRights(NamedTuple):
-    """Whether a coordinator may have kept a transaction from us, and how long one may last at most."""
+    """What a coordinator's broker allows: whether it may hide transactions from us, and how long one may last."""
 
     may_be_hidden: bool
     longest_timeout_ms: int
 
 
 def open_transactions(connection: KafkaConnection, topic: str) -> tuple[OpenTransaction, ...]:
-    """The transactions that are open in the topic's partitions now, by partition and offset.
+    """Return the transactions that are open in the topic's partitions now, by partition and offset.
 
     Raises:
         ConfigurationError: the topic does not exist.
@@ -87,7 +87,8 @@ def open_transactions(connection: KafkaConnection, topic: str) -> tuple[OpenTran
 async def find_open_transactions(
     cluster: Cluster, topic: str, partitions: Collection[int] | None = None
 ) -> tuple[OpenTransaction, ...]:
-    """The same over connections that exist already, and of some partitions only; runs on the cluster's loop."""
+    """Return the open transactions of some partitions (None: all) over existing connections; runs on the cluster's
+    loop."""
 
     async def ask(what: str, attempt: Callable[[], Awaitable[_T]]) -> _T:
         return await cluster.patiently(f"{what} of topic {topic}", attempt)
@@ -96,12 +97,12 @@ async def find_open_transactions(
     if not found:
         return ()
     producers = {one.producer_id for one in found}
-    known = await ask("transactions", lambda: _at_coordinators(cluster, topic, producers))
+    known = await ask("transactions", lambda: _known_to_coordinators(cluster, topic, producers))
     rights = await ask("rights for transactions", lambda: _rights(cluster, topic))
     still = {_identity(one) for one in await ask("producers", lambda: _in_partitions(cluster, topic, partitions))}
     now_ms = int(time.time() * 1000)
     return tuple(
-        sorted(_judged(one, known.get(one.producer_id), rights, now_ms) for one in found if _identity(one) in still)
+        sorted(_with_state(one, known.get(one.producer_id), rights, now_ms) for one in found if _identity(one) in still)
     )
 
 
@@ -119,11 +120,11 @@ async def _in_partitions(cluster: Cluster, topic: str, wanted: Collection[int] |
         response = await cluster.ask(leader, DescribeProducersRequest(topic, partitions))
         for partition, code, _, producers, _ in response.topics[0][1]:
             cluster.refuse(code, f"{topic} partition {partition}")
-            found += [_open(partition, producer) for producer in producers if producer[5] >= 0]
+            found += [_open_transaction(partition, producer) for producer in producers if producer[5] >= 0]
     return found
 
 
-def _open(partition: int, producer: tuple[int, ...]) -> OpenTransaction:
+def _open_transaction(partition: int, producer: tuple[int, ...]) -> OpenTransaction:
     producer_id, epoch, _, last_timestamp, coordinator_epoch, first_offset, _ = producer
     return OpenTransaction(
         partition=partition,
@@ -135,8 +136,10 @@ def _open(partition: int, producer: tuple[int, ...]) -> OpenTransaction:
     )
 
 
-async def _at_coordinators(cluster: Cluster, topic: str, producers: set[int]) -> Mapping[int, DescribedTransaction]:
-    """What the coordinators know of these producers, by producer id. Every coordinator has answered."""
+async def _known_to_coordinators(
+    cluster: Cluster, topic: str, producers: set[int]
+) -> Mapping[int, DescribedTransaction]:
+    """Return the transactions of these producers, by producer id. Every coordinator has answered."""
     try:
         coordinators = set((await cluster.topic(_TRANSACTION_LOG, is_fresh=True)).leaders.values())
     except ConfigurationError:  # no transaction was ever coordinated here
@@ -167,7 +170,7 @@ async def _described(cluster: Cluster, topic: str, node: int, ids: list[str]) ->
 
 
 async def _rights(cluster: Cluster, topic: str) -> CoordinatorRights:
-    """A coordinator does not list what its authorizer hides from us, and does not say that it hides something."""
+    """Return a broker's authorizer and longest timeout: what an authorizer hides is left out without a word."""
     node = next(iter((await cluster.topic(topic)).leaders.values()))
     request = DescribeConfigsRequest([(_BROKER_RESOURCE, str(node), [_AUTHORIZER, _LONGEST_TIMEOUT])])
     response = await cluster.ask(node, request)
@@ -179,7 +182,7 @@ async def _rights(cluster: Cluster, topic: str) -> CoordinatorRights:
     )
 
 
-def _judged(
+def _with_state(
     one: OpenTransaction, known: DescribedTransaction | None, rights: CoordinatorRights, now_ms: int
 ) -> OpenTransaction:
     if known is None:

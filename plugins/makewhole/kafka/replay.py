@@ -1,4 +1,4 @@
-"""Writes chunks of records exactly once: each chunk is one transaction that holds the records and the marker offset.
+"""Write chunks of records exactly once: each chunk is one transaction that holds the records and the marker offset.
 
 The marker is the committed offset of a consumer group that nobody ever joins: its value is the number of chunks done.
 `init_transactions` first fences and aborts whoever used the same transactional id before; only then is the marker true.
@@ -18,7 +18,7 @@ from makewhole.model.errors import PermanentError, TransientError
 
 MARKER_TOPIC = "makewhole-markers"
 BATCHING: Mapping[str, Any] = {"linger.ms": 5}
-"""How records are put together on their way: a commit does not wait for the linger."""
+"""How the producer batches records; a commit does not wait for the linger."""
 
 _KEEPS_BROKERS: Mapping[str, Any] = {"metadata.recovery.strategy": "none"}
 """When every connection breaks at once, librdkafka 2.16 starts anew from the bootstrap servers and forgets its brokers,
@@ -27,9 +27,9 @@ but goes on asking the forgotten coordinator of the group: commits of offsets wa
 _TIMEOUT_SECONDS = 30.0
 _TRANSACTION_TIMEOUT_MS = 60_000
 _NO_OFFSET = -1001
-_OF_PRODUCERS = ("partitioner", "compression.type", "compression.codec")
+_PRODUCER_PROPERTIES = ("partitioner", "compression.type", "compression.codec")
 _ERRORS_ONLY = 3
-_NOBODY = None  # is told of a delivery
+_NO_CALLBACK = None
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 _NO_COORDINATOR_YET = (
     KafkaError.NOT_COORDINATOR,
@@ -48,11 +48,11 @@ _PERMANENT = (
 
 
 class FencedError(TransientError):
-    """Another producer with the same transactional id has come after this one."""
+    """Another producer has taken over the same transactional id."""
 
 
 class ReplayWriter:
-    """One plan's way into one topic. `identity` is both transactional id and marker group."""
+    """Transactional producer of one plan for one topic. `identity` is both transactional id and marker group."""
 
     def __init__(self, connection: KafkaConnection, topic: str, identity: str) -> None:
         self.connection, self.topic, self._identity = connection, topic, identity
@@ -61,24 +61,24 @@ class ReplayWriter:
 
     @property
     def marker(self) -> str:
-        """Where the receipts are, for people."""
+        """Where the receipts are found, as text for people."""
         return f"{MARKER_TOPIC}/0 of group {self._identity}"
 
     def open(self) -> int | None:
-        """Fence every earlier producer of this plan, then say how many chunks are done; None when there is no marker.
+        """Fence every earlier producer of this plan, then return how many chunks are done; None: there is no marker.
 
         May be called again after any error: the producer is made anew, never reused.
         """
         self.close()
-        with self._mapped("open"):
+        with self._translated_errors("open"):
             ensure_marker_topic(self.connection)
             self._producer = Producer(self._producer_properties())
             self._producer.init_transactions(_TIMEOUT_SECONDS)
             self._consumer = Consumer(
-                _of_every_client(self.connection)
+                _client_properties(self.connection)
                 | {"group.id": self._identity, "isolation.level": "read_committed", **_KEEPS_BROKERS}
             )
-            found = _committed(self._consumer)
+            found = _committed_marker(self._consumer)
         if found.error is not None:
             raise TransientError(
                 f"Kafka {self.connection.id}: the marker of {self._identity} cannot be read; try again"
@@ -86,12 +86,12 @@ class ReplayWriter:
         return None if found.offset == _NO_OFFSET else int(found.offset)
 
     def rules(self) -> TopicRules:
-        """What the topic accepts now."""
-        with self._mapped("describe"):
+        """Return what the topic accepts now."""
+        with self._translated_errors("describe"):
             return topic_rules(self.connection, self.topic)
 
     def write(self, chunk: int, records: ReplayRecords, handed_over: Callable[[], None] = lambda: None) -> None:
-        """Records and marker in one transaction. After any error call `open` again: it knows whether it happened.
+        """Write records and marker in one transaction. After any error call `open` again: it tells whether it happened.
 
         `handed_over` is called when the producer has all records; most of what is left is to wait for the brokers.
 
@@ -101,7 +101,7 @@ class ReplayWriter:
         """
         if self._producer is None or self._consumer is None:
             raise TransientError(f"{self._identity}: write before open")
-        with self._mapped("write"):
+        with self._translated_errors("write"):
             self._producer.begin_transaction()
             self._produce(self._producer, records)
             handed_over()
@@ -113,7 +113,7 @@ class ReplayWriter:
             self._producer.commit_transaction(_TIMEOUT_SECONDS)
 
     def close(self) -> None:
-        """Let go of producer and consumer; an open transaction is left to the next `open` to abort."""
+        """Close producer and consumer; an open transaction is left to the next `open` to abort."""
         producer, consumer, self._producer, self._consumer = self._producer, self._consumer, None, None
         if producer is not None:
             producer.purge()
@@ -121,15 +121,15 @@ class ReplayWriter:
             consumer.close()
 
     def _produce(self, producer: Producer, records: ReplayRecords) -> None:
-        """Hand the records over. A delivery that fails fails the transaction, so that none is asked about by itself.
+        """Hand the records to the producer. A failed delivery fails the transaction, so that none is checked by itself.
 
-        By position: by name each takes a sixth longer, and this is most of what a replay does.
+        Arguments go by position: by name each call takes a sixth longer, and this is most of what a replay does.
         """
         topic, produce = self.topic, producer.produce
         for value, key, headers, partition, timestamp in records.messages():
             while True:
                 try:
-                    produce(topic, value, key, partition, _NOBODY, _NOBODY, timestamp, headers)
+                    produce(topic, value, key, partition, _NO_CALLBACK, _NO_CALLBACK, timestamp, headers)
                     break
                 except BufferError:
                     producer.poll(0.1)
@@ -148,11 +148,11 @@ class ReplayWriter:
         }
 
     @contextmanager
-    def _mapped(self, what: str) -> Iterator[None]:
-        """Kafka's errors as ours."""
+    def _translated_errors(self, what: str) -> Iterator[None]:
+        """Raise Kafka's errors as ours."""
         try:
             yield
-        except TimeoutError as error:  # of what an AdminClient promises
+        except TimeoutError as error:  # of a future of the AdminClient
             raise TransientError(
                 f"Kafka {self.connection.id}, {self._identity}: {what} was not answered in {_TIMEOUT_SECONDS:.0f} s; "
                 "try again"
@@ -168,7 +168,7 @@ class ReplayWriter:
 
 
 def ensure_marker_topic(connection: KafkaConnection) -> None:
-    """The topic whose group offsets are the markers: one partition, never a record, created when absent."""
+    """Create the topic whose group offsets are the markers, unless it exists: one partition, never a record."""
     admin = _admin(connection)
     metadata = admin.list_topics(timeout=_TIMEOUT_SECONDS)
     if MARKER_TOPIC in metadata.topics:
@@ -182,8 +182,8 @@ def ensure_marker_topic(connection: KafkaConnection) -> None:
             raise
 
 
-def _committed(consumer: Consumer) -> TopicPartition:
-    """The marker as committed. A group that is asked for the first time may have no coordinator yet: asked again."""
+def _committed_marker(consumer: Consumer) -> TopicPartition:
+    """Return the committed marker. A group may have no coordinator yet when it is first asked for: that is retried."""
     deadline = time.monotonic() + _TIMEOUT_SECONDS
     while True:
         try:
@@ -195,7 +195,7 @@ def _committed(consumer: Consumer) -> TopicPartition:
 
 
 def topic_rules(connection: KafkaConnection, topic: str) -> TopicRules:
-    """The topic's partitions and limits, from metadata and its configuration.
+    """Return the topic's partitions and limits, from metadata and its configuration.
 
     Raises:
         PermanentError: the topic is not there.
@@ -219,14 +219,14 @@ def topic_rules(connection: KafkaConnection, topic: str) -> TopicRules:
 
 
 def now_ms() -> int:
-    """This machine's clock, in milliseconds since 1970."""
+    """Return this machine's time, in milliseconds since 1970."""
     return int(time.time() * 1000)
 
 
 def _admin(connection: KafkaConnection) -> AdminClient:
-    return AdminClient(_of_every_client(connection))
+    return AdminClient(_client_properties(connection))
 
 
-def _of_every_client(connection: KafkaConnection) -> dict[str, Any]:
-    """The connection's properties, without what only a producer understands."""
-    return {name: value for name, value in connection.properties.items() if name not in _OF_PRODUCERS}
+def _client_properties(connection: KafkaConnection) -> dict[str, Any]:
+    """Return the connection's properties, without what only a producer understands."""
+    return {name: value for name, value in connection.properties.items() if name not in _PRODUCER_PROPERTIES}

@@ -1,4 +1,4 @@
-"""The records of a chunk as columns: what the broker would refuse of them, and how the producer takes them."""
+"""Prepare the records of a chunk for the producer: find those that the broker would refuse, add lineage headers."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,33 +24,33 @@ Header = tuple[str, str | bytes | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Lineage:
-    """What marks a record as ours, so that it is never counted as a duplicate later, and a lost marker can be made
-    again. The number of the action and the origin differ from record to record."""
+    """Lineage headers of a chunk. They mark a record as ours, so that it is never counted as a duplicate later, and a
+    lost marker can be made again. The number of the action and the origin differ from record to record."""
 
     plan: str
     window: str
     chunk: int
 
     @property
-    def before(self) -> tuple[Header, Header]:
-        """The headers in front of those of the record."""
+    def leading(self) -> tuple[Header, Header]:
+        """Headers between a record's own and those that differ from record to record."""
         return (PLAN_HEADER, self.plan.encode()), (WINDOW_HEADER, self.window.encode())
 
     @property
-    def after(self) -> Header:
-        """The header behind them."""
+    def trailing(self) -> Header:
+        """Header behind those that differ from record to record."""
         return CHUNK_HEADER, str(self.chunk).encode()
 
     @property
     def size_bytes(self) -> int:
-        """Of all five, without the values that differ."""
-        same = sum(len(name) + len(value or b"") for name, value in (*self.before, self.after))
+        """Size of all five headers, without the values that differ from record to record."""
+        same = sum(len(name) + len(value or b"") for name, value in (*self.leading, self.trailing))
         return same + len(SEQ_HEADER) + len(ORIGIN_HEADER) + 5 * _HEADER_OVERHEAD_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)
 class TopicRules:
-    """What the broker would refuse in this topic."""
+    """Limits of a topic on the records that the broker accepts."""
 
     partitions: frozenset[int]
     max_message_bytes: int
@@ -71,23 +71,23 @@ class ReplayRecords:
     lineage: Lineage
 
     def without(self, seqs: Mapping[int, Any]) -> "ReplayRecords":
-        """All but those with these numbers."""
+        """Return the records without those of these numbers."""
         if not seqs:
             return self
         is_left_out = np.isin(self._column("seq").to_numpy(), list(seqs))
         return ReplayRecords(self.table.filter(pa.array(~is_left_out)), self.lineage)
 
     def prepare(self) -> None:
-        """Make what takes time in `messages` now."""
-        _ = self._parts
+        """Convert the columns now, which is what takes time in `messages`."""
+        _ = self._message_columns
 
     def messages(self) -> Iterator[tuple[bytes | None, bytes | None, list[Header], int, int]]:
-        """Value, key, headers, partition and timestamp of each, as the producer takes them."""
-        parts = self._parts
+        """Yield value, key, headers, partition and timestamp of each record, as the producer takes them."""
+        parts = self._message_columns
         return zip(parts.values, parts.keys, _headers(parts, self.lineage), parts.partitions, parts.stamps, strict=True)
 
     def refusals(self, rules: TopicRules, now_ms: int) -> dict[int, str]:
-        """Which of them the broker would not take, by number, and why. One such record would abort its whole chunk."""
+        """Return why the broker would refuse a record, by number. One such record would abort its whole chunk."""
         partitions = self._column("partition").fill_null(min(rules.partitions)).to_numpy()
         stamps = self._timestamps_ms
         is_checked = (stamps >= 0) & rules.is_create_time
@@ -115,13 +115,13 @@ class ReplayRecords:
 
     @cached_property
     def _timestamps_ms(self) -> NDArray[np.int64]:
-        """-1 where there is none."""
+        """Timestamps of the records in ms; -1 where there is none."""
         stamps: NDArray[np.int64] = self._column("timestamp").cast(pa.int64()).fill_null(-1).to_numpy()
         return stamps
 
     @property
     def _sizes(self) -> NDArray[np.int64]:
-        """Bytes of each record with its lineage headers, at most."""
+        """Most bytes that each record takes with its lineage headers."""
         parts = [_lengths(self._column(name)) for name in ("key", "value", "origin")]
         parts.append(np.searchsorted(_POWERS_OF_TEN, self._column("seq").to_numpy(), side="right") + 1)  # its digits
         pairs, bounds = self._own_headers
@@ -132,15 +132,15 @@ class ReplayRecords:
 
     @property
     def _own_headers(self) -> tuple[Any, NDArray[np.int64]]:
-        """The pairs of key and value of all records, and where in them those of each record begin and end."""
+        """Header pairs (key, value) of all records, and the bounds of each record's in them."""
         lists: Any = self._column("headers").combine_chunks()
         bounds = lists.offsets.to_numpy().astype(np.int64)
         return lists.flatten(), bounds - bounds[0]
 
     @cached_property
-    def _parts(self) -> "_Parts":
+    def _message_columns(self) -> "_MessageColumns":
         pairs, bounds = self._own_headers
-        return _Parts(
+        return _MessageColumns(
             values=self._column("value").to_pylist(),
             keys=self._column("key").to_pylist(),
             own=list(zip(pairs.field("key").to_pylist(), pairs.field("value").to_pylist(), strict=True)),
@@ -148,17 +148,17 @@ class ReplayRecords:
             seqs=self._column("seq").cast(pa.string()).cast(pa.binary()).to_pylist(),
             origins=self._column("origin").cast(pa.binary()).to_pylist(),
             partitions=self._column("partition").fill_null(_ANY_PARTITION).to_pylist(),
-            stamps=_as_librdkafka_takes_them(self._timestamps_ms).tolist(),
+            stamps=_librdkafka_timestamps(self._timestamps_ms).tolist(),
         )
 
     def _column(self, name: str) -> Any:
-        """A column of Arrow, whose type stubs know too little of it."""
+        """Return a column, untyped: Arrow's type stubs know too little of it."""
         return self.table.column(name)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Parts:
-    """The columns as Python has them. `own` are the headers of all records; record i's begin and end at `bounds`."""
+class _MessageColumns:
+    """Columns as Python lists. `own` are the headers of all records, record i's from `bounds[i]` to `bounds[i + 1]`."""
 
     values: list[bytes | None]
     keys: list[bytes | None]
@@ -170,19 +170,19 @@ class _Parts:
     stamps: list[int]
 
 
-def _headers(parts: _Parts, lineage: Lineage) -> Iterator[list[Header]]:
-    """Of each record: its own, then the lineage."""
-    own, before, after = parts.own, lineage.before, lineage.after
+def _headers(parts: _MessageColumns, lineage: Lineage) -> Iterator[list[Header]]:
+    """Yield the headers of each record: its own, then those of the lineage."""
+    own, leading, trailing = parts.own, lineage.leading, lineage.trailing
     for seq, origin, (start, end) in zip(parts.seqs, parts.origins, pairwise(parts.bounds), strict=True):
-        yield [*own[start:end], *before, (SEQ_HEADER, seq), (ORIGIN_HEADER, origin), after]
+        yield [*own[start:end], *leading, (SEQ_HEADER, seq), (ORIGIN_HEADER, origin), trailing]
 
 
 def _lengths(texts: Any) -> NDArray[np.int64]:
-    """In bytes; 0 for null."""
+    """Return the lengths in bytes; 0 for null."""
     lengths: Any = pc.binary_length(texts)
     return np.asarray(lengths.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _as_librdkafka_takes_them(stamps: NDArray[np.int64]) -> NDArray[np.int64]:
-    """0 is now, so that the first millisecond of 1970 has to become the second."""
+def _librdkafka_timestamps(stamps: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return timestamps for librdkafka: 0 is now, so that the first millisecond of 1970 becomes the second."""
     return np.where(stamps < 0, 0, np.maximum(stamps, 1))

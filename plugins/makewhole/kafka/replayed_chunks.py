@@ -1,7 +1,7 @@
-"""What a plan wrote to a topic, by the topic itself: for when its marker is lost.
+"""Read back what a plan wrote to a topic, for when its marker is lost.
 
-The log is read from where it ended before the plan wrote anything up to where it ends now, and nothing may be missing
-in between: part of an answer is no answer.
+The log is read from where it ended before the plan wrote anything up to where it ends now, and fails where
+anything in between is missing.
 """
 
 import re
@@ -33,7 +33,7 @@ SCHEMA = pa.schema(_TYPES)
 def replayed_records(
     connection: KafkaConnection, topic: str, plan: str, since: Mapping[int, int]
 ) -> Iterator[pa.RecordBatch]:
-    """The committed records whose lineage headers name the plan, by `SCHEMA`, in the order of the log per partition.
+    """Yield the committed records whose lineage headers name the plan, by `SCHEMA`, per partition in the log's order.
 
     Anybody can write such headers: the caller compares. `since`: where to begin, by partition; partitions that were
     added later are read whole. Ask when the plan's producers are fenced: what they wrote is committed or aborted then.
@@ -46,7 +46,7 @@ def replayed_records(
         with closing(BrokerLog(connection)) as broker:
             reader = read_range(broker, wanted, columns=_READ)
             for batch in reader.batches():
-                yield _of_plan(batch, plan.encode())
+                yield _records_of_plan(batch, plan.encode())
             _require_whole(reader, wanted)
 
 
@@ -72,7 +72,7 @@ def _ranges(connection: KafkaConnection, topic: str, since: Mapping[int, int]) -
 
 
 def _wait_until_stable(log: TopicLog, ends: Mapping[int, int]) -> None:
-    """Behind somebody's open transaction, records of ours may stand that nobody is shown yet."""
+    """Wait for open transactions to end: behind one, committed records of ours are not shown yet."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         stable = log.stable_ends()
@@ -105,18 +105,18 @@ def _expired(topic: str, partition: int, begin: int, start: int) -> str:
     )
 
 
-def _of_plan(batch: pa.RecordBatch, plan: bytes) -> pa.RecordBatch:
+def _records_of_plan(batch: pa.RecordBatch, plan: bytes) -> pa.RecordBatch:
     is_ours = pc.and_(batch.column("is_replayed"), batch.column("is_transactional"))
     rows = [
-        {**marks, "key": row["key"], "value": row["value"]}
+        {**lineage, "key": row["key"], "value": row["value"]}
         for row in batch.filter(pc.and_(is_ours, pc.invert(batch.column("is_aborted")))).to_pylist()
-        if (marks := _marks(row["headers"], plan)) is not None
+        if (lineage := _lineage(row["headers"], plan)) is not None
     ]
     return pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
 
 
-def _marks(headers: Sequence[Mapping[str, Any]], plan: bytes) -> dict[str, int] | None:
-    """Chunk and number of the action, when the headers name this plan and are such as it writes."""
+def _lineage(headers: Sequence[Mapping[str, Any]], plan: bytes) -> dict[str, int] | None:
+    """Return chunk and number of the action; None unless the headers name this plan and are such as it writes."""
     found = {header["key"]: header["value"] for header in headers}
     texts = {"chunk": found.get(CHUNK_HEADER) or b"", "seq": found.get(SEQ_HEADER) or b""}
     if found.get(PLAN_HEADER) != plan or not all(_NUMBER.fullmatch(text) for text in texts.values()):

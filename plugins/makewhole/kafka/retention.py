@@ -1,4 +1,4 @@
-"""When Kafka deletes records: what the topic's settings and its log start say about a position."""
+"""Compute when Kafka may delete a record, from the topic's settings and its log start."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _LATEST_YEAR = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 class RecordRetention(StrEnum):
-    """What becomes of a record in the log."""
+    """Fate of a record in the log."""
 
     DELETED = "deleted"  # the log starts behind it
     EXPIRES = "expires"  # the time of it is known
@@ -24,8 +24,8 @@ class RecordRetention(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Deadline:
-    """When a record may be deleted. `at` is the earliest moment, for `EXPIRES` only: Kafka deletes whole segments, once
-    the newest record in them is old enough. `may_be_earlier`: the topic is limited in size, too."""
+    """Time when a record may be deleted. `at` is the earliest moment, for `EXPIRES` only: Kafka deletes whole segments,
+    once the newest record in them is old enough. `may_be_earlier`: the topic is limited in size, too."""
 
     fate: RecordRetention
     at: datetime | None = None
@@ -33,14 +33,14 @@ class Deadline:
 
     @property
     def urgency(self) -> tuple[int, datetime]:
-        """Sorts what goes first to the front: by time, then what is not known, what is gone, what is kept."""
+        """Sort key, the most urgent first: by time, then not known, deleted, kept."""
         order = (RecordRetention.EXPIRES, RecordRetention.NOT_KNOWN, RecordRetention.DELETED, RecordRetention.KEPT)
         return order.index(self.fate), self.at or _LATEST_YEAR
 
 
 @dataclass(frozen=True, kw_only=True)
 class Retention:
-    """What decides how long a topic keeps its records. `keeps` None: never deleted for its age."""
+    """Settings that decide how long a topic keeps its records. `keeps` None: never deleted for its age."""
 
     log_starts: Mapping[int, int]
     keeps: timedelta | None
@@ -48,7 +48,7 @@ class Retention:
     is_known: bool = True
 
     def deadline(self, partition: int, offset: int, time: datetime | None) -> Deadline:
-        """Of the record at a position with this timestamp (None: it has none, and Kafka takes the segment's)."""
+        """Return the deadline of the record at a position. `time` is its timestamp; None: Kafka takes the segment's."""
         if offset < self.log_starts.get(partition, 0):
             return Deadline(fate=RecordRetention.DELETED)
         if not self.is_known:
@@ -64,7 +64,7 @@ class Retention:
 
 
 def read_retention(connection: KafkaConnection, topic: str, *, patience_seconds: float | None = None) -> Retention:
-    """The retention of a topic as it is now; `is_known` is False where its settings may not be read.
+    """Return the retention of a topic as it is now; `is_known` is False where its settings may not be read.
 
     Raises:
         ConfigurationError: the topic does not exist.

@@ -1,4 +1,4 @@
-"""A topic's replicas and settings, with where each setting comes from."""
+"""Describe a topic: its replicas and settings, with where each setting comes from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ BROKER_SETTINGS = ("producer.id.expiration.ms", "transaction.max.timeout.ms", "t
 
 
 class Source(StrEnum):
-    """Who set a setting."""
+    """Level on which a setting was set."""
 
     TOPIC = "topic"
     BROKER = "broker"
@@ -51,7 +51,7 @@ _SOURCES = {1: Source.TOPIC, 2: Source.BROKER, 3: Source.BROKER, 4: Source.BROKE
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """A value as the broker applies it; None where it keeps it to itself."""
+    """A value as the broker applies it; None where the broker does not show it."""
 
     value: str | None
     source: Source
@@ -59,7 +59,7 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Replicas:
-    """Node ids. `leader` is -1 when there is none."""
+    """Replicas of a partition by node id. `leader` is -1 when there is none."""
 
     partition: int
     leader: int
@@ -84,7 +84,7 @@ class TopicDescription:
 def describe_settings(
     connection: KafkaConnection, topic: str, *, patience_seconds: float | None = None
 ) -> TopicDescription:
-    """The topic's replicas and settings.
+    """Return the topic's replicas and settings.
 
     Raises:
         ConfigurationError: the topic does not exist.
@@ -95,7 +95,7 @@ def describe_settings(
 
 
 async def read_description(cluster: Cluster, topic: str) -> TopicDescription:
-    """The same over connections that exist already; runs on the cluster's loop."""
+    """Return the topic's replicas and settings over existing connections; runs on the cluster's loop."""
     known = await cluster.topic(topic)
     brokers, partitions = await cluster.patiently(f"replicas of topic {topic}", lambda: _replicas(cluster, topic))
     try:
@@ -141,7 +141,7 @@ async def _settings(cluster: Cluster, topic: str) -> dict[str, Setting]:
         if node >= 0:
             of_broker = (_BROKER_RESOURCE, str(node), list(BROKER_SETTINGS))
             resource = (await cluster.ask(node, DescribeConfigsRequest([of_broker]))).resources[0]
-            if resource[0] == 0:  # few may read a broker's settings: a pity, no more
+            if resource[0] == 0:  # few may read a broker's settings: they are left out then
                 found |= _read(cluster, resource, f"settings of broker {node}")
         return dict(sorted(found.items()))
 

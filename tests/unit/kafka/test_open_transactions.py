@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from makewhole.kafka.open_transactions import CoordinatorRights, DescribedTransaction, OpenTransaction, _judged
+from makewhole.kafka.open_transactions import CoordinatorRights, DescribedTransaction, OpenTransaction, _with_state
 
 pytestmark = pytest.mark.unit
 
@@ -18,7 +18,7 @@ ALL_SHOWN = CoordinatorRights(may_be_hidden=False, longest_timeout_ms=900_000)
 
 @pytest.mark.parametrize("state", ["Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"])
 def test_what_its_coordinator_will_end_does_not_hang(state: str) -> None:
-    judged = _judged(OPEN, KNOWN._replace(state=state), ALL_SHOWN, NOW_MS)
+    judged = _with_state(OPEN, KNOWN._replace(state=state), ALL_SHOWN, NOW_MS)
     assert judged == replace(
         OPEN, transactional_id="id", state=state, started_at_ms=NOW_MS - 2000, timeout_ms=60_000, is_hanging=False
     )
@@ -36,11 +36,11 @@ def test_what_its_coordinator_will_end_does_not_hang(state: str) -> None:
     ids=["unknown", "ended", "another partition", "an older epoch", "overdue"],
 )
 def test_what_no_coordinator_will_end_hangs(known: DescribedTransaction | None) -> None:
-    assert _judged(OPEN, known, ALL_SHOWN, NOW_MS).is_hanging
+    assert _with_state(OPEN, known, ALL_SHOWN, NOW_MS).is_hanging
 
 
 def test_what_an_authorizer_may_hide_hangs_only_when_no_timeout_could_be_that_long() -> None:
     hidden = ALL_SHOWN._replace(may_be_hidden=True)
-    assert not _judged(OPEN, None, hidden, NOW_MS).is_hanging
+    assert not _with_state(OPEN, None, hidden, NOW_MS).is_hanging
     old = replace(OPEN, last_timestamp_ms=NOW_MS - 900_000 - 60_001)
-    assert _judged(old, None, hidden, NOW_MS).is_hanging
+    assert _with_state(old, None, hidden, NOW_MS).is_hanging
