@@ -97,11 +97,11 @@ class TopicLog(ClosingContext):
             request = LeaderEpochEndRequest(self.topic, partition, epoch)
             response = await self._cluster.ask_leader(self.topic, partition, request)
             code, _, found_epoch, end_offset = response.topics[0][1][0]
-            self._cluster.refuse(code, f"{self.topic} partition {partition}")
+            self._cluster.raise_for_code(code, f"{self.topic} partition {partition}")
             return None if end_offset == _NONE else EpochEnd(found_epoch, end_offset)
 
         what = f"end of leader epoch {epoch} of {self.topic} partition {partition}"
-        return self._cluster.run(self._cluster.patiently(what, attempt))
+        return self._cluster.run(self._cluster.retry(what, attempt))
 
     def committed(self, group: str) -> dict[int, int | None]:
         """Return per partition the offset that the group will read next; None where it has committed nothing."""
@@ -109,7 +109,7 @@ class TopicLog(ClosingContext):
 
     def _ends(self, timestamp_ms: int, isolation: int) -> dict[int, LogEnd]:
         attempt = _ends_attempt(self._cluster, self.topic, timestamp_ms, isolation)
-        return self._cluster.run(self._cluster.patiently(f"offsets of topic {self.topic}", attempt))
+        return self._cluster.run(self._cluster.retry(f"offsets of topic {self.topic}", attempt))
 
 
 def describe_topic(connection: KafkaConnection, topic: str) -> TopicState:
@@ -169,7 +169,7 @@ def _ends_attempt(
         for leader, partitions in _by_leader((await cluster.topic(topic)).leaders).items():
             response = await cluster.ask(leader, LogEndsRequest(topic, partitions, timestamp_ms, isolation))
             for partition, code, _, offset, epoch in response.topics[0][1]:
-                cluster.refuse(code, f"{topic} partition {partition}")
+                cluster.raise_for_code(code, f"{topic} partition {partition}")
                 found[partition] = LogEnd(offset, epoch)
         return dict(sorted(found.items()))
 
@@ -187,14 +187,14 @@ async def _committed(cluster: Cluster, group: str, topic: str) -> dict[int, int 
     async def attempt() -> dict[int, int | None]:
         partitions = list((await cluster.topic(topic)).leaders)
         coordinator: Any = await cluster.ask_any(FindCoordinatorRequest(group, _GROUP))
-        cluster.refuse(coordinator.error_code, f"coordinator of group {group}")
+        cluster.raise_for_code(coordinator.error_code, f"coordinator of group {group}")
         request = OffsetFetchRequest(group, [(topic, partitions)])
         response = await cluster.ask(coordinator.coordinator_id, request)
-        cluster.refuse(response.error_code, f"group {group}")
+        cluster.raise_for_code(response.error_code, f"group {group}")
         found: dict[int, int | None] = {}
         for partition, offset, _, code in response.topics[0][1]:
-            cluster.refuse(code, f"{topic} partition {partition} of group {group}")
+            cluster.raise_for_code(code, f"{topic} partition {partition} of group {group}")
             found[partition] = None if offset == _NONE else offset
         return dict(sorted(found.items()))
 
-    return await cluster.patiently(f"committed offsets of group {group}", attempt)
+    return await cluster.retry(f"committed offsets of group {group}", attempt)

@@ -91,7 +91,7 @@ async def find_open_transactions(
     loop."""
 
     async def ask(what: str, attempt: Callable[[], Awaitable[_T]]) -> _T:
-        return await cluster.patiently(f"{what} of topic {topic}", attempt)
+        return await cluster.retry(f"{what} of topic {topic}", attempt)
 
     found = await ask("producers", lambda: _in_partitions(cluster, topic, partitions))
     if not found:
@@ -119,7 +119,7 @@ async def _in_partitions(cluster: Cluster, topic: str, wanted: Collection[int] |
     for leader, partitions in by_leader.items():
         response = await cluster.ask(leader, DescribeProducersRequest(topic, partitions))
         for partition, code, _, producers, _ in response.topics[0][1]:
-            cluster.refuse(code, f"{topic} partition {partition}")
+            cluster.raise_for_code(code, f"{topic} partition {partition}")
             found += [_open_transaction(partition, producer) for producer in producers if producer[5] >= 0]
     return found
 
@@ -149,7 +149,7 @@ async def _known_to_coordinators(
     known = {}
     for node in coordinators:
         response = await cluster.ask(node, ListTransactionsRequest(producers))
-        cluster.refuse(response.error_code, f"transactions of broker {node}")
+        cluster.raise_for_code(response.error_code, f"transactions of broker {node}")
         ids = [listed[0] for listed in response.transactions]
         if ids:
             for one in await _described(cluster, topic, node, ids):
@@ -163,7 +163,7 @@ async def _described(cluster: Cluster, topic: str, node: int, ids: list[str]) ->
     for code, name, state, timeout_ms, started_at_ms, producer_id, epoch, topics, _ in response.transactions:
         if code == _UNKNOWN_TRANSACTIONAL_ID:  # it expired in between
             continue
-        cluster.refuse(code, "a transactional id")
+        cluster.raise_for_code(code, "a transactional id")
         partitions = frozenset(one for found_topic, members, _ in topics if found_topic == topic for one in members)
         found.append(DescribedTransaction(name, state, timeout_ms, started_at_ms, producer_id, epoch, partitions))
     return found

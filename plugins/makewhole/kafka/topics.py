@@ -97,7 +97,7 @@ def describe_settings(
 async def read_description(cluster: Cluster, topic: str) -> TopicDescription:
     """Return the topic's replicas and settings over existing connections; runs on the cluster's loop."""
     known = await cluster.topic(topic)
-    brokers, partitions = await cluster.patiently(f"replicas of topic {topic}", lambda: _replicas(cluster, topic))
+    brokers, partitions = await cluster.retry(f"replicas of topic {topic}", lambda: _replicas(cluster, topic))
     try:
         settings, refusal = await _settings(cluster, topic), None
     except MakewholeError as error:
@@ -115,7 +115,7 @@ async def read_description(cluster: Cluster, topic: str) -> TopicDescription:
 async def _replicas(cluster: Cluster, topic: str) -> tuple[int, tuple[Replicas, ...]]:
     answer = await cluster.ask_any(TopicMetadataRequest(topic))
     code, _, _, _, partitions, *_ = answer.topics[0]
-    cluster.refuse(code, f"topic {topic}")
+    cluster.raise_for_code(code, f"topic {topic}")
     found = [
         Replicas(
             partition=partition,
@@ -145,12 +145,12 @@ async def _settings(cluster: Cluster, topic: str) -> dict[str, Setting]:
                 found |= _read(cluster, resource, f"settings of broker {node}")
         return dict(sorted(found.items()))
 
-    return await cluster.patiently(f"settings of topic {topic}", attempt)
+    return await cluster.retry(f"settings of topic {topic}", attempt)
 
 
 def _read(cluster: Cluster, resource: tuple[object, ...], thing: str) -> dict[str, Setting]:
     code, _, _, _, entries = resource
-    cluster.refuse(int(str(code)), thing)
+    cluster.raise_for_code(int(str(code)), thing)
     assert isinstance(entries, list)
     return {
         entry[0]: Setting(value=None if entry[4] else entry[1], source=_SOURCES.get(entry[3], Source.UNKNOWN))

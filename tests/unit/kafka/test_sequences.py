@@ -155,10 +155,10 @@ def test_a_producer_of_thousands_of_epochs_keeps_its_first_and_its_newest() -> N
 
 def test_the_state_that_is_carried_on_may_be_limited_to_those_who_wrote_last() -> None:
     audit = audited(Sent(0, 1, 0), Sent(1, 2, 0, producer_id=2), Sent(2, 3, 1), starts_at_zero=True)
-    kept = audit.kept(1)
+    kept = audit.with_latest_producers(1)
     assert [producer.producer_id for producer in kept.producers] == [1]
     assert not kept.starts_at_zero
-    assert audit.kept(2).to_json() == audit.to_json()
+    assert audit.with_latest_producers(2).to_json() == audit.to_json()
 
 
 def test_evidence_names_the_epoch_and_what_was_counted_of_the_producer() -> None:

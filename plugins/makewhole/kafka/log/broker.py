@@ -204,7 +204,7 @@ class BrokerLog(ClosingContext):
 
     async def _fetch(self, place: _FetchPosition, max_bytes: int | None = None) -> _FetchedPartition:
         what = f"records of {place.wanted.topic} partition {place.wanted.partition} at offset {place.offset}"
-        return await self._cluster.patiently(what, lambda: self._fetch_once(place, max_bytes or self._page_bytes))
+        return await self._cluster.retry(what, lambda: self._fetch_once(place, max_bytes or self._page_bytes))
 
     async def _fetch_once(self, place: _FetchPosition, max_bytes: int) -> _FetchedPartition:
         wanted = place.wanted
@@ -227,14 +227,14 @@ class BrokerLog(ClosingContext):
 
     async def _read(self, wanted: PartitionRange, response: Any) -> _FetchedPartition:
         thing = f"{wanted.topic} partition {wanted.partition}"
-        self._cluster.refuse(response.error_code, thing)
+        self._cluster.raise_for_code(response.error_code, thing)
         if not response.topics or not response.topics[0][1]:
             raise NotNowError(f"an empty answer for {thing}")
         _, code, high_watermark, stable_offset, _, aborted, _, data, tags = response.topics[0][1][0]
         if code in _STALE_TOPIC_ID:
             await self._check(wanted)
         if code not in (_OFFSET_OUT_OF_RANGE, _CORRUPT, _INVALID, _FAILED):
-            self._cluster.refuse(code, thing)
+            self._cluster.raise_for_code(code, thing)
         return _FetchedPartition(
             error_code=code,
             high_watermark=high_watermark,
@@ -251,10 +251,10 @@ class BrokerLog(ClosingContext):
         async def attempt() -> int:
             response = await self._cluster.ask_leader(wanted.topic, wanted.partition, request)
             _, code, _, offset = response.topics[0][1][0]
-            self._cluster.refuse(code, f"{wanted.topic} partition {wanted.partition}")
+            self._cluster.raise_for_code(code, f"{wanted.topic} partition {wanted.partition}")
             return int(offset)
 
-        return await self._cluster.patiently(f"log start of {wanted.topic} partition {wanted.partition}", attempt)
+        return await self._cluster.retry(f"log start of {wanted.topic} partition {wanted.partition}", attempt)
 
     async def _present_epoch(self, wanted: PartitionRange) -> int:
         """The partition's leader epoch of now, at least that of the leader which froze the range."""
@@ -267,7 +267,7 @@ class BrokerLog(ClosingContext):
                 raise NotNowError(f"a broker names leader epoch {present} of {thing}, which is past")
             return present
 
-        return await self._cluster.patiently(f"leader epoch of {thing}", attempt)
+        return await self._cluster.retry(f"leader epoch of {thing}", attempt)
 
     async def _epoch_end(self, wanted: PartitionRange, epoch: int) -> EpochEnd | None:
         thing = f"{wanted.topic} partition {wanted.partition}"
@@ -278,10 +278,10 @@ class BrokerLog(ClosingContext):
             request = LeaderEpochEndRequest(wanted.topic, wanted.partition, epoch, leader_epoch=present)
             response = await self._cluster.ask_leader(wanted.topic, wanted.partition, request)
             code, _, found_epoch, end_offset = response.topics[0][1][0]
-            self._cluster.refuse(code, thing)
+            self._cluster.raise_for_code(code, thing)
             return None if end_offset < 0 else EpochEnd(found_epoch, end_offset)
 
-        return await self._cluster.patiently(f"end of leader epoch {epoch} of {thing}", attempt)
+        return await self._cluster.retry(f"end of leader epoch {epoch} of {thing}", attempt)
 
     async def _cleanup_policy(self, topic: str) -> str | None:
         """The topic's `cleanup.policy`; None where we may not read it."""
@@ -292,10 +292,10 @@ class BrokerLog(ClosingContext):
             code, _, _, _, entries = response.resources[0]
             if code == TopicAuthorizationFailedError.errno:
                 return None
-            self._cluster.refuse(code, f"settings of topic {topic}")
+            self._cluster.raise_for_code(code, f"settings of topic {topic}")
             return next(str(entry[1]) for entry in entries if entry[0] == _CLEANUP_POLICY)
 
-        return await self._cluster.patiently(f"settings of topic {topic}", attempt)
+        return await self._cluster.retry(f"settings of topic {topic}", attempt)
 
 
 def _truncated(place: _FetchPosition, diverging: int) -> str:

@@ -99,7 +99,7 @@ async def _bounds(cluster: Cluster, topic: str, partitions: Collection[int]) -> 
             found |= await _bounds_at(cluster, topic, leader, led)
         return found
 
-    return await cluster.patiently(f"offsets of topic {topic}", attempt)
+    return await cluster.retry(f"offsets of topic {topic}", attempt)
 
 
 async def _bounds_at(cluster: Cluster, topic: str, leader: int, partitions: list[int]) -> dict[int, LogBounds]:
@@ -107,7 +107,7 @@ async def _bounds_at(cluster: Cluster, topic: str, leader: int, partitions: list
         response = await cluster.ask(leader, LogEndsRequest(topic, partitions, timestamp_ms, isolation))
         found = {}
         for partition, code, _, offset, _ in response.topics[0][1]:
-            cluster.refuse(code, f"{topic} partition {partition}")
+            cluster.raise_for_code(code, f"{topic} partition {partition}")
             found[partition] = offset
         return found
 

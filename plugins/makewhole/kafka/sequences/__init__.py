@@ -1,1 +1,1 @@
-"""Producer sequences: how records are numbered, and what a numbering proves."""
+"""Audit how producers number their records, and what a numbering proves."""

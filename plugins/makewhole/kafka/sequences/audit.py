@@ -1,4 +1,4 @@
-"""Producer sequences: what continuous numbering proves, per (producer id, epoch) of one partition.
+"""Audit the sequences of a partition's producers for gaps and repeats, per (producer id, epoch).
 
 A record's sequence is base sequence + (offset - base offset), wrapping from 2^31 - 1 to 0. A broker accepts only the
 next sequence of a producer epoch, so a gap is loss on the broker's side, and the same sequence twice is one record
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import Any, Protocol, Self
 
-from makewhole.kafka.sequences.epoch_runs import Counts, EpochRun, Stretch, begun
+from makewhole.kafka.sequences.epoch_runs import Counts, EpochRun, Stretch, begin_run
 from makewhole.kafka.sequences.numbering import (
     NO_PRODUCER,
     NO_SEQUENCE,
@@ -47,7 +47,7 @@ _VERSION = 1
 
 @dataclass(frozen=True, kw_only=True)
 class ProducerState:
-    """Where a producer epoch stands in one partition: its next sequence, and the offset behind its last batch."""
+    """State of a producer epoch in one partition: its next sequence, and the offset behind its last batch."""
 
     producer_id: int
     producer_epoch: int
@@ -56,7 +56,7 @@ class ProducerState:
 
 
 class SequencedBatch(Protocol):
-    """What the audit needs of a data batch; `end_offset` counts compacted-away records too. Timestamps in ms."""
+    """A data batch as the audit needs it; `end_offset` counts compacted-away records too. Timestamps in ms."""
 
     @property
     def base_offset(self) -> int: ...
@@ -77,7 +77,7 @@ class SequencedBatch(Protocol):
 
 
 class SequenceAudit:
-    """Follows the producers of one partition through its batches, in offset order.
+    """The numbering of one partition's producers, as its batches come in offset order.
 
     `starts_at_zero` says that the log is known from its very first offset on: only there must a producer that was not
     seen before begin at sequence 0, as expired producers may begin anywhere.
@@ -89,14 +89,14 @@ class SequenceAudit:
         self._producers: dict[int, Producer] = {}
 
     def skip(self, offsets: int) -> None:
-        """So many offsets come next whose batches cannot be seen: compacted, expired or damaged.
+        """Pass over so many offsets whose batches cannot be seen: compacted, expired or damaged.
 
         A gap that they could hold proves nothing and is not noted.
         """
         self.unseen += offsets
 
     def observe(self, batch: SequencedBatch) -> None:
-        """Take the next data batch. Batches without producer id, and batches seen before, say nothing."""
+        """Take the next data batch. Batches without producer id, and batches seen before, are left out."""
         sequence, producer_id = batch.base_sequence, batch.producer_id
         if producer_id == NO_PRODUCER or sequence == NO_SEQUENCE:
             return
@@ -114,14 +114,14 @@ class SequenceAudit:
 
     def _continue(self, run: EpochRun, batch: SequencedBatch) -> None:
         length = batch.end_offset - batch.base_offset
-        if not run.goes_on(batch.base_sequence, length, self.unseen):
+        if not run.extend_unbroken(batch.base_sequence, length, self.unseen):
             run.follow(self._stretch(batch))
         run.counts.batches += 1
         run.counts.records += batch.record_count
         run.end_offset, run.last_timestamp = batch.end_offset, batch.max_timestamp
 
     def _first(self, batch: SequencedBatch) -> EpochRun:
-        return begun(
+        return begin_run(
             batch.producer_epoch,
             self._stretch(batch),
             end_offset=batch.end_offset,
@@ -140,16 +140,16 @@ class SequenceAudit:
 
     @property
     def producers(self) -> Iterable[Producer]:
-        """Every producer seen, in the order of its first batch."""
+        """Producers seen, in the order of their first batches."""
         return self._producers.values()
 
     def producer(self, producer_id: int) -> Producer | None:
-        """What is known of one producer."""
+        """Return what is known of one producer; None when it was not seen."""
         return self._producers.get(producer_id)
 
     @property
     def states(self) -> tuple[ProducerState, ...]:
-        """Where every listed producer epoch stands, ordered."""
+        """States of all listed producer epochs, ordered by producer and epoch."""
         return tuple(
             ProducerState(
                 producer_id=producer.producer_id,
@@ -163,7 +163,7 @@ class SequenceAudit:
 
     @property
     def breaks(self) -> list[SequenceBreak]:
-        """The first thousand listed places where a numbering is broken, in offset order. `counts` has them all."""
+        """The first thousand listed breaks of a numbering, in offset order. `counts` has them all."""
         found = (one for producer in self._producers.values() for one in self._breaks_of(producer))
         return sorted(found, key=lambda one: one.offset)[:_LISTED_BREAKS]
 
@@ -173,7 +173,7 @@ class SequenceAudit:
         yield from producer.breaks()
 
     def missing_head(self, producer: Producer) -> SequenceBreak | None:
-        """That a producer's first batch in the log should be its first batch and is not."""
+        """Return the break of a producer whose first batch in the log should begin at 0 and does not; else None."""
         first = producer.runs[0].stretches[0]
         missing = first.sequence - first.unseen_at_start
         if not self.starts_at_zero or missing <= 0:
@@ -189,16 +189,16 @@ class SequenceAudit:
         )
 
     def counts_of(self, producer: Producer) -> Counts:
-        """All that was counted of a producer, over all its epochs, the head of its first included."""
+        """Return what was counted of a producer, over all its epochs, the missing head of its first included."""
         return producer.counts + Counts(missing_heads=int(self.missing_head(producer) is not None))
 
     @property
     def counts(self) -> Counts:
-        """All that was counted, over all producers. Exact, whatever is listed."""
+        """Counts over all producers, exact whatever is listed."""
         return sum((self.counts_of(producer) for producer in self._producers.values()), Counts())
 
     def evidence_of(self, producer_id: int, producer_epoch: int) -> dict[str, Any] | None:
-        """What the numbering says about one producer epoch, as JSON-able data; None when neither was seen.
+        """Return what the numbering proves about one producer epoch, as JSON-able data; None when neither was seen.
 
         `epoch` is None where the epoch is too far in the middle of many to be listed. Evidence, never a verdict.
         """
@@ -215,20 +215,20 @@ class SequenceAudit:
             **self.counts_of(producer).to_json(),
         }
 
-    def kept(self, limit: int) -> "SequenceAudit":
-        """A copy with the `limit` producers that wrote last, for carrying on where there are ever new ones.
+    def with_latest_producers(self, limit: int) -> "SequenceAudit":
+        """Return a copy with the `limit` producers that wrote last, to carry on where there are ever new ones.
 
-        One that was left out may come back anywhere in its numbering, so nothing is asked of a head from then on.
+        One that was left out may come back anywhere in its numbering, so a missing head is not looked for from then on.
         """
         is_whole = len(self._producers) <= limit
-        kept = SequenceAudit(starts_at_zero=self.starts_at_zero and is_whole)
-        kept.unseen = self.unseen
+        latest = SequenceAudit(starts_at_zero=self.starts_at_zero and is_whole)
+        latest.unseen = self.unseen
         chosen = {one.producer_id for one in nlargest(limit, self.producers, key=lambda one: one.last.end_offset)}
-        kept._producers = {one: found.shifted(0) for one, found in self._producers.items() if one in chosen}
-        return kept
+        latest._producers = {one: found.shifted(0) for one, found in self._producers.items() if one in chosen}
+        return latest
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON-able data."""
+        """Return the audit as JSON-able data."""
         return {
             "version": _VERSION,
             "starts_at_zero": self.starts_at_zero,
@@ -238,7 +238,7 @@ class SequenceAudit:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The inverse of `to_json`.
+        """Return the audit that `to_json` gave.
 
         Raises:
             ValueError: the document is of another version.
@@ -253,12 +253,12 @@ class SequenceAudit:
 
 
 def merge(earlier: SequenceAudit, later: SequenceAudit) -> SequenceAudit:
-    """The audit of two neighbouring pieces of a log, as if they were one. Associative; changes neither."""
+    """Return the audit of two neighbouring pieces of a log, as if they were one. Associative; changes neither."""
     merged = SequenceAudit(starts_at_zero=earlier.starts_at_zero)
     merged.unseen = earlier.unseen + later.unseen
     merged._producers = {one.producer_id: one.shifted(0) for one in earlier.producers}
     for producer in later.producers:
         known = merged._producers.get(producer.producer_id)
-        here = producer.shifted(earlier.unseen)
-        merged._producers[producer.producer_id] = here if known is None else known.joined(here)
+        moved = producer.shifted(earlier.unseen)
+        merged._producers[producer.producer_id] = moved if known is None else known.joined(moved)
     return merged

@@ -1,4 +1,4 @@
-"""The batches of one producer epoch in one partition, as contiguous stretches of sequences.
+"""Follow the batches of one producer epoch in one partition, as contiguous stretches of sequences.
 
 A sound numbering is one stretch, however long. Two runs of the same epoch, from neighbouring pieces of a log, join by
 letting the earlier one follow the stretches of the later one: what was unbroken by itself may be a repeat now.
@@ -16,7 +16,7 @@ LISTED_STRETCHES = 16
 
 @dataclass(slots=True)
 class Counts:
-    """What was counted of a producer, exactly, whatever is listed.
+    """Counts of a producer, exact whatever is listed.
 
     `gaps` and `repeats` are places; `missing` and `repeated` are the records at them. `missing_heads` are epochs that
     do not begin at 0 although they should; `wraps`, how often 2^31 - 1 was followed by 0.
@@ -38,7 +38,7 @@ class Counts:
         return Counts(*map(sub, _values(self), _values(other)))
 
     def to_json(self) -> dict[str, int]:
-        """As JSON-able data."""
+        """Return the counts as JSON-able data."""
         return {name: getattr(self, name) for name in _COUNTS}
 
 
@@ -48,7 +48,7 @@ _values: Callable[[Counts], tuple[int, ...]] = attrgetter(*_COUNTS)
 
 @dataclass(kw_only=True, slots=True)
 class Stretch:
-    """`length` sequences in a row from `sequence` on, beginning at `offset`; with what is broken where it begins.
+    """`length` sequences in a row from `sequence` on, beginning at `offset`; with the break where it begins.
 
     `unseen_at_start` and `unseen_at_end`: how many offsets of the piece had not been seen when its first and its last
     batch came.
@@ -68,15 +68,15 @@ class Stretch:
         return sequence_after(self.sequence, self.length)
 
     def shifted(self, unseen: int) -> "Stretch":
-        """A copy for a piece that began `unseen` unseen offsets earlier."""
+        """Return a copy for a piece that began `unseen` unseen offsets earlier."""
         return replace(self, unseen_at_start=self.unseen_at_start + unseen, unseen_at_end=self.unseen_at_end + unseen)
 
-    def bare(self) -> "Stretch":
-        """A copy that is not compared with anything yet."""
+    def uncompared(self) -> "Stretch":
+        """Return a copy that is not compared with anything yet."""
         return replace(self, broken=None, expected=0, affected=0)
 
     def to_json(self) -> list[Any]:
-        """As JSON-able data."""
+        """Return the stretch as JSON-able data."""
         return [getattr(self, name) for name in _STRETCH]
 
 
@@ -85,7 +85,7 @@ _STRETCH = tuple(one.name for one in fields(Stretch))
 
 @dataclass(kw_only=True, slots=True)
 class EpochRun:
-    """One epoch of one producer, in offset order.
+    """One epoch of one producer in one partition, in offset order.
 
     `next_sequence` is behind the highest sequence seen; offsets are half-open; timestamps (ms) are those of the first
     and of the last batch. `stretches` are the first ones, `current` the last. `is_exact` is false where runs were
@@ -112,18 +112,18 @@ class EpochRun:
 
     @property
     def missing_head(self) -> int:
-        """How many records are missing before the first, where an earlier epoch shows that it should be 0."""
+        """Number of records missing before the first, where an earlier epoch shows that it should be 0."""
         first = self.stretches[0]
         return first.affected if first.broken is Break.MISSING_HEAD else 0
 
-    def lacks_head(self, records: int) -> None:
-        """Note that the epoch should have begun `records` before its first."""
+    def note_missing_head(self, records: int) -> None:
+        """Note that the epoch should have begin_run `records` before its first."""
         first = self.stretches[0]
         first.broken, first.expected, first.affected = Break.MISSING_HEAD, 0, records
         self.counts.missing_heads = 1
 
-    def goes_on(self, sequence: int, length: int, unseen: int) -> bool:
-        """Take the next sequences if nothing is to be said of them: the way of almost every batch."""
+    def extend_unbroken(self, sequence: int, length: int, unseen: int) -> bool:
+        """Add the next sequences if they follow unbroken, as almost every batch does; tell whether they did."""
         current = self.current
         is_next = sequence == self.next_sequence == current.sequence + current.length
         if not is_next or sequence == 0 or sequence + length >= SEQUENCES:
@@ -134,7 +134,7 @@ class EpochRun:
         return True
 
     def follow(self, stretch: Stretch) -> None:
-        """Compare the next sequences with the highest so far, and take them in."""
+        """Compare the next sequences with the highest so far, and add them."""
         is_continued = stretch.sequence == self.current.next_sequence
         distance = sequence_distance(self.next_sequence, stretch.sequence)
         overlap = min(max(-distance, 0), stretch.length)
@@ -169,7 +169,7 @@ class EpochRun:
             self.has_more_stretches = True
 
     def breaks(self, producer_id: int) -> Iterator[SequenceBreak]:
-        """The listed places where the numbering is broken, in offset order."""
+        """Yield the listed breaks of the numbering, in offset order."""
         for stretch in self.stretches:
             if stretch.broken is not None:
                 yield SequenceBreak(
@@ -183,19 +183,19 @@ class EpochRun:
                 )
 
     def shifted(self, unseen: int) -> "EpochRun":
-        """A copy for a piece that began `unseen` unseen offsets earlier."""
+        """Return a copy for a piece that began `unseen` unseen offsets earlier."""
         stretches = [one.shifted(unseen) for one in self.stretches]
         current = self.current.shifted(unseen) if self.has_more_stretches else stretches[-1]
         return replace(self, counts=replace(self.counts), stretches=stretches, current=current)
 
     def joined(self, later: "EpochRun") -> "EpochRun":
-        """This run with one of the same epoch behind it, whose unseen offsets count from the same beginning."""
-        joined, (head, *rest) = self.shifted(0), [one.bare() for one in later.stretches]
-        alone = _of_sequences(later.producer_epoch, head)
+        """Return this run with one of the same epoch behind it, whose unseen offsets count from the same beginning."""
+        joined, (head, *rest) = self.shifted(0), [one.uncompared() for one in later.stretches]
+        alone = _run_of_sequences(later.producer_epoch, head)
         for stretch in rest:
             alone.follow(stretch)
         for stretch in later.stretches:
-            joined.follow(stretch.bare())
+            joined.follow(stretch.uncompared())
         joined._add_remainder(later, alone)
         joined.counts.batches = self.counts.batches + later.counts.batches
         joined.counts.records = self.counts.records + later.counts.records
@@ -215,7 +215,7 @@ class EpochRun:
             self.next_sequence = later.next_sequence
 
     def summary(self) -> dict[str, Any]:
-        """What people are shown of it, as JSON-able data."""
+        """Return what people are shown of the run, as JSON-able data."""
         return {
             "first_sequence": self.first_sequence,
             "last_sequence": self.last_sequence,
@@ -229,7 +229,7 @@ class EpochRun:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON-able data."""
+        """Return the run as JSON-able data."""
         return {
             **{name: getattr(self, name) for name in _RUN},
             "counts": self.counts.to_json(),
@@ -239,7 +239,7 @@ class EpochRun:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The inverse of `to_json`."""
+        """Return the run that `to_json` gave."""
         stretches = [_stretch(one) for one in document["stretches"]]
         return cls(
             **{name: document[name] for name in _RUN},
@@ -258,13 +258,13 @@ def _stretch(values: list[Any]) -> Stretch:
     return stretch
 
 
-def _of_sequences(epoch: int, stretch: Stretch) -> EpochRun:
-    """A run that knows of sequences alone, to be compared with another."""
-    return begun(epoch, stretch, end_offset=0, timestamps=(0, 0), records=0)
+def _run_of_sequences(epoch: int, stretch: Stretch) -> EpochRun:
+    """Return a run of sequences alone, to be compared with another."""
+    return begin_run(epoch, stretch, end_offset=0, timestamps=(0, 0), records=0)
 
 
-def begun(epoch: int, stretch: Stretch, *, end_offset: int, timestamps: tuple[int, int], records: int) -> EpochRun:
-    """A run that begins with the stretch of its first batch."""
+def begin_run(epoch: int, stretch: Stretch, *, end_offset: int, timestamps: tuple[int, int], records: int) -> EpochRun:
+    """Return a run that begins with the stretch of its first batch."""
     return EpochRun(
         producer_epoch=epoch,
         first_sequence=stretch.sequence,

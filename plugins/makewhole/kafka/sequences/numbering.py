@@ -1,4 +1,4 @@
-"""How producers number their records: arithmetic across the wrap, and the ways in which a numbering breaks."""
+"""Calculate with the sequence numbers of producers across their wrap, and name the ways in which a numbering breaks."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,18 +9,18 @@ NO_SEQUENCE = -1
 
 
 def sequence_after(sequence: int, records: int = 1) -> int:
-    """The sequence `records` further on, wrapping at 2^31."""
+    """Return the sequence `records` further on, wrapping at 2^31."""
     return (sequence + records) % SEQUENCES
 
 
 def sequence_distance(expected: int, found: int) -> int:
-    """How far `found` is ahead (+) or behind (-) of `expected`, the short way round the wrap."""
+    """Return how far `found` is ahead (+) or behind (-) of `expected`, the short way round the wrap."""
     ahead = (found - expected) % SEQUENCES
     return ahead if ahead < SEQUENCES // 2 else ahead - SEQUENCES
 
 
 class Break(StrEnum):
-    """How a numbering is broken."""
+    """Kind of break in a numbering."""
 
     GAP = "gap"
     REPEAT = "repeat"
@@ -29,9 +29,9 @@ class Break(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class SequenceBreak:
-    """A place where a producer's numbering does not go on. `records` is how many are skipped or repeated.
+    """A place where a producer's numbering does not continue. `records` is how many are skipped or repeated.
 
-    Of a gap, those that unseen offsets could hold do not count.
+    In a gap, those that unseen offsets could hold do not count.
     """
 
     kind: Break

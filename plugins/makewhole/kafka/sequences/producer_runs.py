@@ -1,4 +1,4 @@
-"""The epochs of one producer in one partition, in the order in which they came."""
+"""Follow the epochs of one producer in one partition, in the order in which they came."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -28,17 +28,17 @@ class Producer:
 
     @classmethod
     def of(cls, producer_id: int, run: EpochRun) -> Self:
-        """A producer with its first epoch."""
+        """Return a producer with its first epoch."""
         return cls(producer_id=producer_id, runs=[run], last=run, folded=Counts())
 
     @property
     def listed(self) -> list[EpochRun]:
-        """The epochs that are known one by one, in order."""
+        """Epochs that are kept one by one, in order."""
         return self.runs if self.last is self.runs[-1] else [*self.runs, self.last]
 
     @property
     def counts(self) -> Counts:
-        """All epochs together."""
+        """Counts of all epochs together."""
         return sum((run.counts for run in self.listed), self.folded)
 
     @property
@@ -47,14 +47,14 @@ class Producer:
         return all(run.is_exact for run in self.listed)
 
     def begin(self, run: EpochRun) -> None:
-        """Another epoch goes on where the last one ended: at 0, if the broker remembered that one."""
+        """Begin the next epoch. It must begin at 0, if the broker remembered the epoch before."""
         before = self.last
         if run.producer_epoch > before.producer_epoch:
             self.bumps += 1
             first = run.stretches[0]
             missing = first.sequence - (first.unseen_at_start - before.current.unseen_at_end)
             if missing > 0:
-                run.lacks_head(missing)
+                run.note_missing_head(missing)
         else:
             self.regressions += 1
         self.epochs += 1
@@ -68,19 +68,19 @@ class Producer:
         self.last = run
 
     def breaks(self) -> Iterator[SequenceBreak]:
-        """The listed places where the numbering is broken, in offset order."""
+        """Yield the listed breaks of the numbering, in offset order."""
         for run in self.listed:
             yield from run.breaks(self.producer_id)
 
     def shifted(self, unseen: int) -> "Producer":
-        """A copy for a piece that began `unseen` unseen offsets earlier."""
+        """Return a copy for a piece that began `unseen` unseen offsets earlier."""
         is_listed = self.last is self.runs[-1]
         runs = [run.shifted(unseen) for run in self.runs]
         last = runs[-1] if is_listed else self.last.shifted(unseen)
         return replace(self, runs=runs, last=last, folded=replace(self.folded))
 
     def joined(self, later: "Producer") -> "Producer":
-        """This producer with what came of it behind; both with unseen offsets from the same beginning."""
+        """Return this producer with its `later` part behind; both count unseen offsets from the same beginning."""
         joined = self.shifted(0)
         first, *rest = later.shifted(0).listed
         if first.producer_epoch == joined.last.producer_epoch:
@@ -96,7 +96,7 @@ class Producer:
         self.last = run
 
     def _take(self, rest: list[EpochRun], later: "Producer") -> None:
-        """The further epochs of `later`, which are compared with each other already."""
+        """Add the further epochs of `later`, which are compared with each other already."""
         self.folded = self.folded + later.folded
         for run in rest:
             self._append(run)
@@ -105,7 +105,7 @@ class Producer:
         self.regressions += later.regressions
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON-able data."""
+        """Return the producer as JSON-able data."""
         return {
             "producer_id": self.producer_id,
             "epochs": self.epochs,
@@ -118,7 +118,7 @@ class Producer:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """The inverse of `to_json`."""
+        """Return the producer that `to_json` gave."""
         runs = [EpochRun.from_json(one) for one in document["runs"]]
         return cls(
             producer_id=document["producer_id"],

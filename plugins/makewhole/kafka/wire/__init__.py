@@ -1,1 +1,1 @@
-"""Requests to brokers: connections, security, leaders, and the messages that aiokafka does not carry."""
+"""Send requests to brokers: connections, security, leaders, and the messages that aiokafka lacks."""

@@ -1,4 +1,4 @@
-"""Requests to the brokers of one cluster: connections, leaders, retries.
+"""Send requests to the brokers of one cluster: connections, leaders, retries.
 
 Built on aiokafka's connection class (authentication, framing, version negotiation), which is semi-internal: the
 version is pinned, and it stays in this folder. The event loop runs in a thread of its own, so that callers stay
@@ -63,11 +63,14 @@ class Topic:
 
 
 class NotNowError(Exception):
-    """A broker's answer that a refreshed leader or a moment's patience may mend. Never leaves this package."""
+    """An answer that a refreshed leader or a retry may mend. Never leaves this package."""
 
 
 class Cluster(ClosingContext):
-    """Sends requests to the right broker, refreshes leaders, gives up after `patience_seconds` (30 when not given)."""
+    """Connections to the brokers of a cluster: finds the right one, refreshes leaders, retries.
+
+    Gives up after `patience_seconds` (30 when not given).
+    """
 
     def __init__(self, connection: KafkaConnection, *, patience_seconds: float | None = None) -> None:
         self.connection = connection
@@ -108,14 +111,14 @@ class Cluster(ClosingContext):
         return self.start(work).result()
 
     async def topic(self, name: str, *, is_fresh: bool = False) -> Topic:
-        """The topic's id and leaders, remembered until a leader answers that it is none.
+        """Return the topic's id and leaders, cached until a leader answers that it is none.
 
         Raises:
             ConfigurationError: the topic does not exist.
             TransientError: no broker answers.
         """
         if is_fresh or name not in self._topics:
-            self._topics[name] = await self.patiently(f"description of topic {name}", lambda: self._describe(name))
+            self._topics[name] = await self.retry(f"description of topic {name}", lambda: self._describe(name))
         return self._topics[name]
 
     async def _describe(self, name: str) -> Topic:
@@ -124,9 +127,9 @@ class Cluster(ClosingContext):
             self._brokers = {broker[0]: (broker[1], broker[2]) for broker in answer.brokers}
             code, _, topic_id, _, partitions, *_ = answer.topics[0]
             if code != errors.UnknownTopicOrPartitionError.errno:
-                self.refuse(code, f"topic {name}")
+                self.raise_for_code(code, f"topic {name}")
                 partitions = sorted(partitions, key=lambda partition: partition[1])
-                return self._newest(
+                return self._not_older(
                     Topic(
                         name=name,
                         topic_id=_id_text(topic_id),
@@ -146,8 +149,8 @@ class Cluster(ClosingContext):
             ]
         )
 
-    def _newest(self, found: Topic) -> Topic:
-        """Refuse the word of a broker that has not heard of the latest elections: its leader may be deposed."""
+    def _not_older(self, found: Topic) -> Topic:
+        """Refuse the answer of a broker that has not heard of the latest elections: its leader may be deposed."""
         known = self._epochs.setdefault((found.name, found.topic_id), {})
         for partition, epoch in found.leader_epochs.items():
             if epoch < known.get(partition, epoch):
@@ -156,12 +159,12 @@ class Cluster(ClosingContext):
         return found
 
     def known_epoch(self, topic: str, partition: int) -> int:
-        """The partition's leader epoch as last described; -1 when it was not."""
+        """Return the partition's leader epoch as last described; -1 when it was not."""
         known = self._topics.get(topic)
         return -1 if known is None else known.leader_epochs.get(partition, -1)
 
     async def ask_leader(self, topic: str, partition: int, request: Any) -> Any:
-        """Send to the partition's leader. The caller looks at error codes and raises `NotNowError` (`refuse` does)."""
+        """Send to the partition's leader. The caller checks the answer's error codes, by `raise_for_code`."""
         known = await self.topic(topic)
         if partition not in known.leaders:
             raise ConfigurationError(
@@ -184,8 +187,8 @@ class Cluster(ClosingContext):
         """Send to whichever broker answers."""
         return await self._send_anywhere(request)
 
-    async def patiently(self, what: str, attempt: Callable[[], Awaitable[_T]]) -> _T:
-        """Try until it works or patience ends. `what` names the thing for the message.
+    async def retry(self, what: str, attempt: Callable[[], Awaitable[_T]]) -> _T:
+        """Repeat the attempt until it succeeds or patience ends. `what` names the thing for the message.
 
         Raises:
             TransientError: no answer in time; the message holds the last reason.
@@ -196,27 +199,27 @@ class Cluster(ClosingContext):
             try:
                 return await attempt()
             except _REFUSED as error:
-                raise PermanentError(self._said(what, error) + ". Correct the credentials or the rights") from error
+                raise PermanentError(self._message(what, error) + ". Correct the credentials or the rights") from error
             except (*_UNREACHABLE, NotNowError, errors.KafkaError) as error:
                 if (refusal := _tls_refusal(error)) is not None:
                     remedy = "Correct security.protocol or the certificates (ssl.*)"
-                    raise PermanentError(f"{self._said(what, refusal)}. {remedy}") from error
+                    raise PermanentError(f"{self._message(what, refusal)}. {remedy}") from error
                 self._topics.clear()
                 if time.monotonic() + pause > deadline:
                     remedy = "Check that the brokers are up and that security.protocol fits their listener; try again"
-                    raise TransientError(f"{self._said(what, error)}. {remedy}") from error
+                    raise TransientError(f"{self._message(what, error)}. {remedy}") from error
             except NotImplementedError as error:
-                raise PermanentError(self._said(what, error) + ". Kafka 3.1 or newer is needed") from error
+                raise PermanentError(self._message(what, error) + ". Kafka 3.1 or newer is needed") from error
             await asyncio.sleep(pause * random.uniform(0.8, 1.2))
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
-    def _said(self, what: str, error: BaseException) -> str:
+    def _message(self, what: str, error: BaseException) -> str:
         reason = str(error) or type(error).__name__
         return f"Kafka at {self.connection.bootstrap} gave no {what}: {reason}"
 
     @staticmethod
-    def refuse(code: int, thing: str) -> None:
-        """Raise what an error code of an answer means; 0 means nothing.
+    def raise_for_code(code: int, thing: str) -> None:
+        """Raise the error that a code of an answer stands for; 0 is none.
 
         Raises:
             NotNowError: a retry with fresh leaders may help.
@@ -249,7 +252,7 @@ class Cluster(ClosingContext):
         return connection
 
     async def _send_anywhere(self, request: Any) -> Any:
-        """Any broker may answer; one that was silent is asked last, since it may cost the whole timeout again."""
+        """Send to any broker; those that were silent come last, since each may cost the whole timeout again."""
         last: BaseException = NotNowError("no broker is known")
         nodes = random.sample(sorted(self._brokers), len(self._brokers))
         for node in sorted(nodes, key=lambda one: one in self._silent):
@@ -273,7 +276,7 @@ class Cluster(ClosingContext):
 
 
 def _tls_refusal(error: BaseException | None) -> ssl.SSLError | None:
-    """Why one side does not trust the other, when that is behind an error."""
+    """Return the TLS error behind an error when one side does not trust the other; None when that is not the cause."""
     while error is not None:
         if isinstance(error, ssl.SSLError) and not isinstance(error, _TLS_ENDED):
             return error
@@ -282,5 +285,5 @@ def _tls_refusal(error: BaseException | None) -> ssl.SSLError | None:
 
 
 def _id_text(raw: bytes) -> str:
-    """A topic id as Kafka's own tools print it."""
+    """Return a topic id as Kafka's own tools print it."""
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")

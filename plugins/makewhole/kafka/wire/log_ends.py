@@ -1,4 +1,4 @@
-"""The request for a partition's start, end or stable offset together with the leader epoch of whoever answers.
+"""Define the request for a partition's start, end or stable offset with the leader epoch of the broker that answers.
 
 aiokafka's ListOffsets stops at version 3, which does not tell the epoch. Field order and types are those of Kafka's own
 message definition (ListOffsets v4, KIP-320).
@@ -62,7 +62,7 @@ class ListOffsetsRequestV4(RequestStruct):
 
 
 class LogEndsRequest(Request[ListOffsetsRequestV4]):
-    """Of some partitions that one broker leads: the first offset at `timestamp_ms`, or one of the two ends."""
+    """Request for the first offset at `timestamp_ms`, or one of the two ends, of partitions that one broker leads."""
 
     API_KEY = 2
 

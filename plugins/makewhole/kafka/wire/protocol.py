@@ -1,4 +1,4 @@
-"""The Kafka requests that aiokafka does not carry: topic ids in Metadata and Fetch, and OffsetForLeaderEpoch.
+"""Define the Kafka requests that aiokafka lacks: topic ids in Metadata and Fetch, and OffsetForLeaderEpoch.
 
 Field order and types are those of Kafka's own message definitions (Metadata v12, Fetch v13, OffsetForLeaderEpoch v3).
 Fetch by topic id lets the broker itself refuse a topic that was deleted and made again under the same name (KIP-516).
@@ -105,7 +105,7 @@ class MetadataRequestV12(RequestStruct):
 
 
 class TopicMetadataRequest(Request[MetadataRequestV12]):
-    """Brokers, and the named topic with its id and leaders. Never creates the topic."""
+    """Request for the brokers, and for a topic's id and leaders. Never creates the topic."""
 
     API_KEY = 3
 
@@ -193,16 +193,16 @@ class FetchRequestV13(RequestStruct):
 
 
 def diverging_offset(tags: Mapping[int, bytes]) -> int | None:
-    """From which offset on the leader's log is not the one that was read: from a fetched partition's tags (KIP-595)."""
+    """Return the offset from which on the leader's log is not the one that was read, by a fetch's tags (KIP-595)."""
     found = tags.get(_DIVERGING_EPOCH_TAG)
     return None if found is None else int(_EPOCH_END.unpack_from(found)[1])
 
 
 class PartitionFetchRequest(Request[FetchRequestV13]):
-    """One partition of one topic incarnation, from `offset` on. `isolation` 0 = uncommitted, 1 = committed.
+    """Fetch of one partition of one topic incarnation, from `offset` on. `isolation` 0 = uncommitted, 1 = committed.
 
-    `leader_epoch` lets a broker refuse that leads under another one, and `last_epoch`, that of the record before
-    `offset`, lets it say that the log was truncated behind it (KIP-320); -1 asks for neither.
+    A broker that leads under another epoch than `leader_epoch` refuses; by `last_epoch`, that of the record before
+    `offset`, it tells that the log was truncated behind it (KIP-320); -1 asks for neither.
     """
 
     API_KEY = 1
@@ -270,7 +270,7 @@ class OffsetForLeaderEpochRequestV3(RequestStruct):
 
 
 class LeaderEpochEndRequest(Request[OffsetForLeaderEpochRequestV3]):
-    """Where a leader epoch of a partition ended (KIP-101, KIP-320). A leader of another `leader_epoch` refuses."""
+    """Request for the end of a leader epoch (KIP-101, KIP-320). A leader of another `leader_epoch` refuses."""
 
     API_KEY = 23
 

@@ -1,4 +1,4 @@
-"""librdkafka's property names as the arguments of aiokafka's connection."""
+"""Translate librdkafka's properties into the arguments of aiokafka's connection."""
 
 import ssl
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from makewhole.model.errors import ConfigurationError, Problem
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-_INSTEAD = {
+_REMEDIES = {
     "ssl.keystore.location": "Give PEM files as ssl.certificate.location and ssl.key.location",
     "ssl.certificate.pem": "Give a PEM file as ssl.certificate.location",
     "ssl.key.pem": "Give a PEM file as ssl.key.location",
@@ -17,7 +17,7 @@ _INSTEAD = {
 
 
 def connection_arguments(connection: KafkaConnection) -> dict[str, Any]:
-    """Arguments for `aiokafka.conn.create_conn`.
+    """Return the arguments for `aiokafka.conn.create_conn`.
 
     Raises:
         ConfigurationError: names every property that is missing or not supported; never their values.
@@ -53,7 +53,7 @@ def _problems(connection: KafkaConnection, protocol: str, mechanism: str) -> lis
         missing = [name for name in ("sasl.username", "sasl.password") if not properties.get(name)]
         found += [(name, "is not set", "Set it in the connection") for name in missing]
     if protocol.endswith("SSL"):
-        found += [(name, "is not supported", remedy) for name, remedy in _INSTEAD.items() if properties.get(name)]
+        found += [(name, "is not supported", remedy) for name, remedy in _REMEDIES.items() if properties.get(name)]
     where = f"connection {connection.id}"
     return [Problem(file=where, path=path, found=what, remedy=remedy) for path, what, remedy in found]
 

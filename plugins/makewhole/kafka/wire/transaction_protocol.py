@@ -1,4 +1,4 @@
-"""The requests behind `kafka-transactions.sh` (KIP-664): producers of a partition, transactions of a coordinator.
+"""Define the requests of `kafka-transactions.sh` (KIP-664): producers of a partition, transactions of a coordinator.
 
 Field order and types are those of Kafka's own message definitions (DescribeProducers, DescribeTransactions and
 ListTransactions v0: Kafka 3.0 and newer). aiokafka's protocol classes are semi-internal: they stay in this folder.
@@ -156,7 +156,7 @@ class ListTransactionsRequestV0(RequestStruct):
 
 
 class ListTransactionsRequest(Request[ListTransactionsRequestV0]):
-    """The transactional ids of some producers, of those that one broker coordinates and this user may describe."""
+    """Request for the transactional ids of producers that one broker coordinates and this user may describe."""
 
     API_KEY = 66
 
