@@ -141,7 +141,7 @@ def _write_sequences(
         partitions[str(part.partition)] = {
             "topic_id": part.topic_id,
             "lineage": part.lineage,
-            "audit": audit.kept(_CARRIED_PRODUCERS).to_json(),
+            "audit": audit.with_latest_producers(_CARRIED_PRODUCERS).to_json(),
         }
     content = {"version": _VERSION, "partitions": partitions}
     context.storage.write_bytes(path, json.dumps(content, separators=(",", ":")).encode())
