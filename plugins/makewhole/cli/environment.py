@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich.console import Console, ConsoleDimensions
@@ -14,6 +15,9 @@ from makewhole.model.errors import ConfigurationError, MakewholeError, Problem, 
 from makewhole.model.window import WindowState
 from makewhole.stack.environment import environment
 from makewhole.stack.settings import home_folder, load
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object.")]
+AsJsonLines = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
 _OURS = ("MAKEWHOLE_", "AIRFLOW_CONN_")
 
@@ -63,19 +67,19 @@ def exit_of(state: WindowState) -> Exit:
 
 
 @contextmanager
-def service() -> Iterator[None]:
+def service_environment() -> Iterator[None]:
     """Run a command against the service of the environment, or the local stack where none is configured.
 
     Our errors become one clear message and an exit code.
     """
-    with errors_told():
+    with reporting_errors():
         if "MAKEWHOLE_JOURNAL_DSN" not in os.environ:
             os.environ.update(_local_stack(home_folder()))
         yield
 
 
 @contextmanager
-def errors_told() -> Iterator[None]:
+def reporting_errors() -> Iterator[None]:
     """Our errors become one clear message and an exit code."""
     try:
         yield

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from makewhole.cli.environment import Exit, console, printable, service
+from makewhole.cli.environment import AsJson, Exit, console, printable, service_environment
 from makewhole.cli.report import PipelineName
 from makewhole.config.connections import from_environment
 from makewhole.journal.database import connect
@@ -26,10 +26,10 @@ _console = console()
 def explain(
     pipeline: PipelineName,
     key: Annotated[str, typer.Argument(help="The business key; of several parts, a JSON array of strings.")],
-    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    json: AsJson = False,
 ) -> None:
     """One key's journey: where it is now, every verdict on it, every action, in time order. Exit code 3: not known."""
-    with service():
+    with service_environment():
         found = find_pipeline(pipeline)
         with connect() as journal:
             journey = trace(journal, found, Storage.from_environment(), from_environment, business_key(found, key))

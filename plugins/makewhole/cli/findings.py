@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from makewhole.cli.documents import chosen_windows, finding_document
-from makewhole.cli.environment import console, printable, service
-from makewhole.cli.report import AsJson, PipelineName, WindowNumber
+from makewhole.cli.environment import AsJsonLines, console, printable, service_environment
+from makewhole.cli.report import PipelineName, WindowNumber
 from makewhole.compensation.planning.deadlines import Deadlines, read_deadlines
 from makewhole.journal import evidence
 from makewhole.journal.database import connect
@@ -35,7 +35,7 @@ def findings(
         int | None, typer.Option(help="Of this revision; the newest when not given.", show_default=False)
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many lines for people; --json prints all.")] = 50,
-    json: AsJson = False,
+    json: AsJsonLines = False,
 ) -> None:
     """Every key that was not simply matched, with cause, evidence, and what became of it.
 
@@ -44,7 +44,7 @@ def findings(
     """
     if revision is not None and window is None:
         raise typer.BadParameter("--revision goes with --window")
-    with service():
+    with service_environment():
         with connect() as journal:
             known = [
                 (found, item)

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from makewhole.cli.documents import chosen_windows, window_document
-from makewhole.cli.environment import Exit, console, printable, service
+from makewhole.cli.environment import AsJson, AsJsonLines, Exit, console, printable, service_environment
 from makewhole.journal import evidence
 from makewhole.journal.database import connect
 from makewhole.lake.storage import Storage
@@ -19,7 +19,6 @@ from makewhole.model.window import WindowState
 from makewhole.window.chain import chain_problems
 
 PipelineName = Annotated[str, typer.Argument(help="Name of the pipeline.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 WindowNumber = Annotated[int | None, typer.Option("--window", help="Only this window.", show_default=False)]
 
 _console = console()
@@ -32,9 +31,9 @@ _COLOURS = {
 }
 
 
-def windows(pipeline: PipelineName, window: WindowNumber = None, json: AsJson = False) -> None:
+def windows(pipeline: PipelineName, window: WindowNumber = None, json: AsJsonLines = False) -> None:
     """The windows of a pipeline, oldest first, each as its newest revision stands."""
-    with service(), connect() as journal:
+    with service_environment(), connect() as journal:
         documents = [
             window_document(journal, found) for found in chosen_windows(journal, pipeline, window, revision=None)
         ]
@@ -114,11 +113,9 @@ certificate_app = typer.Typer(no_args_is_help=True, help="The proofs that window
 
 
 @certificate_app.command("verify")
-def verify_certificates(
-    pipeline: PipelineName, json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False
-) -> None:
+def verify_certificates(pipeline: PipelineName, json: AsJson = False) -> None:
     """Check the chain of certificates: none missing, none changed, each file as it was issued."""
-    with service():
+    with service_environment():
         with connect() as journal:
             chain = evidence.certificates(journal, pipeline)
         storage = Storage.from_environment()

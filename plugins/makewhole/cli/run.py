@@ -12,12 +12,12 @@ from rich.console import Console
 
 from makewhole.cli.airflow_api import AirflowApi, access, airflow
 from makewhole.cli.documents import window_document
-from makewhole.cli.environment import Exit, console, exit_of, printable, service
+from makewhole.cli.environment import Exit, console, exit_of, printable, service_environment
 from makewhole.cli.follow import follow
 from makewhole.cli.report import PipelineName, show_windows
 from makewhole.journal import windows
 from makewhole.journal.database import connect
-from makewhole.journey.places import windows_of
+from makewhole.journey.copies import windows_holding
 from makewhole.lake.storage import Storage
 from makewhole.model.errors import TransientError
 from makewhole.model.window import WindowState
@@ -85,7 +85,7 @@ def run(
         raise typer.BadParameter("--keys stands alone: the keys say which windows to judge")
     out = console(stderr=json)
     states = []
-    with service():
+    with service_environment():
         find_pipeline(pipeline)
         asked = _RunRequest(
             pipeline=pipeline, start=start, end=end or datetime.now(UTC), plan_only=plan_only, reason=reason
@@ -110,7 +110,7 @@ def _of_keys(asked: _RunRequest, keys: Path, out: Console) -> list[_RunRequest]:
     wanted = list(dict.fromkeys(line for line in keys.read_text(encoding="utf-8").splitlines() if line))
     pipeline = find_pipeline(asked.pipeline)
     with connect() as journal:
-        places = windows_of(journal, pipeline, Storage.from_environment(), wanted)
+        places = windows_holding(journal, pipeline, Storage.from_environment(), wanted)
     nowhere = [key for key, found in places.items() if not found]
     for key in nowhere:
         out.print(f"no window holds {printable(key)}")

@@ -1,19 +1,23 @@
 """The copies of one key: the rows that a table holds now, and what a window's snapshot kept."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import polars as pl
 
-from makewhole.compute.keys import split_hex
+from makewhole.compute.frames import HASH
+from makewhole.compute.keys import split_hex, with_hash
 from makewhole.compute.normalise import table_frame
+from makewhole.journal import evidence, windows
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.pipeline import Pipeline, TablePoint
+from makewhole.model.window import Window
 from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.expressions import TableShape
+from makewhole.sql import PgConnection
 
 _IDENTITY = (
     "partition",
@@ -83,3 +87,22 @@ def _copies(frame: pl.DataFrame) -> list[JourneyCopy]:
         )
         for row in frame.sort(order).iter_rows(named=True)
     ]
+
+
+def windows_holding(
+    journal: PgConnection, pipeline: Pipeline, storage: Storage, keys: Sequence[str]
+) -> dict[str, list[Window]]:
+    """For each of these business keys the windows whose newest snapshots hold it, oldest first; none: an empty list."""
+    wanted = with_hash(pl.DataFrame({"key": list(keys)}, schema={"key": pl.String}))
+    found: dict[str, list[Window]] = {key: [] for key in keys}
+    for window in reversed(windows.newest(journal, pipeline.name)):
+        held: set[str] = set()
+        for manifest in evidence.snapshots(journal, window).values():
+            for bucket, paths in manifest["files"].items():
+                asked = wanted.filter(pl.col("key_hi") % pipeline.buckets == int(bucket))
+                frame = storage.read_parquet(paths, list(HASH)) if len(asked) else None
+                if frame is not None:
+                    held.update(asked.join(frame, on=HASH, how="semi")["key"])
+        for key in held:
+            found[key].append(window)
+    return found

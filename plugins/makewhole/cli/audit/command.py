@@ -13,7 +13,7 @@ from makewhole.audit.build import audit_topic
 from makewhole.audit.report import AuditReport, Level
 from makewhole.cli.audit.client_properties import client_properties
 from makewhole.cli.audit.view import show
-from makewhole.cli.environment import Exit, console, errors_told
+from makewhole.cli.environment import Exit, console, reporting_errors
 from makewhole.kafka.scan.topic import ScanProgress as OnProgress
 from makewhole.kafka.scan.topic import ScanRequest
 from makewhole.model.connection import KafkaConnection
@@ -73,7 +73,7 @@ def audit(
     __transaction_state and on transactional ids, too, to tell transactions
     that hang from those that are merely open.
     """
-    with errors_told():
+    with reporting_errors():
         properties = client_properties(bootstrap, config, given or ())
         connection = KafkaConnection(id="given by options", properties=properties)
         wanted = ScanRequest(partitions=partition or (), from_offset=_offset(start), is_crc_checked=not no_crc)

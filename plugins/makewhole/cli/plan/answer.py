@@ -5,13 +5,14 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import Markdown, TableElement
+from rich.table import Table
 from rich.text import Text
 
 from makewhole.cli.airflow_api import Access, AirflowApi, AirflowRefusedError, access, airflow
-from makewhole.cli.environment import console, printable, service
-from makewhole.cli.markdown import FoldedMarkdown
-from makewhole.cli.plan.control import AsJson, PlanId, known_plan
+from makewhole.cli.environment import AsJson, console, printable, service_environment
+from makewhole.cli.plan.control import PlanId, known_plan
 from makewhole.cli.plan.open_questions import question_about
 from makewhole.journal.database import connect
 from makewhole.model.errors import PermanentError, RefusedError
@@ -40,7 +41,7 @@ def reject(plan: PlanId, yes: Yes = False, json: AsJson = False) -> None:
 
 
 def _answer(plan: str, option: str, *, is_sure: bool, json: bool) -> None:
-    with service():
+    with service_environment():
         _require_waiting(plan)
         person = access()
         with airflow(person) as api:
@@ -71,8 +72,25 @@ def _show(where: Console, question: dict[str, Any]) -> None:
     """What the page shows, its Markdown drawn as there."""
     body = "\n".join(printable(line) for line in (question["body"] or "").split("\n"))
     where.print(Text(printable(question["subject"])), "", sep="\n")
-    where.print(FoldedMarkdown(body, hyperlinks=False), soft_wrap=False)
+    where.print(_FoldedMarkdown(body, hyperlinks=False), soft_wrap=False)  # a soft wrap would cut off lists
     where.print()
+
+
+class _FoldedTable(TableElement):
+    """A table of Markdown in which a word that is too long for its column goes on in the next line."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for part in super().__rich_console__(console, options):
+            if isinstance(part, Table):
+                for column in part.columns:
+                    column.overflow = "fold"
+            yield part
+
+
+class _FoldedMarkdown(Markdown):
+    """Markdown of which nothing is cut off, however narrow the terminal is."""
+
+    elements = {**Markdown.elements, "table_open": _FoldedTable}  # noqa: RUF012 - as the class above has it
 
 
 def _send(api: AirflowApi, person: Access, plan: str, question: dict[str, Any], option: str) -> None:

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from makewhole.cli.environment import console, printable, service
+from makewhole.cli.environment import AsJson, console, printable, service_environment
 from makewhole.cli.plan import answer, control, dry_run
 from makewhole.cli.plan.control import PlanId, known_plan
 from makewhole.cli.plan.undo import undo
@@ -26,10 +26,10 @@ _SHOWN = 20
 def show(
     plan: PlanId,
     limit: Annotated[int, typer.Option(min=1, help="At most so many actions for people.")] = _SHOWN,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    json: AsJson = False,
 ) -> None:
     """The actions of a plan in their order, its hash, and its state."""
-    with service(), connect() as journal:
+    with service_environment(), connect() as journal:
         stored = known_plan(journal, plan)
         actions = plans.actions_of(journal, plan)
     if json:

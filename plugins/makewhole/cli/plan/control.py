@@ -10,7 +10,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from makewhole.cli.environment import Exit, console, printable, service
+from makewhole.cli.environment import AsJson, Exit, console, printable, service_environment
 from makewhole.compensation.execution import control
 from makewhole.journal import plans
 from makewhole.journal.database import connect, journal_dsn
@@ -20,7 +20,6 @@ from makewhole.model.plan import Plan, PlanState
 from makewhole.sql import PgConnection
 
 PlanId = Annotated[str, typer.Argument(help="Id of the plan, as `makewhole windows --json` shows it.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object.")]
 _console = console()
 _progress = console(stderr=True)
 _POLL_SECONDS = 1.0
@@ -76,7 +75,7 @@ def stop(
 
 def _say(word: Callable[[str, str], Plan], *, json: bool) -> None:
     """Say a word to a plan, in the name of this machine's user."""
-    with service():
+    with service_environment():
         told = word(journal_dsn(), getpass.getuser())
     if json:
         document = {"id": told.id, "state": told.state.value, "reason": told.reason}
@@ -89,7 +88,7 @@ def watch(
     plan: PlanId, json: Annotated[bool, typer.Option("--json", help="One JSON object a change.")] = False
 ) -> None:
     """How far a plan is, with an estimate, until it has ended. Exit code 0 when it is done, 1 when it was not done."""
-    with service():
+    with service_environment():
         ended = _follow(plan, _as_lines if json else _as_bar)
     raise typer.Exit(Exit.CERTIFIED if ended.plan.state is PlanState.DONE else Exit.GAPS_REMAIN)
 

@@ -10,8 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from makewhole.cli.environment import console, printable, service
-from makewhole.cli.plan.control import AsJson, PlanId
+from makewhole.cli.environment import AsJson, console, printable, service_environment
+from makewhole.cli.plan.control import PlanId
 from makewhole.compensation.execution.targets import targets_of
 from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, RecordToSend, Sample
 from makewhole.compensation.preview.dry_run import SAMPLES, dry_run
@@ -39,7 +39,7 @@ def run_dry(
     Changes nothing: tables are read in transactions that cannot write, topics by their settings. Shows keys and values.
     What only writing tells (constraints, triggers) is not tried. Exit code 0 whatever it says.
     """
-    with service(), _Bar() as bar:
+    with service_environment(), _Bar() as bar:
         with connect() as journal:
             pipeline = find_pipeline(plans.get_plan(journal, plan).plan.pipeline)
         targets = targets_of(pipeline, connections_of(pipeline))

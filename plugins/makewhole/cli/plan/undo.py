@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.text import Text
 
 from makewhole.cli.airflow_api import access, airflow
-from makewhole.cli.environment import Exit, console, printable, service
+from makewhole.cli.environment import AsJson, Exit, console, printable, service_environment
 from makewhole.cli.follow import follow
-from makewhole.cli.plan.control import AsJson, PlanId
+from makewhole.cli.plan.control import PlanId
 from makewhole.compensation.undo.plan_undo import UndoRequest, require_same_kind, require_undoable, what_stays
 from makewhole.journal import plans, windows
 from makewhole.journal.database import connect
@@ -36,7 +36,7 @@ def undo(
     Exit code 0: every row is back. 1: some were left as they are, or somebody said no.
     """
     out = console(stderr=json)
-    with service():
+    with service_environment():
         stays = _look_first(plan, reverses=reverse)
         for sentence in stays:
             out.print(Text(printable(sentence), style="yellow"))
