@@ -1,1 +1,1 @@
-"""Loops over bytes that numba compiles, and byte strings as arrays. Below everything that reads rows."""
+"""Compile loops over bytes with numba, and hold byte strings as arrays, for everything that reads rows."""

@@ -1,4 +1,4 @@
-"""The kinds of arrays that many rows are worked on in at once."""
+"""Name the types of arrays that hold a column of many rows."""
 
 from typing import Any
 
@@ -11,4 +11,4 @@ Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 ArrowArray = Any
-"""A `pyarrow.Array`, whose type stubs know nothing of binary columns and views."""
+"""A `pyarrow.Array`: pyarrow's type stubs do not know binary columns and views."""

@@ -1,7 +1,7 @@
-"""Byte strings by where they stand in one content, many at a time, and the Arrow columns that are made of them.
+"""Hold many byte strings by their place in one content, and make Arrow columns of them.
 
-A column is either a copy, or one of Arrow's views (16 bytes per string: its length, then the bytes themselves or its
-first four and where it is), which stay in the content.
+A column is either a copy, or of Arrow's views into the content (16 bytes per string: its length, then all its bytes, or
+its first four and its place).
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _INLINE, _PREFIX, _NUMBERS = 12, 4, 4
 
 
 class Content:
-    """Bytes that strings stand in."""
+    """A read-only buffer that many byte strings are part of."""
 
     def __init__(self, content: bytes | pa.Buffer) -> None:
         self.buffer = pa.py_buffer(content)
@@ -26,13 +26,13 @@ class Content:
 
 @dataclass(frozen=True, kw_only=True)
 class Blobs:
-    """Byte strings by start and length in one content, all within it; length -1 is null."""
+    """Byte strings by start and length, all within one content; length -1 is null."""
 
     starts: Numbers
     lengths: Numbers
 
     def column(self, content: Content) -> ArrowArray:
-        """As an Arrow binary column, copied."""
+        """Return a copy as an Arrow binary column."""
         edges = np.zeros(len(self.starts) + 1, dtype=np.int64)
         np.cumsum(np.maximum(self.lengths, 0), out=edges[1:])
         copy = np.empty(edges[-1], dtype=np.uint8)
@@ -41,9 +41,9 @@ class Blobs:
         return pa.Array.from_buffers(pa.binary(), len(self.starts), buffers)
 
     def views(self, content: Content, kind: pa.DataType | None = None) -> ArrowArray:
-        """As an Arrow column of views into the content, which is kept as long as the column is.
+        """Return an Arrow column of views into the content, which lives as long as the column.
 
-        Of `binary_view`, or of `string_view` where all are known to be UTF-8.
+        Its type is `binary_view`, or `string_view` where all are known to be UTF-8.
         """
         views = np.empty((len(self.starts), _NUMBERS), dtype=np.int32)
         _view(content.bytes, self.starts, self.lengths, views, views.view(np.uint8))
@@ -51,12 +51,12 @@ class Blobs:
         return pa.Array.from_buffers(kind or pa.binary_view(), len(self.starts), buffers)
 
     def _validity(self) -> pa.Buffer | None:
-        is_there = self.lengths >= 0
-        return None if is_there.all() else pa.array(is_there).buffers()[1]
+        is_valid = self.lengths >= 0
+        return None if is_valid.all() else pa.array(is_valid).buffers()[1]
 
 
 def are_utf8(column: ArrowArray) -> Bools:
-    """Whether each string of a binary column is valid UTF-8."""
+    """Tell for each string of a binary column whether it is valid UTF-8."""
     try:
         column.cast(pa.string())
     except pa.ArrowInvalid:
@@ -74,7 +74,7 @@ def _is_utf8(text: bytes | None) -> bool:
 
 @compiled
 def _copy(content: Bytes, starts: Numbers, edges: Longs, copy: Bytes) -> None:
-    """Put string `i` at `copy[edges[i]:edges[i + 1]]`."""
+    """Copy string `i` to `copy[edges[i]:edges[i + 1]]`."""
     for row in range(len(starts)):
         start, first = starts[row], edges[row]
         for index in range(edges[row + 1] - first):
@@ -83,7 +83,7 @@ def _copy(content: Bytes, starts: Numbers, edges: Longs, copy: Bytes) -> None:
 
 @compiled
 def _view(content: Bytes, starts: Numbers, lengths: Numbers, views: Numbers, view_bytes: Bytes) -> None:
-    """Fill in the views; `view_bytes` are theirs: (row, byte)."""
+    """Fill in the views; `view_bytes` are the same memory as (row, byte)."""
     for row in range(len(starts)):
         start, length = starts[row], max(lengths[row], 0)
         for number in range(_NUMBERS):

@@ -1,7 +1,7 @@
-"""Loops over bytes, compiled by numba: one pass, where numpy makes one for every question about a byte.
+"""Compile loops over bytes with numba: one pass, where numpy makes one pass per comparison.
 
-Compiled code reads and writes wherever it is told to. So a loop asks before each read whether it lies within the bytes
-that it was given, and it is given arrays that are large enough.
+Compiled code checks no index. So a loop checks before each read that it lies within the given bytes, and the caller
+gives it arrays that are large enough to write to.
 """
 
 from collections.abc import Callable
@@ -15,64 +15,66 @@ R = TypeVar("R")
 
 
 class Compiled(Generic[P, R]):
-    """A function as machine code. numba is loaded at the first call: what only imports the function does without."""
+    """A function as machine code. numba is imported at the first call, not where the function is imported."""
 
-    def __init__(self, function: Callable[P, R], make: Callable[[Any], Any]) -> None:
+    def __init__(self, function: Callable[P, R], compile_with: Callable[[Any], Any]) -> None:
         self.function = function
-        self._make = make
+        self._compile_with = compile_with
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        result: R = self.made(*args, **kwargs)
+        result: R = self.dispatcher(*args, **kwargs)
         return result
 
     @cached_property
-    def made(self) -> Any:
-        """What numba made of the function."""
-        return self._make(self.function)
+    def dispatcher(self) -> Any:
+        """numba's dispatcher of the function."""
+        return self._compile_with(self.function)
 
     @property
     def _numba_type_(self) -> Any:
-        """What numba asks for where compiled code calls this."""
-        return self.made._numba_type_
+        """The attribute that numba reads where compiled code calls this."""
+        return self.dispatcher._numba_type_
 
 
 def compiled(function: Callable[P, R]) -> Compiled[P, R]:
-    """The function as machine code, which is made at the first call and kept in a folder for other processes.
+    """Compile the function at its first call, and cache the machine code in a folder for other processes.
 
-    That is the source's own `__pycache__`, or else the user's cache. Where neither can be written to, every process
+    The folder is the source's own `__pycache__`, or else the user's cache. Where neither is writable, every process
     compiles for itself, which takes some seconds.
 
-    What is kept is known by the source file alone: all that the function uses has to stand there too. And it is read
-    before it is known to be of this source: the arguments have to be arrays, numbers and plain tuples, as a class that
-    has another name now would stop it.
+    The source file alone identifies a cached version: all that the function uses must be in that file. And a cached
+    version is unpickled before its source is compared: the arguments must be arrays, numbers and plain tuples, since
+    the pickle of a class that was renamed cannot be read.
     """
-    return Compiled(function, _kept)
+    return Compiled(function, _compile_cached)
 
 
-def part(function: Callable[P, R]) -> Compiled[P, R]:
-    """A function that compiled ones call, as machine code amid theirs. It takes whatever they give."""
-    return Compiled(function, _amid)
+def inlined(function: Callable[P, R]) -> Compiled[P, R]:
+    """Compile the function as part of the compiled functions that call it, for their types of arguments."""
+    return Compiled(function, _compile_inlined)
 
 
-def _kept(function: Any) -> Any:
+def _compile_cached(function: Any) -> Any:
     try:
-        made = _by_numba(function, cache=True)
-        folder = Path(made.stats.cache_path)
+        dispatcher = _compile(function, cache=True)
+        folder = Path(dispatcher.stats.cache_path)
         folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=folder):  # numba itself does not ask this of a zip file's
-            return made
+        with TemporaryFile(dir=folder):  # numba does not check that the cache of a source in a zip file is writable
+            return dispatcher
     except (RuntimeError, OSError):
-        return _by_numba(function)
+        return _compile(function)
 
 
-def _amid(function: Any) -> Any:
-    return _by_numba(function, forceinline=True)
+def _compile_inlined(function: Any) -> Any:
+    return _compile(function, forceinline=True)
 
 
-def _by_numba(function: Any, **options: bool) -> Any:
-    """Without references being counted: loops that call each other for every leaf would do little else. Whoever calls
-    the outermost keeps the arrays, and one that makes an array of its own does not compile."""
+def _compile(function: Any, **options: bool) -> Any:
+    """Compile without reference counting, which would take most of the time of loops that call each other per leaf.
+
+    The caller of the outermost function keeps the arrays alive; a function that allocates an array does not compile.
+    """
     import numba
 
-    compile_as: Any = numba.njit  # one of the options is not in its stubs
+    compile_as: Any = numba.njit  # as Any: the stubs lack the option _nrt
     return compile_as(function, nogil=True, _nrt=False, **options)

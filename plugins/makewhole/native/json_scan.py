@@ -1,7 +1,7 @@
-"""Following one layout through many JSON objects, in one pass over their bytes.
+"""Match many JSON objects with one layout, in one pass over their bytes.
 
-Strings without escapes, numbers without exponents, `true`, `false` and `null` are taken. Whatever else stands where a
-leaf should is not: nothing here guesses. A place of -1 says so, and every step passes it on.
+A leaf is a string without escapes, a number without exponent, `true`, `false` or `null`; an object with anything else
+in a leaf's place does not match. A position of -1 means no match, and every step passes it on.
 """
 
 from typing import Any, NamedTuple
@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from makewhole.native.arrays import Bools, Bytes, Longs, Numbers
-from makewhole.native.compiled import compiled, part
+from makewhole.native.compiled import compiled, inlined
 
 TEXT, NUMBER, SIGNED_ZERO, BOOLEAN, NULL = 1, 2, 4, 8, 16
-"""Kinds of leaves, to be added up. A zero with a sign, like `-0.0`, is no `NUMBER`."""
+"""Kinds of leaves, as bits. A zero with a sign, like `-0.0`, is no `NUMBER`."""
 _QUOTE, _ESCAPE, _SPACE, _MINUS, _POINT, _ZERO, _FIRST_LETTER = b'"\\ -.0a'
 _N, _T = b"nt"
 _WORDS = np.frombuffer(b"nulltruefalse", dtype=np.uint8)
 _NO_LEAF = (-1, 0, 0)
 
 
-class Places(NamedTuple):
-    """Where values stand in a content; length -1 is null."""
+class ValueSpans(NamedTuple):
+    """Values by start and length in a content; length -1 is null."""
 
     content: Bytes
     starts: Numbers
@@ -30,8 +30,8 @@ class Places(NamedTuple):
 class Pattern(NamedTuple):
     """A layout: `text[edges[i]:edges[i + 1]]` stands before leaf `i`, the last behind them all.
 
-    Leaf `i` has to be of one of its kinds (added up) and of at least so many bytes; a number of at most so many bytes
-    and digits in its fraction. It is noted in its column, where that is not -1.
+    Leaf `i` must be of one of its kinds (bits) and of at least so many bytes; a number of at most so many bytes and
+    digits in its fraction. It is recorded in its column, where that is not -1.
     """
 
     text: Bytes
@@ -45,7 +45,7 @@ class Pattern(NamedTuple):
 
 
 class ScannedLeaves(NamedTuple):
-    """The values that follow, by their number, and their leaves, by column and place in `rows`: length -1 is null."""
+    """The values that match, by their number, and their leaves, by column and index in `rows`; length -1 is null."""
 
     rows: Longs
     starts: Numbers
@@ -53,44 +53,44 @@ class ScannedLeaves(NamedTuple):
     fraction_digits: Bytes
 
 
-def scan(values: Places, pattern: Pattern, found: ScannedLeaves) -> int:
-    """Note the values that follow the pattern, and say how many they are. `found` has room for all."""
+def scan(values: ValueSpans, pattern: Pattern, found: ScannedLeaves) -> int:
+    """Record the values that match the pattern, and return their number. `found` has room for all."""
     return _scan(tuple(values), tuple(pattern), tuple(found))
 
 
 @compiled
-def _scan(places: tuple[Any, ...], layout: tuple[Any, ...], room: tuple[Any, ...]) -> int:
-    values, pattern, found = Places(*places), Pattern(*layout), ScannedLeaves(*room)
+def _scan(spans: tuple[Any, ...], layout: tuple[Any, ...], room: tuple[Any, ...]) -> int:
+    values, pattern, found = ValueSpans(*spans), Pattern(*layout), ScannedLeaves(*room)
     count = 0
     for row in range(len(values.starts)):
         start, length = values.starts[row], values.lengths[row]
         if start < 0 or length < 0 or length > len(values.content) - start:
             continue
-        if _follows(values.content, start, start + length, pattern, found, count):
+        if _matches(values.content, start, start + length, pattern, found, count):
             found.rows[count] = row
             count += 1
     return count
 
 
-@part
-def _follows(content: Bytes, at: int, end: int, pattern: Pattern, found: ScannedLeaves, row: int) -> bool:
-    """Whether the value at `[at, end)` follows; its leaves are noted in the row as far as it does."""
+@inlined
+def _matches(content: Bytes, at: int, end: int, pattern: Pattern, found: ScannedLeaves, row: int) -> bool:
+    """Tell whether the value at `[at, end)` matches; its leaves are recorded in the row as far as it does."""
     leaves = len(pattern.is_text)
     for leaf in range(leaves):
-        start = _behind_text(content, at, end, pattern, leaf)
+        start = _skip_text(content, at, end, pattern, leaf)
         at, kind, digits = _leaf(content, start, end, pattern.is_text[leaf])
-        if at < 0 or not _is_asked(pattern, leaf, kind, at - start, digits):
+        if at < 0 or not _obeys_rule(pattern, leaf, kind, at - start, digits):
             return False
         column = pattern.columns[leaf]
         if column >= 0:
             found.starts[column, row] = start
             found.lengths[column, row] = -1 if kind == NULL else at - start
             found.fraction_digits[column, row] = digits
-    return _behind_text(content, at, end, pattern, leaves) == end
+    return _skip_text(content, at, end, pattern, leaves) == end
 
 
-@part
-def _behind_text(content: Bytes, at: int, end: int, pattern: Pattern, number: int) -> int:
+@inlined
+def _skip_text(content: Bytes, at: int, end: int, pattern: Pattern, number: int) -> int:
     first, past = int(pattern.edges[number]), int(pattern.edges[number + 1])
     if end - at < past - first:
         return -1
@@ -101,16 +101,16 @@ def _behind_text(content: Bytes, at: int, end: int, pattern: Pattern, number: in
     return at
 
 
-@part
-def _is_asked(pattern: Pattern, leaf: int, kind: int, length: int, digits: int) -> bool:
+@inlined
+def _obeys_rule(pattern: Pattern, leaf: int, kind: int, length: int, digits: int) -> bool:
     if pattern.kinds[leaf] & kind == 0 or length < pattern.least_bytes[leaf]:
         return False
     return kind != NUMBER or (length <= pattern.number_bytes[leaf] and digits <= pattern.fraction_digits[leaf])
 
 
-@part
+@inlined
 def _leaf(content: Bytes, at: int, end: int, is_text: bool) -> tuple[int, int, int]:
-    """(behind it, kind, digits of its fraction) of the leaf that begins here."""
+    """Return (end, kind, digits of its fraction) of the leaf that begins at `at`."""
     if at < 0 or at >= end:
         return _NO_LEAF
     if is_text:
@@ -119,15 +119,15 @@ def _leaf(content: Bytes, at: int, end: int, is_text: bool) -> tuple[int, int, i
     if first < _FIRST_LETTER:
         return _number(content, at, end)
     if first == _N:
-        return _behind_word(content, at, end, 0, 4), NULL, 0
+        return _skip_word(content, at, end, 0, 4), NULL, 0
     if first == _T:
-        return _behind_word(content, at, end, 4, 8), BOOLEAN, 0
-    return _behind_word(content, at, end, 8, 13), BOOLEAN, 0
+        return _skip_word(content, at, end, 4, 8), BOOLEAN, 0
+    return _skip_word(content, at, end, 8, 13), BOOLEAN, 0
 
 
-@part
+@inlined
 def _text_end(content: Bytes, at: int, end: int) -> int:
-    """Where the quotation mark stands that ends a string of UTF-8 without escapes and control characters."""
+    """Return the position of the quotation mark that ends a string of UTF-8 without escapes and control characters."""
     while at < end:
         byte = content[at]
         if byte == _QUOTE:
@@ -137,15 +137,15 @@ def _text_end(content: Bytes, at: int, end: int) -> int:
         if byte < 0x80:
             at += 1
             continue
-        at = _behind_wide(content, at, end)
+        at = _skip_wide(content, at, end)
         if at < 0:
             return -1
     return -1
 
 
-@part
-def _behind_wide(content: Bytes, at: int, end: int) -> int:
-    """Behind a character beyond ASCII (RFC 3629: no longer than needed, no surrogate, none above U+10FFFF)."""
+@inlined
+def _skip_wide(content: Bytes, at: int, end: int) -> int:
+    """Return the end of a character beyond ASCII (RFC 3629: no overlong form, no surrogate, none above U+10FFFF)."""
     lead = int(content[at])
     size = 2 + (lead >= 0xE0) + (lead >= 0xF0)
     if lead < 0xC2 or lead > 0xF4 or end - at < size:
@@ -161,8 +161,8 @@ def _behind_wide(content: Bytes, at: int, end: int) -> int:
     return at + size
 
 
-@part
-def _behind_word(content: Bytes, at: int, end: int, first: int, past: int) -> int:
+@inlined
+def _skip_word(content: Bytes, at: int, end: int, first: int, past: int) -> int:
     if end - at < past - first:
         return -1
     for index in range(past - first):
@@ -171,31 +171,31 @@ def _behind_word(content: Bytes, at: int, end: int, first: int, past: int) -> in
     return at + past - first
 
 
-@part
+@inlined
 def _number(content: Bytes, at: int, end: int) -> tuple[int, int, int]:
-    """As `_leaf`: a sign perhaps, digits that do not begin with a needless zero, and perhaps a point and digits."""
+    """Do as `_leaf` for a number: an optional sign, digits without a leading zero, optionally a point and digits."""
     is_negative = content[at] == _MINUS
     whole = at + is_negative
-    behind, point = whole, -1
-    while behind < end:
-        byte = content[behind]
+    past, point = whole, -1
+    while past < end:
+        byte = content[past]
         if byte == _POINT and point < 0:
-            point = behind
+            point = past
         elif (byte ^ _ZERO) >= 10:
             break
-        behind += 1
-    digits = (behind if point < 0 else point) - whole
-    fraction_digits = 0 if point < 0 else behind - point - 1
+        past += 1
+    digits = (past if point < 0 else point) - whole
+    fraction_digits = 0 if point < 0 else past - point - 1
     if digits == 0 or (digits > 1 and content[whole] == _ZERO) or (point >= 0 and fraction_digits == 0):
         return _NO_LEAF
-    if is_negative and _is_zero(content, whole, behind):
-        return behind, SIGNED_ZERO, fraction_digits
-    return behind, NUMBER, fraction_digits
+    if is_negative and _is_zero(content, whole, past):
+        return past, SIGNED_ZERO, fraction_digits
+    return past, NUMBER, fraction_digits
 
 
-@part
+@inlined
 def _is_zero(content: Bytes, at: int, end: int) -> bool:
-    """Whether no digit of a number is another than 0."""
+    """Tell whether every digit of a number is 0."""
     while at < end and (content[at] == _ZERO or content[at] == _POINT):
         at += 1
     return at == end

@@ -1,7 +1,7 @@
-"""Compiled functions with every index checked, as numba does where it is asked to: they raise where the others read.
+"""Compile functions with bounds checks, so that they raise where the product's would read outside an array.
 
-What is read outside the bytes and then thrown away changes no result, so that no other test can see it. A negative
-index counts from the end, here too.
+Bytes that are read outside and then dropped change no result, so that no other test can see it. A negative index counts
+from the end, here too.
 """
 
 from contextlib import AbstractContextManager
@@ -16,7 +16,7 @@ from makewhole.native.compiled import Compiled
 
 
 def bounds_checked(module: ModuleType) -> AbstractContextManager[Any]:
-    """The compiled functions of a module raise IndexError at an index outside of an array."""
+    """Let the compiled functions of a module raise IndexError at an index outside an array."""
     return mock.patch.dict(vars(module), _checked(module))
 
 

@@ -1,4 +1,4 @@
-"""Compiled functions, and what is kept of them."""
+"""Check that compiled functions are cached, and that a cached one can be loaded."""
 
 import ast
 import zipfile
@@ -31,8 +31,8 @@ def functions(module: ModuleType) -> list[Compiled[Any, Any]]:
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
-def test_what_a_compiled_function_uses_stands_in_its_own_file(module: ModuleType) -> None:
-    """What is kept of it is known by that file alone: a change of another would not be noticed."""
+def test_everything_that_a_compiled_function_uses_is_in_its_own_file(module: ModuleType) -> None:
+    """That file alone identifies a cached version: a change of another file would not be noticed."""
     tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and "makewhole" in str(node.module)]
     imported = {name.asname or name.name for node in imports for name in node.names}
@@ -43,24 +43,24 @@ def test_what_a_compiled_function_uses_stands_in_its_own_file(module: ModuleType
     assert not used & imported
 
 
-def test_what_is_kept_names_no_class_of_ours() -> None:
-    """It is read before it is known to be of this source: a class that has another name now would stop it."""
+def test_a_cached_function_names_no_class_of_ours() -> None:
+    """It is unpickled before its source is compared: the pickle of a class that was renamed cannot be read."""
     compile_all()
 
-    made = [one.made for module in MODULES for one in functions(module)]
-    kept = [one for one in made if one.stats.cache_path is not None]
+    dispatchers = [one.dispatcher for module in MODULES for one in functions(module)]
+    cached = [one for one in dispatchers if one.stats.cache_path is not None]
 
-    assert sorted(one.__name__ for one in kept) == ["_copy", "_scan", "_view", "_walk", "_walk_headers"]
-    assert all(len(one.signatures) == 1 for one in kept), "a kind of array that was not compiled ahead"
-    assert not any("NamedTuple" in repr([type(kind) for kind in one.signatures[0]]) for one in kept)
+    assert sorted(one.__name__ for one in cached) == ["_copy", "_scan", "_view", "_walk", "_walk_headers"]
+    assert all(len(one.signatures) == 1 for one in cached), "a type of array that was not compiled ahead"
+    assert not any("NamedTuple" in repr([type(kind) for kind in one.signatures[0]]) for one in cached)
 
 
 @pytest.mark.parametrize("is_zip", [False, True])
 @pytest.mark.parametrize("is_writable", [False, True])
-def test_without_a_folder_to_keep_it_in_a_function_works_all_the_same(
+def test_a_function_works_without_a_writable_cache_folder(
     is_zip: bool, is_writable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = f"kept_{is_zip}_{is_writable}"
+    name = f"cached_{is_zip}_{is_writable}"
     source, caches = tmp_path / "source", tmp_path / "caches"
     if is_zip:
         source = tmp_path / "source.zip"

@@ -95,8 +95,8 @@ def match_layout(layout: JsonLayout, values: ValueColumn, rows: Longs, rules: Ma
         lengths=np.empty(room, dtype=np.int32),
         fraction_digits=np.empty(room, dtype=np.uint8),
     )
-    places = json_scan.Places(values.content.bytes, values.blobs.starts[rows], values.blobs.lengths[rows])
-    count = json_scan.scan(places, _pattern(layout, rules), found)
+    spans = json_scan.ValueSpans(values.content.bytes, values.blobs.starts[rows], values.blobs.lengths[rows])
+    count = json_scan.scan(spans, _pattern(layout, rules), found)
     leaves = {
         leaf: LeafColumn(Blobs(starts=starts[:count], lengths=lengths[:count]), digits[:count])
         for leaf, starts, lengths, digits in zip(rules, *found[1:], strict=True)

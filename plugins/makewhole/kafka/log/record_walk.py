@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from makewhole.native.arrays import Bools, Bytes, Longs, Numbers
-from makewhole.native.compiled import compiled, part
+from makewhole.native.compiled import compiled, inlined
 
 SMALLEST_RECORD_BYTES = 7
 _LONGEST_NUMBER_SHIFT = 63
@@ -98,7 +98,7 @@ def _walk(of_batches: tuple[Any, ...], of_records: tuple[Any, ...], fits: Bools)
     return count
 
 
-@part
+@inlined
 def _fills(batches: Batches, batch: int, records: Records, row: int) -> bool:
     """Whether the records of a batch are sound and fill it; they are noted from `row` on."""
     at, end, count = int(batches.begins[batch]), int(batches.ends[batch]), batches.counts[batch]
@@ -112,7 +112,7 @@ def _fills(batches: Batches, batch: int, records: Records, row: int) -> bool:
     return at == end
 
 
-@part
+@inlined
 def _record(batches: Batches, batch: int, at: int, delta: int, records: Records, row: int) -> tuple[int, int]:
     """(offset delta, behind it) of the record that begins here; offsets lie in their batch and ascend from `delta`."""
     text, limit = batches.text, batches.ends[batch]
@@ -140,7 +140,7 @@ def _record(batches: Batches, batch: int, at: int, delta: int, records: Records,
     return offset_delta, end
 
 
-@part
+@inlined
 def _behind_headers(text: Bytes, at: int, end: int, count: int) -> int:
     if at < 0 or count < 0:
         return -1
@@ -154,7 +154,7 @@ def _behind_headers(text: Bytes, at: int, end: int, count: int) -> int:
     return at
 
 
-@part
+@inlined
 def _bytes(text: Bytes, at: int, end: int) -> tuple[int, int, int]:
     """(start, length, behind it) of the byte string whose length stands here."""
     length, at = _number(text, at, end)
@@ -163,7 +163,7 @@ def _bytes(text: Bytes, at: int, end: int) -> tuple[int, int, int]:
     return (at, length, at + length) if length >= 0 else (at, -1, at)
 
 
-@part
+@inlined
 def _number(text: Bytes, at: int, end: int) -> tuple[int, int]:
     """(value, behind it) of the zigzag number that begins here, of at most 64 bits."""
     value = np.uint64(0)
