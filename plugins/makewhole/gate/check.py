@@ -1,4 +1,4 @@
-"""The gate itself: plans the expectations, has them run, and believes nothing it did not count.
+"""Plan the gate's expectations, have them run, and turn their outcomes into PASS, FAIL or ERROR.
 
 PASS needs every planned expectation evaluated, at least one, none broken, and no critical failure. FAIL means that the
 verdicts are sound and say that something is wrong: a plan may follow. ERROR means that the check broke or that the
@@ -18,9 +18,8 @@ from makewhole.gate.expectations import (
     run_on_spark,
 )
 from makewhole.gate.frame import Frame, FrameCounts, count_verdicts, stored_verdicts
-from makewhole.gate.incidents import incident_suite
 from makewhole.gate.planned import IS_KNOWN, Number, Planned, Role
-from makewhole.gate.suite import HopSuite, frame_suite, hop_suite
+from makewhole.gate.suite import HopSuite, frame_suite, hop_suite, incident_suite
 from makewhole.gate.summary import HopSummary
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.incident import Incident
@@ -32,21 +31,26 @@ logger = logging.getLogger(__name__)
 def check_summaries(
     pipeline: Pipeline, summaries: Sequence[HopSummary], incidents: Sequence[Incident] = ()
 ) -> GateReport:
-    """Layer B alone: one row of numbers per hop, and one of what happened to the logs, without Spark. Never raises;
-    what breaks becomes ERROR."""
+    """Check layer B alone, without Spark: one row of numbers per hop, and one of the logs' incidents.
+
+    Never raises: what breaks becomes ERROR.
+    """
     return _guarded(lambda: _check_summaries(pipeline, summaries, incidents))
 
 
 def check_verdicts(
     pipeline: Pipeline, summaries: Sequence[HopSummary], dataframe: Frame, incidents: Sequence[Incident] = ()
 ) -> GateReport:
-    """Layers A and B. `dataframe` is a Spark DataFrame that reads the verdicts' Parquet files: columns hop, key_hash,
-    verdict, cause; one row per hop and key. Never raises; what breaks becomes ERROR."""
+    """Check layers A and B.
+
+    `dataframe` is a Spark DataFrame that reads the verdicts' Parquet files: columns hop, key_hash, verdict, cause; one
+    row per hop and key. Never raises: what breaks becomes ERROR.
+    """
     return _guarded(lambda: _check_verdicts(pipeline, summaries, dataframe, incidents))
 
 
 def error_report(sentence: str) -> GateReport:
-    """The report of a gate that could not even begin."""
+    """Return the report of a gate that could not begin, with the reason."""
     return GateReport(answer=GateAnswer.ERROR, planned=0, evaluated=0, failures=(sentence,))
 
 
@@ -59,18 +63,18 @@ def _guarded(check: Callable[[], GateReport]) -> GateReport:
 
 
 def _check_summaries(pipeline: Pipeline, summaries: Sequence[HopSummary], incidents: Sequence[Incident]) -> GateReport:
-    strangers = _mismatched_hops(pipeline, summaries)
-    if strangers:
-        return error_report(strangers)
+    problem = _summaries_problem(pipeline, summaries)
+    if problem:
+        return error_report(problem)
     return _report(*_run_suites(_suites(pipeline, summaries, incidents, None)))
 
 
 def _check_verdicts(
     pipeline: Pipeline, summaries: Sequence[HopSummary], dataframe: Frame, incidents: Sequence[Incident]
 ) -> GateReport:
-    strangers = _mismatched_hops(pipeline, summaries)
-    if strangers:
-        return error_report(strangers)
+    problem = _summaries_problem(pipeline, summaries)
+    if problem:
+        return error_report(problem)
     frame = stored_verdicts(dataframe)
     planned = frame_suite(summaries)
     run = run_on_spark("verdicts", frame, planned)
@@ -79,8 +83,8 @@ def _check_verdicts(
     return _report(suites, (run, *runs), planned)
 
 
-def _mismatched_hops(pipeline: Pipeline, summaries: Sequence[HopSummary]) -> str | None:
-    """Every hop of the pipeline is summed up once, with its own points, or the gate has nothing to stand on."""
+def _summaries_problem(pipeline: Pipeline, summaries: Sequence[HopSummary]) -> str | None:
+    """Return what is wrong unless every hop of the pipeline is summed up exactly once, with its own points."""
     expected = [(hop.name, hop.source, hop.target) for hop in pipeline.hops]
     given = [(summary.hop, summary.source.point, summary.target.point) for summary in summaries]
     if expected and sorted(given) == sorted(expected):
@@ -93,7 +97,7 @@ def _suites(
     pipeline: Pipeline, summaries: Sequence[HopSummary], incidents: Sequence[Incident], counts: FrameCounts | None
 ) -> tuple[HopSuite, ...]:
     hops = tuple(hop_suite(pipeline, summary, counts) for summary in summaries)
-    # Without any number of a hop nothing is left to stand on: what happened to the logs does not replace it.
+    # Without any number of a hop nothing is planned at all: the logs' incidents do not replace it.
     return (*hops, incident_suite(pipeline, incidents)) if any(suite.numbers for suite in hops) else hops
 
 
@@ -126,7 +130,7 @@ def _answer(runs: Sequence[SuiteRun], *, unsound: bool) -> GateAnswer:
 def _broken(
     planned: Mapping[str, Planned], outcomes: Sequence[ExpectationOutcome], runs: Sequence[SuiteRun]
 ) -> list[str]:
-    """Why the runs cannot be believed; empty when they can."""
+    """Return why the runs cannot be trusted; empty when they can."""
     raised = [f"The check `{outcome.id}` itself broke: {outcome.raised}" for outcome in outcomes if outcome.raised]
     if raised:
         return raised
@@ -144,7 +148,7 @@ def _sentence(one: Planned, found: int | None) -> str:
 
 
 def _document(suites: Sequence[HopSuite], runs: Sequence[SuiteRun], notes: Sequence[str]) -> dict[str, Any]:
-    """What the library returned, made small: numbers and limits only, no key and no value of any row."""
+    """Return the runs as a document of numbers and limits only: no key and no value of any row."""
     numbers = {f"{suite.hop} {number.name}": number for suite in suites for number in suite.numbers}
     return {
         "library": f"great_expectations {library_version()}",
@@ -154,10 +158,10 @@ def _document(suites: Sequence[HopSuite], runs: Sequence[SuiteRun], notes: Seque
 
 
 def _run_document(run: SuiteRun, numbers: Mapping[str, Number]) -> dict[str, Any]:
-    """The not-null half of a number is left out where it holds."""
-    told = [outcome for outcome in run.outcomes if not (outcome.success and outcome.id.endswith(IS_KNOWN))]
+    """Return a run as a document, without the not-null halves of numbers that are known."""
+    shown = [outcome for outcome in run.outcomes if not (outcome.success and outcome.id.endswith(IS_KNOWN))]
     checks = [
-        {"check": one.id.removeprefix(f"{run.name} "), "success": one.success, **_found(one, numbers)} for one in told
+        {"check": one.id.removeprefix(f"{run.name} "), "success": one.success, **_found(one, numbers)} for one in shown
     ]
     return {"name": run.name, "success": run.success, "evaluated": len(run.outcomes), "checks": checks}
 

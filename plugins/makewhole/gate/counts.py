@@ -1,4 +1,4 @@
-"""What is expected of a hop's counts: within tolerance, conserved, and the same as the keyed frame's."""
+"""Bound a hop's counts: within tolerance, conserved, and equal to the keyed frame's."""
 
 from makewhole.gate.frame import FrameCounts
 from makewhole.gate.planned import HIGHEST, Number, Role, difference, keys, text
@@ -8,7 +8,7 @@ from makewhole.model.verdict import Verdict
 
 
 def verdict_numbers(gate: Gate, summary: HopSummary) -> list[Number]:
-    """The tolerance of each verdict, and that anything was judged at all."""
+    """Return the bounds of each verdict by the gate's tolerance, and the number of keys that were judged."""
     counts, pending = summary.counts, summary.counts.pending
     tolerance = {
         "missing": gate.missing,
@@ -53,7 +53,7 @@ def _bounded(name: str, value: int, most: int | None) -> Number:
 
 
 def identity_numbers(summary: HopSummary) -> list[Number]:
-    """Conservation: every key that the snapshots hold has one verdict, no more and no less."""
+    """Return the numbers that are conserved: every key that the snapshots hold has exactly one verdict."""
     counts = summary.counts
     with_source = counts.duplicate - summary.duplicates_without_source
     undecidable = counts.undecidable - summary.undecidable_without_source
@@ -126,7 +126,7 @@ def identity_numbers(summary: HopSummary) -> list[Number]:
 
 
 def agreement_numbers(summary: HopSummary, frame: FrameCounts) -> list[Number]:
-    """The counts that are judged are those of the verdicts that were stored."""
+    """Return the differences between a hop's counts and those of the stored verdicts."""
     rows = frame.rows(summary.hop)
     numbers = [
         Number(

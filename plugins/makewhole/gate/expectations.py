@@ -1,4 +1,4 @@
-"""The one place where Great Expectations runs.
+"""Run planned expectations in Great Expectations. No other module calls the library.
 
 An ephemeral context is built for each run and nothing is persisted. No expectation on Spark SQL is used: those share a
 view of one fixed name and answer from each other's data. The library loads inside the functions: importing it takes
@@ -22,7 +22,7 @@ _COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 0}  # samples c
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectationOutcome:
-    """What became of one planned expectation. `raised` is the first line of what broke inside the library, if any."""
+    """The outcome of one planned expectation. `raised` is the first line of an exception inside the library, if any."""
 
     id: str
     success: bool
@@ -32,7 +32,7 @@ class ExpectationOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteRun:
-    """One suite on one batch. `worst` is the severity of the worst failure, None without one."""
+    """The run of one suite on one batch. `worst` is the severity of the worst failure, None without one."""
 
     name: str
     success: bool
@@ -41,16 +41,16 @@ class SuiteRun:
 
 
 def run_on_row(name: str, row: Mapping[str, int | None], planned: Sequence[Planned]) -> SuiteRun:
-    """Layer B: the expectations on one row of numbers, in pandas, many at once.
+    """Run layer B: the expectations on one row of numbers, transposed, in pandas.
 
-    Where the library's answer is not one to every line that it was given, those lines have no outcome.
+    Where the library's result does not cover every row of a transposed group, its expectations have no outcome.
     """
     gx = _library()
     with _ONE_AT_A_TIME:
         source = _context(gx).data_sources.add_pandas("summary")
         runs = [
-            _run_on_part(gx, f"{name} {number}", source.add_dataframe_asset(f"part {number}"), part)
-            for number, part in enumerate(transpose(row, planned))
+            _run_on_group(gx, f"{name} {number}", source.add_dataframe_asset(f"part {number}"), group)
+            for number, group in enumerate(transpose(row, planned))
         ]
     worst = [run.worst for run in runs if run.worst is not None]
     return SuiteRun(
@@ -61,29 +61,29 @@ def run_on_row(name: str, row: Mapping[str, int | None], planned: Sequence[Plann
     )
 
 
-def _run_on_part(gx: Any, name: str, asset: Any, part: TransposedGroup) -> SuiteRun:
+def _run_on_group(gx: Any, name: str, asset: Any, group: TransposedGroup) -> SuiteRun:
     import pandas as pd  # type: ignore[import-untyped]
 
-    by_line = {"result_format": "COMPLETE", "unexpected_index_column_names": [ID_COLUMN]}
-    run, results = _run(gx, name, asset, pd.DataFrame(part.lines), part.asked, by_line)
+    by_id = {"result_format": "COMPLETE", "unexpected_index_column_names": [ID_COLUMN]}
+    run, results = _run(gx, name, asset, pd.DataFrame(group.columns), group.expectations, by_id)
     raised = next((outcome.raised for outcome in run.outcomes if outcome.raised), None)
     if raised is not None:
         return replace(
-            run, outcomes=tuple(ExpectationOutcome(id=one, success=False, raised=raised) for one in part.names)
+            run, outcomes=tuple(ExpectationOutcome(id=one, success=False, raised=raised) for one in group.ids)
         )
-    failed = part.unexpected(results)
+    failed = group.failed_ids(results)
     if failed is None:
         return replace(run, success=False, outcomes=())
     return replace(
         run,
         outcomes=tuple(
-            ExpectationOutcome(id=one, success=one not in failed, found=int(one in failed)) for one in part.names
+            ExpectationOutcome(id=one, success=one not in failed, found=int(one in failed)) for one in group.ids
         ),
     )
 
 
 def run_on_spark(name: str, frame: Any, planned: Sequence[Planned]) -> SuiteRun:
-    """Layer A: the expectations on a Spark DataFrame that reads Parquet. The running SparkContext is left alone."""
+    """Run layer A: the expectations on a Spark DataFrame that reads Parquet. The running SparkContext is left alone."""
     gx = _library()
     with _ONE_AT_A_TIME:
         source = _context(gx).data_sources.add_spark("verdicts", persist=False)
@@ -91,7 +91,7 @@ def run_on_spark(name: str, frame: Any, planned: Sequence[Planned]) -> SuiteRun:
 
 
 def library_version() -> str:
-    """The version that answered, for the report."""
+    """Return the version of the library, for the report."""
     return str(_library().__version__)
 
 
@@ -104,7 +104,7 @@ def _library() -> Any:
 
 
 def _context(gx: Any) -> Any:
-    """In memory, without the Data Docs site that an ephemeral context otherwise brings along."""
+    """Build a context in memory, without the Data Docs site that an ephemeral context otherwise has."""
     from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
 
     config = DataContextConfig(store_backend_defaults=InMemoryStoreBackendDefaults(), analytics_enabled=False)
@@ -116,7 +116,7 @@ def _context(gx: Any) -> Any:
 def _run(
     gx: Any, name: str, asset: Any, frame: Any, planned: Sequence[Planned], result_format: Any
 ) -> tuple[SuiteRun, Sequence[Any]]:
-    """What the library says, as ours and as its own."""
+    """Run a suite on a frame. Returns our run and the library's own results."""
     batch = asset.add_batch_definition_whole_dataframe("whole").get_batch(batch_parameters={"dataframe": frame})
     result = batch.validate(_suite(gx, name, planned), result_format=result_format)
     worst = result.get_max_severity_failure()
@@ -153,7 +153,7 @@ def _outcome(one: Any) -> ExpectationOutcome:
 
 
 def _raised(info: Mapping[str, Any] | None) -> str | None:
-    """The library reports a broken check in two shapes: flat, or one entry per metric."""
+    """Return the first exception of a check. The library reports it in two shapes: flat, or one entry per metric."""
     for entry in (info or {}, *(info or {}).values()):
         if isinstance(entry, Mapping) and entry.get("raised_exception"):
             return first_line(str(entry.get("exception_message") or "no message was given"))
@@ -161,5 +161,5 @@ def _raised(info: Mapping[str, Any] | None) -> str | None:
 
 
 def first_line(message: str) -> str:
-    """Short enough for a report; what follows the first line may quote data."""
+    """Return the first line of a message, cut for a report; the lines after it may quote data."""
     return message.strip().split("\n", 1)[0][:_LONGEST_MESSAGE]

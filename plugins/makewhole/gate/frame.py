@@ -1,7 +1,7 @@
-"""The keyed frame of the verdicts, as the gate sees it: a Spark DataFrame, met by its methods and never imported.
+"""Read and count the keyed frame of the verdicts: a Spark DataFrame, used by its methods and never imported.
 
-The frame that is handed over only says which session and which Parquet files. The gate reads those files itself: a
-plan that changes between two evaluations, or a filter put on it on the way, cannot reach the expectations.
+The frame that is passed in only names the session and the Parquet files. The gate reads those files itself: a plan
+that changes between two evaluations, or a filter put on the frame on the way, cannot reach the expectations.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ class Frame(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class VerdictCount:
-    """`explained` of `rows` have a cause."""
+    """The rows of a hop and verdict; `explained` of them have a cause."""
 
     rows: int
     explained: int
@@ -38,16 +38,16 @@ class FrameCounts:
     by_hop_and_verdict: Mapping[tuple[str | None, str | None], VerdictCount]
 
     def rows(self, hop: str) -> int:
-        """Rows of a hop, whatever their verdict."""
+        """Return the number of rows of a hop, whatever their verdict."""
         return sum(count.rows for (name, _), count in self.by_hop_and_verdict.items() if name == hop)
 
     def of(self, hop: str, verdict: Verdict) -> int:
-        """Rows of a hop with this verdict."""
+        """Return the number of rows of a hop with this verdict."""
         count = self.by_hop_and_verdict.get((hop, verdict.value))
         return count.rows if count else 0
 
     def unexplained(self, hop: str) -> int:
-        """Rows of any verdict but matched that carry no cause."""
+        """Return the number of rows of any verdict but matched that have no cause."""
         return sum(
             count.rows - count.explained
             for (name, verdict), count in self.by_hop_and_verdict.items()
@@ -56,7 +56,7 @@ class FrameCounts:
 
 
 def stored_verdicts(frame: Frame) -> Frame:
-    """The files behind `frame`, read anew: columns hop, verdict, key_hash, cause and `hop_key`, one value per row."""
+    """Read the files behind `frame` anew: columns hop, verdict, key_hash, cause and `hop_key`, one value per row."""
     files = [unquote(file) for file in frame.inputFiles()]
     if not files:
         raise CorruptionError(
@@ -68,7 +68,10 @@ def stored_verdicts(frame: Frame) -> Frame:
 
 
 def count_verdicts(frame: Frame, hops: Sequence[str]) -> FrameCounts:
-    """One small aggregation. Rows that cannot be ours (more groups than hops x verdicts) are cut and fail elsewhere."""
+    """Count the rows by hop and verdict in one small aggregation.
+
+    Groups beyond hops x verdicts cannot be ours: they are cut and fail elsewhere.
+    """
     most_groups = len(hops) * len(Verdict) + 100
     groups = frame.groupBy("hop", "verdict").agg({"*": "count", "cause": "count"}).limit(most_groups).collect()
     return FrameCounts(

@@ -1,4 +1,4 @@
-"""One expectation, as data."""
+"""Describe expectations as data: a number with its bounds, and the two expectations that it gives."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,12 +29,13 @@ class Planned:
 
     @property
     def severity(self) -> str:
+        """The library's severity: only critical failures stop a window."""
         return "warning" if self.role is Role.NOTE else "critical"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """One column of a hop's row: `at_least <= value <= at_most`, and known."""
+    """One column of a hop's row, which must be known: `at_least <= value <= at_most`."""
 
     name: str
     value: int | None
@@ -44,7 +45,7 @@ class Number:
     role: Role = Role.EVIDENCE
 
     def planned(self, hop: str) -> tuple[Planned, Planned]:
-        """Both halves. A number that cannot be (below zero) is broken evidence, whatever its role."""
+        """Return the not-null and the between expectation; a number below zero is broken evidence in any role."""
         is_impossible = self.value is not None and self.value < 0
         known = Planned(
             id=f"{hop} {self.name}{IS_KNOWN}",
@@ -64,15 +65,15 @@ class Number:
 
 
 def difference(first: int | None, second: int | None) -> int | None:
-    """None when either is not known."""
+    """Subtract; None when either is not known."""
     return None if first is None or second is None else first - second
 
 
 def text(number: int | None) -> str:
-    """For sentences: 1,234."""
+    """Format a number for sentences: 1,234."""
     return "an unknown number of" if number is None else f"{number:,}"
 
 
 def keys(number: int | None) -> str:
-    """For sentences: 1,234 keys."""
+    """Format a number of keys for sentences: 1,234 keys."""
     return f"{text(number)} {'key' if number == 1 else 'keys'}"

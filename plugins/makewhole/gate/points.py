@@ -1,4 +1,4 @@
-"""What is expected of the two ends of a hop: that they were read whole."""
+"""Bound the numbers of a hop's two points: each was read completely."""
 
 from makewhole.gate.planned import HIGHEST, Number, Role, difference, text
 from makewhole.gate.summary import HopSummary, PointEvidence
@@ -6,7 +6,7 @@ from makewhole.model.pipeline import Gate, Pipeline, PointKind
 
 
 def point_numbers(pipeline: Pipeline, summary: HopSummary) -> list[Number]:
-    """Which numbers there are depends on the kind of point: a table has a count, a topic has offsets."""
+    """Return the numbers of both points, by kind: a table has a count, a topic has offsets."""
     numbers: list[Number] = []
     for side, evidence in (("source", summary.source), ("target", summary.target)):
         found = summary.counts.matched if side == "target" else 0
@@ -18,7 +18,7 @@ def point_numbers(pipeline: Pipeline, summary: HopSummary) -> list[Number]:
 
 
 def _snapshot(side: str, evidence: PointEvidence, gate: Gate, found: int) -> list[Number]:
-    """A target is not empty when keys were `found` in it outside the window's rows, or after a repair."""
+    """Return the snapshot's numbers. A target is not empty when keys were `found` in it outside the window's rows."""
     point = evidence.point
     return [
         Number(
@@ -104,7 +104,7 @@ def _topic(side: str, evidence: PointEvidence) -> list[Number]:
 
 
 def _undecodable(side: str, evidence: PointEvidence, gate: Gate) -> Number:
-    """What became of a record without a usable key is not known, so it cannot be passed over in silence."""
+    """Return the number of records without a usable key: what became of those is not known."""
     found = evidence.undecodable if evidence.accounting is None else evidence.accounting.undecodable
     return Number(
         name=f"{side}_undecodable",

@@ -1,7 +1,7 @@
-"""What is expected of a window, as data: nothing here calls the validation library.
+"""Plan the expectations of a window as data; the validation library is not called here.
 
-Layer A is asked of the keyed frame, one row per hop and key. Layer B is asked of one row of numbers per hop. Every
-number gets two expectations, not-null and between, because "between" alone is content with a null.
+Layer A is on the keyed frame, one row per hop and key. Layer B is on one row of numbers per hop, and one of the logs'
+incidents. Every number gets two expectations, not-null and between, because "between" alone accepts a null.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,20 +13,25 @@ from makewhole.gate.frame import FrameCounts
 from makewhole.gate.planned import Number, Planned, Role
 from makewhole.gate.points import point_numbers
 from makewhole.gate.summary import HopSummary
+from makewhole.model.incident import Incident, IncidentKind
+from makewhole.model.incident_text import told
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import Verdict
+
+_BLOCKING = (IncidentKind.TRUNCATED, IncidentKind.TOPIC_RECREATED, IncidentKind.HANGING_TRANSACTION)
+_LISTED_AT_MOST = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class HopSuite:
-    """Layer B of one hop: the row and what is expected of it."""
+    """Layer B of one hop: a row of numbers and the expectations on it."""
 
     hop: str
     numbers: tuple[Number, ...]
 
     @property
     def row(self) -> dict[str, int | None]:
-        """Column to number."""
+        """The row: column to number."""
         return {number.name: number.value for number in self.numbers}
 
     @property
@@ -36,7 +41,7 @@ class HopSuite:
 
 
 def frame_suite(summaries: Sequence[HopSummary]) -> tuple[Planned, ...]:
-    """Layer A. Rows = distinct (hop, key) = the number from independent evidence: no key is lost and none repeats."""
+    """Plan layer A: rows = distinct (hop, key) = the number from independent evidence, so no key is lost or repeats."""
     rows = sum(summary.expected_rows or 0 for summary in summaries)
     columns = ("hop", "key_hash", "verdict")
     sets = {"hop": [summary.hop for summary in summaries], "verdict": [verdict.value for verdict in Verdict]}
@@ -81,7 +86,7 @@ def _of_frame(name: str, type_: str, kwargs: Mapping[str, Any], sentence: str) -
 
 
 def hop_suite(pipeline: Pipeline, summary: HopSummary, frame: FrameCounts | None = None) -> HopSuite:
-    """Layer B of one hop; with `frame`, the numbers are also laid beside the keyed frame's."""
+    """Plan layer B of one hop; with `frame`, its numbers are also compared with the keyed frame's."""
     numbers = [
         *point_numbers(pipeline, summary),
         *verdict_numbers(pipeline.gate, summary),
@@ -90,3 +95,26 @@ def hop_suite(pipeline: Pipeline, summary: HopSummary, frame: FrameCounts | None
     if frame is not None:
         numbers += agreement_numbers(summary, frame)
     return HopSuite(hop=summary.hop, numbers=tuple(numbers))
+
+
+def incident_suite(pipeline: Pipeline, incidents: Sequence[Incident]) -> HopSuite:
+    """Plan one number per kind of incident that can block; offsets never read are counted with their point."""
+    numbers = tuple(
+        _incident_number(
+            kind, [one for one in incidents if one.kind is kind and one.blocks(pipeline) and not one.is_partial]
+        )
+        for kind in _BLOCKING
+    )
+    return HopSuite(hop="logs", numbers=numbers)
+
+
+def _incident_number(kind: IncidentKind, found: Sequence[Incident]) -> Number:
+    listed = "; ".join(told(one) for one in found[:_LISTED_AT_MOST])
+    more = f"; and {len(found) - _LISTED_AT_MOST} more" if len(found) > _LISTED_AT_MOST else ""
+    return Number(
+        name=kind.value,
+        value=len(found),
+        at_most=0,
+        sentence=f"{listed}{more}" if found else f"nothing is {kind.value}",
+        role=Role.FINDING,
+    )

@@ -1,4 +1,4 @@
-"""What the gate is told of one hop: the counts to be judged, and evidence that was not counted from them."""
+"""Carry a hop's numbers to the gate: the counts to be judged, and evidence that was not counted from them."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -10,7 +10,7 @@ from makewhole.model.window import Accounting
 
 @dataclass(frozen=True, kw_only=True)
 class PointEvidence:
-    """One end of a hop, as its snapshot and its system tell it; None means the number is not known.
+    """The numbers of a hop's source or target, from its snapshot and its system; None means not known.
 
     `has_manifest`: a committed manifest names the snapshot. `rows_read`: rows in the snapshot's files. `rows_counted`
     (tables only): `count(*)` by the database itself, over the same rows and in the same exported snapshot as the read.
@@ -27,7 +27,7 @@ class PointEvidence:
 
 @dataclass(frozen=True, kw_only=True)
 class HopSummary:
-    """One hop of one window.
+    """The numbers of one hop in one window.
 
     `expected_rows` is how many keys must have a verdict: the distinct keys of the source that pass the hop's filter, as
     the snapshot pass counted them (never counted from the verdicts), with those handed over by an earlier window, plus
@@ -46,12 +46,16 @@ class HopSummary:
     undecidable_without_source: int = 0
 
     def to_json_dict(self) -> dict[str, Any]:
-        """Plain JSON types; `from_json_dict` gives the same summary back."""
+        """Return the summary as JSON types; `from_json_dict` reads the same summary back."""
         return asdict(self)
 
     @classmethod
     def from_json_dict(cls, document: Mapping[str, Any]) -> "HopSummary":
-        """Raises TypeError when a field is missing or not known: a summary is never completed by guessing."""
+        """Read a summary from JSON types.
+
+        Raises:
+            TypeError: a field is missing or not known; a summary is never completed by guessing.
+        """
         fields = dict(document)
         fields["counts"] = HopCounts(**fields["counts"])
         fields["source"] = _point_evidence(fields["source"])

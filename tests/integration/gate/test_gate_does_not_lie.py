@@ -160,15 +160,15 @@ def test_a_column_missing_inside_the_library_is_seen_as_raised(spark: SparkSessi
         run_on_row("x", {"here": 1}, [planned])
 
 
-def test_what_breaks_inside_the_library_breaks_every_line_that_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_breaks_inside_the_library_breaks_every_row_that_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = [Number(name=name, value=1, at_most=2, sentence="") for name in ("one", "other")]
     planned = [one for number in numbers for one in number.planned("x")]
     really = transposed.transpose
 
     def gone(*given: Any) -> Iterator[transposed.TransposedGroup]:
-        for part in really(*given):
+        for group in really(*given):
             yield replace(
-                part, lines={name: column for name, column in part.lines.items() if name != "room_below_most"}
+                group, columns={name: column for name, column in group.columns.items() if name != "margin_below_most"}
             )
 
     monkeypatch.setattr(expectations, "transpose", gone)

@@ -1,4 +1,4 @@
-"""How runs become an answer. The library's part is played by functions that lie on purpose."""
+"""Turning runs into an answer. The library is played by functions that lie on purpose."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,11 +1,11 @@
-"""What happened to the logs is asked about even where nothing did, and fails the gate without breaking it."""
+"""Incidents of the logs are checked even where there are none, and fail the gate without breaking it."""
 
 from collections.abc import Sequence
 
 import pytest
 
-from makewhole.gate.incidents import incident_suite
 from makewhole.gate.planned import Role
+from makewhole.gate.suite import incident_suite
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Pipeline
 

@@ -1,4 +1,4 @@
-"""What is expected, looked at as data: the validation library is not loaded."""
+"""The planned expectations as data: the validation library is not loaded."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""A row of numbers on its side, and what the library's answers to it mean. Its part is played by hand."""
+"""A transposed row of numbers, and what the library's results on it mean. The library is played by hand."""
 
 import math
 from collections.abc import Sequence
@@ -21,30 +21,30 @@ PLANNED = [one for number in NUMBERS for one in number.planned("hop")]
 ROW = {number.name: number.value for number in NUMBERS}
 
 
-def test_every_planned_expectation_is_in_one_part_of_its_severity() -> None:
-    parts = list(transpose(ROW, PLANNED))
-    assert [(part.names, {one.severity for one in part.asked}) for part in parts] == [
+def test_every_planned_expectation_is_in_one_group_of_its_severity() -> None:
+    groups = list(transpose(ROW, PLANNED))
+    assert [(group.ids, {one.severity for one in group.expectations}) for group in groups] == [
         (("hop rows is known", "hop missing is known", "hop late is known"), {"critical"}),
         (("hop rows", "hop missing"), {"critical"}),
         (("hop late",), {"warning"}),
     ]
 
 
-def test_a_line_has_the_room_to_both_limits_and_none_where_nothing_is_known() -> None:
+def test_a_row_has_the_margins_to_both_limits_and_none_where_nothing_is_known() -> None:
     known, critical, note = transpose(ROW, PLANNED)
-    assert known.lines["value"][:2] == [3, 2]
-    assert math.isnan(known.lines["value"][2])
-    assert dict(critical.lines) == {
+    assert known.columns["value"][:2] == [3, 2]
+    assert math.isnan(known.columns["value"][2])
+    assert dict(critical.columns) == {
         ID_COLUMN: ("hop rows", "hop missing"),
-        "room_above_least": [2, 2],
-        "room_below_most": [HIGHEST - 3, -2],
+        "margin_above_least": [2, 2],
+        "margin_below_most": [HIGHEST - 3, -2],
     }
-    assert all(math.isnan(note.lines[room][0]) for room in ("room_above_least", "room_below_most"))
+    assert all(math.isnan(note.columns[margin][0]) for margin in ("margin_above_least", "margin_below_most"))
 
 
-def test_lines_that_the_library_names_have_failed() -> None:
-    assert critical().unexpected([answer([]), answer(["hop missing"])]) == {"hop missing"}
-    assert critical().unexpected([answer([]), answer([])]) == frozenset()
+def test_rows_that_the_library_names_have_failed() -> None:
+    assert critical().failed_ids([library_result([]), library_result(["hop missing"])]) == {"hop missing"}
+    assert critical().failed_ids([library_result([]), library_result([])]) == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -58,27 +58,27 @@ def test_lines_that_the_library_names_have_failed() -> None:
         {"success": True},
     ],
 )
-def test_an_answer_that_is_not_one_to_every_line_is_none(lying: dict[str, Any]) -> None:
-    assert critical().unexpected([answer([]), answer(["hop missing"], **lying)]) is None
+def test_a_result_that_does_not_cover_every_row_is_none(lying: dict[str, Any]) -> None:
+    assert critical().failed_ids([library_result([]), library_result(["hop missing"], **lying)]) is None
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_an_answer_too_few_or_too_many_is_none(count: int) -> None:
-    assert critical().unexpected([answer([])] * count) is None
+def test_a_result_too_few_or_too_many_is_none(count: int) -> None:
+    assert critical().failed_ids([library_result([])] * count) is None
 
 
 def test_a_failure_that_names_nothing_is_none() -> None:
-    assert critical().unexpected([answer([]), answer([], success=False)]) is None
+    assert critical().failed_ids([library_result([]), library_result([], success=False)]) is None
 
 
 def critical() -> TransposedGroup:
     return list(transpose(ROW, PLANNED))[1]
 
 
-def answer(failed: Sequence[str], *, success: bool | None = None, **result: Any) -> Any:
-    told = {
+def library_result(failed: Sequence[str], *, success: bool | None = None, **result: Any) -> Any:
+    given = {
         "element_count": 2,
         "unexpected_count": len(failed),
         "unexpected_index_list": [{ID_COLUMN: one} for one in failed],
     }
-    return SimpleNamespace(success=not failed if success is None else success, result=told | result)
+    return SimpleNamespace(success=not failed if success is None else success, result=given | result)
