@@ -26,7 +26,7 @@ from tests.world.windows import Found
 _SLOWLY = {"limits": "{share: 1.0, records_per_second: 5}"}
 _CHUNK = 5
 _IMPATIENT_SECONDS = 2.0
-CRASH_TESTS = ("tests/integration/compensation/test_kills.py", "tests/unit/compensation/test_model.py")
+CRASH_TESTS = ("tests/integration/compensation/test_kills.py", "tests/unit/compensation/execution/test_model.py")
 
 
 def _lost(lab: Lab) -> tuple[list[Order], list[Order]]:

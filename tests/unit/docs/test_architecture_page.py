@@ -89,31 +89,3 @@ def test_every_journal_table_of_a_step_exists() -> None:
     tables = set(re.findall(r"create table makewhole\.(\w+)", schema))
     named = {word for cells in STEPS for word in re.findall(r"`([a-z_]+)`", cells[4])}
     assert named - {"verified"} <= tables
-
-
-def headings(page: Path) -> set[str]:
-    """Return the anchors of a page as GitHub makes them."""
-    titles = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
-
-
-PAGES = [
-    *(ROOT / "docs").rglob("*.md"),
-    *ROOT.glob("*.md"),
-    *(ROOT / "examples").rglob("*.md"),
-    ROOT / "bench/README.md",
-]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_every_link_leads_somewhere(page: Path) -> None:
-    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    broken = []
-    for link in re.findall(r"\]\(([^)\s]+)\)", text):
-        path, _, anchor = link.partition("#")
-        target = page.parent / path if path else page
-        if link.startswith("http"):
-            continue
-        if not target.exists() or (anchor and anchor not in headings(target)):
-            broken.append(link)
-    assert broken == []
