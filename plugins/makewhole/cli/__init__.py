@@ -1,1 +1,1 @@
-"""The command line: `makewhole …`."""
+"""Define the command line `makewhole …`."""

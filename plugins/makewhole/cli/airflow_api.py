@@ -1,4 +1,4 @@
-"""Airflow's REST API, as far as the command line needs it."""
+"""Call Airflow's REST API, as far as the command line needs it."""
 
 import os
 import time
@@ -19,19 +19,19 @@ _DAG_SECONDS = 120.0
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """Where Airflow is, and as whom to talk to it."""
+    """The address of an Airflow, and the user to call it as."""
 
     url: str
     user: str
     password: str
 
     def run_url(self, dag: str, run_id: str) -> str:
-        """Where people see a run."""
+        """Return the address of a run's page."""
         return f"{self.url}/dags/{dag}/runs/{run_id}"
 
 
 def access() -> Access:
-    """`MAKEWHOLE_AIRFLOW_URL`, `…_USER` and `…_PASSWORD`, or the local stack.
+    """Return the access in `MAKEWHOLE_AIRFLOW_URL`, `…_USER` and `…_PASSWORD`, or that of the local stack.
 
     Raises:
         ConfigurationError: neither is there.
@@ -56,7 +56,7 @@ def access() -> Access:
 
 
 class AirflowRefusedError(TransientError):
-    """Airflow answered with an error. `status` is that of HTTP."""
+    """Airflow answered with an error. `status` is the status code of HTTP."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -70,19 +70,19 @@ class AirflowApi:
         self._client = client
 
     def get(self, path: str, **query: str | int) -> Any:
-        """GET below `/api/v2`."""
+        """Send GET to a path below `/api/v2`."""
         return read(self._client.get(path, params=query))
 
     def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Any other method, with a JSON body."""
+        """Send any other method, with a JSON body."""
         return read(self._client.request(method, path, json=body))
 
     def trigger(self, dag: str, form: Mapping[str, Any]) -> str:
-        """Start a run with the form filled in; its id."""
+        """Start a run with the form filled in; return its id."""
         return str(self.send("POST", f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": form})["dag_run_id"])
 
     def wait_for_dag(self, dag: str) -> None:
-        """Until the DAG is there; the import errors are in the message when it does not come."""
+        """Wait until Airflow shows the DAG; when it does not, raise with the import errors in the message."""
         deadline = time.monotonic() + _DAG_SECONDS
         while self._client.get(f"/dags/{dag}").status_code != httpx.codes.OK:
             if time.monotonic() > deadline:
@@ -96,7 +96,7 @@ class AirflowApi:
 
 @contextmanager
 def airflow(where: Access) -> Iterator[AirflowApi]:
-    """Log in.
+    """Log in and yield a client.
 
     Raises:
         TransientError: Airflow does not answer, or refuses.
@@ -113,7 +113,7 @@ def airflow(where: Access) -> Iterator[AirflowApi]:
 
 
 def read(response: httpx.Response) -> Any:
-    """The JSON of an answer.
+    """Return the JSON of a response.
 
     Raises:
         AirflowRefusedError: it is an error.

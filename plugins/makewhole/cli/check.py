@@ -1,4 +1,4 @@
-"""`makewhole check`: are these pipeline files right? Every problem with its place and remedy."""
+"""Run `makewhole check`: report every problem of pipeline files with its place and remedy."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -31,7 +31,7 @@ def check(
 
 
 def _expanded(paths: Sequence[Path]) -> tuple[Path, ...]:
-    """Folders become the pipeline files in them; no path twice."""
+    """Replace folders by the pipeline files in them; no path twice."""
     found = [inner for path in paths for inner in (pipeline_files([path]) if path.is_dir() else [path])]
     return tuple(dict.fromkeys(found))
 

@@ -1,4 +1,4 @@
-"""What `--json` prints of windows and findings, read from the journal."""
+"""Build what `--json` prints of windows and findings, read from the journal."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,13 +15,13 @@ from makewhole.window.context import find_pipeline
 
 
 def hop_ends(hop: str) -> dict[str, str]:
-    """`{"from", "to"}` of a hop's name."""
+    """Return `{"from", "to"}` of a hop's name."""
     source, target = hop.split("→")
     return {"from": source, "to": target}
 
 
 def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
-    """One revision: `counts` as found, `after` as verified after compensation, `gate` the last answer."""
+    """Describe one revision: `counts` as found, `after` as verified after compensation, `gate` the last answer."""
     found = evidence.results(journal, window, evidence.RECONCILED)
     after = evidence.results(journal, window, evidence.VERIFIED)
     gates = evidence.gate_reports(journal, window)
@@ -53,7 +53,7 @@ def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
 
 
 def incident_document(incident: Incident) -> dict[str, Any]:
-    """What happened to a log, as stored and in words."""
+    """Describe an incident, as stored and in words."""
     return {
         "kind": incident.kind.value,
         "point": incident.point,
@@ -69,7 +69,7 @@ def incident_document(incident: Incident) -> dict[str, Any]:
 
 
 def _accounting(journal: PgConnection, window: Window) -> dict[str, list[dict[str, Any]]]:
-    """What every offset was, by topic point: a range with its sums each."""
+    """Return the accounting of every range, by topic point."""
     manifests = evidence.snapshots(journal, window)
     return {
         point: [
@@ -107,7 +107,7 @@ def _certificate(journal: PgConnection, window: Window) -> dict[str, Any] | None
 
 
 def finding_document(window: Window, item: JudgedFinding, deadline: Deadline | None = None) -> dict[str, Any]:
-    """One finding, with what became of it, and until when Kafka has its original."""
+    """Describe one finding, its outcome, and until when Kafka has its original."""
     finding = item.finding
     return {
         "window": window.number,
@@ -124,7 +124,7 @@ def finding_document(window: Window, item: JudgedFinding, deadline: Deadline | N
 
 
 def deadline_document(deadline: Deadline) -> dict[str, Any]:
-    """What becomes of a record in the log; `at` is the earliest moment."""
+    """Describe what becomes of a record in the log; `at` is the earliest moment."""
     return {
         "fate": deadline.fate.value,
         "at": None if deadline.at is None else deadline.at.isoformat(),
@@ -133,7 +133,7 @@ def deadline_document(deadline: Deadline) -> dict[str, Any]:
 
 
 def chosen_windows(journal: PgConnection, pipeline: str, number: int | None, revision: int | None) -> Iterator[Window]:
-    """The newest revision of every window, oldest first; or one window; or one revision of it.
+    """Yield the newest revision of every window, oldest first; or of one window; or one revision of it.
 
     Raises:
         ConfigurationError: nothing is known of the pipeline, or of the window.

@@ -1,4 +1,4 @@
-"""What every command shares: the service's environment, exit codes, and how errors are shown."""
+"""Provide what every command shares: the service's environment, exit codes, printing, error messages."""
 
 import os
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _OURS = ("MAKEWHOLE_", "AIRFLOW_CONN_")
 
 
 class Exit(IntEnum):
-    """What the exit code of a command says."""
+    """The exit codes of all commands."""
 
     CERTIFIED = 0
     GAPS_REMAIN = 1
@@ -45,7 +45,7 @@ _WIDTH_WITHOUT_TERMINAL = 130
 
 
 class _Console(Console):
-    """Where there is no terminal, nor COLUMNS, tables get enough width to stay whole in a log file."""
+    """A console that gives tables enough width to stay whole in a log file, where there is no terminal, nor COLUMNS."""
 
     @property  # type: ignore[misc]  # nobody sets it
     def size(self) -> ConsoleDimensions:
@@ -57,12 +57,12 @@ class _Console(Console):
 
 
 def console(*, stderr: bool = False) -> Console:
-    """How every command prints for people: nothing in a text is taken for markup."""
+    """Return the console that every command prints to; nothing in a text is taken for markup."""
     return _Console(stderr=stderr, highlight=False, soft_wrap=True, markup=False)
 
 
 def exit_of(state: WindowState) -> Exit:
-    """The exit code for a window that ended like this."""
+    """Return the exit code for a window that ended in a state."""
     return _BY_STATE[state]
 
 
@@ -80,7 +80,7 @@ def service_environment() -> Iterator[None]:
 
 @contextmanager
 def reporting_errors() -> Iterator[None]:
-    """Our errors become one clear message and an exit code."""
+    """Turn our errors into one clear message and an exit code."""
     try:
         yield
     except (ConfigurationError, RefusedError) as error:
@@ -102,7 +102,7 @@ def _local_stack(home: Path) -> dict[str, str]:
 
 
 def printable(text: str) -> str:
-    """A key or a message may hold anything; a terminal must not obey it."""
+    """Escape what is not printable: a key or a message may hold anything, and a terminal must not obey it."""
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 

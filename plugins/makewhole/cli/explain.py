@@ -1,4 +1,4 @@
-"""`makewhole explain PIPELINE KEY`: one key's journey, point by point, with what was said of it and done about it."""
+"""Run `makewhole explain PIPELINE KEY`: show one key's journey, point by point, with its verdicts and actions."""
 
 import json as json_format
 from typing import Annotated, Any
@@ -28,7 +28,8 @@ def explain(
     key: Annotated[str, typer.Argument(help="The business key; of several parts, a JSON array of strings.")],
     json: AsJson = False,
 ) -> None:
-    """One key's journey: where it is now, every verdict on it, every action, in time order. Exit code 3: not known."""
+    """Show one key's journey: where it is now, every verdict on it, every action, in time order. Exit code 3: not
+    known."""
     with service_environment():
         found = find_pipeline(pipeline)
         with connect() as journal:
@@ -43,7 +44,8 @@ def explain(
 
 
 def journey_document(journey: Journey) -> dict[str, Any]:
-    """What `--json` prints: `points` in order, `windows` per window and hop, `actions`, and all of it as `events`."""
+    """Return what `--json` prints: `points` in order, `windows` per window and hop, `actions`, and all of it as
+    `events`."""
     replays = replays_of(journey)
     return {
         "pipeline": journey.pipeline,
@@ -103,7 +105,7 @@ def _show(journey: Journey) -> None:
 
 
 def _places(journey: Journey) -> Table:
-    """Where the key is: one line a copy, one for a point that has none."""
+    """Return the table of where the key is: one line a copy, one for a point that has none."""
     table = _table("point", "where", "time", "compared values")
     for stop in journey.stops:
         for copy in stop.copies:

@@ -1,4 +1,4 @@
-"""`makewhole findings`: every key that was not simply matched, what Kafka is about to delete first."""
+"""Run `makewhole findings`: list every key that was not matched, what Kafka is about to delete first."""
 
 import json as json_format
 from datetime import UTC, datetime
@@ -37,7 +37,7 @@ def findings(
     limit: Annotated[int, typer.Option(min=1, help="At most so many lines for people; --json prints all.")] = 50,
     json: AsJsonLines = False,
 ) -> None:
-    """Every key that was not simply matched, with cause, evidence, and what became of it.
+    """List every key that was not simply matched, with cause, evidence, and what became of it.
 
     Open ones come first, by the time until Kafka may delete their original. What it deletes stays in the window's
     snapshot, from which compensation takes it.
@@ -65,7 +65,8 @@ def findings(
 
 
 def _deadlines(pipeline: str, known: list[tuple[Window, JudgedFinding]]) -> Deadlines:
-    """Asked of the brokers only when something is open; findings are shown all the same when they do not answer."""
+    """Ask the brokers when they delete, only when something is open; findings are shown without it when they do not
+    answer."""
     nothing = Deadlines(retention={}, silent={})
     if not any(_is_open(item) for _, item in known):
         return nothing
@@ -81,7 +82,7 @@ def _deadlines(pipeline: str, known: list[tuple[Window, JudgedFinding]]) -> Dead
 
 
 def _ranked(known: list[tuple[Window, JudgedFinding]], deadlines: Deadlines) -> list[RankedFinding]:
-    """Open findings first, the most urgent at the top; otherwise as the journal has them."""
+    """Sort open findings first, the most urgent at the top; the others stay as the journal has them."""
     found = [
         (window, item, deadlines.of(item.finding.hop, item.finding.evidence) if _is_open(item) else None)
         for window, item in known
@@ -114,7 +115,7 @@ def _table(found: list[RankedFinding], now: datetime) -> Table:
 
 
 def _shown(deadline: Deadline | None, now: datetime) -> Text:
-    """How long Kafka still has the original, red within a day."""
+    """Return how long Kafka still has the original, red within a day."""
     if deadline is None:
         return Text("")
     if deadline.at is None:
@@ -124,7 +125,7 @@ def _shown(deadline: Deadline | None, now: datetime) -> Text:
 
 
 def left_text(seconds: float, deadline: Deadline) -> str:
-    """`3 h left`, `2 days left`, `any moment`."""
+    """Return the time left in words: `3 h left`, `2 days left`, `any moment`."""
     if seconds <= 0:
         return "any moment"
     amount = f"{seconds / _DAY:.0f} days" if seconds >= 2 * _DAY else f"{seconds / _HOUR:.0f} h"

@@ -1,4 +1,4 @@
-"""Following a run of Airflow to its end, each task as its state changes."""
+"""Follow a run of Airflow to its end, and print each change of a task's state."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +15,7 @@ _POLL_SECONDS = 1.0
 
 
 def follow(api: AirflowApi, dag: str, run_id: str, out: Console, where: Access) -> None:
-    """Until the run has ended."""
+    """Poll until the run has ended."""
     seen: dict[str, str] = {}
     has_told = False
     with out.status("starting") as status:

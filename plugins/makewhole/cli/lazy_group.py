@@ -1,4 +1,4 @@
-"""A group of commands that imports a command when it is called: `makewhole audit` needs no Spark, no polars."""
+"""Import a command only when it is called: `makewhole audit` needs no Spark, no polars."""
 
 from importlib import import_module
 from typing import Any
@@ -8,7 +8,7 @@ from typer.core import TyperGroup
 
 
 class LazyCommands(dict[str, Any]):
-    """Commands by name; an entry is `module:attribute` until somebody asks for it."""
+    """Commands by name; an entry is `module:attribute` until it is looked up."""
 
     def __getitem__(self, name: str) -> Any:
         found = super().__getitem__(name)
@@ -49,7 +49,8 @@ def _load(name: str, place: str) -> Any:
 
 
 def lazy_group(places: dict[str, str]) -> type[TyperGroup]:
-    """A group class with these commands, `name: module:attribute` (a function, or a Typer for a group of its own)."""
+    """Return a group class with these commands, `name: module:attribute` (a function, or a Typer for a group of its
+    own)."""
 
     class LazyGroup(TyperGroup):
         def __init__(self, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""The command line: `makewhole …`."""
+"""List the commands of `makewhole …`; each is imported when it is called."""
 
 import typer
 

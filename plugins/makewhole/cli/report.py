@@ -1,4 +1,4 @@
-"""`makewhole windows` and `certificate verify`: what the journal knows."""
+"""Run `makewhole windows` and `certificate verify`: show what the journal knows."""
 
 import hashlib
 import json as json_format
@@ -32,7 +32,7 @@ _COLOURS = {
 
 
 def windows(pipeline: PipelineName, window: WindowNumber = None, json: AsJsonLines = False) -> None:
-    """The windows of a pipeline, oldest first, each as its newest revision stands."""
+    """List the windows of a pipeline, oldest first, each in its newest revision."""
     with service_environment(), connect() as journal:
         documents = [
             window_document(journal, found) for found in chosen_windows(journal, pipeline, window, revision=None)
@@ -50,7 +50,8 @@ def windows(pipeline: PipelineName, window: WindowNumber = None, json: AsJsonLin
 
 
 def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
-    """One line a window: what was found, what is left, which proof; below, why the others are not certified."""
+    """Print one line a window: what was found, what is left, its certificate; below, why the others are not
+    certified."""
     table = Table(box=None, pad_edge=False)
     for heading in ("window", "rev", "from", "to", "state", "found", "left", "digest"):
         table.add_column(heading, overflow="fold", no_wrap=heading in ("from", "to", "state", "digest"))
@@ -79,7 +80,7 @@ _ACCOUNT = ("data", "control", "aborted", "compacted", "expired", "undecodable")
 
 
 def show_accounts(out: Console, documents: list[dict[str, Any]]) -> None:
-    """What every offset was: the parts of a line add up to its span, or the snapshot would not exist."""
+    """Print the accounting of every range: the parts of a line add up to its span, or the snapshot would not exist."""
     accounts = [
         (point, one) for document in documents for point, parts in document["accounting"].items() for one in parts
     ]

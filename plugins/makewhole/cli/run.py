@@ -1,4 +1,4 @@
-"""`makewhole run`: one window of a pipeline, now, through Airflow."""
+"""Run `makewhole run`: check one window of a pipeline, now, through Airflow."""
 
 import json as json_format
 import time
@@ -29,7 +29,7 @@ _POLL_SECONDS = 1.0
 
 
 def _moment(text: str) -> datetime:
-    """A time as people and programs write it; UTC unless it says otherwise."""
+    """Parse a time as people and programs write it; UTC unless it says otherwise."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
@@ -39,7 +39,7 @@ def _moment(text: str) -> datetime:
 
 @dataclass(frozen=True, kw_only=True)
 class _RunRequest:
-    """What a run is asked for."""
+    """The window that a run is asked for."""
 
     pipeline: str
     start: datetime | None
@@ -48,7 +48,7 @@ class _RunRequest:
     reason: str | None
 
     def form(self) -> dict[str, Any]:
-        """As the form of the on-call DAG takes it."""
+        """Return the request as the form of the on-call DAG takes it."""
         return {
             "pipeline": self.pipeline,
             "from": None if self.start is None else self.start.isoformat(),
@@ -106,7 +106,7 @@ def run(
 
 
 def _of_keys(asked: _RunRequest, keys: Path, out: Console) -> list[_RunRequest]:
-    """One request per window that holds any of the keys, oldest first."""
+    """Return one request per window that holds any of the keys, oldest first."""
     wanted = list(dict.fromkeys(line for line in keys.read_text(encoding="utf-8").splitlines() if line))
     pipeline = find_pipeline(asked.pipeline)
     with connect() as journal:
@@ -124,7 +124,7 @@ def _of_keys(asked: _RunRequest, keys: Path, out: Console) -> list[_RunRequest]:
 
 
 def _start(asked: _RunRequest, out: Console) -> str:
-    """Trigger a run; its id."""
+    """Trigger a run; return its id."""
     where = access()
     with airflow(where) as api:
         run_id = _trigger(api, asked.form())
@@ -133,7 +133,7 @@ def _start(asked: _RunRequest, out: Console) -> str:
 
 
 def _end(asked: _RunRequest, run_id: str, out: Console) -> dict[str, Any]:
-    """Follow a run; its window as it ended."""
+    """Follow a run; return its window as it ended."""
     where = access()
     with airflow(where) as api:
         follow(api, _DAG, run_id, out, where)
@@ -141,7 +141,7 @@ def _end(asked: _RunRequest, run_id: str, out: Console) -> dict[str, Any]:
 
 
 def _trigger(api: AirflowApi, form: dict[str, Any]) -> str:
-    """Start the run; a pipeline file that is new takes Airflow some seconds to see."""
+    """Start the run; wait for a pipeline file that is new, which takes Airflow some seconds to see."""
     api.wait_for_dag(_DAG)
     api.wait_for_dag(f"makewhole_reconcile_{form['pipeline']}")
     deadline = time.monotonic() + _WAIT_FOR_FORM_SECONDS

@@ -1,4 +1,4 @@
-"""`makewhole up`, `status` and `down`: Kafka, PostgreSQL and Airflow on this machine."""
+"""Run `makewhole up`, `status` and `down`: Kafka, PostgreSQL and Airflow on this machine."""
 
 import json as json_format
 import time
@@ -72,7 +72,7 @@ def status(
 
 
 def document(state: StackState) -> dict[str, object]:
-    """What `status --json` prints. Addresses are null when there was never a stack here."""
+    """Return what `status --json` prints. Addresses are null when there was never a stack here."""
     health = {
         part.name: {
             "state": part.health.value,
@@ -122,7 +122,7 @@ def _fail(error: MakewholeError) -> None:
 
 
 def main() -> None:
-    """The three commands alone, for `python -m makewhole.cli.stack`."""
+    """Run the three commands alone, for `python -m makewhole.cli.stack`."""
     app = typer.Typer(no_args_is_help=True)
     for command in (up, down, status):
         app.command()(command)

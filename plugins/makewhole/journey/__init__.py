@@ -1,1 +1,1 @@
-"""One key's journey: where it is now, what was said of it, and what was done about it."""
+"""Trace one key: where it is now, what was said of it, and what was done about it."""

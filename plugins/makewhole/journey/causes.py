@@ -1,4 +1,4 @@
-"""What each cause means, in a sentence for the person who asks about one key."""
+"""Explain each cause in a sentence, for the person who asks about one key."""
 
 from collections.abc import Mapping
 
@@ -32,7 +32,7 @@ SENTENCES: Mapping[Cause, str] = {
 
 
 def told(verdict: str, cause: str | None) -> str:
-    """A verdict with its cause, and what that means; a cause of another makewhole has no sentence here."""
+    """Return a verdict with its cause and what that means; a cause of another version has no sentence here."""
     if not cause:
         return verdict
     known = {one.value: sentence for one, sentence in SENTENCES.items()}

@@ -1,4 +1,4 @@
-"""The copies of one key: the rows that a table holds now, and what a window's snapshot kept."""
+"""Find the copies of keys: the rows that a table holds now, and what the windows' snapshots kept."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -51,7 +51,7 @@ class JourneyCopy:
 
 
 def rows_now(connection: PostgresConnection, pipeline: Pipeline, point: TablePoint, key: str) -> list[JourneyCopy]:
-    """Every row of the key as it stands now, by time and place.
+    """Return every row of the key as it stands now, by time and place.
 
     Raises:
         ConfigurationError: the table or a column does not exist.
@@ -63,7 +63,7 @@ def rows_now(connection: PostgresConnection, pipeline: Pipeline, point: TablePoi
 
 
 def copies_in(storage: Storage, manifest: Mapping[str, Any], bucket: str, key_hash: str) -> list[JourneyCopy]:
-    """The copies of a key in a snapshot, read from the files of its bucket alone.
+    """Return the copies of a key in a snapshot, read from the files of its bucket alone.
 
     Raises:
         CorruptionError: a file that the manifest names is not there.
@@ -92,7 +92,7 @@ def _copies(frame: pl.DataFrame) -> list[JourneyCopy]:
 def windows_holding(
     journal: PgConnection, pipeline: Pipeline, storage: Storage, keys: Sequence[str]
 ) -> dict[str, list[Window]]:
-    """For each of these business keys the windows whose newest snapshots hold it, oldest first; none: an empty list."""
+    """Return for each business key the windows whose newest snapshots hold it, oldest first; none: an empty list."""
     wanted = with_hash(pl.DataFrame({"key": list(keys)}, schema={"key": pl.String}))
     found: dict[str, list[Window]] = {key: [] for key in keys}
     for window in reversed(windows.newest(journal, pipeline.name)):

@@ -1,4 +1,4 @@
-"""A journey in the order of time."""
+"""Order a journey by time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _LAST = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One thing that happened. `where` is a point or a hop; `time` None: nobody wrote down when."""
+    """One event of a journey. `where` is a point or a hop; `time` None: nobody wrote down when."""
 
     time: datetime | None
     kind: str
@@ -26,7 +26,7 @@ class Event:
 
 
 def events(journey: Journey) -> list[Event]:
-    """Everything in the order of time; what has no time comes last, each kind in the order of the pipeline."""
+    """Return all events by time; those without a time come last, each kind in the order of the pipeline."""
     found = [event for stop in journey.stops for event in _of_stop(stop, replays_of(journey))]
     found += [event for item in journey.judgements for event in _of_judgement(item)]
     found += [event for deed in journey.deeds for event in _of_deed(deed)]
@@ -34,7 +34,7 @@ def events(journey: Journey) -> list[Event]:
 
 
 def replays_of(journey: Journey) -> set[str]:
-    """The plans that may have written the key to a topic, by the journal: a header alone proves nothing."""
+    """Return the plans that may have written the key to a topic, by the journal: a header alone proves nothing."""
     writing = (Remedy.REDELIVER.value, Remedy.PRODUCE.value)
     return {deed.plan for deed in journey.deeds if deed.remedy in writing and deed.outcome != "refused"}
 
@@ -52,7 +52,7 @@ def _of_stop(stop: Stop, replays: set[str]) -> Iterator[Event]:
 
 
 def record_text(copy: JourneyCopy, replays: set[str]) -> str:
-    """Position, producer, and what is special about a record, in words."""
+    """Describe a record in words: position, producer, and whether it is aborted, a tombstone or a replay."""
     said = copy.identity
     parts = [f"partition {said['partition']} offset {said['offset']}, leader epoch {said['leader_epoch']}"]
     if (said["producer_id"] if said["producer_id"] is not None else -1) < 0:

@@ -30,7 +30,7 @@ ConnectionOf = Callable[[str], Connection]
 
 @dataclass(frozen=True, kw_only=True)
 class Stop:
-    """A point on the way. `looked` says where the key was looked for, `problems` where it could not be."""
+    """One point of a journey. `looked` says where the key was looked for, `problems` where it could not be."""
 
     point: str
     kind: PointKind
@@ -57,7 +57,7 @@ class Journey:
 
 
 def business_key(pipeline: Pipeline, text: str) -> str:
-    """The key that a person wrote, in its one spelling: several components are a JSON array of strings.
+    """Return the key that a person wrote, in its one spelling: several components are a JSON array of strings.
 
     Raises:
         ConfigurationError: it cannot be a key of this pipeline.
@@ -85,7 +85,7 @@ def _array(text: str) -> list[Any]:
 
 
 def _is_unicode(text: str) -> bool:
-    """A shell can pass bytes that are no text."""
+    """Tell whether a text can be encoded: a shell can pass bytes that are no text."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -96,7 +96,8 @@ def _is_unicode(text: str) -> bool:
 def trace(
     journal: PgConnection, pipeline: Pipeline, storage: Storage, connection_of: ConnectionOf, key: str
 ) -> Journey:
-    """The journey of a key, from the tables as they are now, the newest snapshots of every window, and the journal."""
+    """Return the journey of a key, from the tables as they are now, the newest snapshots of every window, and the
+    journal."""
     hashed = key_hash(key)
     bucket = f"{split_hex(hashed)[0] % pipeline.buckets:02d}"
     seen = [_seen(journal, pipeline, storage, window, bucket, hashed) for window in _windows(journal, pipeline)]
@@ -114,7 +115,7 @@ def trace(
 
 @dataclass(frozen=True, kw_only=True)
 class _WindowCopies:
-    """What the snapshots of one window hold of the key, by point; `problems` by point."""
+    """The copies of the key in the snapshots of one window, by point; `problems` by point."""
 
     window: Window
     copies: Mapping[str, list[JourneyCopy]]
@@ -122,12 +123,12 @@ class _WindowCopies:
 
 
 def _windows(journal: PgConnection, pipeline: Pipeline) -> list[Window]:
-    """Every window, oldest first, in its newest revision that has snapshots."""
+    """Return every window, oldest first, in its newest revision that has snapshots."""
     return [_with_snapshots(journal, window) for window in reversed(windows.newest(journal, pipeline.name))]
 
 
 def _with_snapshots(journal: PgConnection, newest: Window) -> Window:
-    """A revision that broke off early holds nothing; the one before it still does."""
+    """Return the newest revision with snapshots: one that broke off early has none, the one before it still does."""
     revisions = (replace(newest, revision=revision) for revision in range(newest.revision, 0, -1))
     return next((window for window in revisions if evidence.snapshots(journal, window)), newest)
 
@@ -184,7 +185,8 @@ def _matched(
     found: list[Judgement],
     hashed: str,
 ) -> Iterator[Judgement]:
-    """The verdict `matched`, on the hops of a window that holds the key, or was left it, and found nothing about it."""
+    """Return the verdict `matched`, on the hops of a window that holds the key, or was left it, and found nothing
+    about it."""
     window = seen.window
     told = {(item.window, item.revision, item.hop) for item in found}
     left = {(item.window, item.hop) for item in found if item.verdict == Verdict.PENDING.value}
@@ -207,7 +209,7 @@ def _matched(
 
 
 def _is_matched(storage: Storage, files: list[str], hashed: str) -> bool:
-    """As the verdict files say; not known where they are gone."""
+    """Tell whether the verdict files say matched; not known where they are gone."""
     for path in files:
         try:
             frame = storage.read_parquet([path], ["key_hash", "verdict"])

@@ -1,1 +1,1 @@
-"""`makewhole audit`: what a topic's log proves by itself."""
+"""Run `makewhole audit`: what a topic's log proves by itself."""

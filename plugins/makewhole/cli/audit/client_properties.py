@@ -1,4 +1,4 @@
-"""A Kafka client's properties file as people have it: librdkafka's names, or those of Java's own tools.
+"""Read a Kafka client's properties file: librdkafka's names, or those of Java's own tools.
 
 Messages name properties and files, never values: any of them may be a secret.
 """
@@ -19,7 +19,7 @@ _PEM = {
 
 
 def client_properties(bootstrap: str | None, config: Path | None, given: Iterable[str]) -> dict[str, str]:
-    """What the options say together; the later ones win: the file, single properties, then the bootstrap address.
+    """Merge the options; later ones win: the file, single properties, then the bootstrap address.
 
     Raises:
         ConfigurationError: the file cannot be read, or something in it or in the options cannot be understood.
@@ -57,7 +57,7 @@ def _pair(text: str, file: str, path: str) -> dict[str, str]:
 
 
 def _as_librdkafka(found: dict[str, str]) -> dict[str, str]:
-    """Java's names for the same things, where there is a same thing."""
+    """Translate Java's names to librdkafka's, where there is an equivalent."""
     translated = dict(found)
     for name, value in _JAAS_FIELD.findall(found.get(_JAAS, "")):
         translated.setdefault(f"sasl.{name}", re.sub(r"\\(.)", r"\1", value))

@@ -1,4 +1,4 @@
-"""`makewhole audit TOPIC --bootstrap …`: what a topic's log proves by itself, on any cluster, read-only."""
+"""Run `makewhole audit TOPIC --bootstrap …`: audit a topic's log on any cluster, read-only."""
 
 import json as json_format
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ def audit(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of the report.")] = False,
 ) -> None:
-    """What a topic's log proves by itself: read-only, on any cluster.
+    """Show what a topic's log proves by itself: read-only, on any cluster.
 
     Reads every batch header once, opens no record, needs no pipeline. Says what
     every offset is, whether producers' numbering has gaps or repeats, which
@@ -87,7 +87,7 @@ def audit(
 
 
 def exit_code(report: AuditReport) -> Exit:
-    """What was found counts more than what could not be read."""
+    """Return the exit code of a report: what was found counts more than what could not be read."""
     levels = {one.level for one in report.findings}
     if Level.FOUND in levels:
         return Exit.GAPS_REMAIN
@@ -104,7 +104,7 @@ def _offset(text: str) -> int | None:
 
 @contextmanager
 def _progress(topic: str) -> Iterator[OnProgress | None]:
-    """A bar where somebody looks."""
+    """Show a progress bar when standard error is a terminal."""
     errors = console(stderr=True)
     if not errors.is_terminal:
         yield None

@@ -1,4 +1,4 @@
-"""Small plots of block characters."""
+"""Draw small plots of block characters."""
 
 from collections.abc import Sequence
 
@@ -13,13 +13,13 @@ Buckets = Sequence[tuple[int, int]]
 
 
 def bars(counts: Sequence[int]) -> str:
-    """One line of blocks; anything above nothing shows."""
+    """Return one line of blocks; any count above zero is visible."""
     most = max(counts, default=0)
     return "".join(_BLOCKS[0 if not one else max(1, round(_EIGHTHS * one / most))] for one in counts)
 
 
 def rate_plot(buckets: Buckets, width_ms: int, columns: int) -> list[str]:
-    """Records over time as lines of text; the few that stand far outside the rest are left out and said so."""
+    """Draw records over time as lines of text; outliers are left out, and a note says how many."""
     inner, left_out = _without_outliers(buckets)
     if not inner:
         return []
@@ -45,7 +45,7 @@ def _axis(first_ms: int, last_ms: int, slots: int) -> str:
 
 
 def _rows(counts: Sequence[int]) -> list[str]:
-    """From the top row to the bottom one."""
+    """Return the rows of the plot, from the top to the bottom."""
     most = max(counts)
     heights = [0 if not one else max(1, round(_HEIGHT * _EIGHTHS * one / most)) for one in counts]
     return [
@@ -61,7 +61,7 @@ def _label(row: int, most: int) -> str:
 
 
 def _without_outliers(buckets: Buckets) -> tuple[list[tuple[int, int]], int]:
-    """Without the first and the last few records in thousands, if time is much longer for them than for the rest."""
+    """Leave out the first and the last few records in thousands, if they take up most of the time span."""
     total = sum(records for _, records in buckets)
     lo, hi, allowed = 0, len(buckets), int(total * _OUTSIDE_SHARE)
     cut = 0

@@ -1,4 +1,4 @@
-"""The tables of an audit for people: exact numbers, columns that say nothing left out."""
+"""Build the tables of an audit for people: exact numbers, without columns that are all zero."""
 
 from collections.abc import Iterable, Sequence
 
@@ -23,7 +23,7 @@ _MEANINGS = {
 
 
 def offsets_table(report: AuditReport) -> tuple[Table, list[str]]:
-    """What every offset is, by partition; and what the columns mean."""
+    """Return the table of what every offset is, by partition, and the meanings of its columns."""
     cells = [_cells(one.offsets, one.tail.end - one.tail.start) for one in report.partitions]
     total = {name: sum(one[name] for one in cells) for name in cells[0]} if cells else {}
     shown = [name for name in _MEANINGS if name == "data" or total.get(name)]
@@ -58,7 +58,7 @@ def _cell(value: int) -> str:
 
 
 def _peculiar(partitions: Sequence[PartitionReport]) -> list[int]:
-    """Those that fit the page, first those with something to look at."""
+    """Return the indexes of the partitions that fit the page, those with problems first."""
     ranked = sorted(
         range(len(partitions)),
         key=lambda index: (
@@ -72,7 +72,7 @@ def _peculiar(partitions: Sequence[PartitionReport]) -> list[int]:
 
 
 def producers_table(report: AuditReport, top: int) -> Table:
-    """The worst producers, and what their numbering says."""
+    """Return the table of the worst producers and their sequence numbers."""
     table = _table(
         "producer", "partitions", "epochs", "records", "newest epoch: numbers", "gaps", "repeats", "last write"
     )
@@ -108,7 +108,7 @@ def _broken(places: int, records: int, heads: int = 0) -> Text:
 
 
 def breaks_table(report: AuditReport, top: int) -> Table:
-    """The largest places where a numbering does not go on."""
+    """Return the table of the largest breaks in producers' sequence numbers."""
     table = _table("what", "partition", "offset", "producer", "epoch", "expected", "found", "records")
     for one in report.sequences.breaks[:top]:
         numbers = (one.partition, one.offset, one.producer_id, one.producer_epoch, one.expected, one.found)
@@ -117,7 +117,7 @@ def breaks_table(report: AuditReport, top: int) -> Table:
 
 
 def open_table(report: AuditReport) -> Table:
-    """Transactions that are open now."""
+    """Return the table of the transactions that are open now."""
     table = _table("partition", "offset", "producer", "epoch", "transactional id", "state", "open for", "timeout")
     for one in report.transactions.open:
         since = one.started_at_ms or one.last_timestamp_ms
@@ -135,7 +135,7 @@ def open_table(report: AuditReport) -> Table:
 
 
 def longest_table(report: AuditReport, top: int) -> Table:
-    """The transactions that took longest from their first batch to their marker."""
+    """Return the table of the transactions that took longest from their first batch to their marker."""
     table = _table("partition", "offsets", "producer", "epoch", "ended", "records", "took", "at")
     for one in report.transactions.longest[:top]:
         table.add_row(
@@ -159,7 +159,7 @@ def _table(*headings: str) -> Table:
 
 
 def epoch_lines(partitions: Iterable[PartitionReport], limit: int) -> list[str]:
-    """The leader epochs of partitions that had several, newest last."""
+    """Return the leader epochs of partitions that had several, newest last."""
     lines = []
     for one in partitions:
         if len(one.leader_epochs) > 1:

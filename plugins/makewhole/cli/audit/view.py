@@ -1,4 +1,4 @@
-"""An audit for people, at most 100 columns: first what is wrong, then what there is, last what to rely on."""
+"""Print an audit for people, at most 100 columns wide: problems, then contents, then guarantees."""
 
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ _EPOCHS = 6
 
 
 class _ReportPage:
-    """Writes paragraphs and tables, wrapped to the page's width."""
+    """A writer of paragraphs and tables, wrapped to the page's width."""
 
     def __init__(self, out: Console) -> None:
         self.width = max(_NARROWEST, min(out.width, _WIDEST))
@@ -40,7 +40,7 @@ class _ReportPage:
         self._out.print(Text(text, style="bold"))
 
     def paragraph(self, text: str, *, style: str = "", sign: str = "", indent: int = 0) -> None:
-        """`sign` stands before the first line, in the style; the other lines are indented."""
+        """Print a wrapped text; `sign` stands before the first line, in the style, the others are indented."""
         first = sign or " " * indent
         lines = textwrap.wrap(
             printable(text), self.width, initial_indent=" " * len(first), subsequent_indent=" " * indent
@@ -54,7 +54,7 @@ class _ReportPage:
             self._out.print(Text(printable(line), style=style))
 
     def table(self, table: Table) -> None:
-        """Numbers are never cut: where a terminal is narrower than the table, it breaks the lines."""
+        """Print a table without cutting numbers: where a terminal is narrower, it breaks the lines."""
         wide = self._out.options.update(width=_ANY_WIDTH)
         before = self._out.width
         self._out.width = max(before, Measurement.get(self._out, wide, table).maximum)
@@ -210,7 +210,7 @@ def _spread(spread: SpreadReport) -> str:
 
 
 def _histogram(spread: SpreadReport) -> str:
-    """By powers of two, from the smallest class to the largest."""
+    """Return the counts by powers of two as blocks, from the smallest class to the largest."""
     if len(spread.at_most) < 2:
         return ""
     classes = dict(spread.at_most)

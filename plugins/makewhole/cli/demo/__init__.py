@@ -1,1 +1,1 @@
-"""`makewhole demo`: real flights go wrong, are found, repaired and proven whole."""
+"""Run `makewhole demo`: plant mistakes in real flights, find, repair and prove."""

@@ -1,4 +1,4 @@
-"""The demo's side of Airflow's REST API: a backfill over the days, watched to its end."""
+"""Start the demo's backfill through Airflow's REST API, and watch it to its end."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -17,14 +17,14 @@ RunEnd = Callable[[datetime, str, float | None], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Watcher:
-    """Who is told: of a task's new state (day, task, state, seconds), and of a run's end (day, state, seconds)."""
+    """Callbacks for a task's new state (day, task, state, seconds) and for a run's end (day, state, seconds)."""
 
     task: TaskChange
     run: RunEnd
 
 
 class Backfill:
-    """One DAG in one Airflow, over REST."""
+    """The backfills of one DAG in one Airflow, over REST."""
 
     def __init__(self, api: AirflowApi, dag: str) -> None:
         self._api = api
@@ -47,7 +47,7 @@ class Backfill:
         self._api.send("PATCH", f"/dags/{self._dag}", {"is_paused": False})
 
     def watch(self, first: datetime, last: datetime, expected: int, watcher: Watcher) -> dict[datetime, str]:
-        """Follow the runs until all `expected` have ended; their states by the beginning of their interval.
+        """Follow the runs until all `expected` have ended; return their states by the beginning of their interval.
 
         Only the runs that are not over are asked for their tasks, so a year costs no more than a day.
         """

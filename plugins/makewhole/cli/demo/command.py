@@ -1,4 +1,4 @@
-"""`makewhole demo`: real flights go wrong on the way to a warehouse, are found, repaired, and proven whole."""
+"""Run `makewhole demo`: plant mistakes in real flights on their way to a warehouse, find, repair, prove."""
 
 import json as json_text
 import os
@@ -36,7 +36,7 @@ _GAPS_REMAIN, _COULD_NOT_RUN = 1, 4
 
 @dataclass(frozen=True, kw_only=True)
 class DemoOutcome:
-    """What the demo can say in the end. `missed`/`invented` are the findings that are not as planted."""
+    """The results of a demo. `missed`/`invented` are the findings that are not as planted."""
 
     lines: Sequence[Line]
     missed: Sequence[Discrepancy]
@@ -53,7 +53,7 @@ class DemoOutcome:
 
     @property
     def problems(self) -> list[str]:
-        """Why this is no success; empty when it is one."""
+        """Reasons why the demo failed; empty when it succeeded."""
         problems = []
         if self.missed or self.invented:
             problems.append(f"found is not planted: {len(self.missed)} missed, {len(self.invented)} invented")
@@ -66,7 +66,7 @@ class DemoOutcome:
         return problems
 
     def document(self) -> dict[str, Any]:
-        """For `--json`."""
+        """Return the outcome as `--json` prints it."""
         return {
             "ok": not self.problems,
             "problems": self.problems,
@@ -87,7 +87,8 @@ def demo(
     keep: Annotated[bool, typer.Option(help="Leave the stack running at the end, to look around.")] = True,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object; progress goes to stderr.")] = False,
 ) -> None:
-    """Real flights go wrong on the way to a warehouse; find, repair, prove. Exit code 0 only if all of it came true."""
+    """Plant mistakes in real flights on their way to a warehouse; find, repair, prove. Exit code 0 only if all of it
+    came true."""
     out = console(stderr=json)
     try:
         outcome = _Demo(out, days=_DAYS_IN_DATA if year else days, seed=seed).run()
@@ -103,7 +104,7 @@ def demo(
 
 
 class _Demo:
-    """The steps, in order."""
+    """The steps of a demo, in order."""
 
     def __init__(self, out: Console, *, days: int, seed: int) -> None:
         self._out = out
@@ -113,7 +114,7 @@ class _Demo:
         self._began = time.monotonic()
 
     def run(self) -> DemoOutcome:
-        """All steps."""
+        """Run all steps."""
         _start_over(self._out)
         self._title("The local stack: Kafka, PostgreSQL, Airflow")
         _follow(self._out, _makewhole("up"))
@@ -171,13 +172,13 @@ class _Demo:
 
 
 def _latest(windows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Of each window its latest revision, oldest window first."""
+    """Return the latest revision of each window, oldest window first."""
     by_number = {window["window"]: window for window in sorted(windows, key=lambda window: window.get("revision", 1))}
     return [by_number[number] for number in sorted(by_number)]
 
 
 def _ignore(day: datetime, task: str, state: str, seconds: float | None) -> None:
-    """A year has too many tasks to name them."""
+    """Report no tasks: a year has too many of them."""
 
 
 def _print(out: Console, outcome: DemoOutcome) -> None:
@@ -220,7 +221,7 @@ def _leave(out: Console, *, keep: bool) -> None:
 
 
 def _start_over(out: Console) -> None:
-    """A demo begins with an empty journal. Only a folder that a demo made itself is emptied for it."""
+    """Begin with an empty journal. Only a folder that a demo made itself is emptied for it."""
     if _is_all_ours():
         out.print(f"starting over: {home_folder()} is from an earlier demo")
         _stop_example()
@@ -268,7 +269,7 @@ def _stop_example() -> None:
 
 
 def _follow(out: Console, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-    """Run a command whose output people shall see, where the out's own goes."""
+    """Run a command whose output people shall see, and send it where our own goes."""
     out.file.flush()
     done = subprocess.run(command, cwd=project_root(), env=_with(environment), stdout=out.file.fileno())
     _require(command, done.returncode)

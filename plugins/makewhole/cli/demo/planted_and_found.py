@@ -1,4 +1,4 @@
-"""Planted beside found, key by key: what was missed, what was invented, what is mended, what is still open."""
+"""Compare planted and found discrepancies key by key: missed, invented, repaired, still open."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Discrepancy:
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One kind of discrepancy in numbers. `missed`: planted, not found; `invented`: found, not planted."""
+    """The numbers of one kind of discrepancy. `missed`: planted, not found; `invented`: found, not planted."""
 
     hop: str
     verdict: str
@@ -38,12 +38,13 @@ class Line:
 
 
 def planted_ones(rows: Iterable[Mapping[str, Any]]) -> frozenset[Discrepancy]:
-    """From the example's record, rows `{hop, key, verdict, misdeed}`."""
+    """Return the planted discrepancies from the example's record, rows `{hop, key, verdict, misdeed}`."""
     return frozenset(Discrepancy(hop=row["hop"], verdict=row["verdict"], key=row["key"]) for row in rows)
 
 
 def found_ones(rows: Iterable[Mapping[str, Any]]) -> frozenset[Discrepancy]:
-    """From the findings, rows `{hop: {from, to}, key, verdict, …}`; those that are not known yet are no discrepancy."""
+    """Return the found discrepancies from the findings, rows `{hop: {from, to}, key, verdict, …}`; those that are
+    not known yet are none."""
     return frozenset(
         Discrepancy(hop=f"{row['hop']['from']}→{row['hop']['to']}", verdict=row["verdict"], key=row["key"])
         for row in rows
@@ -54,7 +55,7 @@ def found_ones(rows: Iterable[Mapping[str, Any]]) -> frozenset[Discrepancy]:
 def lines(
     planted: frozenset[Discrepancy], found: frozenset[Discrepancy], wrong_now: frozenset[Discrepancy]
 ) -> list[Line]:
-    """One line per hop and verdict. `wrong_now` is what the independent proof still sees."""
+    """Return one line per hop and verdict. `wrong_now` is what the independent proof still sees."""
     everything = planted | found | wrong_now
     kinds = sorted({(one.hop, one.verdict) for one in everything}, key=lambda kind: (kind[0] != "outbox→flights", kind))
     return [_line(kind, planted, found, wrong_now) for kind in kinds]
@@ -85,7 +86,7 @@ def _line(
 
 
 def as_table(all_lines: Sequence[Line]) -> Table:
-    """For people. Missed and invented have columns only when there are any."""
+    """Return the lines as a table. Missed and invented have columns only when there are any."""
     is_exact = not any(line.missed or line.invented for line in all_lines)
     columns = ["planted", "found", *([] if is_exact else ["missed", "invented"]), "repaired", "reported", "still open"]
     table = Table(box=None, pad_edge=False, title="Planted and found, compared key by key", title_justify="left")

@@ -1,1 +1,1 @@
-"""`makewhole plan …`: show, preview, answer, steer and undo a plan."""
+"""Run `makewhole plan …`: show, preview, answer, control and undo a plan."""

@@ -1,4 +1,4 @@
-"""`makewhole plan approve|reject`: a person's answer to a plan that waits, given through Airflow as that person."""
+"""Run `makewhole plan approve|reject`: answer for a plan that waits, through Airflow, as the person who calls it."""
 
 import json as json_format
 import sys
@@ -69,7 +69,7 @@ def _require_waiting(plan: str) -> None:
 
 
 def _show(where: Console, question: dict[str, Any]) -> None:
-    """What the page shows, its Markdown drawn as there."""
+    """Print what Airflow's page shows, its Markdown drawn as there."""
     body = "\n".join(printable(line) for line in (question["body"] or "").split("\n"))
     where.print(Text(printable(question["subject"])), "", sep="\n")
     where.print(_FoldedMarkdown(body, hyperlinks=False), soft_wrap=False)  # a soft wrap would cut off lists

@@ -1,4 +1,4 @@
-"""`makewhole plan …`: what a plan holds; the other commands are in modules beside."""
+"""Run `makewhole plan show`, and collect the other commands of `makewhole plan`."""
 
 import json as json_format
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def show(
     limit: Annotated[int, typer.Option(min=1, help="At most so many actions for people.")] = _SHOWN,
     json: AsJson = False,
 ) -> None:
-    """The actions of a plan in their order, its hash, and its state."""
+    """Show the actions of a plan in their order, its hash, and its state."""
     with service_environment(), connect() as journal:
         stored = known_plan(journal, plan)
         actions = plans.actions_of(journal, plan)

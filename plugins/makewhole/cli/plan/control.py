@@ -1,4 +1,4 @@
-"""`makewhole plan pause|resume|rate|stop|watch`: a hand on a plan that is on its way."""
+"""Run `makewhole plan pause|resume|rate|stop|watch`: control a plan while it runs."""
 
 import getpass
 import json as json_format
@@ -27,7 +27,7 @@ _GOES_ON = (PlanState.FROZEN, PlanState.AWAITING_APPROVAL, PlanState.APPROVED, P
 
 
 def known_plan(journal: PgConnection, plan: str) -> Plan:
-    """A plan by id.
+    """Return the plan with an id.
 
     Raises:
         RefusedError: there is none.
@@ -87,7 +87,8 @@ def _say(word: Callable[[str, str], Plan], *, json: bool) -> None:
 def watch(
     plan: PlanId, json: Annotated[bool, typer.Option("--json", help="One JSON object a change.")] = False
 ) -> None:
-    """How far a plan is, with an estimate, until it has ended. Exit code 0 when it is done, 1 when it was not done."""
+    """Show how far a plan is, with an estimate, until it has ended. Exit code 0 when it is done, 1 when it was not
+    done."""
     with service_environment():
         ended = _follow(plan, _as_lines if json else _as_bar)
     raise typer.Exit(Exit.CERTIFIED if ended.plan.state is PlanState.DONE else Exit.GAPS_REMAIN)

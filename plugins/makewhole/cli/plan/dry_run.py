@@ -1,4 +1,4 @@
-"""`makewhole plan dry-run`: what a frozen plan would change if it ran now. Nothing is written."""
+"""Run `makewhole plan dry-run`: show what a frozen plan would change if it ran now. Nothing is written."""
 
 import json as json_format
 import time
@@ -34,7 +34,7 @@ def run_dry(
     ] = SAMPLES,
     json: AsJson = False,
 ) -> None:
-    """What a frozen plan would change if it ran now, by the guards that it will be asked when it runs.
+    """Show what a frozen plan would change if it ran now, by the guards that it will be asked when it runs.
 
     Changes nothing: tables are read in transactions that cannot write, topics by their settings. Shows keys and values.
     What only writing tells (constraints, triggers) is not tried. Exit code 0 whatever it says.
@@ -51,7 +51,7 @@ def run_dry(
 
 
 class _Bar:
-    """How far it is, from the second second on. A context manager."""
+    """A progress bar that appears after two seconds. A context manager."""
 
     def __init__(self) -> None:
         columns = (TextColumn("looking at actions"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -67,14 +67,14 @@ class _Bar:
             self._progress.stop()
 
     def tell(self, done: int, total: int) -> None:
-        """Both in actions."""
+        """Update the bar; both numbers are actions."""
         if time.monotonic() - self._began > _QUIET_SECONDS:
             self._progress.start()
         self._progress.update(self._task, completed=done, total=total)
 
 
 def dry_run_document(told: DryRun) -> dict[str, Any]:
-    """A dry run as JSON has it."""
+    """Return a dry run as `--json` prints it."""
     plan = told.plan
     return {
         "plan": plan.id,
@@ -135,7 +135,7 @@ def _record_document(record: RecordToSend) -> dict[str, Any]:
 
 
 def _text(data: bytes | str | None) -> str | None:
-    """Text as it is; what is none, in Python's spelling of bytes."""
+    """Return text as it is, and bytes that are no text in Python's spelling."""
     if data is None or isinstance(data, str):
         return data
     try:

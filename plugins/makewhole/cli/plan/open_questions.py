@@ -12,7 +12,7 @@ _NOT_FOUND = 404
 
 
 def open_questions(api: AirflowApi) -> Iterator[dict[str, Any]]:
-    """Airflow's own description of each of ours: `task_instance`, `subject`, `body`, `assigned_users`."""
+    """Yield Airflow's own description of each of ours: `task_instance`, `subject`, `body`, `assigned_users`."""
     for question in api.get("/dags/~/dagRuns/~/hitlDetails", response_received="false", limit=100)["hitl_details"]:
         if question["task_instance"]["dag_id"].startswith(_OUR_DAGS):
             yield question

@@ -1,4 +1,4 @@
-"""`makewhole plan undo`: take back what a plan wrote, through Airflow."""
+"""Run `makewhole plan undo`: take back what a plan wrote, through Airflow."""
 
 import json as json_format
 from collections import Counter
@@ -12,7 +12,12 @@ from makewhole.cli.airflow_api import access, airflow
 from makewhole.cli.environment import AsJson, Exit, console, printable, service_environment
 from makewhole.cli.follow import follow
 from makewhole.cli.plan.control import PlanId
-from makewhole.compensation.undo.plan_undo import UndoRequest, require_same_kind, require_undoable, what_stays
+from makewhole.compensation.undo.plan_undo import (
+    UndoRequest,
+    require_same_kind,
+    require_undoable,
+    describe_remaining_records,
+)
 from makewhole.journal import plans, windows
 from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
@@ -58,7 +63,7 @@ def undo(
 
 
 def _look_first(plan: str, *, reverses: bool) -> tuple[str, ...]:
-    """What will stay; a plan that cannot be undone is refused here, before Airflow is asked."""
+    """Return what will stay; refuse a plan that cannot be undone here, before Airflow is asked."""
     with connect() as journal:
         stored = plans.get_plan(journal, plan)
         request = UndoRequest(plan=plan, pipeline=find_pipeline(stored.plan.pipeline), reverses=reverses)
@@ -67,7 +72,7 @@ def _look_first(plan: str, *, reverses: bool) -> tuple[str, ...]:
         written = plans.actions_by_target(journal, plan)
     if known is not None and not reverses:  # whether there is more to reverse is seen when the undo is planned
         require_same_kind(known.plan, request)
-    stays = what_stays(request, written)
+    stays = describe_remaining_records(request, written)
     if len(stays) == len(written) and not reverses:
         raise RefusedError(f"plan {plan} wrote no rows. {'. '.join(stays)}")
     return stays
