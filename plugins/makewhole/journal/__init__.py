@@ -1,1 +1,1 @@
-"""Our memory in PostgreSQL: windows, snapshots, findings, plans, receipts, leases, certificates."""
+"""Read and write the journal in PostgreSQL: windows, snapshots, findings, plans, receipts, leases, certificates."""

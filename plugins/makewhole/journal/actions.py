@@ -1,4 +1,4 @@
-"""The actions of plans in the journal, written and read by COPY: its bytes are what the hash of a plan is over."""
+"""Write and read the actions of plans by COPY; the plan's hash is over its bytes."""
 
 import io
 import json
@@ -37,20 +37,20 @@ SCHEMA = pa.schema(_TYPES)
 _COPIED = {name: pa.string() if name not in ("seq", "chunk") else pa.int32() for name in SCHEMA.names}
 
 ArrowColumn = Any
-"""A chunked array of Arrow, whose type checkers know too little of."""
+"""A chunked array of Arrow, which type checkers know too little of."""
 
 _NUL = "\0"  # in no text that PostgreSQL holds
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
-def put_actions(connection: PgConnection, plan_id: str, actions: Iterable[Action]) -> None:
+def put_actions(journal: PgConnection, plan_id: str, actions: Iterable[Action]) -> None:
     """Write the actions of a plan, in the caller's transaction."""
-    with connection.cursor() as cursor:
-        cursor.copy_expert(load_queries("plan")["copy_actions_in"], _Lines(plan_id, actions))
+    with journal.cursor() as cursor:
+        cursor.copy_expert(load_queries("plan")["copy_actions_in"], _ActionLines(plan_id, actions))
 
 
-def unchanged_actions(connection: PgConnection, plan: Plan, payload_sha256: str | None) -> pa.Table:
-    """The actions of a plan as columns of `SCHEMA`, when they are the ones that its hash is over.
+def unchanged_actions(journal: PgConnection, plan: Plan, payload_sha256: str | None) -> pa.Table:
+    """Return the actions of a plan as columns of `SCHEMA`, after checking them against the plan's hash.
 
     Raises:
         RefusedError: something of the plan was changed in the journal since it was frozen.
@@ -58,8 +58,8 @@ def unchanged_actions(connection: PgConnection, plan: Plan, payload_sha256: str 
     statement = sql.SQL(load_queries("plan")["copy_actions_out"]).format(plan=sql.Literal(plan.id))
     digest = plan_hash(plan.pipeline, plan.window, payload_sha256)
     reading, writing = os.pipe()
-    with ThreadPoolExecutor(max_workers=1) as beside, connection.cursor() as cursor:
-        columns = beside.submit(_columns, reading, digest.update)
+    with ThreadPoolExecutor(max_workers=1) as parser, journal.cursor() as cursor:
+        columns = parser.submit(_columns, reading, digest.update)
         with os.fdopen(writing, "wb", buffering=_BLOCK_BYTES) as copied:
             cursor.copy_expert(statement, copied)
     if digest.hexdigest() != plan.sha256:
@@ -71,31 +71,31 @@ def unchanged_actions(connection: PgConnection, plan: Plan, payload_sha256: str 
 
 
 def actions_in(table: pa.Table) -> tuple[Action, ...]:
-    """Rows of `SCHEMA` as actions."""
+    """Return rows of `SCHEMA` as actions."""
     return tuple(
         Action(**{**row, "remedy": Remedy(row["remedy"]), "before": json.loads(row["before"])})
         for row in table.to_pylist()
     )
 
 
-class _Lines:
-    """What COPY reads: the lines of the actions, each behind the plan's id."""
+class _ActionLines:
+    """The file that COPY reads: a line for each action, with the plan's id in front."""
 
     def __init__(self, plan_id: str, actions: Iterable[Action]) -> None:
         self._prefix = f"{plan_id}\t".encode()
         self._actions = iter(actions)
 
     def read(self, _: int = -1) -> bytes:
-        """Some whole lines; nothing at the end."""
+        """Return some whole lines; nothing at the end."""
         return b"".join(self._prefix + action.line() for action in islice(self._actions, _LINES_TOGETHER))
 
     def readline(self, _: int = -1) -> bytes:
-        """The next line; nothing at the end. The driver's types want it."""
+        """Return the next line; nothing at the end. The driver's types require this method."""
         return b"".join(self._prefix + action.line() for action in islice(self._actions, 1))
 
 
-class _Heard(io.RawIOBase):
-    """A file, of which somebody hears every block that is read."""
+class _TeeReader(io.RawIOBase):
+    """A file that passes every block that is read to a listener, too."""
 
     def __init__(self, file: IO[bytes], listener: Callable[[bytes], None]) -> None:
         self._file, self._listener = file, listener
@@ -112,9 +112,9 @@ class _Heard(io.RawIOBase):
 
 
 def _columns(reading: int, listener: Callable[[bytes], None]) -> pa.Table:
-    """What comes out of a pipe; the listener hears all of it, also when it is no table."""
+    """Parse what comes out of a pipe; the listener gets all of its bytes, even where they are no table."""
     with os.fdopen(reading, "rb", buffering=_BLOCK_BYTES) as pipe:
-        copied = _Heard(pipe, listener)
+        copied = _TeeReader(pipe, listener)
         try:
             return _parsed(copied)
         except pa.ArrowInvalid:
@@ -126,7 +126,7 @@ def _columns(reading: int, listener: Callable[[bytes], None]) -> pa.Table:
                 pass
 
 
-def _parsed(copied: _Heard) -> pa.Table:
+def _parsed(copied: _TeeReader) -> pa.Table:
     table = pcsv.read_csv(
         copied,  # type: ignore[arg-type]
         read_options=pcsv.ReadOptions(column_names=SCHEMA.names, block_size=_PARSED_BYTES),
@@ -144,7 +144,7 @@ def _decoded(copied: ArrowColumn, wanted: pa.DataType) -> ArrowColumn:
 
 
 def _unescaped(texts: ArrowColumn) -> ArrowColumn:
-    """The texts that COPY escaped. A pair of backslashes is set aside first: what follows it is no escape."""
+    """Undo the escapes of COPY. Pairs of backslashes are replaced first: what follows one is no escape."""
     if not pc.any(pc.match_substring(texts, "\\")).as_py():
         return texts
     texts = pc.replace_substring(texts, "\\\\", _NUL)

@@ -15,7 +15,7 @@ _MIGRATION_LOCK = 0x6D616B65  # "make": only one process migrates at a time
 
 
 def journal_dsn() -> str:
-    """Where the journal is: `MAKEWHOLE_JOURNAL_DSN`.
+    """Return the journal's PostgreSQL URI, from the variable `MAKEWHOLE_JOURNAL_DSN`.
 
     Raises:
         ConfigurationError: the variable is not set.
@@ -36,7 +36,7 @@ def journal_dsn() -> str:
 
 
 def open_connection(dsn: str) -> PgConnection:
-    """A connection to the journal that the caller closes.
+    """Open a connection to the journal that the caller closes.
 
     Raises:
         TransientError: the server cannot be reached.
@@ -52,27 +52,27 @@ def open_connection(dsn: str) -> PgConnection:
 
 @contextmanager
 def connect(dsn: str | None = None) -> Iterator[PgConnection]:
-    """One connection to the journal: commits when the block ends, rolls back when it raises.
+    """Open a connection to the journal that commits when the block ends, rolls back when it raises, and is closed.
 
     Raises:
         TransientError: the server cannot be reached.
     """
-    connection = open_connection(dsn or journal_dsn())
+    journal = open_connection(dsn or journal_dsn())
     try:
-        with connection:
-            yield connection
+        with journal:
+            yield journal
     finally:
-        connection.close()
+        journal.close()
 
 
 def migrate(dsn: str | None = None) -> list[str]:
-    """Bring the journal's schema up to date; harmless when it is. Returns the names of what was applied now.
+    """Bring the journal's schema up to date; harmless when it is. Returns the names of the migrations applied now.
 
     Raises:
         CorruptionError: a migration that was applied has been edited since.
     """
     applied_now = []
-    with connect(dsn) as connection, connection.cursor() as cursor:
+    with connect(dsn) as journal, journal.cursor() as cursor:
         cursor.execute("select pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
         cursor.execute("select to_regclass('makewhole.migration') is not null")
         ((has_journal,),) = cursor.fetchall()

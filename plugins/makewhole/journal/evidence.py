@@ -1,4 +1,4 @@
-"""What the steps of a window committed: snapshots, results, findings, gate reports, certificates."""
+"""Read and write what a window's steps commit: snapshots, results, findings, gate reports, certificates."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ RECONCILED, VERIFIED = "reconciled", "verified"
 
 @dataclass(frozen=True, kw_only=True)
 class HopResult:
-    """What was counted on a hop at a stage. `files` are the verdict files, below the storage root."""
+    """The counts of a hop at a stage. `files` are the verdict files, below the storage root."""
 
     hop: str
     counts: HopCounts
@@ -27,7 +27,7 @@ class HopResult:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedFinding:
-    """A finding with what became of it: open, repaired, contained, reversed, handed_over or refused."""
+    """A finding with its outcome: open, repaired, contained, reversed, handed_over or refused."""
 
     finding: Finding
     outcome: str = "open"
@@ -59,12 +59,12 @@ class Certificate:
 
 
 def commit_snapshot(journal: PgConnection, window: Window, point: str, manifest: Mapping[str, Any]) -> bool:
-    """From here on the snapshot exists. The first manifest stays; whether this is it."""
+    """Write the manifest with which a snapshot exists; the first one stays. Tells whether it was this one."""
     return bool(_run(journal, "insert_snapshot", **_scope(window), point=point, manifest=Json(manifest)))
 
 
 def snapshots(journal: PgConnection, window: Window) -> dict[str, dict[str, Any]]:
-    """The committed manifests of this revision by point."""
+    """Return the committed manifests of this revision by point."""
     return dict(_run(journal, "snapshots", **_scope(window)))
 
 
@@ -85,7 +85,7 @@ def commit_results(journal: PgConnection, window: Window, stage: str, results: I
 
 
 def results(journal: PgConnection, window: Window, stage: str = RECONCILED) -> dict[str, HopResult]:
-    """The results of a stage by hop; empty when the stage has not committed."""
+    """Return the results of a stage by hop; empty when the stage has not committed."""
     return {
         hop: HopResult(hop=hop, counts=HopCounts(**counts), digest=digest, files=files)
         for hop, counts, digest, files in _run(journal, "results", **_scope(window), stage=stage)
@@ -93,7 +93,7 @@ def results(journal: PgConnection, window: Window, stage: str = RECONCILED) -> d
 
 
 def commit_findings(journal: PgConnection, window: Window, findings: Iterable[Finding]) -> int:
-    """Replace the findings of this revision; returns how many."""
+    """Replace the findings of this revision. Returns their number."""
     _run(journal, "delete_findings", **_scope(window))
     rows = (
         (
@@ -113,12 +113,12 @@ def commit_findings(journal: PgConnection, window: Window, findings: Iterable[Fi
 
 
 def _storable(key: str) -> str:
-    """PostgreSQL's text holds no NUL; the hash still tells such keys apart."""
+    """Escape NUL, which PostgreSQL's text cannot hold; the hash still tells such keys apart."""
     return key.replace("\x00", "\\u0000")
 
 
 def _storable_in(value: Any) -> Any:
-    """The same for every text inside evidence: a compared value of a record may be anything."""
+    """Escape NUL in every text inside evidence: a compared value of a record may be any text."""
     if isinstance(value, str):
         return _storable(value)
     if isinstance(value, Mapping):
@@ -129,7 +129,7 @@ def _storable_in(value: Any) -> Any:
 
 
 def findings(journal: PgConnection, window: Window) -> list[JudgedFinding]:
-    """The findings of this revision with their outcomes, by hop, verdict and key."""
+    """Return the findings of this revision with their outcomes, by hop, verdict and key."""
     return [
         JudgedFinding(
             finding=Finding(
@@ -143,7 +143,7 @@ def findings(journal: PgConnection, window: Window) -> list[JudgedFinding]:
 
 
 def set_outcomes(journal: PgConnection, window: Window, judged: Iterable[JudgedFinding]) -> None:
-    """Write what became of each finding."""
+    """Write the outcome of each finding."""
     for item in judged:
         _run(
             journal,
@@ -157,7 +157,7 @@ def set_outcomes(journal: PgConnection, window: Window, judged: Iterable[JudgedF
 
 
 def commit_handovers(journal: PgConnection, window: Window, keys: Iterable[Handover]) -> int:
-    """Replace what this revision hands over; returns how many."""
+    """Replace the keys that this revision hands over. Returns their number."""
     _run(journal, "delete_handovers", **_scope(window))
     scope = (window.pipeline, window.number, window.revision)
     rows = ((*scope, item.hop, _storable(item.key), item.key_hash, Json({})) for item in keys)
@@ -165,34 +165,34 @@ def commit_handovers(journal: PgConnection, window: Window, keys: Iterable[Hando
 
 
 def handovers(journal: PgConnection, pipeline: str, number: int) -> list[Handover]:
-    """What the newest revision of window `number` handed over to the next."""
+    """Return the keys that the newest judged revision of window `number` handed over to the next."""
     rows = _run(journal, "handovers", pipeline=pipeline, number=number)
     return [Handover(hop=hop, key=key, key_hash=key_hash) for hop, key, key_hash in rows]
 
 
 def put_key_run(journal: PgConnection, window: Window, point: str, files: Mapping[str, str], keys: int) -> None:
-    """Add this window's run to the key index of a topic: bucket → file."""
+    """Add this window's run to the key index of a topic; `files` is bucket → file."""
     _run(journal, "put_key_run", **_scope(window), point=point, files=Json(files), keys=keys)
 
 
 def key_runs(journal: PgConnection, window: Window, point: str) -> dict[int, dict[str, str]]:
-    """The runs of all other windows: `{number: {bucket: file}}`."""
+    """Return the runs of all other windows: `{number: {bucket: file}}`."""
     return dict(_run(journal, "key_runs", pipeline=window.pipeline, point=point, number=window.number))
 
 
 def plans_of(journal: PgConnection, window: Window) -> list[str]:
-    """The ids of all plans made for this window, whatever the revision."""
+    """Return the ids of all plans made for this window, whatever the revision."""
     return [plan for (plan,) in _run(journal, "plans_of", pipeline=window.pipeline, number=window.number)]
 
 
 def frozen_at(journal: PgConnection, plan: str) -> datetime:
-    """When a plan was frozen."""
+    """Return when a plan was frozen."""
     moment: datetime = _run(journal, "frozen_at", plan=plan)[0][0]
     return moment
 
 
 def put_gate_report(journal: PgConnection, window: Window, stage: str, report: GateReport) -> None:
-    """Keep what the gate answered."""
+    """Write the gate's report on a stage; the newest one counts."""
     _run(
         journal,
         "put_gate_report",
@@ -207,7 +207,7 @@ def put_gate_report(journal: PgConnection, window: Window, stage: str, report: G
 
 
 def gate_reports(journal: PgConnection, window: Window) -> dict[str, GateReport]:
-    """The gate's answers by stage."""
+    """Return the gate's reports by stage."""
     return {
         stage: GateReport(
             answer=GateAnswer(answer),
@@ -221,13 +221,13 @@ def gate_reports(journal: PgConnection, window: Window) -> dict[str, GateReport]
 
 
 def last_certificate(journal: PgConnection, pipeline: str) -> tuple[int, str] | None:
-    """(ordinal, sha256) of the newest link of the chain."""
+    """Return (ordinal, sha256) of the newest link of the chain."""
     rows = _run(journal, "last_certificate", pipeline=pipeline)
     return rows[0] if rows else None
 
 
 def insert_certificate(journal: PgConnection, pipeline: str, certificate: Certificate) -> None:
-    """Add a link; a second link at the same place is refused by the table."""
+    """Add a link to the chain; the table refuses a second one with the same ordinal."""
     _run(
         journal,
         "insert_certificate",
@@ -244,7 +244,7 @@ def insert_certificate(journal: PgConnection, pipeline: str, certificate: Certif
 
 
 def certificate_of(journal: PgConnection, window: Window) -> Certificate | None:
-    """The certificate of this revision, if it was issued."""
+    """Return the certificate of this revision, if it was issued."""
     rows = _run(journal, "certificate", **_scope(window))
     if not rows:
         return None
@@ -263,7 +263,7 @@ def certificate_of(journal: PgConnection, window: Window) -> Certificate | None:
 
 
 def certificates(journal: PgConnection, pipeline: str) -> list[Certificate]:
-    """The whole chain, oldest first."""
+    """Return the whole chain, oldest first."""
     names = ("ordinal", "number", "revision", "digest", "body", "previous", "sha256", "uri", "issued_at")
     rows = _run(journal, "certificates", pipeline=pipeline)
     return [Certificate(**dict(zip(names, row, strict=True))) for row in rows]

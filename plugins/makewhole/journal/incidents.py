@@ -1,4 +1,4 @@
-"""What happened to the logs that a window reads, kept with the revision that found it."""
+"""Read and write the incidents of the logs that a window reads, with the revision that found them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from makewhole.sql import PgConnection, load_queries
 
 
 def put(journal: PgConnection, window: Window, incidents: Iterable[Incident]) -> None:
-    """Keep what was found; found again at the same place, the newer word stays."""
+    """Write incidents; one that is found again at the same place is replaced."""
     for incident in incidents:
         _run(
             journal,
@@ -29,12 +29,12 @@ def put(journal: PgConnection, window: Window, incidents: Iterable[Incident]) ->
 
 
 def of(journal: PgConnection, window: Window) -> list[Incident]:
-    """The incidents of this revision, by point, partition and offset."""
+    """Return the incidents of this revision, by point, partition and offset."""
     return [_incident(row) for row in _run(journal, "incidents", window)]
 
 
 def of_pipeline(journal: PgConnection, pipeline: str) -> list[tuple[tuple[int, int], Incident]]:
-    """The incidents of every revision of every window, each with (number, revision), oldest first."""
+    """Return the incidents of every revision of every window, each with (number, revision), oldest first."""
     with journal.cursor() as cursor:
         cursor.execute(load_queries("incident")["incidents_of_pipeline"], {"pipeline": pipeline})
         return [((row[0], row[1]), _incident(row[2:])) for row in cursor.fetchall()]

@@ -1,4 +1,4 @@
-"""What the journal remembers of one business key: findings, and the actions of plans with their receipts."""
+"""Read the history of one business key: findings, and the actions of plans with their receipts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from makewhole.sql import PgConnection, load_queries
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """What one revision of a window said of the key on a hop. `matched` has no cause, evidence or outcome."""
+    """The verdict of one revision of a window on the key on a hop. `matched` has no cause, evidence or outcome."""
 
     window: int
     revision: int
@@ -27,7 +27,7 @@ class Judgement:
 
 @dataclass(frozen=True, kw_only=True)
 class KeyAction:
-    """One action on the key. `chunk`, `receipt` and `done_at` are of the proof that it took effect, if it did."""
+    """An action on the key. `chunk`, `receipt` and `done_at` are of the proof that it took effect, if it did."""
 
     plan: str
     window: int
@@ -54,19 +54,19 @@ _KEY_ACTION = tuple(KeyAction.__dataclass_fields__)
 
 
 def judgements(journal: PgConnection, pipeline: str, key_hash: str) -> list[Judgement]:
-    """Every finding about the key, of every revision, by window, revision and hop."""
+    """Return every finding about the key, of every revision, by window, revision and hop."""
     rows = _run(journal, "judgements", pipeline=pipeline, key_hash=key_hash)
     return [Judgement(**dict(zip(_JUDGEMENT, row, strict=True))) for row in rows]
 
 
 def key_actions(journal: PgConnection, pipeline: str, key_hash: str) -> list[KeyAction]:
-    """Every action on the key, in the order the plans were frozen."""
+    """Return every action on the key, in the order in which the plans were frozen."""
     rows = _run(journal, "deeds", pipeline=pipeline, key_hash=key_hash)
     return [KeyAction(**dict(zip(_KEY_ACTION, row, strict=True))) for row in rows]
 
 
 def judged_at(journal: PgConnection, window: Window) -> dict[str, datetime]:
-    """When each hop of this revision was judged."""
+    """Return when each hop of this revision was judged."""
     rows = _run(journal, "judged_at", pipeline=window.pipeline, number=window.number, revision=window.revision)
     return dict(rows)
 

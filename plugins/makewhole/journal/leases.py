@@ -1,4 +1,4 @@
-"""Leases: one runner at a time per resource, and an epoch that fences whoever was there before."""
+"""Acquire, renew and release leases: one runner at a time per resource, with an epoch that fences earlier runners."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from makewhole.sql import PgConnection, load_queries
 
 @dataclass(frozen=True, kw_only=True)
 class Lease:
-    """What a runner holds. The journal's clock decides when it expires."""
+    """The lease of a runner on a resource. It expires by the journal's clock."""
 
     resource: str
     holder: str
@@ -24,14 +24,16 @@ class Lease:
 
 @contextmanager
 def transaction(dsn: str, *, idle_seconds: float = 5.0) -> Iterator[PgConnection]:
-    """One transaction at the journal that cannot be held open by a process that is stopped in the middle of it: after
-    `idle_seconds` without a statement the server ends it, and whoever waits for its locks goes on.
+    """Run one transaction at the journal on a connection of its own.
+
+    A process that is stopped in the middle of it cannot hold it open: after `idle_seconds` without a statement the
+    server ends it, and whoever waits for its locks goes on.
 
     Raises:
         TransientError: the journal is away, or ended this session.
     """
-    with JournalSession(dsn) as kept, kept.transaction(idle_seconds=idle_seconds) as connection:
-        yield connection
+    with JournalSession(dsn) as kept, kept.transaction(idle_seconds=idle_seconds) as journal:
+        yield journal
 
 
 class JournalSession(ClosingContext):
@@ -42,54 +44,54 @@ class JournalSession(ClosingContext):
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        self._connection: PgConnection | None = None
+        self._journal: PgConnection | None = None
 
     def close(self) -> None:
         """End the connection. Safe to call twice."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            journal.close()
 
     @contextmanager
     def transaction(self, *, idle_seconds: float = 5.0) -> Iterator[PgConnection]:
-        """As `session`. A connection that broke while nothing was done with it is made anew.
+        """Run one transaction, as the function `transaction`. A connection that broke while idle is opened anew.
 
         Raises:
             TransientError: the journal is away, or ended this session.
         """
         try:
-            connection = self._begun(idle_seconds)
-            with connection:
-                yield connection
+            journal = self._begin(idle_seconds)
+            with journal:
+                yield journal
         except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
             self.close()
             raise TransientError("the session with the journal's PostgreSQL broke; try again") from error
 
-    def _begun(self, idle_seconds: float) -> PgConnection:
-        """The connection, in a new transaction."""
-        if self._connection is not None:
+    def _begin(self, idle_seconds: float) -> PgConnection:
+        """Begin a transaction, on a new connection where there is none or it broke."""
+        if self._journal is not None:
             try:
-                return _limit_idle(self._connection, idle_seconds)
+                return _limit_idle(self._journal, idle_seconds)
             except (psycopg2.OperationalError, psycopg2.InterfaceError):
                 self.close()
-        self._connection = open_connection(self._dsn)
-        return _limit_idle(self._connection, idle_seconds)
+        self._journal = open_connection(self._dsn)
+        return _limit_idle(self._journal, idle_seconds)
 
 
-def _limit_idle(connection: PgConnection, idle_seconds: float) -> PgConnection:
-    with connection.cursor() as cursor:
+def _limit_idle(journal: PgConnection, idle_seconds: float) -> PgConnection:
+    with journal.cursor() as cursor:
         cursor.execute(load_queries("lease")["limit_idle"], {"milliseconds": int(idle_seconds * 1000)})
-    return connection
+    return journal
 
 
-def acquire(connection: PgConnection, resource: str, holder: str, seconds: float) -> Lease:
-    """Take the lease. Under the same `holder` it is taken over at once: the old runner is fenced by the epoch.
+def acquire(journal: PgConnection, resource: str, holder: str, seconds: float) -> Lease:
+    """Take the lease. Under the same `holder` it is taken over at once: the epoch fences the old runner.
 
     Raises:
         TransientError: somebody else holds it; the message says who and until when.
     """
     parameters = {"resource": resource, "holder": holder, "seconds": seconds}
-    with connection.cursor() as cursor:
+    with journal.cursor() as cursor:
         cursor.execute(load_queries("lease")["acquire_lease"], parameters)
         row = cursor.fetchone()
         if row is not None:
@@ -100,21 +102,21 @@ def acquire(connection: PgConnection, resource: str, holder: str, seconds: float
     raise TransientError(f"{resource} is being worked on by {who}; wait for it to end, or try again after that")
 
 
-def renew(connection: PgConnection, lease: Lease) -> None:
-    """Hold on to the lease; its row stays locked until the transaction ends, so what is written with it is fenced.
+def renew(journal: PgConnection, lease: Lease) -> None:
+    """Extend the lease; its row stays locked until the transaction ends, so what is written with it is fenced.
 
     Raises:
         LeaseLostError: another runner took over.
     """
-    with connection.cursor() as cursor:
+    with journal.cursor() as cursor:
         cursor.execute(load_queries("lease")["renew_lease"], _parameters(lease))
         if cursor.fetchone() is None:
             raise LeaseLostError(f"{lease.resource}: another runner took over from {lease.holder}; this one stops")
 
 
-def release(connection: PgConnection, lease: Lease) -> None:
-    """Let the next runner in at once. Harmless when the lease is lost already."""
-    with connection.cursor() as cursor:
+def release(journal: PgConnection, lease: Lease) -> None:
+    """Free the lease for the next runner at once. Harmless when the lease is lost already."""
+    with journal.cursor() as cursor:
         cursor.execute(load_queries("lease")["release_lease"], _parameters(lease))
 
 

@@ -1,4 +1,4 @@
-"""What was known to exist at a point, and when: an absence counts only from there on."""
+"""Read and write what was known to exist at a point, and when: an absence counts only from then on."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from makewhole.sql import PgConnection, load_queries
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """What was known to exist at a point: offsets below `stable_offsets`, rows visible in `pg_snapshot`."""
+    """The extent of a point at a moment: offsets below `stable_offsets`, rows visible in `pg_snapshot`."""
 
     point: str
     observed_at: datetime
@@ -23,7 +23,7 @@ class Observation:
 
 @dataclass(frozen=True, kw_only=True)
 class Lane:
-    """A partition of one incarnation and lineage of a topic: from which offset on it is read, and since when."""
+    """A partition of one incarnation and lineage of a topic, with the first offset that is read, and since when."""
 
     topic_id: str
     partition: int
@@ -33,7 +33,7 @@ class Lane:
 
 
 def put(journal: PgConnection, pipeline: str, observation: Observation) -> None:
-    """Remember what existed at a moment."""
+    """Write an observation."""
     offsets = observation.stable_offsets
     _run(
         journal,
@@ -48,9 +48,9 @@ def put(journal: PgConnection, pipeline: str, observation: Observation) -> None:
 
 
 def of(journal: PgConnection, pipeline: str, point: str) -> list[Observation]:
-    """Everything observed at a point, oldest first, as far as it is of the log that is there now.
+    """Return everything observed at a point, oldest first, as far as it is of the log that exists now.
 
-    What was seen before a truncation or a new incarnation was noticed says nothing of the records that came with it.
+    What was seen before a truncation or a new incarnation was noticed does not hold for the records that came with it.
     """
     lanes = [
         Lane(**dict(zip(_LANE, row, strict=True))) for row in _run(journal, "lanes", pipeline=pipeline, point=point)
@@ -73,7 +73,7 @@ _LANE = ("topic_id", "partition", "lineage", "lo", "noticed_at")
 def still_seen(
     lanes: Sequence[Lane], topic_id: str | None, observed_at: datetime, offsets: Mapping[str, int]
 ) -> dict[int, int]:
-    """Of the stable offsets by partition that were observed once: up to where they are of today's log."""
+    """Cut the stable offsets by partition that were observed once to what is still of the log that exists now."""
     if lanes and topic_id != lanes[-1].topic_id:
         newest = lanes[-1].topic_id
         if observed_at < min(lane.noticed_at for lane in lanes if lane.topic_id == newest):

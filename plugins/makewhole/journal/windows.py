@@ -1,4 +1,4 @@
-"""Windows in the journal: opened once, tiled by PostgreSQL itself, closed with a state."""
+"""Read and write windows and their ranges; PostgreSQL itself refuses ranges that overlap."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from makewhole.sql import PgConnection, load_queries
 
 @dataclass(frozen=True, kw_only=True)
 class WindowBounds:
-    """A window without its ranges: what is needed to find the place of an interval. `revision` is the newest."""
+    """A window without its ranges, for finding the place of an interval. `revision` is the newest."""
 
     number: int
     revision: int
@@ -29,13 +29,13 @@ def lock_pipeline(journal: PgConnection, pipeline: str) -> None:
 
 
 def by_request(journal: PgConnection, pipeline: str, request: str) -> tuple[int, int] | None:
-    """(number, revision) that this request opened, if it did."""
+    """Return (number, revision) that this request opened, if it did."""
     rows = _run(journal, "by_request", pipeline=pipeline, request=request)
     return rows[0] if rows else None
 
 
 def bounds(journal: PgConnection, pipeline: str) -> list[WindowBounds]:
-    """Every window of the pipeline, oldest first."""
+    """Return the bounds of every window of the pipeline, oldest first."""
     return [
         WindowBounds(number=number, revision=revision, start=start, end=end)
         for number, revision, start, end in _run(journal, "bounds", pipeline=pipeline)
@@ -45,7 +45,7 @@ def bounds(journal: PgConnection, pipeline: str) -> list[WindowBounds]:
 def insert(
     journal: PgConnection, window: Window, *, request: str, plan_only: bool, configuration: Mapping[str, Any]
 ) -> None:
-    """Write a revision; the ranges only with the first one, since they never change after.
+    """Write a revision; the ranges only with the first one, since they never change afterwards.
 
     Raises:
         RefusedError: a range overlaps one of another window.
@@ -100,7 +100,7 @@ def _insert_range(journal: PgConnection, window: Window, lane: int, part: Partit
 
 
 def ranges(journal: PgConnection, pipeline: str, number: int) -> dict[str, tuple[PartitionRange, ...]]:
-    """The ranges of a window per topic point, partitions in order."""
+    """Return the ranges of a window per topic point, partitions in order."""
     found: dict[str, list[PartitionRange]] = {}
     for point, *values in _run(journal, "ranges", pipeline=pipeline, number=number):
         found.setdefault(point, []).append(_range(values))
@@ -108,7 +108,7 @@ def ranges(journal: PgConnection, pipeline: str, number: int) -> dict[str, tuple
 
 
 def history(journal: PgConnection, pipeline: str, point: str) -> dict[int, list[PartitionRange]]:
-    """Every range of the topic's newest incarnation by partition, oldest first: the next window goes on from the last.
+    """Return every range of the topic's newest incarnation by partition, oldest first: the next one follows the last.
 
     Empty when no window has a range of the point.
     """
@@ -133,7 +133,7 @@ def _range(values: Sequence[Any]) -> PartitionRange:
 
 
 def load(journal: PgConnection, pipeline: str, number: int, revision: int) -> Window:
-    """One revision with its ranges.
+    """Return one revision with its ranges.
 
     Raises:
         RefusedError: there is none.
@@ -145,18 +145,18 @@ def load(journal: PgConnection, pipeline: str, number: int, revision: int) -> Wi
 
 
 def is_plan_only(journal: PgConnection, window: Window) -> bool:
-    """Whether this revision was asked to stop after the plan."""
+    """Tell whether this revision was asked to stop after the plan."""
     rows = _run(journal, "get", pipeline=window.pipeline, number=window.number, revision=window.revision)
     return bool(rows[0][7])
 
 
 def newest(journal: PgConnection, pipeline: str) -> list[Window]:
-    """The newest revision of every window, newest window first."""
+    """Return the newest revision of every window, newest window first."""
     return [_window(journal, pipeline, row) for row in _run(journal, "newest", pipeline=pipeline)]
 
 
 def newest_judged(journal: PgConnection, pipeline: str) -> list[Window]:
-    """The same, of the revisions that were compared to their end: what later windows build on."""
+    """Return the newest compared revision of every window, newest window first: what later windows build on."""
     return [_window(journal, pipeline, row) for row in _run(journal, "newest_judged", pipeline=pipeline)]
 
 
@@ -176,7 +176,7 @@ def _window(journal: PgConnection, pipeline: str, row: Sequence[Any]) -> Window:
 
 
 def close(journal: PgConnection, window: Window, state: WindowState, reason: str | None) -> None:
-    """Write how the revision ended."""
+    """Close a revision with its state, and the reason when it is not certified."""
     _run(
         journal,
         "close",
@@ -189,23 +189,23 @@ def close(journal: PgConnection, window: Window, state: WindowState, reason: str
 
 
 def is_reconciled(journal: PgConnection, pipeline: str, number: int) -> bool:
-    """Whether any revision of this window was compared."""
+    """Tell whether any revision of this window was compared."""
     return bool(_run(journal, "is_reconciled", pipeline=pipeline, number=number)[0][0])
 
 
 def last_chunk(journal: PgConnection, pipeline: str, number: int) -> datetime | None:
-    """When compensation last wrote for this window; None when it never did."""
+    """Return when compensation last wrote for this window; None when it never did."""
     moment: datetime | None = _run(journal, "last_chunk", pipeline=pipeline, number=number)[0][0]
     return moment
 
 
 def live_plans(journal: PgConnection, pipeline: str, number: int) -> list[str]:
-    """The plans of this window that could still write."""
+    """Return the ids of this window's plans that could still write."""
     return [plan for (plan,) in _run(journal, "live_plans", pipeline=pipeline, number=number)]
 
 
 def pipelines(journal: PgConnection) -> list[str]:
-    """The names of all pipelines that ever opened a window."""
+    """Return the names of all pipelines that ever opened a window."""
     return [name for (name,) in _run(journal, "pipelines")]
 
 
