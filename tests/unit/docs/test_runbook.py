@@ -21,9 +21,12 @@ ENTRIES = dict(re.findall(r"^### (.*?)\n(.*?)(?=^##|\Z)", TEXT, re.MULTILINE | r
 
 
 def sentences(tree: ast.Module) -> str:
-    """Return every text of a module, one a line, what is filled in as an ellipsis."""
+    """Return every text of a module but its docstrings, one a line, what is filled in as an ellipsis."""
     found = []
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
+        if id(node) in docstrings:
+            continue
         if isinstance(node, ast.JoinedStr):
             parts = [part.value if isinstance(part, ast.Constant) else "…" for part in node.values]
             found.append("".join(str(part) for part in parts))
