@@ -17,7 +17,7 @@ from makewhole.compensation.execution.run_plan import RunOptions, run_plan
 from makewhole.compensation.execution.targets import targets_of
 from makewhole.compensation.freezing.fetch import SourceRecord
 from makewhole.compensation.freezing.freeze import FreezeRequest, FreezeSources
-from makewhole.compensation.plan_window import freeze
+from makewhole.compensation.plan_window import freeze_plan
 from makewhole.compensation.undo.plan_undo import UndoRequest, freeze_undo
 from makewhole.kafka import replay
 from makewhole.kafka.replay import MARKER_TOPIC
@@ -108,7 +108,7 @@ class Archive:
 def do_freeze(place: Place) -> str:
     """Freeze the plan of the case's window; its id, or nothing when there is nothing left to plan."""
     request = FreezeRequest(pipeline=pipeline(place), window=window(place), findings=findings(place), window_keys=1_000)
-    frozen = freeze(place.journal, request, _sources(place))
+    frozen = freeze_plan(place.journal, request, _sources(place))
     return frozen.plan.id if frozen.plan else ""
 
 

@@ -21,7 +21,7 @@ from makewhole.kafka.retention import RecordRetention
 from makewhole.model.verdict import Finding
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
-from makewhole.window.observe import look, observe, topic_logs
+from makewhole.window.observe import observe, read_topic_state, topic_logs
 
 logger = logging.getLogger(__name__)
 _FETCH_SECONDS_MOST = 900.0
@@ -34,7 +34,7 @@ def plan_window(context: WindowContext) -> Frozen:
         findings = [item.finding for item in evidence.findings(journal, context.window)]
         results = evidence.results(journal, context.window)
         earlier = windows.newest_judged(journal, context.pipeline.name)
-    _tell_deadlines(context, findings)
+    _log_deadlines(context, findings)
     request = FreezeRequest(
         pipeline=context.pipeline,
         window=context.window,
@@ -44,10 +44,10 @@ def plan_window(context: WindowContext) -> Frozen:
     sources = FreezeSources(
         storage=context.storage.root, records=WindowRecords(context, earlier), connections=context.connections
     )
-    return freeze(journal_dsn(), request, sources)
+    return freeze_plan(journal_dsn(), request, sources)
 
 
-def freeze(journal_dsn: str, request: FreezeRequest, sources: FreezeSources) -> Frozen:
+def freeze_plan(journal_dsn: str, request: FreezeRequest, sources: FreezeSources) -> Frozen:
     """The plan of a window revision: the one that is frozen already, or a new one.
 
     A plan over its limits is frozen in state `refused`, without payloads. One that needs nobody's approval says so in
@@ -76,7 +76,7 @@ def freeze(journal_dsn: str, request: FreezeRequest, sources: FreezeSources) -> 
         return frozen
 
 
-def _tell_deadlines(context: WindowContext, findings: Sequence[Finding]) -> None:
+def _log_deadlines(context: WindowContext, findings: Sequence[Finding]) -> None:
     """Whether Kafka is about to delete what the findings are about. A frozen plan has its own copy."""
     ranked = soonest(read_deadlines(context.pipeline, context.connections), findings)
     deleted = sum(deadline.fate is RecordRetention.DELETED for _, deadline in ranked)
@@ -93,4 +93,6 @@ def _observe_topics(journal: PgConnection, context: WindowContext) -> None:
     """Where the logs stand before anything is written to them, those that no hop joins as well: verify reads from
     there."""
     with topic_logs(context.pipeline.points.values(), context.connections) as logs:
-        observe(journal, context.pipeline, context.connections, {name: look(log) for name, log in logs.items()})
+        observe(
+            journal, context.pipeline, context.connections, {name: read_topic_state(log) for name, log in logs.items()}
+        )

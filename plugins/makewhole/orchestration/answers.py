@@ -10,14 +10,14 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from makewhole.model.pipeline import Pipeline
 from makewhole.orchestration import undo_steps
-from makewhole.orchestration.steps import opened, step
+from makewhole.orchestration.steps import opened_window, step
 from makewhole.orchestration.task_ids import PLAN, UNDO_DAG
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class WhoMayAnswer:
+class Approvers:
     """User names of those who may answer (none: anybody), and how long they have."""
 
     people: tuple[str, ...]
@@ -25,16 +25,16 @@ class WhoMayAnswer:
 
 
 @step
-def who_may_answer(context: Mapping[str, Any]) -> WhoMayAnswer:
+def read_approvers(context: Mapping[str, Any]) -> Approvers:
     """Read from the pipeline of a run who may answer for its plan."""
     from makewhole.compensation.approval.ask import rights_in
 
     pipeline = _pipeline(context)
-    return WhoMayAnswer(people=rights_in(pipeline).people, expires=pipeline.approval.expires)
+    return Approvers(people=rights_in(pipeline).people, expires=pipeline.approval.expires)
 
 
 @step
-def given_answer(context: Mapping[str, Any]) -> dict[str, Any] | None:
+def recorded_answer(context: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the answer that the journal has already, in Airflow's form; None: a person has to be asked.
 
     A task that is tried again or cleared after its answer must not ask once more: nobody would look.
@@ -43,7 +43,7 @@ def given_answer(context: Mapping[str, Any]) -> dict[str, Any] | None:
     from makewhole.journal.database import connect
 
     shown = context["ti"].xcom_pull(task_ids=PLAN, key="approval")
-    _require_own(context, shown["plan"])
+    _require_own_plan(context, shown["plan"])
     with connect() as journal:
         given = plans.approval_of(journal, shown["plan"])
     if given is None or given.sha256 != shown["sha256"]:
@@ -61,7 +61,7 @@ def given_answer(context: Mapping[str, Any]) -> dict[str, Any] | None:
 def copy_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
     """Copy a person's answer (or a time-out) to the journal, bound to the plan that was shown."""
     from makewhole.compensation.approval.answer import Answer, Decision, record_answer
-    from makewhole.compensation.approval.ask import seen
+    from makewhole.compensation.approval.ask import page_record
     from makewhole.config.groups import read_groups
     from makewhole.journal.database import journal_dsn
 
@@ -73,7 +73,7 @@ def copy_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
     decision = Decision.APPROVED if approved else Decision.REJECTED if user else Decision.TIMED_OUT
     if approved and not user:
         raise AirflowFailException("an approval without a name is none; nothing was done")
-    _require_own(context, shown["plan"])
+    _require_own_plan(context, shown["plan"])
     answered = record_answer(
         journal_dsn(),
         shown["plan"],
@@ -82,7 +82,7 @@ def copy_answer(context: Mapping[str, Any], event: Mapping[str, Any]) -> None:
             decision=decision,
             by=user["name"] if user else None,
             at=event["responded_at"] or datetime.now(UTC),
-            seen=seen(shown, context["dag_run"].run_id),
+            seen=page_record(shown, context["dag_run"].run_id),
         ),
         _pipeline(context).approval,
         read_groups(),
@@ -101,20 +101,20 @@ def _pipeline(context: Mapping[str, Any]) -> Pipeline:
     from makewhole.window.context import find_pipeline
 
     if not _is_undo(context):
-        return find_pipeline(opened(context)["pipeline"])
+        return find_pipeline(opened_window(context)["pipeline"])
     with connect() as journal:
-        name = plans.get_plan(journal, undo_steps.asked(context)).plan.pipeline
+        name = plans.get_plan(journal, undo_steps.requested_plan(context)).plan.pipeline
     return find_pipeline(name)
 
 
-def _require_own(context: Mapping[str, Any], plan: str) -> None:
+def _require_own_plan(context: Mapping[str, Any], plan: str) -> None:
     """Refuse an answer for any plan but the run's own."""
-    from makewhole.compensation.approval.answer import own_undo, require_own_plan
+    from makewhole.compensation.approval.answer import require_own_plan, require_own_undo
     from makewhole.journal.database import connect
 
     with connect() as journal:
         if _is_undo(context):
-            own_undo(journal, undo_steps.asked(context), plan)
+            require_own_undo(journal, undo_steps.requested_plan(context), plan)
         else:
-            there = opened(context)
+            there = opened_window(context)
             require_own_plan(journal, (there["pipeline"], there["window"], there["revision"]), plan)

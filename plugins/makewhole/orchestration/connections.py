@@ -8,7 +8,7 @@ from airflow.sdk import BaseHook
 from makewhole.model.pipeline import Pipeline
 
 
-def provide(pipeline: Pipeline) -> None:
+def export_connections(pipeline: Pipeline) -> None:
     """Put every connection that the pipeline names into this process's environment, as `AIRFLOW_CONN_<ID>`.
 
     Those that are there stay. Only the process of one task sees them, and the Spark driver that it starts.

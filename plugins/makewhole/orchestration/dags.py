@@ -127,14 +127,14 @@ def _window_tasks(pipeline_name: str | None) -> None:
     )
     plan = task.branch(task_id=task_ids.PLAN)(steps.plan)()
     approve = PlanApproval.of_planned()
-    compensate = _after_any(task_ids.COMPENSATE, steps.compensate)
-    verify = _after_any(task_ids.VERIFY, steps.verify)
+    compensate = _task_after_any(task_ids.COMPENSATE, steps.compensate)
+    verify = _task_after_any(task_ids.VERIFY, steps.verify)
     certify = task(task_id=task_ids.CERTIFY, trigger_rule=TriggerRule.ALL_DONE)(steps.certify)()
     open_window >> settle >> snapshot >> reconcile >> validate >> plan
     plan >> [approve, compensate, verify, certify]
     approve >> compensate >> verify >> certify
 
 
-def _after_any(task_id: str, function: Callable[[], Any]) -> Any:
+def _task_after_any(task_id: str, function: Callable[[], Any]) -> Any:
     """Make a task that runs when one task before it succeeded and none failed."""
     return task(task_id=task_id, trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS)(function)()

@@ -23,8 +23,8 @@ class SparkStep(SparkSubmitOperator):
         Raises:
             AirflowFailException: the job said that a retry will not help.
         """
-        opened = steps.opened(context)
-        steps.provided_pipeline(opened["pipeline"])
+        opened = steps.opened_window(context)
+        steps.load_pipeline(opened["pipeline"])
         self.application_args = [
             *("--pipeline", opened["pipeline"]),
             *("--window", str(opened["window"])),
@@ -61,10 +61,10 @@ class PlanApproval(ApprovalOperator):
         """Ask, with the pipeline's own time limit and list of people; or take the answer that was given before."""
         from makewhole.orchestration import answers
 
-        given = answers.given_answer(context)
+        given = answers.recorded_answer(context)
         if given is not None:
             return super().execute_complete(context, given)
-        who = answers.who_may_answer(context)
+        who = answers.read_approvers(context)
         self.response_timeout = who.expires
         self.assigned_users = [{"id": name, "name": name} for name in who.people] or None
         return super().execute(context)

@@ -49,17 +49,17 @@ def step(function: StepFunction) -> StepFunction:
     return run  # type: ignore[return-value]
 
 
-def provided_pipeline(name: str) -> Pipeline:
+def load_pipeline(name: str) -> Pipeline:
     """Read a pipeline and give this process its connections."""
-    from makewhole.orchestration.connections import provide
+    from makewhole.orchestration.connections import export_connections
     from makewhole.window.context import find_pipeline
 
     pipeline = find_pipeline(name)
-    provide(pipeline)
+    export_connections(pipeline)
     return pipeline
 
 
-def opened(context: Mapping[str, Any]) -> dict[str, Any]:
+def opened_window(context: Mapping[str, Any]) -> dict[str, Any]:
     """Return what `open_window` of this run returned: pipeline, window, revision, label, settled_at.
 
     Raises:
@@ -76,8 +76,8 @@ def _window_context() -> "WindowContext":
     from makewhole.journal.database import connect
     from makewhole.window.context import window_context
 
-    there = opened(get_current_context())
-    pipeline = provided_pipeline(there["pipeline"])
+    there = opened_window(get_current_context())
+    pipeline = load_pipeline(there["pipeline"])
     with connect() as journal:
         window = windows.load(journal, there["pipeline"], there["window"], there["revision"])
     return window_context(window, pipeline)
@@ -90,14 +90,14 @@ def open_window(pipeline_name: str | None) -> dict[str, Any]:
     `pipeline_name` None: the form names the pipeline.
     """
     from makewhole.journal.database import connect
-    from makewhole.model.incident_text import told
+    from makewhole.model.incident_text import incident_sentence
     from makewhole.window.context import connections_of
     from makewhole.window.open import open_interval
 
     context = get_current_context()
-    pipeline = provided_pipeline(pipeline_name or context["params"]["pipeline"])
+    pipeline = load_pipeline(pipeline_name or context["params"]["pipeline"])
     with connect() as journal:
-        found = open_interval(journal, pipeline, connections_of(pipeline), _request(context))
+        found = open_interval(journal, pipeline, connections_of(pipeline), _window_request(context))
     window = found.window
     logger.info(
         "%s: %s to %s, %d offsets, settled at %s%s",
@@ -109,7 +109,7 @@ def open_window(pipeline_name: str | None) -> dict[str, Any]:
         "" if found.is_new else "; it was judged before, this is a new revision",
     )
     for incident in found.incidents:
-        logger.warning("%s: %s", window.label, told(incident))
+        logger.warning("%s: %s", window.label, incident_sentence(incident))
     return {
         "pipeline": pipeline.name,
         "window": window.number,
@@ -119,14 +119,14 @@ def open_window(pipeline_name: str | None) -> dict[str, Any]:
     }
 
 
-def _request(context: Mapping[str, Any]) -> "Request":
+def _window_request(context: Mapping[str, Any]) -> "Request":
     from makewhole.window.interval import Request
 
     run, form = context["dag_run"], context["params"]
     if run.run_type in ("scheduled", "backfill"):
         start, end = run.data_interval_start, run.data_interval_end
     else:
-        start, end = moment(form.get("from")), moment(form.get("to")) or datetime.now(UTC)
+        start, end = parse_moment(form.get("from")), parse_moment(form.get("to")) or datetime.now(UTC)
     return Request(
         id=run.run_id,
         start=start,
@@ -136,7 +136,7 @@ def _request(context: Mapping[str, Any]) -> "Request":
     )
 
 
-def moment(text: str | None) -> datetime | None:
+def parse_moment(text: str | None) -> datetime | None:
     """Read a time of the form; without an offset it is UTC.
 
     Raises:
@@ -153,7 +153,7 @@ def moment(text: str | None) -> datetime | None:
 
 def settle() -> bool:
     """Tell whether an absence counts by now; the last minute is waited for here."""
-    there = opened(get_current_context())
+    there = opened_window(get_current_context())
     remaining = (datetime.fromisoformat(there["settled_at"]) - datetime.now(UTC)).total_seconds()
     if remaining > SETTLE_POLL_SECONDS:
         logger.info("%s: an absence counts from %s on; looking again then", there["label"], there["settled_at"])
@@ -167,7 +167,7 @@ def settle() -> bool:
 @step
 def plan() -> list[str]:
     """Freeze the plan when the gate failed; return the ids of the tasks to go on with."""
-    from makewhole.compensation.approval.ask import what_to_approve
+    from makewhole.compensation.approval.ask import approval_request
     from makewhole.compensation.plan_window import plan_window
     from makewhole.journal import evidence, windows
     from makewhole.journal.database import connect
@@ -194,7 +194,7 @@ def plan() -> list[str]:
         frozen.plan.state.value,
         f" ({frozen.plan.reason})" if frozen.plan.reason else "",
     )
-    get_current_context()["ti"].xcom_push(key="approval", value=what_to_approve(there, frozen.plan))
+    get_current_context()["ti"].xcom_push(key="approval", value=approval_request(there, frozen.plan))
     if plan_only:
         return [CERTIFY]
     if frozen.plan.state is PlanState.AWAITING_APPROVAL:

@@ -58,7 +58,7 @@ def undo_dag() -> DAG:
 
 
 def _tasks() -> None:
-    plan = task.branch(task_id=task_ids.PLAN)(undo_steps.plan_the_undo)()
+    plan = task.branch(task_id=task_ids.PLAN)(undo_steps.plan)()
     approve = PlanApproval.of_planned()
     rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
     restore = task(task_id=task_ids.RESTORE, trigger_rule=rule)(undo_steps.restore)()

@@ -14,7 +14,7 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.window import WindowState
-from makewhole.orchestration.steps import provided_pipeline, step
+from makewhole.orchestration.steps import load_pipeline, step
 from makewhole.orchestration.task_ids import APPROVE, RESTORE
 
 if TYPE_CHECKING:
@@ -24,27 +24,27 @@ logger = logging.getLogger(__name__)
 
 
 @step
-def plan_the_undo() -> str:
+def plan() -> str:
     """Freeze the undo; return the id of the task to go on with."""
-    from makewhole.compensation.approval.ask import what_to_approve
+    from makewhole.compensation.approval.ask import approval_request
     from makewhole.compensation.undo.plan_undo import plan_undo
 
     context = get_current_context()
-    undone = asked(context)
+    undone = requested_plan(context)
     there = _window_of(undone)
     undo = plan_undo(there, undone, reverses=bool(context["params"]["reverse"]))
-    for sentence in undo.stays:
+    for sentence in undo.remaining:
         logger.warning("%s", sentence)
     if undo.plan is None:
-        raise RefusedError(". ".join([f"plan {undone} wrote nothing that could be put back", *undo.stays]))
+        raise RefusedError(". ".join([f"plan {undone} wrote nothing that could be put back", *undo.remaining]))
     logger.info("plan %s: %s; %s", undo.plan.id, _counts(undo.plan), undo.plan.state.value)
     reason = context["params"]["reason"]
-    about = ([f"Why: {reason}"] if reason else []) + list(undo.stays)
-    context["ti"].xcom_push(key="approval", value=what_to_approve(there, undo.plan, about))
+    about = ([f"Why: {reason}"] if reason else []) + list(undo.remaining)
+    context["ti"].xcom_push(key="approval", value=approval_request(there, undo.plan, about))
     return APPROVE if undo.plan.state is PlanState.AWAITING_APPROVAL else RESTORE
 
 
-def asked(context: Mapping[str, Any]) -> str:
+def requested_plan(context: Mapping[str, Any]) -> str:
     """Return the id of the plan that the form names."""
     return str(context["params"]["plan"]).strip()
 
@@ -57,7 +57,7 @@ def _window_of(plan_id: str) -> "WindowContext":
 
     with connect() as journal:
         stored = plans.get_plan(journal, plan_id)
-        pipeline = provided_pipeline(stored.plan.pipeline)
+        pipeline = load_pipeline(stored.plan.pipeline)
         window = windows.load(journal, stored.plan.pipeline, stored.plan.window, stored.plan.revision)
     return window_context(window, pipeline)
 
@@ -74,7 +74,7 @@ def restore() -> int:
     from makewhole.journal import plans
     from makewhole.journal.database import connect
 
-    undone = asked(get_current_context())
+    undone = requested_plan(get_current_context())
     there = _window_of(undone)
     with connect() as journal:
         undo = plans.undo_of(journal, undone)
@@ -92,15 +92,15 @@ def reopen() -> dict[str, Any]:
     """
     from makewhole.compensation.undo.reopen import reopen_window
 
-    undone = asked(get_current_context())
+    undone = requested_plan(get_current_context())
     there = _window_of(undone)
     reopened = reopen_window(there, undone, lambda done, total: logger.info("%d of %d gaps are whole", done, total))
     if reopened.state is WindowState.CERTIFIED:
         logger.info("%s stays certified: nothing in it is missing or repeated without the plan", there.window.label)
     else:
         logger.info("%s is %s: %s", there.window.label, reopened.state.value, reopened.reason)
-    if reopened.left:
-        reasons = "; ".join(f"{count} {reason}" for reason, count in sorted(reopened.left.items()))
+    if reopened.not_restored:
+        reasons = "; ".join(f"{count} {reason}" for reason, count in sorted(reopened.not_restored.items()))
         raise AirflowFailException(
             f"of plan {undone}, rows were left as they are ({reasons}). The others are back; see them with "
             "`makewhole plan show`"

@@ -12,14 +12,14 @@ from makewhole.journal.evidence import Certificate, HopResult
 from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.incident import Incident
-from makewhole.model.incident_text import settled_by, told
+from makewhole.model.incident_text import incident_sentence, settled_by
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import GAPS
 from makewhole.model.window import Window, WindowState
 from makewhole.sql import PgConnection
-from makewhole.window.chain import final_results, issue
+from makewhole.window.chain import final_results, issue_certificate
 
-_TOLD_AT_MOST = 5
+_INCIDENTS_LISTED_MOST = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ def certify_window(journal: PgConnection, pipeline: Pipeline, window: Window, st
     certificate = None
     if state is WindowState.CERTIFIED:
         windows.lock_pipeline(journal, pipeline.name)
-        certificate = issue(journal, window, storage)
+        certificate = issue_certificate(journal, window, storage)
     windows.close(journal, window, state, reason)
     return Closed(state=state, reason=reason, certificate=certificate)
 
@@ -64,9 +64,9 @@ def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[W
         return WindowState.ERROR, f"the gate could not answer after compensation: {'; '.join(last.failures)}"
     blocking = [one for one in incidents.of(journal, window) if one.blocks(pipeline)]
     if blocking:
-        return WindowState.NOT_KNOWN, _in_doubt(blocking, results)
+        return WindowState.NOT_KNOWN, _incident_reason(blocking, results)
     if last.answer is not GateAnswer.PASS:
-        return _not_certified(journal, window, results, last)
+        return _uncertified_state(journal, window, results, last)
     pending = sum(result.counts.pending for result in results.values())
     if pending and windows.is_reconciled(journal, window.pipeline, window.number + 1):
         return WindowState.NOT_KNOWN, (
@@ -76,11 +76,15 @@ def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[W
     return WindowState.CERTIFIED, None
 
 
-def _in_doubt(blocking: Sequence[Incident], results: Mapping[str, HopResult]) -> str:
+def _incident_reason(blocking: Sequence[Incident], results: Mapping[str, HopResult]) -> str:
     """What happened to the logs, what would settle it, and what was found for certain all the same."""
     kind = "partial" if any(one.is_partial for one in blocking) else "not proven"
-    sentences = [told(one) for one in blocking]
-    more = [f"{len(sentences) - _TOLD_AT_MOST} more such places"] if len(sentences) > _TOLD_AT_MOST else []
+    sentences = [incident_sentence(one) for one in blocking]
+    more = (
+        [f"{len(sentences) - _INCIDENTS_LISTED_MOST} more such places"]
+        if len(sentences) > _INCIDENTS_LISTED_MOST
+        else []
+    )
     what_to_do = dict.fromkeys(settled_by(one) for one in blocking)
     gaps = [
         f"{hop}: {count} {verdict.value}"
@@ -90,14 +94,14 @@ def _in_doubt(blocking: Sequence[Incident], results: Mapping[str, HopResult]) ->
     ]
     return ". ".join(
         [
-            f"{kind}: {'; '.join([*sentences[:_TOLD_AT_MOST], *more])}",
+            f"{kind}: {'; '.join([*sentences[:_INCIDENTS_LISTED_MOST], *more])}",
             *(f"{sentence[0].upper()}{sentence[1:]}" for sentence in what_to_do),
             *([f"Certain all the same: {', '.join(gaps)}"] if gaps else []),
         ]
     )
 
 
-def _not_certified(
+def _uncertified_state(
     journal: PgConnection, window: Window, results: Mapping[str, HopResult], gate: GateReport
 ) -> tuple[WindowState, str]:
     remaining = sum(getattr(result.counts, verdict.value) for result in results.values() for verdict in GAPS)

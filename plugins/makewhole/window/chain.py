@@ -18,7 +18,7 @@ def final_results(journal: PgConnection, window: Window) -> dict[str, HopResult]
     return evidence.results(journal, window, evidence.RECONCILED) | evidence.results(journal, window, evidence.VERIFIED)
 
 
-def issue(journal: PgConnection, window: Window, storage: Storage) -> Certificate:
+def issue_certificate(journal: PgConnection, window: Window, storage: Storage) -> Certificate:
     last = evidence.last_certificate(journal, window.pipeline)
     ordinal, previous = (last[0] + 1, last[1]) if last else (1, None)
     content = certified_content(journal, window)
@@ -31,7 +31,7 @@ def issue(journal: PgConnection, window: Window, storage: Storage) -> Certificat
         "revision": window.revision,
         "opened_at": window.opened_at.isoformat(),
         "issued_at": datetime.now(UTC).isoformat(),
-        "how": _how(journal, window),
+        "how": _provenance(journal, window),
     }
     sha256 = _sha256(body)
     uri = storage.write_bytes(
@@ -62,25 +62,25 @@ def certified_content(journal: PgConnection, window: Window) -> dict[str, Any]:
         "window": window.number,
         "start": None if window.start is None else window.start.isoformat(),
         "end": window.end.isoformat(),
-        "ranges": {point: [_place(part) for part in parts] for point, parts in sorted(window.ranges.items())},
+        "ranges": {point: [_range_fields(part) for part in parts] for point, parts in sorted(window.ranges.items())},
         "hops": {
             hop: {"source_keys": result.counts.source_keys, "digest": result.digest}
             for hop, result in sorted(results.items())
         },
-        "handed_over": {"keys": len(handed_over), "digest": _sha256(sorted(_name(item) for item in handed_over))},
+        "handed_over": {"keys": len(handed_over), "digest": _sha256(sorted(_finding_id(item) for item in handed_over))},
     }
 
 
-def _place(part: PartitionRange) -> dict[str, Any]:
+def _range_fields(part: PartitionRange) -> dict[str, Any]:
     place = {"topic": part.topic, "topic_id": part.topic_id, "partition": part.partition, "lo": part.lo, "hi": part.hi}
     return place | ({"lineage": part.lineage} if part.lineage else {})
 
 
-def _name(item: JudgedFinding) -> str:
+def _finding_id(item: JudgedFinding) -> str:
     return f"{item.finding.hop}|{item.finding.key_hash}"
 
 
-def _how(journal: PgConnection, window: Window) -> dict[str, Any]:
+def _provenance(journal: PgConnection, window: Window) -> dict[str, Any]:
     """How this revision got there: counts before and after, what the gate said, the plan with its receipts."""
     findings = evidence.findings(journal, window)
     stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)

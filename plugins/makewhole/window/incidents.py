@@ -8,7 +8,7 @@ from makewhole.kafka.open_transactions import OpenTransaction, open_transactions
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange
-from makewhole.window.observe import TopicNow
+from makewhole.window.observe import ObservedTopic
 
 
 def truncated(point: TopicPoint, last: PartitionRange, seen: Epochs, kept: int, end: int) -> Incident:
@@ -29,7 +29,7 @@ def truncated(point: TopicPoint, last: PartitionRange, seen: Epochs, kept: int, 
     )
 
 
-def made_again(point: TopicPoint, topic_id: str, old_id: str, old_ends: Mapping[int, int]) -> Incident:
+def topic_recreated(point: TopicPoint, topic_id: str, old_id: str, old_ends: Mapping[int, int]) -> Incident:
     """The topic was deleted and made again; `old_ends` is how far windows had read the old one."""
     ends = {str(partition): end for partition, end in old_ends.items()}
     return Incident(
@@ -54,8 +54,8 @@ def partition_added(point: TopicPoint, part: PartitionRange) -> Incident:
     )
 
 
-def transactions_in_the_way(
-    point: TopicPoint, log: TopicLog, now: TopicNow, ranges: Sequence[PartitionRange]
+def blocking_transactions(
+    point: TopicPoint, log: TopicLog, now: ObservedTopic, ranges: Sequence[PartitionRange]
 ) -> list[Incident]:
     """The open transactions at whose first record the window had to end; asked only where the stable offset lags."""
     high = {partition: end.offset for partition, end in log.high_watermarks().items()}
@@ -68,13 +68,13 @@ def transactions_in_the_way(
     if not held:
         return []
     return [
-        _in_the_way(point, held[one.partition], one, high[one.partition])
+        _transaction_incident(point, held[one.partition], one, high[one.partition])
         for one in open_transactions(log.connection, log.topic)
         if one.partition in held and one.first_offset == held[one.partition].hi
     ]
 
 
-def _in_the_way(point: TopicPoint, part: PartitionRange, one: OpenTransaction, high: int) -> Incident:
+def _transaction_incident(point: TopicPoint, part: PartitionRange, one: OpenTransaction, high: int) -> Incident:
     return Incident(
         kind=IncidentKind.HANGING_TRANSACTION if one.is_hanging else IncidentKind.OPEN_TRANSACTION,
         point=point.name,

@@ -34,7 +34,7 @@ def require_past(request: Request) -> None:
         )
 
 
-def find_place(there: Sequence[WindowBounds], request: Request) -> WindowBounds | None:
+def find_covering_window(there: Sequence[WindowBounds], request: Request) -> WindowBounds | None:
     """The window that covers the asked interval; None when it reaches beyond the last one, so that a new one is due.
 
     Raises:
@@ -47,18 +47,18 @@ def find_place(there: Sequence[WindowBounds], request: Request) -> WindowBounds 
         starts_inside = request.start is None or window.start is None or request.start >= window.start
         if ends_inside and starts_inside:
             return window
-    listed = "; ".join(f"{item.number}: {label(item)}" for item in there[-10:])
+    listed = "; ".join(f"{item.number}: {interval_text(item)}" for item in there[-10:])
     raise RefusedError(
-        f"the interval {text(request.start)} to {text(request.end)} lies across windows that exist already; ask for "
-        f"one of them ({listed}), or for an end after {text(there[-1].end)}"
+        f"the interval {moment_text(request.start)} to {moment_text(request.end)} lies across windows that exist already; ask for "
+        f"one of them ({listed}), or for an end after {moment_text(there[-1].end)}"
     )
 
 
-def label(window: WindowBounds) -> str:
+def interval_text(window: WindowBounds) -> str:
     """Its interval, for messages."""
-    return f"{text(window.start)} to {text(window.end)}"
+    return f"{moment_text(window.start)} to {moment_text(window.end)}"
 
 
-def text(moment: datetime | None) -> str:
+def moment_text(moment: datetime | None) -> str:
     """A moment for messages."""
     return "the beginning" if moment is None else moment.isoformat()

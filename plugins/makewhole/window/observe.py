@@ -17,7 +17,7 @@ from makewhole.sql import PgConnection
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopicNow:
+class ObservedTopic:
     """A topic as it stood when it was looked at: `stable` ends by partition, with the epochs of their leaders."""
 
     state: TopicState
@@ -37,12 +37,12 @@ def topic_logs(points: Iterable[Point], connections: Mapping[str, Connection]) -
         yield logs
 
 
-def look(log: TopicLog) -> TopicNow:
+def read_topic_state(log: TopicLog) -> ObservedTopic:
     """A topic as it is now."""
-    return TopicNow(state=log.describe(), stable=log.stable_ends())
+    return ObservedTopic(state=log.describe(), stable=log.stable_ends())
 
 
-def require_same_leaders(log: TopicLog, seen: TopicNow) -> None:
+def require_same_leaders(log: TopicLog, seen: ObservedTopic) -> None:
     """A leader that stayed did not cut anything off since it was asked.
 
     Raises:
@@ -61,7 +61,7 @@ def observe(
     journal: PgConnection,
     pipeline: Pipeline,
     connections: Mapping[str, Connection],
-    topics: Mapping[str, TopicNow],
+    topics: Mapping[str, ObservedTopic],
 ) -> datetime:
     """Remember what exists at every point that can be a source; returns the moment when all of it did (S1)."""
     ledgers: dict[str, str] = {}

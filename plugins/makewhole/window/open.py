@@ -18,14 +18,21 @@ from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Pipeline, TopicPoint
 from makewhole.model.window import Window, WindowState
 from makewhole.sql import PgConnection
-from makewhole.window.incidents import transactions_in_the_way
-from makewhole.window.interval import Request, find_place, label, require_past, text
-from makewhole.window.observe import TopicNow, look, observe, require_same_leaders, settled_at, topic_logs
-from makewhole.window.ranges import Before, Interval, Ranges, freeze_ranges
+from makewhole.window.incidents import blocking_transactions
+from makewhole.window.interval import Request, find_covering_window, interval_text, moment_text, require_past
+from makewhole.window.observe import (
+    ObservedTopic,
+    observe,
+    read_topic_state,
+    require_same_leaders,
+    settled_at,
+    topic_logs,
+)
+from makewhole.window.ranges import CoveredRanges, Interval, Ranges, freeze_ranges
 
 __all__ = ["Opened", "Request", "open_interval"]
 
-_OF_THE_RANGES = (IncidentKind.TRUNCATED, IncidentKind.TOPIC_RECREATED, IncidentKind.PARTITIONS_ADDED)
+_RANGE_SHAPING_KINDS = (IncidentKind.TRUNCATED, IncidentKind.TOPIC_RECREATED, IncidentKind.PARTITIONS_ADDED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +46,11 @@ class Opened:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Sight:
+class _ObservedTopics:
     """The topics of a pipeline, open for questions, and as they were when first looked at."""
 
     logs: Mapping[str, TopicLog]
-    now: Mapping[str, TopicNow]
+    now: Mapping[str, ObservedTopic]
     observed_at: datetime
 
 
@@ -71,23 +78,23 @@ def open_interval(
         return _opened(journal, pipeline, window, is_new=window.revision == 1)
     require_past(request)
     there = windows.bounds(journal, pipeline.name)
-    place = find_place(there, request)
+    place = find_covering_window(there, request)
     if place is None:
         _require_compared(journal, pipeline, there)
     else:
-        _supersede(journal, pipeline, place)
+        _supersede_plans(journal, pipeline, place)
     with topic_logs(pipeline.ordered_points(), connections) as logs:
-        topics = {name: look(log) for name, log in logs.items()}
-        sight = _Sight(logs=logs, now=topics, observed_at=observe(journal, pipeline, connections, topics))
+        topics = {name: read_topic_state(log) for name, log in logs.items()}
+        sight = _ObservedTopics(logs=logs, now=topics, observed_at=observe(journal, pipeline, connections, topics))
         draft = (
-            _new_window(journal, pipeline, there, request, sight)
+            _draft_window(journal, pipeline, there, request, sight)
             if place is None
-            else _revision(journal, pipeline, place, sight)
+            else _draft_revision(journal, pipeline, place, sight)
         )
-        draft.incidents.extend(_held_back(pipeline, draft.window, sight))
+        draft.incidents.extend(_transaction_incidents(pipeline, draft.window, sight))
         for name, log in logs.items():
             require_same_leaders(log, topics[name])
-    _write(journal, pipeline, request, draft)
+    _insert_revision(journal, pipeline, request, draft)
     return _opened(journal, pipeline, draft.window, is_new=place is None)
 
 
@@ -107,30 +114,30 @@ def _require_compared(journal: PgConnection, pipeline: Pipeline, there: Sequence
     last = there[-1]
     if windows.load(journal, pipeline.name, last.number, last.revision).state is WindowState.OPEN:
         raise TransientError(
-            f"window {last.number} ({label(last)}) of {pipeline.name} is being compared; this one waits"
+            f"window {last.number} ({interval_text(last)}) of {pipeline.name} is being compared; this one waits"
         )
     raise RefusedError(
-        f"window {last.number} ({label(last)}) of {pipeline.name} was never compared, and duplicates are found "
-        f"against all windows before. Run it again first: `makewhole run {pipeline.name} --to {text(last.end)}`"
+        f"window {last.number} ({interval_text(last)}) of {pipeline.name} was never compared, and duplicates are found "
+        f"against all windows before. Run it again first: `makewhole run {pipeline.name} --to {moment_text(last.end)}`"
     )
 
 
-def _supersede(journal: PgConnection, pipeline: Pipeline, place: WindowBounds) -> None:
+def _supersede_plans(journal: PgConnection, pipeline: Pipeline, place: WindowBounds) -> None:
     """A plan of an earlier revision that waits or runs must not write beside the one that comes."""
     for plan in windows.live_plans(journal, pipeline.name, place.number):
         plans.supersede(journal, plan, place.revision + 1)
 
 
-def _new_window(
-    journal: PgConnection, pipeline: Pipeline, there: Sequence[WindowBounds], request: Request, sight: _Sight
+def _draft_window(
+    journal: PgConnection, pipeline: Pipeline, there: Sequence[WindowBounds], request: Request, sight: _ObservedTopics
 ) -> _NewRevision:
-    start = there[-1].end if there else _baseline(pipeline, request)
+    start = there[-1].end if there else _first_start(pipeline, request)
     interval = Interval(start=start, end=request.end, now=sight.observed_at)
     ranges: dict[str, Ranges] = {}
     found: list[Incident] = []
     for point in pipeline.ordered_points():
         if isinstance(point, TopicPoint):
-            before = _before(journal, pipeline, point, there)
+            before = _covered_ranges(journal, pipeline, point, there)
             frozen, happened = freeze_ranges(point, sight.logs[point.name], sight.now[point.name], before, interval)
             ranges[point.name] = frozen
             found += happened
@@ -146,22 +153,26 @@ def _new_window(
     return _NewRevision(window=window, incidents=found)
 
 
-def _baseline(pipeline: Pipeline, request: Request) -> datetime | None:
+def _first_start(pipeline: Pipeline, request: Request) -> datetime | None:
     """Where the first window starts: None is the beginning of everything."""
     if isinstance(pipeline.start, datetime):
         return pipeline.start
     return None if pipeline.start == "earliest" else (request.start or datetime.now(UTC))
 
 
-def _before(journal: PgConnection, pipeline: Pipeline, point: TopicPoint, there: Sequence[WindowBounds]) -> Before:
+def _covered_ranges(
+    journal: PgConnection, pipeline: Pipeline, point: TopicPoint, there: Sequence[WindowBounds]
+) -> CoveredRanges:
     ranges = windows.history(journal, pipeline.name, point.name)
     last = next(iter(windows.newest_judged(journal, pipeline.name)[:1]), None) if there else None
     manifest = {} if last is None else evidence.snapshots(journal, last).get(point.name, {})
     read_until = {int(partition): offset for partition, offset in manifest.get("read_until", {}).items()}
-    return Before(ranges=ranges, read_until=read_until)
+    return CoveredRanges(ranges=ranges, read_until=read_until)
 
 
-def _revision(journal: PgConnection, pipeline: Pipeline, place: WindowBounds, sight: _Sight) -> _NewRevision:
+def _draft_revision(
+    journal: PgConnection, pipeline: Pipeline, place: WindowBounds, sight: _ObservedTopics
+) -> _NewRevision:
     """The same ranges again, with what happened when they were frozen."""
     first = windows.load(journal, pipeline.name, place.number, 1)
     window = Window(
@@ -176,21 +187,21 @@ def _revision(journal: PgConnection, pipeline: Pipeline, place: WindowBounds, si
     shaping = [
         one
         for one in incidents.of(journal, first)
-        if one.kind in _OF_THE_RANGES and not one.detail.get("before_it_was_read")
+        if one.kind in _RANGE_SHAPING_KINDS and not one.detail.get("before_it_was_read")
     ]
     return _NewRevision(window=window, incidents=shaping)
 
 
-def _held_back(pipeline: Pipeline, window: Window, sight: _Sight) -> list[Incident]:
+def _transaction_incidents(pipeline: Pipeline, window: Window, sight: _ObservedTopics) -> list[Incident]:
     return [
         incident
         for name, parts in window.ranges.items()
         if isinstance(point := pipeline.points.get(name), TopicPoint)
-        for incident in transactions_in_the_way(point, sight.logs[name], sight.now[name], parts)
+        for incident in blocking_transactions(point, sight.logs[name], sight.now[name], parts)
     ]
 
 
-def _write(journal: PgConnection, pipeline: Pipeline, request: Request, draft: _NewRevision) -> None:
+def _insert_revision(journal: PgConnection, pipeline: Pipeline, request: Request, draft: _NewRevision) -> None:
     windows.insert(
         journal,
         draft.window,

@@ -15,8 +15,8 @@ from makewhole.model.errors import TransientError
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange
-from makewhole.window.incidents import made_again, partition_added, truncated
-from makewhole.window.observe import TopicNow
+from makewhole.window.incidents import partition_added, topic_recreated, truncated
+from makewhole.window.observe import ObservedTopic
 
 Ranges = tuple[PartitionRange, ...]
 
@@ -31,7 +31,7 @@ class Interval:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Before:
+class CoveredRanges:
     """What earlier windows covered of a topic: ranges by partition, oldest first.
 
     `read_until`: where reading the last one ended, for partitions that were truncated before it was read.
@@ -46,7 +46,7 @@ class Before:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Begin:
+class RangeStart:
     """Where a partition's range starts, on which lineage, and what happened there."""
 
     lo: int
@@ -55,7 +55,7 @@ class Begin:
 
 
 def freeze_ranges(
-    point: TopicPoint, log: TopicLog, now: TopicNow, before: Before, interval: Interval
+    point: TopicPoint, log: TopicLog, now: ObservedTopic, before: CoveredRanges, interval: Interval
 ) -> tuple[Ranges, list[Incident]]:
     """The ranges of a new window, and the incidents that shaped them.
 
@@ -63,8 +63,8 @@ def freeze_ranges(
         TransientError: the brokers do not answer, or do not agree with each other yet.
     """
     starts = {partition: end.offset for partition, end in log.starts().items()}
-    begins = _begins(point, log, now, before, interval, starts)
-    ends = _ends(log, now, begins, interval, starts)
+    begins = _range_starts(point, log, now, before, interval, starts)
+    ends = _range_ends(log, now, begins, interval, starts)
     ranges = tuple(
         PartitionRange(
             topic=point.topic,
@@ -73,32 +73,37 @@ def freeze_ranges(
             lo=begin.lo,
             hi=ends[partition],
             lineage=begin.lineage,
-            leader_epochs=_epochs(log, now, partition, max(begin.lo, starts[partition]), ends[partition]),
+            leader_epochs=_range_epochs(log, now, partition, max(begin.lo, starts[partition]), ends[partition]),
         )
         for partition, begin in sorted(begins.items())
     )
     return ranges, [
-        *_of_the_topic(point, now, before, ranges),
+        *_topic_incidents(point, now, before, ranges),
         *(one.incident for one in begins.values() if one.incident),
     ]
 
 
-def _of_the_topic(point: TopicPoint, now: TopicNow, before: Before, ranges: Ranges) -> list[Incident]:
+def _topic_incidents(point: TopicPoint, now: ObservedTopic, before: CoveredRanges, ranges: Ranges) -> list[Incident]:
     if before.topic_id is None:
         return []
     if before.topic_id != now.state.topic_id:
         ends = {partition: parts[-1].hi for partition, parts in sorted(before.ranges.items())}
-        return [made_again(point, now.state.topic_id, before.topic_id, ends)]
+        return [topic_recreated(point, now.state.topic_id, before.topic_id, ends)]
     return [partition_added(point, part) for part in ranges if part.partition not in before.ranges]
 
 
-def _begins(
-    point: TopicPoint, log: TopicLog, now: TopicNow, before: Before, interval: Interval, starts: Mapping[int, int]
-) -> dict[int, Begin]:
+def _range_starts(
+    point: TopicPoint,
+    log: TopicLog,
+    now: ObservedTopic,
+    before: CoveredRanges,
+    interval: Interval,
+    starts: Mapping[int, int],
+) -> dict[int, RangeStart]:
     if not before.ranges:
-        return _baseline(log, now, interval, starts)
+        return _baseline_starts(log, now, interval, starts)
     if before.topic_id != now.state.topic_id:
-        return {partition: Begin(lo=0) for partition in now.state.partitions}
+        return {partition: RangeStart(lo=0) for partition in now.state.partitions}
     gone = sorted(set(before.ranges) - set(now.state.partitions))
     if gone:
         raise TransientError(
@@ -106,41 +111,44 @@ def _begins(
             "description of the topic is out of date. Try again"
         )
     return {
-        partition: _continued(point, log, before, partition) if partition in before.ranges else Begin(lo=0)
+        partition: _continued_start(point, log, before, partition) if partition in before.ranges else RangeStart(lo=0)
         for partition in now.state.partitions
     }
 
 
-def _baseline(log: TopicLog, now: TopicNow, interval: Interval, starts: Mapping[int, int]) -> dict[int, Begin]:
+def _baseline_starts(
+    log: TopicLog, now: ObservedTopic, interval: Interval, starts: Mapping[int, int]
+) -> dict[int, RangeStart]:
     """The first window of a topic starts at the log's start, or at the first record of the interval."""
     if interval.start is None:
-        return {partition: Begin(lo=starts[partition]) for partition in now.stable}
-    within = [_unread(log, now, partition, starts[partition]) for partition in now.stable]
+        return {partition: RangeStart(lo=starts[partition]) for partition in now.stable}
+    within = [_unread_range(log, now, partition, starts[partition]) for partition in now.stable]
     found = first_records(log, within, since=interval.start, now=interval.now)
     stable = {partition: end.offset for partition, end in now.stable.items()}
-    return {partition: Begin(lo=stable[partition] if at is None else at) for partition, at in found.items()}
+    return {partition: RangeStart(lo=stable[partition] if at is None else at) for partition, at in found.items()}
 
 
-def _continued(point: TopicPoint, log: TopicLog, before: Before, partition: int) -> Begin:
+def _continued_start(point: TopicPoint, log: TopicLog, before: CoveredRanges, partition: int) -> RangeStart:
     """From where the last window ended; from the point of truncation on when that is earlier, as another lineage."""
     parts = before.ranges[partition]
     last, seen = parts[-1], seen_epochs(parts)
     if not seen:
-        return Begin(lo=last.hi, lineage=last.lineage)
+        return RangeStart(lo=last.hi, lineage=last.lineage)
     kept = divergence(lambda epoch: log.end_of_leader_epoch(partition, epoch), seen, parts[0].lo)
     if kept >= seen[-1][1]:
-        return Begin(lo=last.hi, lineage=last.lineage)
+        return RangeStart(lo=last.hi, lineage=last.lineage)
     end = before.read_until.get(partition, last.hi)
     incident = truncated(point, last, seen, kept, end) if end > kept else None  # else nobody had read what is gone
-    return Begin(lo=kept, lineage=last.lineage + 1, incident=incident)
+    return RangeStart(lo=kept, lineage=last.lineage + 1, incident=incident)
 
 
-def _ends(
-    log: TopicLog, now: TopicNow, begins: Mapping[int, Begin], interval: Interval, starts: Mapping[int, int]
+def _range_ends(
+    log: TopicLog, now: ObservedTopic, begins: Mapping[int, RangeStart], interval: Interval, starts: Mapping[int, int]
 ) -> dict[int, int]:
     """The first record after the interval, or the stable offset when there is none."""
     within = [
-        _unread(log, now, partition, max(begin.lo, starts[partition])) for partition, begin in sorted(begins.items())
+        _unread_range(log, now, partition, max(begin.lo, starts[partition]))
+        for partition, begin in sorted(begins.items())
     ]
     found = first_records(log, within, since=interval.end, now=interval.now)
     return {
@@ -149,12 +157,12 @@ def _ends(
     }
 
 
-def _unread(log: TopicLog, now: TopicNow, partition: int, lo: int) -> PartitionRange:
+def _unread_range(log: TopicLog, now: ObservedTopic, partition: int, lo: int) -> PartitionRange:
     hi = max(lo, now.stable[partition].offset)
     return PartitionRange(topic=log.topic, topic_id=now.state.topic_id, partition=partition, lo=lo, hi=hi)
 
 
-def _epochs(log: TopicLog, now: TopicNow, partition: int, lo: int, hi: int) -> Epochs:
+def _range_epochs(log: TopicLog, now: ObservedTopic, partition: int, lo: int, hi: int) -> Epochs:
     newest = now.stable[partition].leader_epoch
     if newest < 0:
         return ()

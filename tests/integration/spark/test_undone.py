@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from makewhole.compensation.approval.answer import Answer, Decision, own_undo, record_answer
+from makewhole.compensation.approval.answer import Answer, Decision, record_answer, require_own_undo
 from makewhole.compensation.execution.run_plan import compensate_window, run_plan
 from makewhole.compensation.execution.targets import targets_of
 from makewhole.compensation.plan_window import plan_window
@@ -46,7 +46,7 @@ def test_an_undone_window_is_open_until_it_is_repaired_again(shop: ReconciledSho
 
     assert rows(shop) == before
     assert reopened.state is WindowState.GAPS
-    assert reopened.left == {}
+    assert reopened.not_restored == {}
     assert reopened.reason is not None
     assert reopened.reason.startswith(f"plan {plan.id} was undone by plan {undo.id}: ")
     assert "orders→warehouse: " in reopened.reason
@@ -75,7 +75,7 @@ def test_a_row_that_changed_since_is_left_and_said(shop: ReconciledShop) -> None
 
     _, reopened = undone(shop, first, plan)
 
-    assert reopened.left == {"stale: the row was changed after the plan wrote it": 1}
+    assert reopened.not_restored == {"stale: the row was changed after the plan wrote it": 1}
     assert shop.outcomes(first) == {"O4": "repaired", "O5": "open"}
 
 
@@ -119,11 +119,11 @@ def test_a_run_answers_for_the_undo_that_it_was_asked_for_and_no_window_opens_be
     with pytest.raises(RefusedError, match="is awaiting_approval; nothing is said of its window"):
         reopen_window(first, plan.id, lambda *_: None)
     with connect(shop.journal) as journal:
-        assert own_undo(journal, plan.id, undo.id).plan.undoes == plan.id
+        assert require_own_undo(journal, plan.id, undo.id).plan.undoes == plan.id
         with pytest.raises(RefusedError, match=f"plan other does not undo plan {plan.id}, whose undo is {undo.id}"):
-            own_undo(journal, plan.id, "other")
+            require_own_undo(journal, plan.id, "other")
         with pytest.raises(RefusedError, match=f"plan {undo.id} does not undo plan {undo.id}, which has none"):
-            own_undo(journal, undo.id, undo.id)
+            require_own_undo(journal, undo.id, undo.id)
     assert revisions(shop, 1)[0].state is WindowState.CERTIFIED
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from makewhole.journal.windows import WindowBounds
 from makewhole.model.errors import RefusedError
-from makewhole.window.interval import Request, find_place
+from makewhole.window.interval import Request, find_covering_window
 
 pytestmark = pytest.mark.unit
 
@@ -51,7 +51,7 @@ THERE = bounds(None, 24, 48, 72)
 def test_an_interval_is_the_window_that_covers_it_or_a_new_one_at_the_end(
     start: int | None, end: int, number: int | None
 ) -> None:
-    found = find_place(THERE, asked(start, end))
+    found = find_covering_window(THERE, asked(start, end))
 
     assert (found.number if found else None) == number
 
@@ -59,7 +59,7 @@ def test_an_interval_is_the_window_that_covers_it_or_a_new_one_at_the_end(
 @pytest.mark.parametrize(("start", "end"), [(0, 48), (30, 60), (-1, 72), (23, 25)])
 def test_an_interval_across_windows_is_refused_by_name(start: int, end: int) -> None:
     with pytest.raises(RefusedError) as refused:
-        find_place(THERE, asked(start, end))
+        find_covering_window(THERE, asked(start, end))
 
     assert str(refused.value) == (
         f"the interval {at(start).isoformat()} to {at(end).isoformat()} lies across windows that exist already; ask "
@@ -70,7 +70,7 @@ def test_an_interval_across_windows_is_refused_by_name(start: int, end: int) -> 
 
 
 def test_the_first_window_is_always_new() -> None:
-    assert find_place([], asked(0, 24)) is None
+    assert find_covering_window([], asked(0, 24)) is None
 
 
 @settings(max_examples=200, deadline=None)
@@ -83,7 +83,7 @@ def test_windows_tile_whatever_is_asked_for(requests: list[tuple[int | None, int
             continue
         request = asked(start, end)
         try:
-            place = find_place(there, request)
+            place = find_covering_window(there, request)
         except RefusedError:
             continue
         if place is None:

@@ -14,9 +14,9 @@ from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window import incidents, ranges
-from makewhole.window.incidents import transactions_in_the_way
-from makewhole.window.observe import TopicNow, require_same_leaders
-from makewhole.window.ranges import Before, Interval, freeze_ranges
+from makewhole.window.incidents import blocking_transactions
+from makewhole.window.observe import ObservedTopic, require_same_leaders
+from makewhole.window.ranges import CoveredRanges, Interval, freeze_ranges
 
 pytestmark = pytest.mark.unit
 
@@ -47,8 +47,8 @@ class Brokers:
     def describe(self) -> TopicState:
         return TopicState(topic_id="id1", partitions=tuple(self.ends))
 
-    def now(self, topic_id: str = "id1") -> TopicNow:
-        return TopicNow(
+    def now(self, topic_id: str = "id1") -> ObservedTopic:
+        return ObservedTopic(
             state=TopicState(topic_id=topic_id, partitions=tuple(self.ends)),
             stable=self.stable_ends(),
         )
@@ -84,7 +84,7 @@ def part(lo: int, hi: int, *epochs: tuple[int, int], partition: int = 0, **more:
 
 
 def frozen(
-    brokers: Brokers, before: Before, topic_id: str = "id1"
+    brokers: Brokers, before: CoveredRanges, topic_id: str = "id1"
 ) -> tuple[list[tuple[int, int, int, int]], list[Incident]]:
     """(partition, lineage, lo, hi) of every range, and the incidents."""
     found, happened = freeze_ranges(POINT, cast(TopicLog, brokers), brokers.now(topic_id), before, INTERVAL)
@@ -92,18 +92,21 @@ def frozen(
 
 
 def test_the_first_window_starts_at_the_log_start() -> None:
-    assert frozen(Brokers({0: 90, 1: 20}, starts={0: 40, 1: 0}), Before()) == ([(0, 0, 40, 90), (1, 0, 0, 20)], [])
+    assert frozen(Brokers({0: 90, 1: 20}, starts={0: 40, 1: 0}), CoveredRanges()) == (
+        [(0, 0, 40, 90), (1, 0, 0, 20)],
+        [],
+    )
 
 
 def test_a_window_goes_on_where_the_last_one_ended_even_when_the_log_starts_later_now() -> None:
-    before = Before(ranges={0: [part(0, 30, (0, 30)), part(30, 50, (0, 50))]})
+    before = CoveredRanges(ranges={0: [part(0, 30, (0, 30)), part(30, 50, (0, 50))]})
 
     assert frozen(Brokers({0: 90}), before) == ([(0, 0, 50, 90)], [])
     assert frozen(Brokers({0: 90}, starts={0: 70}), before) == ([(0, 0, 50, 90)], [])
 
 
 def test_a_truncated_partition_goes_on_as_another_lineage_from_exactly_where_it_was_cut() -> None:
-    before = Before(ranges={0: [part(0, 200, (0, 200))], 1: [part(0, 10, (0, 10), partition=1)]})
+    before = CoveredRanges(ranges={0: [part(0, 200, (0, 200))], 1: [part(0, 10, (0, 10), partition=1)]})
     brokers = Brokers({0: 300, 1: 10}, {0: {0: 0, 1: 150}, 1: {0: 0}})
 
     found, (cut,) = frozen(brokers, before)
@@ -114,7 +117,7 @@ def test_a_truncated_partition_goes_on_as_another_lineage_from_exactly_where_it_
 
 
 def test_a_second_truncation_is_placed_in_the_lineage_that_came_of_the_first() -> None:
-    before = Before(ranges={0: [part(0, 200, (0, 200)), part(150, 300, (1, 300), lineage=1)]})
+    before = CoveredRanges(ranges={0: [part(0, 200, (0, 200)), part(150, 300, (1, 300), lineage=1)]})
 
     found, (cut,) = frozen(Brokers({0: 400}, {0: {0: 0, 2: 120}}), before)
 
@@ -123,20 +126,20 @@ def test_a_second_truncation_is_placed_in_the_lineage_that_came_of_the_first() -
 
 
 def test_what_was_cut_off_before_anybody_read_it_begins_a_lineage_and_is_no_second_incident() -> None:
-    before = Before(ranges={0: [part(0, 200, (0, 200))]}, read_until={0: 150})
+    before = CoveredRanges(ranges={0: [part(0, 200, (0, 200))]}, read_until={0: 150})
 
     assert frozen(Brokers({0: 300}, {0: {0: 0, 1: 150}}), before) == ([(0, 1, 150, 300)], [])
 
 
 def test_ranges_of_before_epochs_were_kept_are_taken_as_they_are() -> None:
-    before = Before(ranges={0: [part(0, 200)]})
+    before = CoveredRanges(ranges={0: [part(0, 200)]})
 
     assert frozen(Brokers({0: 300}, {0: {0: 0, 1: 150}}), before) == ([(0, 0, 200, 300)], [])
 
 
 def test_epochs_of_a_range_are_kept_with_it() -> None:
     brokers = Brokers({0: 300}, {0: {0: 0, 2: 120, 3: 240, 5: 300}})
-    before = Before(ranges={0: [part(0, 100, (0, 100))]})
+    before = CoveredRanges(ranges={0: [part(0, 100, (0, 100))]})
 
     (found,), _ = freeze_ranges(POINT, cast(TopicLog, brokers), brokers.now(), before, INTERVAL)
 
@@ -144,7 +147,7 @@ def test_epochs_of_a_range_are_kept_with_it() -> None:
 
 
 def test_a_topic_that_was_made_again_starts_at_its_first_offset_ever() -> None:
-    before = Before(ranges={0: [part(0, 200, (0, 200))], 1: [part(0, 10, (0, 10), partition=1)]})
+    before = CoveredRanges(ranges={0: [part(0, 200, (0, 200))], 1: [part(0, 10, (0, 10), partition=1)]})
 
     found, (remade,) = frozen(Brokers({0: 30}, starts={0: 5}), before, topic_id="id2")
 
@@ -154,7 +157,7 @@ def test_a_topic_that_was_made_again_starts_at_its_first_offset_ever() -> None:
 
 
 def test_partitions_that_were_added_start_at_zero() -> None:
-    before = Before(ranges={0: [part(0, 50, (0, 50))]})
+    before = CoveredRanges(ranges={0: [part(0, 50, (0, 50))]})
 
     found, (added,) = frozen(Brokers({0: 50, 1: 9}, starts={0: 0, 1: 4}), before)
 
@@ -163,7 +166,7 @@ def test_partitions_that_were_added_start_at_zero() -> None:
 
 
 def test_a_description_that_lacks_a_partition_is_not_believed() -> None:
-    before = Before(ranges={0: [part(0, 5, (0, 5))], 1: [part(0, 5, (0, 5), partition=1)]})
+    before = CoveredRanges(ranges={0: [part(0, 5, (0, 5))], 1: [part(0, 5, (0, 5), partition=1)]})
 
     with pytest.raises(TransientError, match="do not know partition 1 of orders, which a window has read"):
         frozen(Brokers({0: 50}), before)
@@ -204,7 +207,7 @@ def test_a_transaction_is_in_the_way_only_where_the_window_ends_at_its_first_rec
     brokers = Brokers({0: 50, 1: 9, 2: 30}, high={0: 60, 1: 20, 2: 40})
     parts = [part(0, 50), part(0, 5, partition=1), part(0, 30, partition=2, topic_id="old")]
 
-    (held,) = transactions_in_the_way(POINT, cast(TopicLog, brokers), brokers.now(), parts)
+    (held,) = blocking_transactions(POINT, cast(TopicLog, brokers), brokers.now(), parts)
 
     kind = IncidentKind.HANGING_TRANSACTION if is_hanging else IncidentKind.OPEN_TRANSACTION
     assert (held.kind, held.partition, held.lo, held.hi) == (kind, 0, 50, 60)
@@ -215,4 +218,4 @@ def test_where_the_stable_offset_does_not_lag_nobody_is_asked(monkeypatch: pytes
     monkeypatch.setattr(incidents, "open_transactions", lambda *_: pytest.fail("asked"))
     brokers = Brokers({0: 50})
 
-    assert transactions_in_the_way(POINT, cast(TopicLog, brokers), brokers.now(), [part(0, 50)]) == []
+    assert blocking_transactions(POINT, cast(TopicLog, brokers), brokers.now(), [part(0, 50)]) == []

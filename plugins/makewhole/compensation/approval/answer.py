@@ -60,7 +60,7 @@ def record_answer(
             expires=policy.expires,
             seen=answer.seen,
         )
-        state, reason = _consequence(answer)
+        state, reason = _plan_state_after(answer)
         plans.set_state(journal, plan_id, state, reason)
         return plans.get_plan(journal, plan_id).plan
 
@@ -81,7 +81,7 @@ def require_own_plan(journal: PgConnection, window: tuple[str, int, int], plan_i
         )
 
 
-def own_undo(journal: PgConnection, undone: str, undo: str) -> StoredPlan:
+def require_own_undo(journal: PgConnection, undone: str, undo: str) -> StoredPlan:
     """The undo of a plan, if it is this one: a run answers for the undo of the plan that it was asked for, and for no
     other, whatever it was handed.
 
@@ -109,7 +109,7 @@ def _require_answerable(plan: Plan, answer: Answer, policy: Approval, groups: Gr
         raise RefusedError(f"{answer.by} may not answer for plan {plan.id}; {rights} may")
 
 
-def _consequence(answer: Answer) -> tuple[PlanState, str]:
+def _plan_state_after(answer: Answer) -> tuple[PlanState, str]:
     match answer.decision:
         case Decision.APPROVED:
             return PlanState.APPROVED, f"approved by {answer.by}"

@@ -30,7 +30,7 @@ def rights_in(pipeline: Pipeline) -> ApprovalRights:
     return rights_of(pipeline.approval, read_groups())
 
 
-def what_to_approve(there: WindowContext, plan: Plan, about: Sequence[str] = ()) -> dict[str, str]:
+def approval_request(there: WindowContext, plan: Plan, about: Sequence[str] = ()) -> dict[str, str]:
     """What the approval page shows, for an XCom: no keys, no values. Nobody is shown a plan that waits for nobody, so
     that no dry run is made of it. `about` is what else there is to say.
 
@@ -39,7 +39,7 @@ def what_to_approve(there: WindowContext, plan: Plan, about: Sequence[str] = ())
     """
     waits = plan.state is PlanState.AWAITING_APPROVAL
     who = str(rights_in(there.pipeline)) if waits else "nobody is asked"
-    asked = ApprovalQuestion(
+    question = ApprovalQuestion(
         plan=plan,
         label=there.window.label,
         about=(
@@ -48,10 +48,10 @@ def what_to_approve(there: WindowContext, plan: Plan, about: Sequence[str] = ())
             *about,
         ),
         who=who or _ANYBODY,
-        looked=_looked(there, plan) if waits else "it waits for nobody",
-        looked_at=datetime.now(UTC),
+        dry_run=_dry_run_or_reason(there, plan) if waits else "it waits for nobody",
+        dry_run_at=datetime.now(UTC),
     )
-    page = approval_page(asked)
+    page = approval_page(question)
     return {
         "pipeline": there.pipeline.name,
         "plan": plan.id,
@@ -61,22 +61,22 @@ def what_to_approve(there: WindowContext, plan: Plan, about: Sequence[str] = ())
     }
 
 
-def seen(shown: Mapping[str, str], run: str) -> dict[str, str]:
+def page_record(shown: Mapping[str, str], run: str) -> dict[str, str]:
     """What the person was shown, for the journal: the text itself and its digest."""
     page = ApprovalPage(subject=shown["subject"], body=shown["body"])
     return {"subject": page.subject, "body": page.body, "page_sha256": page.sha256, "run": run}
 
 
-def _looked(there: WindowContext, plan: Plan) -> DryRun | str:
+def _dry_run_or_reason(there: WindowContext, plan: Plan) -> DryRun | str:
     """The dry run; or why there is none: that a target is away now does not keep the question from being asked."""
     targets = targets_of(there.pipeline, there.connections)
     try:
-        told = dry_run(journal_dsn(), plan.id, targets, samples=SAMPLES, progress=_tell)
+        told = dry_run(journal_dsn(), plan.id, targets, samples=SAMPLES, progress=_log_progress)
     except MakewholeError as error:
         logger.warning("plan %s: no dry run: %s", plan.id, error)
         return str(error)
     return told
 
 
-def _tell(done: int, total: int) -> None:
+def _log_progress(done: int, total: int) -> None:
     logger.info("dry run: %d of %d actions looked at", done, total)

@@ -45,7 +45,7 @@ class ApprovalPage:
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalQuestion:
-    """What is asked, about which plan: `label` names the window, `about` says what is in it, `who` may answer.
+    """What is question, about which plan: `label` names the window, `about` says what is in it, `who` may answer.
 
     `looked` is the dry run, made at `looked_at`; or why there is none.
     """
@@ -54,15 +54,17 @@ class ApprovalQuestion:
     label: str
     about: Sequence[str]
     who: str
-    looked: DryRun | str
-    looked_at: datetime
+    dry_run: DryRun | str
+    dry_run_at: datetime
 
 
-def approval_page(asked: ApprovalQuestion) -> ApprovalPage:
+def approval_page(question: ApprovalQuestion) -> ApprovalPage:
     """The question, as Airflow shows it and as `makewhole plan approve` does."""
-    plan = asked.plan
+    plan = question.plan
     verb = "Undo" if plan.undoes else "Repair"
-    return ApprovalPage(subject=f"{verb} {asked.label}: {plan.actions:,} actions", body="\n\n".join(_paragraphs(asked)))
+    return ApprovalPage(
+        subject=f"{verb} {question.label}: {plan.actions:,} actions", body="\n\n".join(_paragraphs(question))
+    )
 
 
 def escaped(text: str) -> str:
@@ -72,68 +74,68 @@ def escaped(text: str) -> str:
     return html.escape(short.translate(_MARKUP), quote=False)
 
 
-def _paragraphs(asked: ApprovalQuestion) -> Iterator[str]:
-    plan = asked.plan
-    yield from (escaped(text) for text in asked.about if text)
+def _paragraphs(question: ApprovalQuestion) -> Iterator[str]:
+    plan = question.plan
+    yield from (escaped(text) for text in question.about if text)
     if plan.undoes:
         yield (
             f"It takes back what plan `{plan.undoes}` did, the last one first. A row that changed since is left alone, "
             "and said."
         )
-    if isinstance(asked.looked, str):
-        yield _table(("remedy", "actions"), ((remedy, f"{count:,}") for remedy, count in plan.counts.items()))
-        yield f"**What it would do now is not known**: {escaped(asked.looked)}"
+    if isinstance(question.dry_run, str):
+        yield _markdown_table(("remedy", "actions"), ((remedy, f"{count:,}") for remedy, count in plan.counts.items()))
+        yield f"**What it would do now is not known**: {escaped(question.dry_run)}"
     else:
-        yield from _told(asked.looked, asked.looked_at)
+        yield from _forecast_paragraphs(question.dry_run, question.dry_run_at)
     yield f"See keys and values, before and after, and how it stands now: `makewhole plan dry-run {plan.id}`"
     yield f"Plan `{plan.id}`, SHA-256 `{plan.sha256}`. The answer is bound to this content."
-    yield f"Who may answer: {escaped(asked.who)}."
+    yield f"Who may answer: {escaped(question.who)}."
     yield (
         "**Approve** does these actions, each exactly once; the guards are asked again then. **Reject** leaves "
         f"everything as it is{'' if plan.undoes else ', and the window open'}."
     )
 
 
-def _told(looked: DryRun, at: datetime) -> Iterator[str]:
+def _forecast_paragraphs(looked: DryRun, at: datetime) -> Iterator[str]:
     yield f"If it ran at {at:%Y-%m-%d %H:%M} UTC:"
-    headings = ("remedy", "target", "actions", *(fate.value for fate in Forecast), "payloads from")
-    yield _table(headings, (_part(part) for part in looked.parts[:_PARTS_MOST]))
+    headings = ("remedy", "target", "actions", *(forecast.value for forecast in Forecast), "payloads from")
+    yield _markdown_table(headings, (_part_cells(part) for part in looked.parts[:_PARTS_MOST]))
     reasons = [(part, reason, count) for part in looked.parts for reason, count in part.reasons.items()]
     if reasons:
         lines = [f"- {count:,} {part.remedy} {escaped(part.target)}: {escaped(why)}" for part, why, count in reasons]
-        yield "\n".join(("Refused:", "", *_few(lines, _REASONS_MOST)))
+        yield "\n".join(("Refused:", "", *_at_most(lines, _REASONS_MOST)))
     if looked.samples:
-        lines = [f"- {_sample(sample)}" for sample in looked.samples]
-        yield "\n".join(("For example:", "", *_few(lines, _SAMPLES_MOST)))
+        lines = [f"- {_sample_text(sample)}" for sample in looked.samples]
+        yield "\n".join(("For example:", "", *_at_most(lines, _SAMPLES_MOST)))
 
 
-def _few(lines: Sequence[str], most: int) -> Iterator[str]:
+def _at_most(lines: Sequence[str], most: int) -> Iterator[str]:
     yield from islice(lines, most)
     if len(lines) > most:
         yield f"- and {len(lines) - most:,} more"
 
 
-def _part(part: DryRunPart) -> tuple[str, ...]:
-    counts = (f"{part.actions:,}", *(f"{part.fates[fate]:,}" for fate in Forecast))
+def _part_cells(part: DryRunPart) -> tuple[str, ...]:
+    counts = (f"{part.actions:,}", *(f"{part.forecasts[forecast]:,}" for forecast in Forecast))
     sources = ", ".join(f"{name} {count:,}" for name, count in part.payload_from.items())
     return (part.remedy, escaped(f"{part.target} ({part.place})"), *counts, escaped(sources))
 
 
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def _markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [headings, ["---"] * len(headings), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-def _sample(sample: Sample) -> str:
+def _sample_text(sample: Sample) -> str:
     action = sample.action
     head = f"action {action.seq}, {action.remedy.value} {escaped(action.target)}"
-    if sample.fate is not Forecast.WOULD:
-        return f"{head}: {sample.fate.value}"
+    if sample.forecast is not Forecast.WOULD:
+        return f"{head}: {sample.forecast.value}"
     shown = sample.shown
-    return f"{head}: {_record(shown) if isinstance(shown, RecordToSend) else _change(shown)}"
+    return f"{head}: {_record_text(shown) if isinstance(shown, RecordToSend) else _change_text(shown)}"
 
 
-def _record(record: RecordToSend) -> str:
+def _record_text(record: RecordToSend) -> str:
     """Sizes and places. The names of its fields stay out: a map that is keyed by data has data for names."""
     partition = "any partition" if record.partition is None else f"partition {record.partition}"
     value = "no value" if record.value is None else f"a value of {len(record.value):,} bytes"
@@ -141,7 +143,7 @@ def _record(record: RecordToSend) -> str:
     return f"a record to {partition}, {value}, {counted(len(record.headers), 'header')}, time {time}"
 
 
-def _change(change: RowChange) -> str:
+def _change_text(change: RowChange) -> str:
     """How many rows, and the columns that change: the names are the table's own."""
     rows = f"{counted(len(change.before), 'row')} now, {len(change.after)} after it"
     if change.aside:
@@ -149,12 +151,12 @@ def _change(change: RowChange) -> str:
     before, after = Counter(change.before), Counter(change.after)
     new = [json.loads(row) for row in (after - before).elements()]
     old = [json.loads(row) for row in (before - after).elements()]
-    names = _changed(old, new)
+    names = _changed_columns(old, new)
     listed = ", ".join(islice(names, _NAMES_MOST)) + (", …" if len(names) > _NAMES_MOST else "")
     return f"{rows}; columns: {escaped(listed)}" if listed else rows
 
 
-def _changed(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> list[str]:
+def _changed_columns(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> list[str]:
     """The columns of a row that is new or gone, or those that differ."""
     if not old or not new:
         return [name for row in (*old, *new) for name in row]

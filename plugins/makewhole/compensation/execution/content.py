@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from makewhole.compensation.execution.attempt import Attempt
 from makewhole.compensation.execution.targets import Chunk, Target, require_same_places
-from makewhole.compensation.freezing.chunks import ChunkRows, chunks_of, take
+from makewhole.compensation.freezing.chunks import ChunkRows, chunks_of, take_chunk
 from makewhole.compensation.freezing.payload_file import PayloadFile, verified_copy
 from makewhole.journal import plans
 from makewhole.journal.actions import unchanged_actions
@@ -34,10 +34,10 @@ class PlanContent:
     def chunk(self, target: str, number: int) -> Chunk:
         """One chunk, with its payloads read."""
         part = self.chunks[target][number]
-        rows = take(self.actions, part)
+        rows = take_chunk(self.actions, part)
         return Chunk(number=number, rows=rows, columns=self.payloads.chunk(part.group, rows.column("seq")))
 
-    def place(self, target: str, number: int) -> ChunkActions:
+    def chunk_actions(self, target: str, number: int) -> ChunkActions:
         """Where the journal has the actions of a chunk."""
         rows = self.chunks[target][number].rows
         seqs = self.actions.column("seq")

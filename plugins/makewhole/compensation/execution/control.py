@@ -17,10 +17,10 @@ def pause(journal_dsn: str, plan_id: str, *, by: str, reason: str = "") -> Plan:
     Raises:
         RefusedError: the plan has ended.
     """
-    return _steered(
+    return _changed(
         journal_dsn,
         plan_id,
-        lambda journal: plans.set_control(journal, plan_id, Control.PAUSE, _said("paused", by, reason)),
+        lambda journal: plans.set_control(journal, plan_id, Control.PAUSE, _reason_text("paused", by, reason)),
     )
 
 
@@ -30,8 +30,10 @@ def resume(journal_dsn: str, plan_id: str, *, by: str) -> Plan:
     Raises:
         RefusedError: the plan has ended.
     """
-    return _steered(
-        journal_dsn, plan_id, lambda journal: plans.set_control(journal, plan_id, Control.RUN, _said("resumed", by))
+    return _changed(
+        journal_dsn,
+        plan_id,
+        lambda journal: plans.set_control(journal, plan_id, Control.RUN, _reason_text("resumed", by)),
     )
 
 
@@ -44,10 +46,10 @@ def set_rate(journal_dsn: str, plan_id: str, records_per_second: int | None, *, 
     if records_per_second is not None and records_per_second < 1:
         raise RefusedError(f"{records_per_second} records a second is no rate; pause the plan, or name 1 or more")
     rate = "the pipeline's rate" if records_per_second is None else f"{records_per_second} records a second"
-    return _steered(
+    return _changed(
         journal_dsn,
         plan_id,
-        lambda journal: plans.set_rate(journal, plan_id, records_per_second, _said(f"set to {rate}", by)),
+        lambda journal: plans.set_rate(journal, plan_id, records_per_second, _reason_text(f"set to {rate}", by)),
     )
 
 
@@ -59,11 +61,11 @@ def stop(journal_dsn: str, plan_id: str, *, by: str, reason: str) -> Plan:
     with leases.transaction(journal_dsn) as journal:
         plan = plans.get_plan(journal, plan_id, is_locked=True).plan
         if plan.state not in _ENDED:
-            plans.set_state(journal, plan_id, PlanState.REJECTED, _said("stopped", by, reason))
+            plans.set_state(journal, plan_id, PlanState.REJECTED, _reason_text("stopped", by, reason))
         return plans.get_plan(journal, plan_id).plan
 
 
-def _steered(journal_dsn: str, plan_id: str, change: Callable[[PgConnection], None]) -> Plan:
+def _changed(journal_dsn: str, plan_id: str, change: Callable[[PgConnection], None]) -> Plan:
     with leases.transaction(journal_dsn) as journal:
         plan = plans.get_plan(journal, plan_id, is_locked=True).plan
         if plan.state in _ENDED:
@@ -72,5 +74,5 @@ def _steered(journal_dsn: str, plan_id: str, change: Callable[[PgConnection], No
         return plans.get_plan(journal, plan_id).plan
 
 
-def _said(what: str, by: str, reason: str = "") -> str:
+def _reason_text(what: str, by: str, reason: str = "") -> str:
     return f"{what} by {by}: {reason}" if reason else f"{what} by {by}"

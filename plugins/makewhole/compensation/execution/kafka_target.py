@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from makewhole.compensation.execution.targets import Chunk, Done, PlanAtTarget
+from makewhole.compensation.execution.targets import Chunk, DoneChunk, PlanAtTarget
 from makewhole.kafka.replay import ReplayWriter, now_ms
 from makewhole.kafka.replay_records import Lineage, ReplayRecords, TopicRules
 from makewhole.model.errors import CorruptionError, TransientError
@@ -20,28 +20,30 @@ class KafkaTarget:
         self._writer, self._at_target, self._rescan = writer, plan, rescan
         self._rules: TopicRules | None = None
 
-    def done(self) -> list[Done]:
+    def done(self) -> list[DoneChunk]:
         # Nothing was written before the plan was begun: no marker says no more than that.
-        chunks = self._ask(self._at_target.chunks_seen()) if self._at_target.is_begun else self._writer.open() or 0
+        chunks = (
+            self._ask(self._at_target.chunks_in_journal()) if self._at_target.is_begun else self._writer.open() or 0
+        )
         self._rules = self._writer.rules()
         return [self._done(chunk) for chunk in range(chunks)]
 
-    def ready(self, chunk: Chunk) -> "_ReadyRecords":
-        records = records_of(self._at_target.plan, chunk)
+    def prepare(self, chunk: Chunk) -> "_PreparedRecords":
+        records = chunk_records(self._at_target.plan, chunk)
         records.prepare()
-        return _ReadyRecords(self, chunk.number, records)
+        return _PreparedRecords(self, chunk.number, records)
 
-    def unfit(self, records: ReplayRecords) -> Mapping[int, str]:
+    def refusals(self, records: ReplayRecords) -> Mapping[int, str]:
         """What the topic would not take now, by action number."""
         return records.refusals(self._rules or self._writer.rules(), now_ms())
 
     def write(
-        self, chunk: int, records: ReplayRecords, guard: Callable[[], None], handed_over: Callable[[], None]
-    ) -> Done:
+        self, chunk: int, records: ReplayRecords, guard: Callable[[], None], on_sent: Callable[[], None]
+    ) -> DoneChunk:
         """A failed attempt is asked about, never assumed: a new producer fences the old one, then reads the marker."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                self._writer.write(chunk, records, handed_over)
+                self._writer.write(chunk, records, on_sent)
                 return self._done(chunk)
             except TransientError:
                 if attempt == _ATTEMPTS:
@@ -71,31 +73,31 @@ class KafkaTarget:
             )
         return found
 
-    def _done(self, chunk: int) -> Done:
-        return Done(chunk=chunk, place=f"{self._writer.marker}, offset {chunk + 1}")
+    def _done(self, chunk: int) -> DoneChunk:
+        return DoneChunk(chunk=chunk, place=f"{self._writer.marker}, offset {chunk + 1}")
 
 
 @dataclass(frozen=True)
-class _ReadyRecords:
+class _PreparedRecords:
     """The records of a chunk, and the topic that they are for."""
 
     target: KafkaTarget
     number: int
     records: ReplayRecords
 
-    def unfit(self) -> Mapping[int, str]:
-        return self.target.unfit(self.records)
+    def refusals(self) -> Mapping[int, str]:
+        return self.target.refusals(self.records)
 
-    def write(self, decided: Mapping[int, str], guard: Callable[[], None], handed_over: Callable[[], None]) -> Done:
-        return self.target.write(self.number, self.records.without(decided), guard, handed_over)
+    def write(self, refused: Mapping[int, str], guard: Callable[[], None], on_sent: Callable[[], None]) -> DoneChunk:
+        return self.target.write(self.number, self.records.without(refused), guard, on_sent)
 
 
-def identity_of(plan_id: str, target: str) -> str:
+def replay_identity(plan_id: str, target: str) -> str:
     """The transactional id of a plan at a topic, and the group whose committed offset is its marker."""
     return f"replay-{plan_id}-{target}"
 
 
-def records_of(plan: Plan, chunk: Chunk) -> ReplayRecords:
+def chunk_records(plan: Plan, chunk: Chunk) -> ReplayRecords:
     """The records of a chunk as they are written: with the lineage of their plan."""
     lineage = Lineage(plan=plan.id, window=f"{plan.pipeline}/{plan.window}", chunk=chunk.number)
     return ReplayRecords(chunk.columns, lineage)

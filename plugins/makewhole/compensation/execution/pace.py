@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from makewhole.journal.plans import Control, StoredPlan
 
-_LOOK_SECONDS = 1.0  # how long a word to a waiting runner may take to reach it
-_LATE_SECONDS = 10.0  # what "of late" is
+_POLL_SECONDS = 1.0  # how long a word to a waiting runner may take to reach it
+_SPEED_SECONDS = 10.0  # what "of late" is
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Speed:
         self.done += actions
         now = self._clock()
         self._seen.append((now, self.done))
-        while len(self._seen) > 2 and self._seen[1][0] <= now - _LATE_SECONDS:
+        while len(self._seen) > 2 and self._seen[1][0] <= now - _SPEED_SECONDS:
             self._seen.popleft()
 
     @property
@@ -88,7 +88,7 @@ class Pace:
         `look` says how the plan is steered now, keeps the lease, and raises when the plan was stopped.
         """
         while (left := self._left(plan)) > 0:
-            self._sleep(min(left, _LOOK_SECONDS))
+            self._sleep(min(left, _POLL_SECONDS))
             plan = look()
 
     def start(self, records: int) -> None:

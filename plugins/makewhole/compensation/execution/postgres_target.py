@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from makewhole.compensation.execution.targets import Chunk, Done
+from makewhole.compensation.execution.targets import Chunk, DoneChunk
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy, TablePoint
 from makewhole.model.plan import Plan
@@ -28,22 +28,22 @@ class PostgresTarget:
     def __init__(self, plan: Plan, point: TablePoint, session: PgConnection, lease_epoch: int) -> None:
         self._plan, self._point, self._session, self._epoch = plan, point, session, lease_epoch
 
-    def done(self) -> list[Done]:
+    def done(self) -> list[DoneChunk]:
         with self._session:
             fence(self._session, self._plan.id, self._point.name, self._epoch)
             found = receipts(self._session, self._plan.id, self._point.name, self._plan.sha256)
         return [self._done(row.chunk, row.actions, row.refused) for row in found]
 
-    def ready(self, chunk: Chunk) -> "_ReadyItems":
-        with _uncollected():
-            items = items_of(chunk, self._point.key)
+    def prepare(self, chunk: Chunk) -> "_PreparedItems":
+        with _without_garbage_collection():
+            items = chunk_items(chunk, self._point.key)
             for item in items:
                 if isinstance(item, UpsertRow):
                     with suppress(RefusedError):  # in its turn
                         _ = item.as_json
-            return _ReadyItems(self, chunk.number, items)
+            return _PreparedItems(self, chunk.number, items)
 
-    def write(self, chunk: int, items: Sequence[RowItem]) -> Done:
+    def write(self, chunk: int, items: Sequence[RowItem]) -> DoneChunk:
         """The items and their receipt, in one transaction."""
         identity = ChunkId(
             plan=self._plan.id,
@@ -52,38 +52,38 @@ class PostgresTarget:
             chunk=chunk,
             lease_epoch=self._epoch,
         )
-        with _uncollected():
+        with _without_garbage_collection():
             row = apply_chunk(self._session, self._point, identity, items)
         return self._done(row.chunk, row.actions, row.refused)
 
-    def _done(self, chunk: int, actions: int, refused: Mapping[int, str]) -> Done:
+    def _done(self, chunk: int, actions: int, refused: Mapping[int, str]) -> DoneChunk:
         place = f"makewhole.receipt {self._plan.id}/{self._point.name}/{chunk}"
-        return Done(chunk=chunk, place=place, actions=actions, refused=refused)
+        return DoneChunk(chunk=chunk, place=place, actions=actions, refused=refused)
 
 
 @dataclass(frozen=True)
-class _ReadyItems:
+class _PreparedItems:
     """The items of a chunk, and the table that they are for."""
 
     target: PostgresTarget
     number: int
     items: Sequence[RowItem]
 
-    def unfit(self) -> Mapping[int, str]:
-        return {}  # decided row by row, inside the transaction, and kept in its receipt
+    def refusals(self) -> Mapping[int, str]:
+        return {}  # refused row by row, inside the transaction, and kept in its receipt
 
     def write(
         self,
-        decided: Mapping[int, str],  # noqa: ARG002 - none is decided before
+        refused: Mapping[int, str],  # noqa: ARG002 - none is refused before
         guard: Callable[[], None],  # noqa: ARG002 - one attempt, no loop
-        handed_over: Callable[[], None],
-    ) -> Done:
-        handed_over()  # the server does most of it
+        on_sent: Callable[[], None],
+    ) -> DoneChunk:
+        on_sent()  # the server does most of it
         return self.target.write(self.number, self.items)
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _without_garbage_collection() -> Iterator[None]:
     """Tens of thousands of small objects, none in a circle: looking for circles takes as long as making them."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -107,7 +107,7 @@ class _PayloadExtra:
 _EXTRAS = msgspec.json.Decoder(list[_PayloadExtra])
 
 
-def items_of(chunk: Chunk, key_columns: tuple[str, ...]) -> list[RowItem]:
+def chunk_items(chunk: Chunk, key_columns: tuple[str, ...]) -> list[RowItem]:
     """What the chunk does at a table, in order; straight from its columns, because there may be ten thousand."""
     actions = (chunk.rows.column(name).to_pylist() for name in ("seq", "remedy", "key"))
     values = chunk.columns.column("value").to_pylist()

@@ -27,9 +27,9 @@ def chunks_in_topic(connection: KafkaConnection, topic: str, plan: PlanAtTarget)
         CorruptionError: a chunk is there in part or out of its turn, or the log does not reach back far enough.
         TransientError: it cannot be told yet.
     """
-    seen = _seen(replayed_records(connection, topic, plan.plan.id, plan.log_ends), plan)
+    seen = _records_seen(replayed_records(connection, topic, plan.plan.id, plan.log_ends), plan)
     refused_whole = plan.chunks_refused_whole()
-    there = {number for number, actions in seen.items() if _is_there(topic, plan.chunk(number), actions)}
+    there = {number for number, actions in seen.items() if _is_present(topic, plan.chunk(number), actions)}
     done = next((n for n in range(plan.chunks) if n not in there and n not in refused_whole), plan.chunks)
     if there and max(there) >= done:
         raise CorruptionError(
@@ -39,7 +39,7 @@ def chunks_in_topic(connection: KafkaConnection, topic: str, plan: PlanAtTarget)
     return done
 
 
-def _seen(records: Iterable[pa.RecordBatch], plan: PlanAtTarget) -> RecordsSeen:
+def _records_seen(records: Iterable[pa.RecordBatch], plan: PlanAtTarget) -> RecordsSeen:
     seen: RecordsSeen = {}
     chunk: Chunk | None = None
     for batch in records:
@@ -51,11 +51,11 @@ def _seen(records: Iterable[pa.RecordBatch], plan: PlanAtTarget) -> RecordsSeen:
                 chunk = plan.chunk(number)
             actions = seen.setdefault(number, np.zeros(len(chunk.rows), dtype=np.bool_))
             found = batch.filter(pc.equal(batch.column("chunk"), pa.scalar(number, pa.int32())))
-            actions[_matching(chunk.columns, found)] = True
+            actions[_matching_rows(chunk.columns, found)] = True
     return seen
 
 
-def _matching(frozen: pa.Table, found: pa.RecordBatch) -> NDArray[np.int64]:
+def _matching_rows(frozen: pa.Table, found: pa.RecordBatch) -> NDArray[np.int64]:
     """The rows of `frozen` (ordered by `seq`) whose key and value are in `found` under the same number."""
     frozen_seqs, seqs = frozen.column("seq").to_numpy(), found.column("seq").to_numpy()
     rows: NDArray[np.int64] = np.minimum(np.searchsorted(frozen_seqs, seqs), len(frozen_seqs) - 1)
@@ -72,9 +72,9 @@ def _are_equal(ones: Any, others: Any) -> NDArray[np.bool_]:
     return are_equal
 
 
-def _is_there(topic: str, chunk: Chunk, seen: NDArray[np.bool_]) -> bool:
+def _is_present(topic: str, chunk: Chunk, seen: NDArray[np.bool_]) -> bool:
     seqs = chunk.columns.column("seq").to_numpy()
-    wanted = ~np.isin(seqs, list(chunk.decided))
+    wanted = ~np.isin(seqs, list(chunk.refused))
     if not seen.any():
         return False
     if (wanted & ~seen).any():

@@ -136,15 +136,15 @@ class _PlanRun:
         done = at_target.recover(writer)
         self._speed.found(sum(chunk.size for chunk in chunks[:done]))
         with Prefetch(
-            lambda number: writer.ready(at_target.content.chunk(at_target.target, number)), len(chunks)
+            lambda number: writer.prepare(at_target.content.chunk(at_target.target, number)), len(chunks)
         ) as prefetch:
             for part in chunks[done:]:
                 self._pace.wait(self._attempt.guard(), self._attempt.guard)
                 self._pace.start(part.size)
                 chunk = prefetch.take(part.number)
-                decided = self._decided(at_target, part.number, chunk.unfit())
+                decided = self._decided(at_target, part.number, chunk.refusals())
                 written = chunk.write(decided, self._guard, partial(prefetch.start, part.number + 1))
-                at_target.follow(written)
+                at_target.record_receipt(written)
                 self._speed.add(part.size)
                 self._progress(self._progress_at(at_target.target, part.number + 1, len(chunks)))
 
@@ -152,7 +152,7 @@ class _PlanRun:
         """Refusals are written down before the chunk, under the lease: every attempt leaves the same actions out."""
         with self._attempt.leased() as journal:
             plans.refuse_actions(journal, self._attempt.plan_id, unfit)
-            return plans.refused_actions(journal, at_target.content.place(at_target.target, number))
+            return plans.refused_actions(journal, at_target.content.chunk_actions(at_target.target, number))
 
     def _guard(self) -> None:
         self._attempt.guard()

@@ -48,7 +48,7 @@ def supersede(journal_dsn: str, plan_id: str, targets: Mapping[str, Target], rev
             is_begun = plans.get_plan(session, plan_id).began_at is not None
         if is_begun:
             try:
-                left = ask_what_was_written(attempt, targets)
+                left = recover_receipts(attempt, targets)
             except PermanentError as error:
                 logger.warning("what plan %s wrote cannot be told any more: %s", plan_id, error)
                 is_told = False
@@ -61,7 +61,7 @@ def supersede(journal_dsn: str, plan_id: str, targets: Mapping[str, Target], rev
             plans.settle(session, plan_id, is_untold=not is_told)
 
 
-def ask_what_was_written(attempt: Attempt, targets: Mapping[str, Target]) -> int:
+def recover_receipts(attempt: Attempt, targets: Mapping[str, Target]) -> int:
     """Ask every target what happened, which fences the plan's runners there, and let the journal follow.
 
     Returns how many chunks did not happen.

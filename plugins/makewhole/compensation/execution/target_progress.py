@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from makewhole.compensation.execution.attempt import Attempt
 from makewhole.compensation.execution.content import PlanContent
-from makewhole.compensation.execution.targets import Chunk, Done, TargetWriter, require_receipts_kept
+from makewhole.compensation.execution.targets import Chunk, DoneChunk, TargetWriter, require_receipts_kept
 from makewhole.journal import plans
 from makewhole.model.plan import Plan, Receipt
 
@@ -40,10 +40,10 @@ class TargetProgress:
         """Return a chunk with the refusals that the journal holds."""
         chunk = self.content.chunk(self.target, number)
         with self.attempt.journal.transaction() as journal:
-            refused = plans.refused_actions(journal, self.content.place(self.target, number))
-        return Chunk(number=number, rows=chunk.rows, columns=chunk.columns, decided=refused)
+            refused = plans.refused_actions(journal, self.content.chunk_actions(self.target, number))
+        return Chunk(number=number, rows=chunk.rows, columns=chunk.columns, refused=refused)
 
-    def chunks_seen(self) -> int:
+    def chunks_in_journal(self) -> int:
         """Return the number of chunks of which the journal has receipts."""
         return max(self._receipts_seen(), default=-1) + 1
 
@@ -64,13 +64,13 @@ class TargetProgress:
         require_receipts_kept(self.target, len(done), expected, self.chunks)
         for item in done:
             if item.chunk not in seen:
-                self.follow(item)
+                self.record_receipt(item)
         return len(done)
 
-    def follow(self, done: Done) -> None:
+    def record_receipt(self, done: DoneChunk) -> None:
         """Copy a receipt that was seen at the target to the journal."""
         with self.attempt.journal.transaction() as journal:
-            place = self.content.place(self.target, done.chunk)
+            place = self.content.chunk_actions(self.target, done.chunk)
             refused: Mapping[int, str] = {**done.refused, **plans.refused_actions(journal, place)}
             size = self.content.chunks[self.target][done.chunk].size
             actions = size - len(refused) if done.actions is None else done.actions

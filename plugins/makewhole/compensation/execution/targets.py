@@ -25,17 +25,17 @@ class Target:
 class Chunk:
     """One transaction's worth, in order, as columns: `rows` of actions, `columns` of their payloads.
 
-    `decided` are the refusals that the journal already holds, by action number.
+    `refused` are the refusals that the journal already holds, by action number.
     """
 
     number: int
     rows: pa.Table
     columns: pa.Table
-    decided: Mapping[int, str] = field(default_factory=dict)
+    refused: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Done:
+class DoneChunk:
     """A chunk that happened, as the target tells it. `actions` None: the target does not say, count them."""
 
     chunk: int
@@ -84,7 +84,7 @@ class PlanAtTarget(Protocol):
         """Return a chunk with the refusals that the journal holds."""
         ...
 
-    def chunks_seen(self) -> int:
+    def chunks_in_journal(self) -> int:
         """Return the number of chunks of which the journal has receipts."""
         ...
 
@@ -93,17 +93,17 @@ class PlanAtTarget(Protocol):
         ...
 
 
-class ReadyChunk(Protocol):
+class PreparedChunk(Protocol):
     """A chunk as its target takes it."""
 
-    def unfit(self) -> Mapping[int, str]:
-        """Actions that the target would not take, decided before the chunk is written."""
+    def refusals(self) -> Mapping[int, str]:
+        """Actions that the target would not take, refused before the chunk is written."""
         ...
 
-    def write(self, decided: Mapping[int, str], guard: Callable[[], None], handed_over: Callable[[], None]) -> Done:
-        """Do the chunk without the actions whose refusal is `decided`, or find that it is done.
+    def write(self, refused: Mapping[int, str], guard: Callable[[], None], on_sent: Callable[[], None]) -> DoneChunk:
+        """Do the chunk without the actions whose refusal is `refused`, or find that it is done.
 
-        `guard` raises when the lease is lost or the plan was stopped. `handed_over` is called when all is under way,
+        `guard` raises when the lease is lost or the plan was stopped. `on_sent` is called when all is under way,
         once in every attempt: from then on there is time for other work.
         """
         ...
@@ -112,11 +112,11 @@ class ReadyChunk(Protocol):
 class TargetWriter(Protocol):
     """What the runner asks of a target."""
 
-    def done(self) -> list[Done]:
+    def done(self) -> list[DoneChunk]:
         """Chunks that happened, from 0 on without holes. Fences every earlier runner where the target can."""
         ...
 
-    def ready(self, chunk: Chunk) -> ReadyChunk:
+    def prepare(self, chunk: Chunk) -> PreparedChunk:
         """All that can be made of a chunk before its turn: in another thread, and nobody is asked anything."""
         ...
 
@@ -136,7 +136,7 @@ def require_same_places(actions: pa.Table, targets: Mapping[str, Target]) -> Non
     Raises:
         RefusedError: a target is not given, or is another thing now.
     """
-    for name, place in _places(actions).rows():
+    for name, place in _written_places(actions).rows():
         target = targets.get(name)
         if target is None:
             raise RefusedError(
@@ -150,7 +150,7 @@ def require_same_places(actions: pa.Table, targets: Mapping[str, Target]) -> Non
             )
 
 
-def _places(actions: pa.Table) -> pl.DataFrame:
+def _written_places(actions: pa.Table) -> pl.DataFrame:
     """Each `target` and `place` that is written, once; in order, but for those that are not told by a look alone."""
     columns: Any = {
         "target": pl.from_arrow(actions.column("target").cast(pa.string())),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 
-from makewhole.compensation.execution.kafka_target import KafkaTarget, identity_of
+from makewhole.compensation.execution.kafka_target import KafkaTarget, replay_identity
 from makewhole.compensation.execution.postgres_target import PostgresTarget
 from makewhole.compensation.execution.rescan import chunks_in_topic
 from makewhole.compensation.execution.targets import PlanAtTarget, Target, TargetWriter
@@ -22,7 +22,7 @@ def open_writer(stack: ExitStack, target: Target, plan: PlanAtTarget) -> TargetW
     """The writer for a target, closed with the stack."""
     point, connection = target.point, target.connection
     if isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection):
-        writer = ReplayWriter(connection, point.topic, identity_of(plan.plan.id, plan.target))
+        writer = ReplayWriter(connection, point.topic, replay_identity(plan.plan.id, plan.target))
         stack.callback(writer.close)
         return KafkaTarget(writer, plan, partial(chunks_in_topic, connection, point.topic, plan))
     if isinstance(point, TablePoint) and isinstance(connection, PostgresConnection):

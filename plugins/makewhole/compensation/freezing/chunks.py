@@ -32,28 +32,28 @@ class ChunkRows:
         return len(self.rows)
 
 
-def chunk_actions(limits: Limits) -> int:
+def actions_per_chunk(limits: Limits) -> int:
     """Actions per chunk: at most a second's worth of the permitted rate, so that the rate is kept between chunks."""
     return max(1, min(_ACTIONS_MOST, limits.records_per_second))
 
 
-def numbered(
+def number_actions(
     items: Iterable[PlannedPayload], actions_most: int, bytes_most: int = _PAYLOAD_BYTES_MOST
 ) -> list[PlannedPayload]:
     """The items with their numbers: `seq` over all, `chunk` within each target. Their order stays.
 
     A chunk ends before it has more than `actions_most` actions or `bytes_most` of payload; one payload always fits.
     """
-    filling: dict[str, _Filling] = {}
+    filling: dict[str, _OpenChunk] = {}
     found = []
     for seq, (action, payload) in enumerate(items):
-        chunk = filling.setdefault(action.target, _Filling()).add(payload.size_bytes, actions_most, bytes_most)
+        chunk = filling.setdefault(action.target, _OpenChunk()).add(payload.size_bytes, actions_most, bytes_most)
         found.append((replace(action, seq=seq, chunk=chunk), payload))
     return found
 
 
 @dataclass
-class _Filling:
+class _OpenChunk:
     """The chunk of a target that is being filled."""
 
     number: int = 0
@@ -100,7 +100,7 @@ def chunks_of(actions: pa.Table) -> Mapping[str, Sequence[ChunkRows]]:
     return found
 
 
-def take(actions: pa.Table, chunk: ChunkRows) -> pa.Table:
+def take_chunk(actions: pa.Table, chunk: ChunkRows) -> pa.Table:
     """The actions of a chunk, in order."""
     first, last = int(chunk.rows[0]), int(chunk.rows[-1])
     if last - first + 1 == chunk.size:

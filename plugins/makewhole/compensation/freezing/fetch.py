@@ -22,139 +22,139 @@ _LINEAGE = "makewhole-"
 
 
 class Fetcher:
-    """Turns steps into (step, payload)."""
+    """Turns drafts into (draft, payload)."""
 
     def __init__(self, window: Window, sources: Sources, past: PastReversals = NOTHING_REVERSED) -> None:
         self._pipeline, self._sources = sources.pipeline, sources
         self._hops = {hop.name: hop for hop in sources.pipeline.hops}
         self._reversals = ReversalFetcher(window, sources, past)
 
-    def fetch(self, steps: Sequence[ActionDraft]) -> tuple[list[tuple[ActionDraft, Payload]], list[Refusal]]:
-        """Every step that can be done, in order, and a refusal for every finding that has one that cannot. What was
+    def fetch(self, drafts: Sequence[ActionDraft]) -> tuple[list[tuple[ActionDraft, Payload]], list[Refusal]]:
+        """Every draft that can be done, in order, and a refusal for every finding that has one that cannot. What was
         taken back before is in neither."""
-        self._load(steps)
+        self._load(drafts)
         fetched: list[tuple[ActionDraft, Payload]] = []
         refusals: dict[tuple[str, str], Refusal] = {}
-        for step in steps:
+        for draft in drafts:
             try:
-                made = self._fetch(step)
+                made = self._fetch(draft)
             except RefusedError as error:
-                refusal = Refusal(hop=step.finding.hop, key_hash=step.finding.key_hash, reason=str(error))
+                refusal = Refusal(hop=draft.finding.hop, key_hash=draft.finding.key_hash, reason=str(error))
                 refusals.setdefault((refusal.hop, refusal.key_hash), refusal)
             else:
                 fetched += [] if made is None else [made]
         return fetched, list(refusals.values())
 
-    def _fetch(self, step: ActionDraft) -> tuple[ActionDraft, Payload] | None:
-        if step.action.remedy is Remedy.REVERSE:
-            reversal = self._reversals.fetch(step)
-            return None if reversal is None else _with_before(step, reversal.payload, reversal.before)
-        match step.action.remedy:
+    def _fetch(self, draft: ActionDraft) -> tuple[ActionDraft, Payload] | None:
+        if draft.action.remedy is Remedy.REVERSE:
+            reversal = self._reversals.fetch(draft)
+            return None if reversal is None else _with_before(draft, reversal.payload, reversal.before)
+        match draft.action.remedy:
             case Remedy.REDELIVER:
-                payload = self._redeliver(step)
+                payload = self._redeliver(draft)
             case Remedy.PRODUCE:
-                payload = self._produce(step)
+                payload = self._produce(draft)
             case Remedy.UPSERT:
-                payload = self._upsert(step)
+                payload = self._upsert(draft)
             case _:
-                payload = self._quarantine(step)
-        return _with_before(step, payload, self._payload_from(step))
+                payload = self._quarantine(draft)
+        return _with_before(draft, payload, self._payload_from(draft))
 
-    def _payload_from(self, step: ActionDraft) -> dict[str, Any]:
+    def _payload_from(self, draft: ActionDraft) -> dict[str, Any]:
         """Said of every action that writes something; one that moves rows aside has no payload."""
-        if step.action.remedy is Remedy.QUARANTINE:
+        if draft.action.remedy is Remedy.QUARANTINE:
             return {}
-        kept_in = PayloadFrom.LEDGER if step.origin is None else self._original(step).kept_in
+        kept_in = PayloadFrom.LEDGER if draft.origin is None else self._original(draft).kept_in
         return {"payload_from": kept_in.value}
 
-    def _redeliver(self, step: ActionDraft) -> Payload:
-        record = self._original(step)
+    def _redeliver(self, draft: ActionDraft) -> Payload:
+        record = self._original(draft)
         return Payload(
             key=record.key,
             value=record.value,
             headers=tuple(header for header in record.headers if not header[0].startswith(_LINEAGE)),
             timestamp_ms=record.timestamp_ms,
             partition=record.partition,
-            extra={"origin": self._origin(step)},
+            extra={"origin": self._origin(draft)},
         )
 
-    def _produce(self, step: ActionDraft) -> Payload:
-        hop = self._hops[step.action.hop]
+    def _produce(self, draft: ActionDraft) -> Payload:
+        hop = self._hops[draft.action.hop]
         point, session, table = self._sources.table(hop.source)
-        found = ledger_record(session, table, point, step.action.key, hop.semantics)
+        found = ledger_record(session, table, point, draft.action.key, hop.semantics)
         if found is None:
             raise RefusedError("erased: the ledger has no row of this key any more")
         return Payload(key=found.key, value=found.value, timestamp_ms=found.timestamp_ms, extra={"origin": "ledger"})
 
-    def _upsert(self, step: ActionDraft) -> Payload:
-        hop = self._hops[step.action.hop]
-        text, origin = self._value(step, hop)
+    def _upsert(self, draft: ActionDraft) -> Payload:
+        hop = self._hops[draft.action.hop]
+        text, origin = self._value(draft, hop)
         point, session, table = self._sources.table(hop.target)
-        named = _names(text) | set(point.key)
+        named = _field_names(text) | set(point.key)
         columns = [name for name in table.writable if name in named]
         absent = [name for name in self._pipeline.compare if name in table.columns and name not in columns]
         if absent:
             raise RefusedError(f"unfit: the record's value has no field for column {', '.join(absent)}")
-        before = rows_of_key(session, table, point, step.action.key, is_exact=False)
-        _require_as_judged(step, before, has_version=point.version is not None)
+        before = rows_of_key(session, table, point, draft.action.key, is_exact=False)
+        _require_as_judged(draft, before, has_version=point.version is not None)
         return Payload(
-            key=step.action.key.encode(),
+            key=draft.action.key.encode(),
             value=text,
-            extra={"origin": origin, "columns": columns, "rows": _images(before if _is_mismatched(step) else [])},
+            extra={"origin": origin, "columns": columns, "rows": _row_images(before if _is_mismatched(draft) else [])},
         )
 
-    def _quarantine(self, step: ActionDraft) -> Payload:
-        hop = self._hops[step.action.hop]
+    def _quarantine(self, draft: ActionDraft) -> Payload:
+        hop = self._hops[draft.action.hop]
         point, session, table = self._sources.table(hop.target)
         require_quarantine_possible(session, table)
         is_upsert = hop.semantics is Semantics.UPSERT
-        rows = rows_of_key(session, table, point, step.action.key, is_latest_first=is_upsert)
-        keeps = 1 if step.finding.verdict is Verdict.DUPLICATE else 0
+        rows = rows_of_key(session, table, point, draft.action.key, is_latest_first=is_upsert)
+        keeps = 1 if draft.finding.verdict is Verdict.DUPLICATE else 0
         if len(rows) <= keeps:
             raise RefusedError(f"stale: the key has {len(rows)} rows now; there is nothing to move aside")
-        return Payload(key=step.action.key.encode(), extra={"keeps": keeps, "rows": _images(rows)})
+        return Payload(key=draft.action.key.encode(), extra={"keeps": keeps, "rows": _row_images(rows)})
 
-    def _value(self, step: ActionDraft, hop: Hop) -> tuple[bytes, str]:
+    def _value(self, draft: ActionDraft, hop: Hop) -> tuple[bytes, str]:
         """The upstream value as it is, and where it is from."""
         if isinstance(self._pipeline.points[hop.source], TopicPoint):
-            value = self._original(step).value
+            value = self._original(draft).value
             if value is None:
                 raise RefusedError("unfit: the latest version is a tombstone; upsert writes rows and deletes none")
-            return value, self._origin(step)
+            return value, self._origin(draft)
         point, session, table = self._sources.table(hop.source)
-        found = ledger_record(session, table, point, step.action.key, hop.semantics)
+        found = ledger_record(session, table, point, draft.action.key, hop.semantics)
         if found is None:
             raise RefusedError("erased: the source table has no row of this key any more")
         return found.value or b"", "ledger"
 
-    def _original(self, step: ActionDraft) -> SourceRecord:
-        return self._sources.record(self._hops[step.action.hop].source, step.origin, step.action.key)
+    def _original(self, draft: ActionDraft) -> SourceRecord:
+        return self._sources.record(self._hops[draft.action.hop].source, draft.origin, draft.action.key)
 
-    def _origin(self, step: ActionDraft) -> str:
-        point = self._pipeline.points[self._hops[step.action.hop].source]
-        assert isinstance(point, TopicPoint) and step.origin is not None
-        return f"{point.topic}/{step.origin[0]}/{step.origin[1]}"
+    def _origin(self, draft: ActionDraft) -> str:
+        point = self._pipeline.points[self._hops[draft.action.hop].source]
+        assert isinstance(point, TopicPoint) and draft.origin is not None
+        return f"{point.topic}/{draft.origin[0]}/{draft.origin[1]}"
 
-    def _load(self, steps: Sequence[ActionDraft]) -> None:
+    def _load(self, drafts: Sequence[ActionDraft]) -> None:
         wanted: dict[str, list[Position]] = {}
-        for step in steps:
-            hop = self._hops[step.action.hop]
-            if step.origin is not None:
-                wanted.setdefault(hop.source, []).append(step.origin)
-            if step.repetition is not None:
-                wanted.setdefault(hop.target, []).append((step.repetition.partition, step.repetition.offset))
+        for draft in drafts:
+            hop = self._hops[draft.action.hop]
+            if draft.origin is not None:
+                wanted.setdefault(hop.source, []).append(draft.origin)
+            if draft.repetition is not None:
+                wanted.setdefault(hop.target, []).append((draft.repetition.partition, draft.repetition.offset))
         self._sources.load(wanted)
 
 
-def _with_before(step: ActionDraft, payload: Payload, before: Mapping[str, Any]) -> tuple[ActionDraft, Payload]:
+def _with_before(draft: ActionDraft, payload: Payload, before: Mapping[str, Any]) -> tuple[ActionDraft, Payload]:
     """With what the action says of what is there: where it came from, and which rows it found."""
     seen = {name: payload.extra[name] for name in ("origin",) if name in payload.extra}
     if "rows" in payload.extra:
         seen["rows"] = [row["ctid"] for row in payload.extra["rows"]]
-    return replace(step, action=replace(step.action, before={**step.action.before, **before, **seen})), payload
+    return replace(draft, action=replace(draft.action, before={**draft.action.before, **before, **seen})), payload
 
 
-def _names(text: bytes) -> set[str]:
+def _field_names(text: bytes) -> set[str]:
     """The field names of a JSON object. The text itself goes to the database, which reads numbers exactly."""
     try:
         value = json.loads(text)
@@ -165,9 +165,9 @@ def _names(text: bytes) -> set[str]:
     return set(value)
 
 
-def _require_as_judged(step: ActionDraft, before: Sequence[TableRow], *, has_version: bool) -> None:
+def _require_as_judged(draft: ActionDraft, before: Sequence[TableRow], *, has_version: bool) -> None:
     """The store must still be what the finding says of it."""
-    if _is_mismatched(step):
+    if _is_mismatched(draft):
         if not before:
             raise RefusedError("erased: the row of this key is gone")
         if len(before) > 1:
@@ -176,9 +176,9 @@ def _require_as_judged(step: ActionDraft, before: Sequence[TableRow], *, has_ver
         raise RefusedError("stale: a row of this key is there now")
 
 
-def _is_mismatched(step: ActionDraft) -> bool:
-    return step.finding.verdict is Verdict.MISMATCHED
+def _is_mismatched(draft: ActionDraft) -> bool:
+    return draft.finding.verdict is Verdict.MISMATCHED
 
 
-def _images(rows: Sequence[TableRow]) -> list[dict[str, Any]]:
+def _row_images(rows: Sequence[TableRow]) -> list[dict[str, Any]]:
     return [asdict(row) for row in rows]

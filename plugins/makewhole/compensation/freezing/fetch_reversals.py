@@ -51,18 +51,18 @@ class ReversalFetcher:
         self._templates: dict[str, Template] = {}
         self._rows: dict[tuple[str, str], Sequence[_ExtraCopy]] = {}
 
-    def fetch(self, step: ActionDraft) -> Reversal | None:
-        """The reversal of a step; None when its copy was taken back before.
+    def fetch(self, draft: ActionDraft) -> Reversal | None:
+        """The reversal of a draft; None when its copy was taken back before.
 
         Raises:
             RefusedError: the copy is not what was judged, or the template does not fit it.
         """
-        hop = self._hops[step.action.hop]
+        hop = self._hops[draft.action.hop]
         assert hop.reverse is not None
-        copy = self._copy(step, hop)
+        copy = self._copy(draft, hop)
         if copy is None:
             return None
-        rendered = self._template(hop).render(self._scope(step, hop, copy))
+        rendered = self._template(hop).render(self._scope(draft, hop, copy))
         headers = (*rendered.headers, (REVERSES_HEADER, copy.place.encode()))
         return Reversal(
             payload=Payload(
@@ -75,7 +75,7 @@ class ReversalFetcher:
                 "payload_from": PayloadFrom.TEMPLATE.value,
                 "of": self._pipeline.points[hop.target].place,
                 "copy": dict(copy.identity),
-                **self._own_key(hop, hop.reverse, rendered, step),
+                **self._own_key(hop, hop.reverse, rendered, draft),
             },
         )
 
@@ -85,29 +85,29 @@ class ReversalFetcher:
             self._templates[hop.name] = Template(hop.reverse)
         return self._templates[hop.name]
 
-    def _copy(self, step: ActionDraft, hop: Hop) -> _ExtraCopy | None:
-        if step.repetition is not None:
-            return self._record(step, hop, step.repetition)
-        place = (hop.name, step.finding.key_hash)
+    def _copy(self, draft: ActionDraft, hop: Hop) -> _ExtraCopy | None:
+        if draft.repetition is not None:
+            return self._record(draft, hop, draft.repetition)
+        place = (hop.name, draft.finding.key_hash)
         if place not in self._rows:
-            self._rows[place] = self._rows_left(step, hop)
+            self._rows[place] = self._rows_left(draft, hop)
         left = self._rows[place]
-        return left[step.extra] if step.extra < len(left) else None
+        return left[draft.extra] if draft.extra < len(left) else None
 
-    def _record(self, step: ActionDraft, hop: Hop, copy: Repetition) -> _ExtraCopy:
+    def _record(self, draft: ActionDraft, hop: Hop, copy: Repetition) -> _ExtraCopy:
         point = self._pipeline.points[hop.target]
         assert isinstance(point, TopicPoint)
-        record = self._sources.record(hop.target, (copy.partition, copy.offset), step.action.key)
+        record = self._sources.record(hop.target, (copy.partition, copy.offset), draft.action.key)
         return _ExtraCopy(
             number=copy.number,
             place=f"{point.name}/{point.topic}/{copy.partition}/{copy.offset}",
             identity={"partition": copy.partition, "offset": copy.offset},
-            fields=partial(_json, record.value),
+            fields=partial(_parse_json, record.value),
         )
 
-    def _rows_left(self, step: ActionDraft, hop: Hop) -> Sequence[_ExtraCopy]:
+    def _rows_left(self, draft: ActionDraft, hop: Hop) -> Sequence[_ExtraCopy]:
         point, session, table = self._sources.table(hop.target)
-        rows = rows_of_key(session, table, point, step.action.key)
+        rows = rows_of_key(session, table, point, draft.action.key)
         return [
             _ExtraCopy(
                 number=number,
@@ -116,17 +116,17 @@ class ReversalFetcher:
                 fields=partial(exact_json.loads, row.text),
                 rows=(row,),
             )
-            for number, row in left_to_reverse(rows, step.finding, point, self._past)
+            for number, row in left_to_reverse(rows, draft.finding, point, self._past)
         ]
 
-    def _scope(self, step: ActionDraft, hop: Hop, copy: _ExtraCopy) -> dict[str, Any]:
+    def _scope(self, draft: ActionDraft, hop: Hop, copy: _ExtraCopy) -> dict[str, Any]:
         assert hop.reverse is not None
-        parts = key_components(step.action.key, self._pipeline.points[hop.target].key)
+        parts = key_components(draft.action.key, self._pipeline.points[hop.target].key)
         wanted = names_of(hop.reverse)
         data: dict[str, Any] = {
             "key": parts[0] if len(parts) == 1 else list(parts),
             "finding": {
-                "copies": step.finding.evidence["target_copies"],
+                "copies": draft.finding.evidence["target_copies"],
                 "copy": copy.number,
                 "place": copy.place,
             },
@@ -134,20 +134,24 @@ class ReversalFetcher:
         if "row" in wanted:
             data["row"] = copy.fields()
         if "source" in wanted:
-            data["source"] = self._source(step, hop)
-        return scope_of(self._pipeline, self._window, step.finding, data)
+            data["source"] = self._source(draft, hop)
+        return scope_of(self._pipeline, self._window, draft.finding, data)
 
-    def _source(self, step: ActionDraft, hop: Hop) -> dict[str, Any]:
+    def _source(self, draft: ActionDraft, hop: Hop) -> dict[str, Any]:
         """What the upstream says of the key."""
         if isinstance(self._pipeline.points[hop.source], TopicPoint):
-            return _record_fields(self._sources.record(hop.source, step.origin, step.action.key))
+            return _record_fields(self._sources.record(hop.source, draft.origin, draft.action.key))
         point, session, table = self._sources.table(hop.source)
-        found = ledger_record(session, table, point, step.action.key, hop.semantics)
+        found = ledger_record(session, table, point, draft.action.key, hop.semantics)
         if found is None:
             raise RefusedError("erased: the source table has no row of this key any more")
-        return {**_texts({"key": found.key}), "value": _json(found.value), "timestamp_ms": found.timestamp_ms}
+        return {
+            **_decodable_texts({"key": found.key}),
+            "value": _parse_json(found.value),
+            "timestamp_ms": found.timestamp_ms,
+        }
 
-    def _own_key(self, hop: Hop, reverse: Reverse, rendered: Rendered, step: ActionDraft) -> dict[str, str]:
+    def _own_key(self, hop: Hop, reverse: Reverse, rendered: Rendered, draft: ActionDraft) -> dict[str, str]:
         """Where the topic of the reversal is judged, its own business key is remembered: it is no stranger there.
 
         Raises:
@@ -160,7 +164,7 @@ class ReversalFetcher:
             partition=0, offset=0, key=rendered.key, value=rendered.value, headers=rendered.headers, timestamp_ms=None
         )
         key = business_key(point, record)
-        if key == step.action.key and _leads_to(self._pipeline, point.name, hop.target):
+        if key == draft.action.key and _leads_to(self._pipeline, point.name, hop.target):
             raise RefusedError(
                 f"unfit: in {point.name} the reversal would be one more copy of the key that it takes back; give it a "
                 "key of its own, or send it to a topic of its own"
@@ -174,16 +178,16 @@ def _leads_to(pipeline: Pipeline, start: str, goal: str) -> bool:
 
 def _record_fields(record: SourceRecord) -> dict[str, Any]:
     return {
-        **_texts({"key": record.key}),
-        "value": _json(record.value),
-        "headers": _texts(dict(record.headers)),
+        **_decodable_texts({"key": record.key}),
+        "value": _parse_json(record.value),
+        "headers": _decodable_texts(dict(record.headers)),
         "partition": record.partition,
         "offset": record.offset,
         "timestamp_ms": record.timestamp_ms,
     }
 
 
-def _texts(values: Mapping[str, bytes | None]) -> dict[str, str | None]:
+def _decodable_texts(values: Mapping[str, bytes | None]) -> dict[str, str | None]:
     """Those that are text, or null. The others are left out: a template that names them is refused."""
     found: dict[str, str | None] = {}
     for name, value in values.items():
@@ -192,7 +196,7 @@ def _texts(values: Mapping[str, bytes | None]) -> dict[str, str | None]:
     return found
 
 
-def _json(value: bytes | None) -> Any:
+def _parse_json(value: bytes | None) -> Any:
     try:
         return exact_json.loads(value or b"")
     except ValueError:  # not chained: it quotes the data

@@ -52,23 +52,23 @@ def freeze_findings(journal: PgConnection, request: FreezeRequest, sources: Free
     draft = draft_plan(request.pipeline, request.findings, window_keys=request.window_keys, past=past)
     frame = PlanFrame(window=window, storage=sources.storage, limits=request.pipeline.limits)
     if draft.refused_as_a_whole:
-        return _refused(journal, frame, draft)
+        return _freeze_refused(journal, frame, draft)
     with Sources(request.pipeline, sources.records, sources.connections) as read:
-        items, refusals = Fetcher(request.window, read, past).fetch(draft.steps)
+        items, refusals = Fetcher(request.window, read, past).fetch(draft.drafts)
     refusals = [*draft.refusals, *refusals]
     if not items:
         return Frozen(plan=None, refusals=tuple(refusals))
     over = over_limits(request.pipeline.limits, actions=len(items), window_keys=request.window_keys)
     if over is not None:  # of the rows that are reversed, only reading them tells how many there are
-        return _refused(journal, frame, replace(draft, refused_as_a_whole=over, refusals=tuple(refusals)))
+        return _freeze_refused(journal, frame, replace(draft, refused_as_a_whole=over, refusals=tuple(refusals)))
     needs_approval = len(items) > request.pipeline.approval.above_actions
-    fetched = ((step.action, payload) for step, payload in items)
+    fetched = ((item.action, payload) for item, payload in items)
     plan, actions = put_frozen(journal, frame, fetched, needs_approval=needs_approval)
     return Frozen(plan=plan, actions=actions, refusals=tuple(refusals))
 
 
-def _refused(journal: PgConnection, frame: PlanFrame, draft: PlanDraft) -> Frozen:
-    actions = tuple(step.action for step in draft.steps)
+def _freeze_refused(journal: PgConnection, frame: PlanFrame, draft: PlanDraft) -> Frozen:
+    actions = tuple(item.action for item in draft.drafts)
     plan = put_refused(journal, frame, actions, draft.refused_as_a_whole or "")
     return Frozen(plan=plan, actions=actions, refusals=draft.refusals)
 
@@ -80,12 +80,12 @@ def refuse_written(
     gaps = [(finding.hop, finding.key_hash) for finding in findings if finding.verdict.is_gap]
     written = plans.keys_written_since(journal, (window.pipeline, window.number, window.revision), gaps)
     refusals = [
-        Refusal(hop=hop, key_hash=key_hash, reason=_reason(plan_id, is_proven=is_proven))
+        Refusal(hop=hop, key_hash=key_hash, reason=_written_reason(plan_id, is_proven=is_proven))
         for (hop, key_hash), (plan_id, is_proven) in written.items()
     ]
     return [finding for finding in findings if (finding.hop, finding.key_hash) not in written], refusals
 
 
-def _reason(plan_id: str, *, is_proven: bool) -> str:
+def _written_reason(plan_id: str, *, is_proven: bool) -> str:
     verb = "wrote" if is_proven else "may have written"
     return f"stale: plan {plan_id} {verb} this key after it was judged; run the window again"

@@ -15,7 +15,7 @@ from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange, Window
 from makewhole.window.context import WindowContext
 
-_TOGETHER = 1_000  # positions closer than this are read in one go
+_GAP_MOST = 1_000  # positions closer than this are read in one go
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,13 +41,13 @@ class WindowRecords:
         placed = ((self._place(point, *position), position[1]) for position in sorted(set(positions)))
         archives: dict[str, ArchiveLog] = {}  # each verifies its files once
         with closing(BrokerLog(self._context.kafka(topic))) as broker:
-            for place, offsets in _grouped(placed):
+            for place, offsets in _offset_runs(placed):
                 source: LogSource = broker
                 if place.folder is not None:
                     source = archives.setdefault(place.folder, ArchiveLog(place.folder))
                 wanted = replace(place.part, lo=offsets[0], hi=offsets[-1] + 1, leader_epochs=())
                 kept_in = PayloadFrom.BROKER if place.folder is None else PayloadFrom.ARCHIVE
-                yield from _pick(source, wanted, set(offsets), kept_in)
+                yield from _read_records(source, wanted, set(offsets), kept_in)
 
     def _place(self, point: str, partition: int, offset: int) -> _RecordSource:
         for window in self._windows:
@@ -59,12 +59,12 @@ class WindowRecords:
         return _RecordSource(part=next(part for part in now if part.partition == partition))
 
 
-def _grouped(placed: Iterable[tuple[_RecordSource, int]]) -> Iterator[tuple[_RecordSource, list[int]]]:
+def _offset_runs(placed: Iterable[tuple[_RecordSource, int]]) -> Iterator[tuple[_RecordSource, list[int]]]:
     """Runs of near offsets in one place."""
     run: list[int] = []
     last: _RecordSource | None = None
     for place, offset in placed:
-        if last is not None and (place != last or offset - run[-1] > _TOGETHER):
+        if last is not None and (place != last or offset - run[-1] > _GAP_MOST):
             yield last, run
             run = []
         run.append(offset)
@@ -73,7 +73,9 @@ def _grouped(placed: Iterable[tuple[_RecordSource, int]]) -> Iterator[tuple[_Rec
         yield last, run
 
 
-def _pick(source: LogSource, wanted: PartitionRange, offsets: set[int], kept_in: PayloadFrom) -> Iterator[SourceRecord]:
+def _read_records(
+    source: LogSource, wanted: PartitionRange, offsets: set[int], kept_in: PayloadFrom
+) -> Iterator[SourceRecord]:
     for batch in read_range(source, wanted).batches():
         for row in batch.filter(
             pa.array([value in offsets for value in batch.column("offset").to_pylist()])

@@ -40,7 +40,7 @@ class PayloadFile:
         self._uri = uri
         self._copy = copy
         self._alone = Lock()  # the next chunk is read by another thread than one that is looked for again
-        with _undamaged(uri):
+        with _damage_reported(uri):
             self._parquet = pq.ParquetFile(copy)
 
     @property
@@ -58,7 +58,7 @@ class PayloadFile:
         Raises:
             CorruptionError: they are not those of these actions.
         """
-        with _undamaged(self._uri), self._alone:
+        with _damage_reported(self._uri), self._alone:
             table = self._parquet.read_row_group(group)
         if table.schema.names != SCHEMA.names or not table.column("seq").equals(seqs):
             raise _tampered(self._uri)
@@ -74,10 +74,10 @@ def write_payloads(prefix: str, chunks: Iterable[Sequence[tuple[int, Payload]]])
     with tempfile.NamedTemporaryFile(prefix="makewhole-payloads-") as local:
         with pq.ParquetWriter(local, SCHEMA, compression="zstd") as writer:
             for chunk in chunks:
-                writer.write_table(_table(chunk), row_group_size=len(chunk))
+                writer.write_table(_payload_table(chunk), row_group_size=len(chunk))
         local.flush()
         local.seek(0)
-        sha256 = _copied(local, None)
+        sha256 = _copy_hashed(local, None)
         uri = f"{prefix}-{sha256[:12]}.parquet"
         filesystem, path = fsspec.core.url_to_fs(uri)
         filesystem.makedirs(filesystem._parent(path), exist_ok=True)
@@ -98,8 +98,8 @@ def verified_copy(uri: str, file_sha256: str, while_copying: Callable[[], None] 
     """
     with ExitStack() as stack:
         copy = stack.enter_context(tempfile.TemporaryFile(prefix="makewhole-payloads-"))
-        with _opened(uri) as file:
-            if _copied(file, copy, while_copying) != file_sha256:
+        with _open_file(uri) as file:
+            if _copy_hashed(file, copy, while_copying) != file_sha256:
                 raise _tampered(uri)
         copy.seek(0)
         payloads = PayloadFile(uri, copy)
@@ -107,7 +107,7 @@ def verified_copy(uri: str, file_sha256: str, while_copying: Callable[[], None] 
         return payloads
 
 
-def _copied(source: IO[bytes], target: IO[bytes] | None, after_block: Callable[[], None] = lambda: None) -> str:
+def _copy_hashed(source: IO[bytes], target: IO[bytes] | None, after_block: Callable[[], None] = lambda: None) -> str:
     """The SHA-256 of what was read, and written to `target` if there is one."""
     digest = hashlib.sha256()
     while block := source.read(_BLOCK_BYTES):
@@ -119,7 +119,7 @@ def _copied(source: IO[bytes], target: IO[bytes] | None, after_block: Callable[[
 
 
 @contextmanager
-def _opened(uri: str) -> Iterator[IO[bytes]]:
+def _open_file(uri: str) -> Iterator[IO[bytes]]:
     try:
         with fsspec.open(uri, "rb") as file:
             yield cast(IO[bytes], file)
@@ -132,7 +132,7 @@ def _opened(uri: str) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _undamaged(uri: str) -> Iterator[None]:
+def _damage_reported(uri: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, IndexError) as error:
@@ -146,7 +146,7 @@ def _tampered(uri: str) -> CorruptionError:
     )
 
 
-def _table(chunk: Sequence[tuple[int, Payload]]) -> pa.Table:
+def _payload_table(chunk: Sequence[tuple[int, Payload]]) -> pa.Table:
     payloads = [payload for _, payload in chunk]
     columns: dict[str, list[Any]] = {
         "seq": [seq for seq, _ in chunk],

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain, count
 
-from makewhole.compensation.freezing.chunks import PlannedPayload, chunk_actions, numbered, row_groups
+from makewhole.compensation.freezing.chunks import PlannedPayload, actions_per_chunk, number_actions, row_groups
 from makewhole.compensation.freezing.payload_file import write_payloads
 from makewhole.journal import plans
 from makewhole.model.pipeline import Limits
@@ -29,7 +29,7 @@ def put_frozen(
     journal: PgConnection, frame: PlanFrame, items: Iterable[PlannedPayload], *, needs_approval: bool
 ) -> tuple[Plan, tuple[Action, ...]]:
     """Freeze actions with their payloads, in this order: numbered, in chunks, hashed. In the caller's transaction."""
-    chunked = numbered(items, chunk_actions(frame.limits))
+    chunked = number_actions(items, actions_per_chunk(frame.limits))
     actions = tuple(action for action, _ in chunked)
     prefix = f"{frame.storage.rstrip('/')}/{frame.window.prefix}/plan/payloads"
     uri, sha256 = write_payloads(prefix, row_groups(chunked))

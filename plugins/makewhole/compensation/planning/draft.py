@@ -32,19 +32,19 @@ _UPSERTABLE = (Verdict.MISSING, Verdict.MISMATCHED)
 class PlanDraft:
     """What can be done and what cannot. `refused_as_a_whole` says which limit the plan is over, if one."""
 
-    steps: tuple[ActionDraft, ...]
+    drafts: tuple[ActionDraft, ...]
     refusals: tuple[Refusal, ...]
     refused_as_a_whole: str | None
     needs_approval: bool
 
     @property
     def counts(self) -> Mapping[str, int]:
-        return count_remedies(step.action for step in self.steps)
+        return count_remedies(draft.action for draft in self.drafts)
 
 
 def plan_actions(pipeline: Pipeline, findings: Sequence[Finding]) -> list[Action]:
     """The actions for these findings in their fixed order: hop, remedy, key; numbered from 0. Limits not applied."""
-    return [step.action for step in _steps(pipeline, findings, NOTHING_REVERSED)[0]]
+    return [draft.action for draft in _draft_all(pipeline, findings, NOTHING_REVERSED)[0]]
 
 
 def draft_plan(
@@ -52,12 +52,12 @@ def draft_plan(
 ) -> PlanDraft:
     """Actions, refusals, and whether limits or approval stand in the way. `window_keys`: distinct keys judged.
 
-    Rows that were taken back before are known again only when they are read: their steps are there, and do not count.
+    Rows that were taken back before are known again only when they are read: their drafts are there, and do not count.
     """
-    steps, refusals = _steps(pipeline, findings, past)
-    actions = len(steps) - _taken_back(pipeline, steps, past)
+    drafts, refusals = _draft_all(pipeline, findings, past)
+    actions = len(drafts) - _count_reversed_rows(pipeline, drafts, past)
     return PlanDraft(
-        steps=tuple(steps),
+        drafts=tuple(drafts),
         refusals=tuple(refusals),
         refused_as_a_whole=over_limits(pipeline.limits, actions=actions, window_keys=window_keys),
         needs_approval=actions > pipeline.approval.above_actions,
@@ -75,13 +75,13 @@ def is_reversed(pipeline: Pipeline, finding: Finding) -> bool:
     return remedies is not None and finding.verdict in GAPS and _remedy(remedies, finding.verdict) is Remedy.REVERSE
 
 
-def _taken_back(pipeline: Pipeline, steps: Iterable[ActionDraft], past: PastReversals) -> int:
-    """How many of the steps are for rows of keys of which as many were taken back."""
+def _count_reversed_rows(pipeline: Pipeline, drafts: Iterable[ActionDraft], past: PastReversals) -> int:
+    """How many of the drafts are for rows of keys of which as many were taken back."""
     places = {hop.name: pipeline.points[hop.target].place for hop in pipeline.hops}
     by_key = Counter(
-        (places[step.action.hop], step.action.key_hash)
-        for step in steps
-        if step.action.remedy is Remedy.REVERSE and step.repetition is None
+        (places[draft.action.hop], draft.action.key_hash)
+        for draft in drafts
+        if draft.action.remedy is Remedy.REVERSE and draft.repetition is None
     )
     return sum(min(count, len(past.of(*place))) for place, count in by_key.items())
 
@@ -101,16 +101,16 @@ def over_limits(limits: Limits, *, actions: int, window_keys: int) -> str | None
     return None
 
 
-def renumbered(steps: Sequence[ActionDraft]) -> tuple[ActionDraft, ...]:
-    """The same steps, numbered from 0 without holes."""
-    return tuple(replace(step, action=replace(step.action, seq=seq)) for seq, step in enumerate(steps))
+def renumbered(drafts: Sequence[ActionDraft]) -> tuple[ActionDraft, ...]:
+    """The same drafts, numbered from 0 without holes."""
+    return tuple(replace(draft, action=replace(draft.action, seq=seq)) for seq, draft in enumerate(drafts))
 
 
-def _steps(
+def _draft_all(
     pipeline: Pipeline, findings: Sequence[Finding], past: PastReversals
 ) -> tuple[list[ActionDraft], list[Refusal]]:
     hops = {hop.name: (place, hop) for place, hop in enumerate(pipeline.hops)}
-    steps: list[tuple[tuple[int, int, str], ActionDraft]] = []
+    drafts: list[tuple[tuple[int, int, str], ActionDraft]] = []
     refusals: list[Refusal] = []
     for finding in findings:
         if finding.verdict not in GAPS:
@@ -122,25 +122,25 @@ def _steps(
         remedy = _remedy(hop.remedies, finding.verdict)
         if remedy is Remedy.REPORT:
             continue
-        made = _make(pipeline, hop, remedy, finding, past)
+        made = _draft_actions(pipeline, hop, remedy, finding, past)
         if isinstance(made, str):
             refusals.append(_refuse(finding, made))
         else:
             several = [made] if isinstance(made, ActionDraft) else made
-            steps += [((place, _REMEDY_ORDER.index(remedy), finding.key), step) for step in several]
-    ordered = [step for _, step in sorted(steps, key=lambda item: item[0])]
+            drafts += [((place, _REMEDY_ORDER.index(remedy), finding.key), draft) for draft in several]
+    ordered = [draft for _, draft in sorted(drafts, key=lambda item: item[0])]
     sources = {hop.name: hop.source for hop in pipeline.hops}
     return list(renumbered(_without_repetition(ordered, sources))), refusals
 
 
-def _without_repetition(steps: Iterable[ActionDraft], sources: Mapping[str, str]) -> list[ActionDraft]:
+def _without_repetition(drafts: Iterable[ActionDraft], sources: Mapping[str, str]) -> list[ActionDraft]:
     """A record that several hops miss is redelivered to a topic once: every reader of the topic gets it."""
     kept: dict[object, ActionDraft] = {}
-    for number, step in enumerate(steps):
-        action = step.action
+    for number, draft in enumerate(drafts):
+        action = draft.action
         is_repeatable = action.remedy is Remedy.REDELIVER
-        record = (action.target, sources[action.hop], step.origin, action.key)
-        kept.setdefault(record if is_repeatable else number, step)
+        record = (action.target, sources[action.hop], draft.origin, action.key)
+        kept.setdefault(record if is_repeatable else number, draft)
     return list(kept.values())
 
 
@@ -153,10 +153,10 @@ def _remedy(remedies: Remedies, verdict: Verdict) -> Remedy:
     }[verdict]
 
 
-def _make(
+def _draft_actions(
     pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding, past: PastReversals
 ) -> ActionDraft | Sequence[ActionDraft] | str:
-    """The step, or several, or why there is none."""
+    """The draft, or several, or why there is none."""
     source, target = pipeline.points[hop.source], pipeline.points[hop.target]
     if isinstance(source, TopicPoint) and finding.evidence.get("has_later"):
         return "stale: the log has a later version of this key; the window that holds it judges that one"
@@ -180,7 +180,7 @@ def _produce(source: Point, target: Point, finding: Finding) -> ActionDraft | st
         return f"produce writes to a topic; {target.name} is a {target.kind.value}"
     if finding.verdict is not Verdict.MISSING:
         return f"produce answers a missing key; this one is {finding.verdict.value}"
-    return _step(Remedy.PRODUCE, target, finding)
+    return _draft_action(Remedy.PRODUCE, target, finding)
 
 
 def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding) -> ActionDraft | str:
@@ -194,7 +194,7 @@ def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding) -> ActionDraft | 
     origin = source_position(finding, hop.semantics)
     if origin is None:
         return "the evidence names no committed record to redeliver"
-    return _step(Remedy.REDELIVER, pipeline.points[hop.redeliver_to or hop.source], finding, origin)
+    return _draft_action(Remedy.REDELIVER, pipeline.points[hop.redeliver_to or hop.source], finding, origin)
 
 
 def _may_add_a_row(pipeline: Pipeline, hop: Hop, finding: Finding) -> bool:
@@ -210,11 +210,11 @@ def _upsert(source: Point, target: Point, hop: Hop, finding: Finding) -> ActionD
     if finding.verdict not in _UPSERTABLE:
         return f"upsert answers a missing or mismatched key; this one is {finding.verdict.value}"
     if isinstance(source, TablePoint):
-        return _step(Remedy.UPSERT, target, finding)
+        return _draft_action(Remedy.UPSERT, target, finding)
     origin = source_position(finding, hop.semantics)
     if origin is None:
         return "the evidence names no committed record to take the row from"
-    return _step(Remedy.UPSERT, target, finding, origin)
+    return _draft_action(Remedy.UPSERT, target, finding, origin)
 
 
 def _quarantine(target: Point, finding: Finding) -> ActionDraft | str:
@@ -222,11 +222,11 @@ def _quarantine(target: Point, finding: Finding) -> ActionDraft | str:
         return f"records cannot be taken out of topic {target.name}; its duplicates are contained at the stores"
     if finding.verdict not in (Verdict.DUPLICATE, Verdict.UNEXPECTED):
         return f"quarantine answers a duplicate or unexpected key; this one is {finding.verdict.value}"
-    return _step(Remedy.QUARANTINE, target, finding)
+    return _draft_action(Remedy.QUARANTINE, target, finding)
 
 
 def _reverse(pipeline: Pipeline, hop: Hop, finding: Finding, past: PastReversals) -> Sequence[ActionDraft] | str:
-    """A step for every copy that is too many. Which rows they are is found out when they are read."""
+    """A draft for every copy that is too many. Which rows they are is found out when they are read."""
     source, target = pipeline.points[hop.source], pipeline.points[hop.target]
     if hop.reverse is None:
         return f"{hop.name} has no template to reverse with any more"
@@ -238,15 +238,17 @@ def _reverse(pipeline: Pipeline, hop: Hop, finding: Finding, past: PastReversals
         origin = source_position(finding) if "source" in names_of(hop.reverse) else None
         if origin is None and isinstance(source, TopicPoint) and "source" in names_of(hop.reverse):
             return "the evidence names no committed record for the template's 'source'"
-        step = _step(Remedy.REVERSE, pipeline.points[hop.reverse.to], finding, origin)
+        draft = _draft_action(Remedy.REVERSE, pipeline.points[hop.reverse.to], finding, origin)
         if is_topic:
-            return [replace(step, repetition=one) for one in extra_records(finding, target.place, past)]
-        return [replace(step, extra=extra) for extra in range(extra_rows(finding))]
+            return [replace(draft, repetition=one) for one in extra_records(finding, target.place, past)]
+        return [replace(draft, extra=extra) for extra in range(extra_rows(finding))]
     except RefusedError as error:
         return str(error)
 
 
-def _step(remedy: Remedy, target: Point, finding: Finding, origin: tuple[int, int] | None = None) -> ActionDraft:
+def _draft_action(
+    remedy: Remedy, target: Point, finding: Finding, origin: tuple[int, int] | None = None
+) -> ActionDraft:
     action = Action(
         seq=0,
         remedy=remedy,

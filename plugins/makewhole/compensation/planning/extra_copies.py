@@ -20,7 +20,7 @@ _SHA256_DIGITS = 32
 
 def extra_rows(finding: Finding) -> int:
     """How many of the rows that were judged are too many: all of an unexpected key, all but one of a duplicate."""
-    return int(finding.evidence["target_copies"]) - _keeps(finding)
+    return int(finding.evidence["target_copies"]) - _surviving_copies(finding)
 
 
 def extra_records(finding: Finding, place: str, past: PastReversals) -> list[Repetition]:
@@ -31,7 +31,7 @@ def extra_records(finding: Finding, place: str, past: PastReversals) -> list[Rep
     Raises:
         RefusedError: the evidence does not name every copy, or what was taken back is not known.
     """
-    before = _certain(past, place, finding)
+    before = _known_reversals(past, place, finding)
     done = {(copy.copy.get("partition"), copy.copy.get("offset")) for copy in before if copy.window == past.window}
     return [record for record in _repetitions(finding) if (record.partition, record.offset) not in done]
 
@@ -53,7 +53,7 @@ def row_copy(row: TableRow, rows: Sequence[TableRow], point: TablePoint) -> dict
     """What identifies a row among the rows of its key, for `ReversedCopy.copy`."""
     time, times = _time(row, point), Counter(_time(other, point) for other in rows)
     is_own_time = time is not None and times[time] == 1
-    return _place(row) | {"rows": len(rows)} | ({"time": time} if is_own_time else {})
+    return _row_identity(row) | {"rows": len(rows)} | ({"time": time} if is_own_time else {})
 
 
 def left_to_reverse(
@@ -72,11 +72,11 @@ def left_to_reverse(
             f"stale: the key has {len(rows)} rows now and had {finding.evidence['target_copies']} when it was judged; "
             "run the window again"
         )
-    left = list(enumerate(rows, start=1))[_keeps(finding) :]
-    before = _certain(past, point.place, finding)
+    left = list(enumerate(rows, start=1))[_surviving_copies(finding) :]
+    before = _known_reversals(past, point.place, finding)
     gone = []
     for copy in before:
-        again = next((item for item in left if _is_same(item[1], copy.copy, point)), None)
+        again = next((item for item in left if _is_same_row(item[1], copy.copy, point)), None)
         if again is None:
             gone.append(copy)
         else:
@@ -89,9 +89,9 @@ def left_to_reverse(
     return left
 
 
-def _certain(past: PastReversals, place: str, finding: Finding) -> Sequence[ReversedCopy]:
+def _known_reversals(past: PastReversals, place: str, finding: Finding) -> Sequence[ReversedCopy]:
     """What was taken back in this place, when nothing is in doubt."""
-    elsewhere = past.elsewhere(finding.key_hash)
+    elsewhere = past.in_former_places(finding.key_hash)
     if elsewhere:
         raise RefusedError(
             f"not known: plan {elsewhere[0].plan} took back a copy of this key in {elsewhere[0].place}, which is no "
@@ -107,13 +107,13 @@ def _certain(past: PastReversals, place: str, finding: Finding) -> Sequence[Reve
     return copies
 
 
-def _is_same(row: TableRow, copy: Mapping[str, Any], point: TablePoint) -> bool:
-    place = _place(row)
+def _is_same_row(row: TableRow, copy: Mapping[str, Any], point: TablePoint) -> bool:
+    place = _row_identity(row)
     is_there = place == {name: copy.get(name) for name in place}
     return is_there or ("time" in copy and copy["time"] == _time(row, point))
 
 
-def _place(row: TableRow) -> dict[str, Any]:
+def _row_identity(row: TableRow) -> dict[str, Any]:
     digest = hashlib.sha256(row.text.encode()).hexdigest()[:_SHA256_DIGITS]
     return {"table_oid": row.table_oid, "ctid": row.ctid, "sha256": digest}
 
@@ -122,5 +122,5 @@ def _time(row: TableRow, point: TablePoint) -> str | None:
     return None if point.time is None else exact_json.loads(row.text).get(point.time)
 
 
-def _keeps(finding: Finding) -> int:
+def _surviving_copies(finding: Finding) -> int:
     return 1 if finding.verdict is Verdict.DUPLICATE else 0

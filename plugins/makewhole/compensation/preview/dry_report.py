@@ -21,14 +21,14 @@ class Forecast(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class DryRunPart:
-    """The actions of one kind at one target. `fates` add up to `actions`; `reasons` counts the refusals by reason,
+    """The actions of one kind at one target. `forecasts` add up to `actions`; `reasons` counts the refusals by reason,
     `payload_from` where what they write was taken from when the plan was frozen."""
 
     remedy: str
     target: str
     place: str
     actions: int
-    fates: Mapping[Forecast, int]
+    forecasts: Mapping[Forecast, int]
     reasons: Mapping[str, int]
     payload_from: Mapping[str, int]
 
@@ -51,7 +51,7 @@ class Sample:
     """One action: `shown` is what it would do to a table, or the record that it would send."""
 
     action: Action
-    fate: Forecast
+    forecast: Forecast
     reason: str | None
     shown: RowChange | RecordToSend
 
@@ -65,6 +65,6 @@ class DryRun:
     parts: tuple[DryRunPart, ...]
     samples: tuple[Sample, ...]
 
-    def count(self, fate: Forecast) -> int:
+    def count(self, forecast: Forecast) -> int:
         """Of all actions."""
-        return sum(part.fates[fate] for part in self.parts)
+        return sum(part.forecasts[forecast] for part in self.parts)

@@ -17,9 +17,9 @@ import pyarrow as pa
 from makewhole.compensation.execution.content import PlanContent, load_content
 from makewhole.compensation.execution.permission import why_not_approved
 from makewhole.compensation.execution.targets import Chunk, Target, require_receipts_kept, require_same_places
-from makewhole.compensation.freezing.chunks import take
+from makewhole.compensation.freezing.chunks import take_chunk
 from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, RecordToSend, Sample
-from makewhole.compensation.preview.dry_targets import DoneBefore, open_look
+from makewhole.compensation.preview.target_readers import ChunksDone, open_target_reader
 from makewhole.journal import plans
 from makewhole.journal.actions import actions_in, unchanged_actions
 from makewhole.journal.leases import JournalSession
@@ -32,7 +32,7 @@ from makewhole.sql import PgConnection
 SAMPLES = 3
 _READ_SECONDS_MOST = 300.0
 _EFFECTS = "effects"
-_OF_ROWS = tuple(remedy.value for remedy in (Remedy.UPSERT, Remedy.QUARANTINE, Remedy.RESTORE))
+_ROW_REMEDIES = tuple(remedy.value for remedy in (Remedy.UPSERT, Remedy.QUARANTINE, Remedy.RESTORE))
 
 
 def dry_run(
@@ -53,7 +53,7 @@ def dry_run(
         TransientError: a server or the storage is away.
     """
     with JournalSession(journal_dsn) as journal:
-        with _reading(journal) as reading:
+        with _read_only_transaction(journal) as reading:
             stored = plans.get_plan(reading, plan_id)
             stopped_by = why_not_approved(stored.plan, plans.approval_of(reading, plan_id))
             actions = unchanged_actions(reading, stored.plan, stored.payload_sha256)
@@ -62,7 +62,7 @@ def dry_run(
         require_same_places(actions, targets)
         content = load_content(stored, actions, lambda: None)
         try:
-            look = _Look(journal, stored, content, _Samples(samples), progress)
+            look = _PlanForecast(journal, stored, content, _SampleChooser(samples), progress)
             for name in content.chunks:
                 look.at(name, targets[name])
         finally:
@@ -71,14 +71,14 @@ def dry_run(
 
 
 @contextmanager
-def _reading(journal: JournalSession) -> Iterator[PgConnection]:
+def _read_only_transaction(journal: JournalSession) -> Iterator[PgConnection]:
     """A transaction at the journal that cannot write."""
     with journal.transaction(idle_seconds=_READ_SECONDS_MOST) as session, session.cursor() as cursor:
         cursor.execute("set transaction read only")
         yield session
 
 
-class _Samples:
+class _SampleChooser:
     """Which actions are shown: the first few of each kind at each target that would be done, and that would not."""
 
     def __init__(self, most: int) -> None:
@@ -98,7 +98,7 @@ class _Samples:
 _SAMPLED = ("seq", "target", "remedy")
 
 
-class _Look:
+class _PlanForecast:
     """Goes through the chunks of a plan, target by target."""
 
     def __init__(
@@ -106,13 +106,13 @@ class _Look:
         journal: JournalSession,
         stored: StoredPlan,
         content: PlanContent,
-        choice: _Samples,
+        choice: _SampleChooser,
         progress: Callable[[int, int], None],
     ) -> None:
         self._journal, self._stored, self._content = journal, stored, content
         self._choice, self._progress = choice, progress
-        self._frame = _frame(content.actions)
-        self._fates: dict[int, tuple[Forecast, str | None]] = {}
+        self._frame = _actions_frame(content.actions)
+        self._forecasts: dict[int, tuple[Forecast, str | None]] = {}
         self._looked_at = 0
         self.samples: list[Sample] = []
 
@@ -121,7 +121,7 @@ class _Look:
         chunks = self._content.chunks[name]
         with ExitStack() as stack:
             seen = self._chunks_seen(name)
-            look = open_look(stack, target, name, self._stored, seen)
+            look = open_target_reader(stack, target, name, self._stored, seen)
             done = look.done()
             require_receipts_kept(name, done.chunks, seen, len(chunks))
             self._note_done(name, done)
@@ -135,37 +135,41 @@ class _Look:
         """The actions by target and remedy, in the order of the plan."""
         parts = []
         for (target, remedy), rows in self._frame.group_by("target", "remedy", maintain_order=True):
-            fates = [self._fates[seq] for seq in rows["seq"].to_list()]
-            counted = Counter(fate for fate, _ in fates)
+            forecasts = [self._forecasts[seq] for seq in rows["seq"].to_list()]
+            counted = Counter(forecast for forecast, _ in forecasts)
             parts.append(
                 DryRunPart(
                     remedy=str(remedy),
                     target=str(target),
                     place=targets[str(target)].point.place,
                     actions=len(rows),
-                    fates={fate: counted[fate] for fate in Forecast},
-                    reasons=dict(Counter(why for fate, why in fates if fate is Forecast.REFUSED and why).most_common()),
+                    forecasts={forecast: counted[forecast] for forecast in Forecast},
+                    reasons=dict(
+                        Counter(
+                            why for forecast, why in forecasts if forecast is Forecast.REFUSED and why
+                        ).most_common()
+                    ),
                     payload_from=dict(Counter(filter(None, rows["payload_from"].to_list())).most_common()),
                 )
             )
         return tuple(parts)
 
     def _chunks_seen(self, name: str) -> int:
-        with _reading(self._journal) as journal:
+        with _read_only_transaction(self._journal) as journal:
             seen = [item.chunk for item in plans.chunks_of(journal, self._stored.plan.id) if item.target == name]
         return max(seen, default=-1) + 1
 
     def _decided(self, name: str, number: int) -> Mapping[int, str]:
         """What earlier attempts refused stays refused."""
-        with _reading(self._journal) as journal:
-            return plans.refused_actions(journal, self._content.place(name, number))
+        with _read_only_transaction(self._journal) as journal:
+            return plans.refused_actions(journal, self._content.chunk_actions(name, number))
 
-    def _note_done(self, name: str, done: DoneBefore) -> None:
+    def _note_done(self, name: str, done: ChunksDone) -> None:
         for part in self._content.chunks[name][: done.chunks]:
             refused = {**done.refused, **self._decided(name, part.number)}
-            for seq in _seqs(take(self._content.actions, part)):
+            for seq in _seqs(take_chunk(self._content.actions, part)):
                 why = refused.get(seq)
-                self._fates[seq] = (Forecast.DONE, None) if why is None else (Forecast.REFUSED, why)
+                self._forecasts[seq] = (Forecast.DONE, None) if why is None else (Forecast.REFUSED, why)
             self._tell(part.size)
 
     def _note(
@@ -176,10 +180,10 @@ class _Look:
         shown: Mapping[int, RowChange | RecordToSend],
     ) -> None:
         for seq in _seqs(chunk.rows):
-            self._fates[seq] = _fate(seq, refused, waiting)
+            self._forecasts[seq] = _forecast(seq, refused, waiting)
         for action in actions_in(chunk.rows.filter(pa.array([seq in shown for seq in _seqs(chunk.rows)]))):
-            fate, reason = self._fates[action.seq]
-            self.samples.append(Sample(action=action, fate=fate, reason=reason, shown=shown[action.seq]))
+            forecast, reason = self._forecasts[action.seq]
+            self.samples.append(Sample(action=action, forecast=forecast, reason=reason, shown=shown[action.seq]))
         self._tell(len(chunk.rows))
 
     def _tell(self, actions: int) -> None:
@@ -190,14 +194,14 @@ class _Look:
         """The actions on rows of which an earlier one, that did not happen yet, is about the same key. What one action
         moved aside comes back together."""
         ahead = self._frame.filter(
-            (pl.col("target") == name) & (pl.col("chunk") >= done) & pl.col("remedy").is_in(_OF_ROWS)
+            (pl.col("target") == name) & (pl.col("chunk") >= done) & pl.col("remedy").is_in(_ROW_REMEDIES)
         )
         first = pl.col("seq") == pl.col("seq").min().over("key_hash")
         together = pl.col("undoes").eq(pl.col("undoes").first().over("key_hash")).fill_null(value=False)
         return set(ahead.filter(~first & ~together)["seq"].to_list())
 
 
-def _fate(seq: int, refused: Mapping[int, str], waiting: Collection[int]) -> tuple[Forecast, str | None]:
+def _forecast(seq: int, refused: Mapping[int, str], waiting: Collection[int]) -> tuple[Forecast, str | None]:
     if seq in waiting:
         return Forecast.WAITS, "an earlier action is about the same key: this one is judged when that is done"
     return (Forecast.REFUSED, refused[seq]) if seq in refused else (Forecast.WOULD, None)
@@ -209,7 +213,7 @@ def _seqs(rows: Any) -> list[int]:
     return found
 
 
-def _frame(actions: pa.Table) -> pl.DataFrame:
+def _actions_frame(actions: pa.Table) -> pl.DataFrame:
     """Columns `seq`, `chunk`, `remedy`, `target`, `key_hash`, `payload_from` (null: nothing is written) and `undoes`
     (the number of the action that is taken back, null in plans that undo nothing)."""
     texts: Any = {name: actions.column(name).cast(pa.string()) for name in ("remedy", "target", "key_hash", "before")}

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from makewhole.compensation.execution.attempt import Attempt
-from makewhole.compensation.execution.supersede import ask_what_was_written
+from makewhole.compensation.execution.supersede import recover_receipts
 from makewhole.compensation.execution.targets import Target, require_same_places, targets_of
 from makewhole.compensation.freezing.chunks import PlannedPayload
 from makewhole.compensation.freezing.freeze import FreezeSources
@@ -46,10 +46,10 @@ _LEASE_SECONDS = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class Undo:
-    """A frozen undo. `plan` is None when there is nothing to do; `stays` says what is not undone, and why."""
+    """A frozen undo. `plan` is None when there is nothing to do; `remaining` says what is not undone, and why."""
 
     plan: Plan | None
-    stays: tuple[str, ...]
+    remaining: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +97,7 @@ def _end_runners(attempt: Attempt, targets: Mapping[str, Target]) -> None:
     It writes nothing more, and the journal knows what it wrote, as far as that can be told.
     """
     try:
-        ask_what_was_written(attempt, targets)
+        recover_receipts(attempt, targets)
     except PermanentError as error:
         logger.warning("what plan %s wrote cannot be told any more: %s", attempt.plan_id, error)
 
@@ -111,26 +111,26 @@ def _freeze(journal: PgConnection, attempt: Attempt, request: UndoRequest, sourc
     planned = unchanged_actions(journal, stored.plan, stored.payload_sha256)
     require_same_places(planned, targets)
     actions = actions_in(planned)
-    stays = what_stays(request, Counter(action.target for action in actions))
+    remaining = describe_remaining_records(request, Counter(action.target for action in actions))
     known = plans.undo_of(journal, request.plan)
     window = windows.load(journal, pipeline.name, stored.plan.window, stored.plan.revision)
     if known is not None:
         is_asked_for_more = request.reverses and not _has_reversals(known.plan)
-        if not is_asked_for_more or _reversals(journal, request, sources, window).items:
+        if not is_asked_for_more or _reverse_written_records(journal, request, sources, window).items:
             require_same_kind(known.plan, request)
-        return Undo(plan=known.plan, stays=stays)
-    items = list(_items(attempt, actions, targets))
+        return Undo(plan=known.plan, remaining=remaining)
+    items = list(_restore_items(attempt, actions, targets))
     if request.reverses:
-        reversals = _reversals(journal, request, sources, window)
+        reversals = _reverse_written_records(journal, request, sources, window)
         items += reversals.items
-        stays += tuple(
+        remaining += tuple(
             f"{count} of these records are not reversed: {reason}" for reason, count in reversals.refused.items()
         )
     if not items:
-        return Undo(plan=None, stays=stays)
+        return Undo(plan=None, remaining=remaining)
     frame = PlanFrame(window=window, storage=sources.storage, limits=pipeline.limits, undoes=request.plan)
     plan, _ = put_frozen(journal, frame, items, needs_approval=True)
-    return Undo(plan=plan, stays=stays)
+    return Undo(plan=plan, remaining=remaining)
 
 
 def require_undoable(stored: StoredPlan, pipeline: Pipeline) -> None:
@@ -150,7 +150,7 @@ def require_undoable(stored: StoredPlan, pipeline: Pipeline) -> None:
         raise RefusedError(f"plan {plan.id} is {plan.state.value} and wrote nothing; there is nothing to undo")
 
 
-def what_stays(request: UndoRequest, actions_by_target: Mapping[str, int]) -> tuple[str, ...]:
+def describe_remaining_records(request: UndoRequest, actions_by_target: Mapping[str, int]) -> tuple[str, ...]:
     """What went to topics, topic by topic, and how its effect could be taken back."""
     told = []
     for name, count in sorted(actions_by_target.items()):
@@ -187,7 +187,9 @@ def _has_reversals(undo: Plan) -> bool:
     return Remedy.REVERSE.value in undo.counts
 
 
-def _reversals(journal: PgConnection, request: UndoRequest, sources: FreezeSources, window: Window) -> Reversals:
+def _reverse_written_records(
+    journal: PgConnection, request: UndoRequest, sources: FreezeSources, window: Window
+) -> Reversals:
     """Of what is proven written by receipts; what is not, may not be there."""
     written = [
         item.action
@@ -199,7 +201,9 @@ def _reversals(journal: PgConnection, request: UndoRequest, sources: FreezeSourc
         return reverse_records(window, read, past, written)
 
 
-def _items(attempt: Attempt, actions: Sequence[Action], targets: Mapping[str, Target]) -> Iterator[PlannedPayload]:
+def _restore_items(
+    attempt: Attempt, actions: Sequence[Action], targets: Mapping[str, Target]
+) -> Iterator[PlannedPayload]:
     """What it takes to undo each effect, the latest first. Nobody adds to them any more."""
     by_seq = {action.seq: action for action in actions}
     with ExitStack() as stack:
@@ -212,10 +216,10 @@ def _items(attempt: Attempt, actions: Sequence[Action], targets: Mapping[str, Ta
             with session:
                 fence(session, attempt.plan_id, name, attempt.epoch)
                 done = effects(session, attempt.plan_id, name)
-            yield from (_item(by_seq[effect.seq], effect, target) for effect in done)
+            yield from (_restore_item(by_seq[effect.seq], effect, target) for effect in done)
 
 
-def _item(action: Action, effect: Effect, target: Target) -> PlannedPayload:
+def _restore_item(action: Action, effect: Effect, target: Target) -> PlannedPayload:
     before = {"place": target.point.place, "undoes": effect.seq, "kind": effect.kind.value}
     undoing = replace(action, remedy=Remedy.RESTORE, before=before)
     return undoing, Payload(key=action.key.encode(), extra={"effect": effect.fields})

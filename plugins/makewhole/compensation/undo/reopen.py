@@ -20,11 +20,11 @@ from makewhole.window.context import WindowContext
 
 @dataclass(frozen=True, kw_only=True)
 class Reopened:
-    """Where the window of an undone plan stands. `left` are the rows that were not put back, by reason."""
+    """Where the window of an undone plan stands. `not_restored` are the rows that were not put back, by reason."""
 
     state: WindowState
     reason: str | None
-    left: Mapping[str, int]
+    not_restored: Mapping[str, int]
 
 
 def reopen_window(context: WindowContext, undone: str, progress: Callable[[int, int], None]) -> Reopened:
@@ -42,16 +42,16 @@ def reopen_window(context: WindowContext, undone: str, progress: Callable[[int, 
     verify_window(context, progress, patience_seconds=0.0)
     with connect() as journal:
         state, why = decide(journal, context.pipeline, context.window)
-        left = Counter(reason for *_, reason in plans.refused_keys(journal, undo.plan.id))
+        not_restored = Counter(reason for *_, reason in plans.refused_keys(journal, undo.plan.id))
         if state is WindowState.CERTIFIED:
-            return Reopened(state=state, reason=None, left=left)
+            return Reopened(state=state, reason=None, not_restored=not_restored)
         reason = f"plan {undone} was undone by plan {undo.plan.id}: {why}"
-        for window in _to_open(journal, context.window):
+        for window in _windows_to_open(journal, context.window):
             windows.close(journal, window, state, reason)
-    return Reopened(state=state, reason=reason, left=left)
+    return Reopened(state=state, reason=reason, not_restored=not_restored)
 
 
-def _to_open(journal: PgConnection, window: Window) -> list[Window]:
+def _windows_to_open(journal: PgConnection, window: Window) -> list[Window]:
     """The revision, and the newest one where that is another and says that all is well."""
     newest = next(found for found in windows.newest(journal, window.pipeline) if found.number == window.number)
     is_later = newest.revision != window.revision and newest.state is WindowState.CERTIFIED

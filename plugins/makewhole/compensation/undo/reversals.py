@@ -44,26 +44,26 @@ def reverse_records(window: Window, sources: Sources, past: PastReversals, writt
 
     Each is made from the one row that the store has of the key now. `past`: what was taken back before.
     """
-    steps = [step for action in reversed(written) for step in _steps(sources.pipeline, action)]
-    sources.load(_origins(sources.pipeline, steps))
+    drafts = [draft for action in reversed(written) for draft in _draft_reversals(sources.pipeline, action)]
+    sources.load(_origins(sources.pipeline, drafts))
     fetcher = ReversalFetcher(window, sources, past)
     items: list[PlannedPayload] = []
     refused: Counter[str] = Counter()
-    for step in steps:
+    for draft in drafts:
         try:
-            reversal = fetcher.fetch(step)
+            reversal = fetcher.fetch(draft)
         except RefusedError as error:
             refused[str(error)] += 1
         else:
             if reversal is None:
                 refused["it was taken back before"] += 1
                 continue
-            before = {**step.action.before, **reversal.before}
-            items.append((replace(step.action, before=before), reversal.payload))
+            before = {**draft.action.before, **reversal.before}
+            items.append((replace(draft.action, before=before), reversal.payload))
     return Reversals(items=tuple(items), refused=dict(refused))
 
 
-def _steps(pipeline: Pipeline, action: Action) -> Iterator[ActionDraft]:
+def _draft_reversals(pipeline: Pipeline, action: Action) -> Iterator[ActionDraft]:
     for hop in reversing_hops(pipeline, action.target):
         assert hop.reverse is not None
         target = pipeline.points[hop.reverse.to]
@@ -78,19 +78,19 @@ def _steps(pipeline: Pipeline, action: Action) -> Iterator[ActionDraft]:
         reversing = replace(
             action, remedy=Remedy.REVERSE, hop=hop.name, target=target.name, before={"place": target.place}
         )
-        yield ActionDraft(action=reversing, finding=finding, origin=_origin(action))
+        yield ActionDraft(action=reversing, finding=finding, origin=_source_position(action))
 
 
-def _origin(action: Action) -> Position | None:
+def _source_position(action: Action) -> Position | None:
     """Where a redelivered record came from."""
     parts = str(action.before.get("origin", "")).rsplit("/", 2)
     return (int(parts[1]), int(parts[2])) if len(parts) == 3 else None
 
 
-def _origins(pipeline: Pipeline, steps: Sequence[ActionDraft]) -> dict[str, list[Position]]:
+def _origins(pipeline: Pipeline, drafts: Sequence[ActionDraft]) -> dict[str, list[Position]]:
     sources = {hop.name: hop.source for hop in pipeline.hops}
     wanted: dict[str, list[Position]] = {}
-    for step in steps:
-        if step.origin is not None:
-            wanted.setdefault(sources[step.action.hop], []).append(step.origin)
+    for draft in drafts:
+        if draft.origin is not None:
+            wanted.setdefault(sources[draft.action.hop], []).append(draft.origin)
     return wanted

@@ -22,14 +22,14 @@ CopiesByKey = Mapping[str, list[dict[str, Any]]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogStart:
+class StartOffsets:
     """Where the log of each topic stood before compensation wrote to it: point → partition → offset."""
 
     offsets: Mapping[str, Mapping[int, int]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Marked:
+class WrittenActions:
     """(plan, action number) as the lineage headers of committed records say. `is_complete`: nothing of the log since
     then was deleted or compacted, so that what is not in `found` is not there."""
 
@@ -37,7 +37,7 @@ class Marked:
     is_complete: bool
 
 
-def copies_since(context: WindowContext, name: str, keys: set[str], since: LogStart) -> CopiesByKey:
+def copies_since(context: WindowContext, name: str, keys: set[str], since: StartOffsets) -> CopiesByKey:
     """The committed copies of these keys."""
     if not keys:
         return {}
@@ -52,16 +52,16 @@ def copies_since(context: WindowContext, name: str, keys: set[str], since: LogSt
     return by_key(pl.concat(found) if found else empty(TOPIC_KEYS))
 
 
-def marked_since(context: WindowContext, name: str, since: LogStart) -> Marked:
+def written_actions_since(context: WindowContext, name: str, since: StartOffsets) -> WrittenActions:
     """Which actions wrote a record. A header alone proves nothing: the journal has to know of the action, too."""
     found: set[tuple[str, int]] = set()
     gone = 0
     with _readers(context, _topic(context, name), since, columns=("headers", "is_replayed")) as readers:
         for reader in readers:
             for batch in reader.batches():
-                found.update(_marks(batch))
+                found.update(_action_ids(batch))
             gone += reader.accounting.expired + reader.accounting.compacted
-    return Marked(found=frozenset(found), is_complete=gone == 0)
+    return WrittenActions(found=frozenset(found), is_complete=gone == 0)
 
 
 def by_key(frame: pl.DataFrame) -> CopiesByKey:
@@ -72,7 +72,7 @@ def by_key(frame: pl.DataFrame) -> CopiesByKey:
     return copies
 
 
-def _marks(batch: Any) -> Iterator[tuple[str, int]]:
+def _action_ids(batch: Any) -> Iterator[tuple[str, int]]:
     for headers in batch.filter(batch.column("is_replayed")).column("headers").to_pylist():
         said = {entry["key"]: entry["value"] or b"" for entry in headers}
         plan, seq = said.get(PLAN_HEADER, b""), said.get(SEQ_HEADER, b"")
@@ -88,7 +88,7 @@ def _topic(context: WindowContext, name: str) -> TopicPoint:
 
 @contextmanager
 def _readers(
-    context: WindowContext, point: TopicPoint, since: LogStart, **options: Any
+    context: WindowContext, point: TopicPoint, since: StartOffsets, **options: Any
 ) -> Iterator[Iterator[RangeReader]]:
     """A reader per partition, from where the log stood to the stable offset of now."""
     connection = context.kafka(point)

@@ -14,7 +14,7 @@ WHOLE = ("repaired", "contained", "reversed")
 """The outcomes with which a finding needs nothing more: mended, without harm, or taken back."""
 
 
-def results_after(result: HopResult, findings: Sequence[JudgedFinding]) -> HopResult:
+def verified_result(result: HopResult, findings: Sequence[JudgedFinding]) -> HopResult:
     """The result of a hop with the findings that are whole moved to `matched`: counts, digest, summary."""
     whole = [item for item in findings if item.finding.hop == result.hop and item.outcome in WHOLE]
     counts = vars(result.counts).copy()
@@ -22,7 +22,7 @@ def results_after(result: HopResult, findings: Sequence[JudgedFinding]) -> HopRe
         counts[item.finding.verdict.value] -= 1
         counts["extra_copies"] -= _extra_copies(item)
         counts["matched"] += _is_of_source(item)
-    number = rollup.add_digests([int(result.digest, 16), *(_moved(item) for item in whole)])
+    number = rollup.add_digests([int(result.digest, 16), *(_digest_change(item) for item in whole)])
     summary = HopSummary.from_json_dict(result.files["summary"])
     strangers = [item for item in whole if not _is_of_source(item)]
     after = HopCounts(**counts)
@@ -51,7 +51,7 @@ def _extra_copies(item: JudgedFinding) -> int:
     return int(item.finding.evidence["target_copies"]) - 1 if is_repeated else 0
 
 
-def _moved(item: JudgedFinding) -> int:
+def _digest_change(item: JudgedFinding) -> int:
     """What the digest changes by when this finding becomes matched, or leaves."""
     finding = item.finding
     row_hash = finding.evidence.get("row_hash")

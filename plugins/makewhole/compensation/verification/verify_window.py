@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from makewhole.compensation.planning.draft import keys_to_reverse
-from makewhole.compensation.verification.committed_since import LogStart
-from makewhole.compensation.verification.outcome import WHOLE, results_after
-from makewhole.compensation.verification.verify import judge_gaps_anew
+from makewhole.compensation.verification.committed_since import StartOffsets
+from makewhole.compensation.verification.judge_gaps import judge_gaps_anew
+from makewhole.compensation.verification.outcome import WHOLE, verified_result
 from makewhole.gate import HopSummary, check_summaries
 from makewhole.journal import evidence, incidents, observations, plans
 from makewhole.journal.database import connect
@@ -41,14 +41,14 @@ def verify_window(
     with connect() as journal:
         _mark_refused(journal, context.window)
         findings = evidence.findings(journal, context.window)
-        since = _since(journal, context)
+        since = _start_offsets(journal, context)
         patience = _patience_seconds(journal, context) if patience_seconds is None else patience_seconds
         to_reverse = keys_to_reverse(context.pipeline, [item.finding for item in findings])
         past = reversals_of(journal, context.pipeline, context.window.number, to_reverse)
     judged = judge_gaps_anew(context, findings, since, patience, progress, past)
     with connect() as journal:
         evidence.set_outcomes(journal, context.window, [item for item in judged if item.finding.verdict.is_gap])
-        results = [results_after(result, judged) for result in evidence.results(journal, context.window).values()]
+        results = [verified_result(result, judged) for result in evidence.results(journal, context.window).values()]
         summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in results]
         report = check_summaries(context.pipeline, summaries, incidents.of(journal, context.window))
         evidence.commit_results(journal, context.window, evidence.VERIFIED, results)
@@ -74,7 +74,7 @@ def _patience_seconds(journal: PgConnection, context: WindowContext) -> float:
     return max(_LEAST_PATIENCE_SECONDS, context.pipeline.settle.total_seconds())
 
 
-def _since(journal: PgConnection, context: WindowContext) -> LogStart:
+def _start_offsets(journal: PgConnection, context: WindowContext) -> StartOffsets:
     """The last observation of each topic before the first plan of this window was frozen."""
     moments = [evidence.frozen_at(journal, plan) for plan in evidence.plans_of(journal, context.window)]
     first = min(moments, default=datetime.now(UTC))
@@ -87,4 +87,4 @@ def _since(journal: PgConnection, context: WindowContext) -> LogStart:
                 if entry.observed_at <= first
             ]
             offsets[point.name] = dict(seen[-1].stable_offsets or {}) if seen else {}
-    return LogStart(offsets=offsets)
+    return StartOffsets(offsets=offsets)

@@ -31,7 +31,7 @@ PLAN = Plan(
 
 
 def test_the_page_of_a_plan() -> None:
-    page = approval_page(asked())
+    page = approval_page(question())
     assert page.subject == "Repair flights/7: 5 actions"
     assert page.body == (
         "Departures, to the warehouse\n"
@@ -73,18 +73,18 @@ def test_the_page_of_a_plan() -> None:
 
 def test_no_key_and_no_value_is_on_it() -> None:
     """All that a sample holds of people's data says SECRET; the same dry run shows it on the command line."""
-    page = approval_page(asked())
+    page = approval_page(question())
     assert SECRET not in page.subject + page.body
 
 
 def test_an_undo_says_what_it_takes_back() -> None:
-    page = approval_page(replace(asked(), plan=replace(PLAN, undoes="flights-7-aaaaaaaaaaaa")))
+    page = approval_page(replace(question(), plan=replace(PLAN, undoes="flights-7-aaaaaaaaaaaa")))
     assert page.subject == "Undo flights/7: 5 actions"
     assert "It takes back what plan `flights-7-aaaaaaaaaaaa` did, the last one first." in page.body
 
 
 def test_without_a_dry_run_the_page_says_so_and_counts_what_is_planned() -> None:
-    page = approval_page(replace(asked(), looked="connection pg: the session broke"))
+    page = approval_page(replace(question(), dry_run="connection pg: the session broke"))
     assert "**What it would do now is not known**: connection pg: the session broke" in page.body
     assert "| redeliver | 3 |\n| upsert | 2 |" in page.body
     assert "For example" not in page.body
@@ -94,14 +94,14 @@ def test_the_page_stays_small_however_large_the_plan_is() -> None:
     told = dry_run()
     parts = tuple(replace(told.parts[1], reasons={f"unfit: {number} " + "x" * 900: 1}) for number in range(500))
     large = replace(told, parts=parts, samples=told.samples * 500)
-    page = approval_page(replace(asked(), looked=large, about=("a" * 100_000,)))
+    page = approval_page(replace(question(), dry_run=large, about=("a" * 100_000,)))
     assert len(page.body) < 20_000
     assert "- and 490 more" in page.body
 
 
 def test_markup_from_outside_is_text() -> None:
     nasty = "<script>alert(1)</script> [x](javascript:y) | # ![i](z)\n\n# Approved `by` _all_ \x1b[2J"
-    page = approval_page(replace(asked(), about=(nasty,), who=nasty, looked=nasty))
+    page = approval_page(replace(question(), about=(nasty,), who=nasty, dry_run=nasty))
     assert "<script>" not in page.body
     assert "\x1b" not in page.body
     assert not re.search(r"(?<!\\)!?\[", page.body)
@@ -117,7 +117,7 @@ def test_escaped_text_is_one_line_without_markup(text: str) -> None:
 
 
 def test_the_digest_is_over_all_that_is_shown() -> None:
-    page = approval_page(asked())
+    page = approval_page(question())
     others = [
         ApprovalPage(subject=page.subject + " ", body=page.body),
         ApprovalPage(subject=page.subject, body=page.body[:-1]),
@@ -125,19 +125,19 @@ def test_the_digest_is_over_all_that_is_shown() -> None:
     assert len({page.sha256, *(other.sha256 for other in others)}) == 3
 
 
-def asked() -> ApprovalQuestion:
+def question() -> ApprovalQuestion:
     return ApprovalQuestion(
         plan=PLAN,
         label="flights/7",
         about=("Departures, to the warehouse", "Window 7: a to b"),
         who="oncall, group:payments (anna, ben)",
-        looked=dry_run(),
-        looked_at=datetime(2026, 1, 31, 12, tzinfo=UTC),
+        dry_run=dry_run(),
+        dry_run_at=datetime(2026, 1, 31, 12, tzinfo=UTC),
     )
 
 
 def dry_run() -> DryRun:
-    def fates(would: int, refused: int = 0) -> dict[Forecast, int]:
+    def forecasts(would: int, refused: int = 0) -> dict[Forecast, int]:
         return dict.fromkeys(Forecast, 0) | {Forecast.WOULD: would, Forecast.REFUSED: refused}
 
     record = RecordToSend(
@@ -167,7 +167,7 @@ def dry_run() -> DryRun:
                 target="flights",
                 place="kafka:flights",
                 actions=3,
-                fates=fates(3),
+                forecasts=forecasts(3),
                 reasons={},
                 payload_from={"archive": 2, "broker": 1},
             ),
@@ -176,14 +176,14 @@ def dry_run() -> DryRun:
                 target="warehouse",
                 place="pg:dw.departures",
                 actions=2,
-                fates=fates(1, 1),
+                forecasts=forecasts(1, 1),
                 reasons={newer: 1},
                 payload_from={"archive": 2},
             ),
         ),
         samples=tuple(
-            Sample(action=action(seq, remedy), fate=fate, reason=None, shown=what)
-            for seq, (remedy, fate, what) in enumerate(shown)
+            Sample(action=action(seq, remedy), forecast=forecast, reason=None, shown=what)
+            for seq, (remedy, forecast, what) in enumerate(shown)
         ),
     )
 

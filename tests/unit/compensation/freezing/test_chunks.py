@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makewhole.compensation.freezing.chunks import PlannedPayload, chunk_actions, chunks_of, numbered, row_groups, take
+from makewhole.compensation.freezing.chunks import (
+    PlannedPayload,
+    actions_per_chunk,
+    chunks_of,
+    number_actions,
+    row_groups,
+    take_chunk,
+)
 from makewhole.journal.actions import SCHEMA, actions_in
 from makewhole.model.errors import CorruptionError
 from makewhole.model.payload import Payload
@@ -19,13 +26,13 @@ TARGETS = st.lists(st.sampled_from(["topic", "store", "other"]), min_size=1, max
 
 @given(TARGETS, st.integers(1, 7))
 def test_chunks_hold_every_action_once_in_order(targets: list[str], most: int) -> None:
-    items = numbered([_item(target) for target in targets], most)
+    items = number_actions([_item(target) for target in targets], most)
     actions = [action for action, _ in items]
     assert [action.seq for action in actions] == list(range(len(targets)))
     found = chunks_of(_table(actions))
     assert list(found) == list(dict.fromkeys(targets))
     for target, chunks in found.items():
-        parts = [actions_in(take(_table(actions), chunk)) for chunk in chunks]
+        parts = [actions_in(take_chunk(_table(actions), chunk)) for chunk in chunks]
         assert [action for part in parts for action in part] == [a for a in actions if a.target == target]
         assert [{action.chunk for action in part} for part in parts] == [{n} for n in range(len(parts))]
         assert all(len(part) == most for part in parts[:-1])
@@ -34,7 +41,7 @@ def test_chunks_hold_every_action_once_in_order(targets: list[str], most: int) -
 
 @given(TARGETS, st.integers(1, 7))
 def test_a_row_group_holds_the_payloads_of_one_chunk(targets: list[str], most: int) -> None:
-    items = numbered([_item(target) for target in targets], most)
+    items = number_actions([_item(target) for target in targets], most)
     groups = row_groups(items)
     actions = [action for action, _ in items]
     for target, chunks in chunks_of(_table(actions)).items():
@@ -46,13 +53,13 @@ def test_a_row_group_holds_the_payloads_of_one_chunk(targets: list[str], most: i
 
 def test_a_chunk_ends_before_it_has_too_many_bytes() -> None:
     sizes = [40, 40, 40, 500, 1, 1]
-    items = numbered([_item("topic", b"x" * (size - 2)) for size in sizes], 100, bytes_most=100)
+    items = number_actions([_item("topic", b"x" * (size - 2)) for size in sizes], 100, bytes_most=100)
     assert [action.chunk for action, _ in items] == [0, 0, 1, 2, 3, 3]
 
 
 @pytest.mark.parametrize(("rate", "most"), [(1, 1), (2_000, 2_000), (10_000, 10_000), (1_000_000, 10_000)])
 def test_a_chunk_is_at_most_a_second_of_the_rate_and_ten_thousand_actions(rate: int, most: int) -> None:
-    assert chunk_actions(Limits(records_per_second=rate)) == most
+    assert actions_per_chunk(Limits(records_per_second=rate)) == most
 
 
 @pytest.mark.parametrize("chunks", [(1, 2), (0, 2), (0, 1, 0)])

@@ -71,7 +71,7 @@ def test_what_is_not_known_or_only_reported_gives_no_action() -> None:
         _finding("c", Verdict.UNEXPECTED, "topic→store"),
     ]
     draft = draft_plan(_pipeline(), findings, window_keys=10)
-    assert (draft.steps, draft.refusals, draft.refused_as_a_whole, draft.needs_approval) == ((), (), None, False)
+    assert (draft.drafts, draft.refusals, draft.refused_as_a_whole, draft.needs_approval) == ((), (), None, False)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_what_a_remedy_cannot_do_is_refused_with_its_reason(
 ) -> None:
     pipeline = _pipeline(**{verdict.value: remedy})
     draft = draft_plan(pipeline, [_finding("a", verdict, hop)], window_keys=10)
-    assert draft.steps == ()
+    assert draft.drafts == ()
     assert [refusal.reason for refusal in draft.refusals] == [reason]
 
 
@@ -134,7 +134,7 @@ def test_a_replay_topic_takes_the_redelivered_records_and_is_frozen_as_the_targe
     pipeline = replace(pipeline, points={**pipeline.points, "retry": retry}, hops=hops)
     findings = [_finding("a", Verdict.MISSING, "topic→store"), _finding("b", Verdict.MISSING, "ledger→topic")]
 
-    steps = draft_plan(pipeline, findings, window_keys=10).steps
+    steps = draft_plan(pipeline, findings, window_keys=10).drafts
 
     assert [(step.action.remedy, step.action.target, step.action.before, step.origin) for step in steps] == [
         (Remedy.PRODUCE, "topic", {"place": "kafka:flights"}, None),
@@ -154,7 +154,7 @@ def test_every_copy_too_many_has_a_step_of_its_own_after_everything_else() -> No
     ]
     pipeline = _reversing(duplicate=Remedy.REVERSE, unexpected=Remedy.REVERSE)
 
-    steps = draft_plan(pipeline, findings, window_keys=100).steps
+    steps = draft_plan(pipeline, findings, window_keys=100).drafts
 
     assert [(step.action.seq, step.action.remedy, step.action.target, step.action.key) for step in steps] == [
         (0, Remedy.REVERSE, "back", "r"),
@@ -180,7 +180,7 @@ def test_what_cannot_be_taken_back_is_refused_with_its_reason(hop: str, verdict:
     pipeline = _reversing(**{verdict.value: Remedy.REVERSE})
     draft = draft_plan(pipeline, [_finding("a", verdict, hop)], window_keys=10)
 
-    assert (draft.steps, [refusal.reason for refusal in draft.refusals]) == ((), [reason])
+    assert (draft.drafts, [refusal.reason for refusal in draft.refusals]) == ((), [reason])
 
 
 def test_a_template_that_was_taken_out_of_the_file_or_lacks_its_source_is_refused() -> None:
@@ -249,7 +249,7 @@ def test_a_mismatch_is_redelivered_only_where_the_loader_overwrites(
     draft = draft_plan(pipeline, [finding], window_keys=10)
 
     assert [refusal.reason for refusal in draft.refusals] == refused
-    assert len(draft.steps) == 1 - len(refused)
+    assert len(draft.drafts) == 1 - len(refused)
 
 
 def test_a_record_that_two_stores_lack_is_redelivered_once() -> None:
@@ -262,7 +262,7 @@ def test_a_record_that_two_stores_lack_is_redelivered_once() -> None:
 
     draft = draft_plan(pipeline, findings, window_keys=10)
 
-    assert [(step.action.seq, step.action.hop, step.action.key) for step in draft.steps] == [
+    assert [(step.action.seq, step.action.hop, step.action.key) for step in draft.drafts] == [
         (0, "topic→store", "a"),
         (1, "topic→store", "b"),
     ]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makewhole.compensation.verification.outcome import results_after
+from makewhole.compensation.verification.outcome import verified_result
 from makewhole.compute import rollup
 from makewhole.gate.summary import HopSummary, PointEvidence
 from makewhole.journal.evidence import HopResult, JudgedFinding
@@ -97,7 +97,7 @@ def test_what_was_repaired_counts_and_digests_as_if_it_had_been_whole(
     whole = {key for key, outcome in outcomes.items() if outcome in ("repaired", "contained", "reversed")}
     findings = [finding(row, outcomes[row["key_hash"]]) for row in gaps]
 
-    after = results_after(result(rows), [*findings, *(finding(row, "repaired", hop="b→c") for row in gaps)])
+    after = verified_result(result(rows), [*findings, *(finding(row, "repaired", hop="b→c") for row in gaps)])
 
     expected = result(
         [
@@ -120,6 +120,6 @@ def test_nothing_repaired_changes_nothing() -> None:
     rows = [{"key_hash": "0" * 32, "verdict": "missing", "row_hash": 1, "in_source": True, "target_copies": 0}]
     before = result(rows)
 
-    after = results_after(before, [finding(rows[0], "open")])
+    after = verified_result(before, [finding(rows[0], "open")])
 
     assert (after.digest, after.counts) == (before.digest, before.counts)

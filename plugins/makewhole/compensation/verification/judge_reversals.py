@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from makewhole.compensation.planning.extra_copies import extra_records, extra_rows
-from makewhole.compensation.verification.committed_since import LogStart, Marked, marked_since
+from makewhole.compensation.verification.committed_since import StartOffsets, WrittenActions, written_actions_since
 from makewhole.journal.evidence import JudgedFinding
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Point, TopicPoint
@@ -11,12 +11,12 @@ from makewhole.model.reversal import PastReversals, ReversedCopy
 from makewhole.window.context import WindowContext
 
 
-class ReversalsSeen:
+class ReversalJudge:
     """Judges findings whose extra copies are taken back; each topic of reversals is read once."""
 
-    def __init__(self, context: WindowContext, past: PastReversals, since: LogStart) -> None:
+    def __init__(self, context: WindowContext, past: PastReversals, since: StartOffsets) -> None:
         self._context, self._past, self._since = context, past, since
-        self._marked: dict[str, Marked] = {}
+        self._marked: dict[str, WrittenActions] = {}
 
     def judge(self, item: JudgedFinding) -> JudgedFinding:
         """The finding as `reversed`, or still open (or refused) with the reason."""
@@ -52,7 +52,7 @@ class ReversalsSeen:
                     return f"no committed reversal by plan {copy.plan} (action {copy.seq}) is in {copy.target}"
         return None
 
-    def _of(self, target: str) -> Marked:
+    def _of(self, target: str) -> WrittenActions:
         if target not in self._marked:
-            self._marked[target] = marked_since(self._context, target, self._since)
+            self._marked[target] = written_actions_since(self._context, target, self._since)
         return self._marked[target]

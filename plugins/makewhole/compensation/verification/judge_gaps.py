@@ -15,8 +15,8 @@ from dataclasses import replace
 import polars as pl
 
 from makewhole.compensation.planning.draft import is_reversed
-from makewhole.compensation.verification.committed_since import CopiesByKey, LogStart, by_key, copies_since
-from makewhole.compensation.verification.reversals_seen import ReversalsSeen
+from makewhole.compensation.verification.committed_since import CopiesByKey, StartOffsets, by_key, copies_since
+from makewhole.compensation.verification.judge_reversals import ReversalJudge
 from makewhole.compute.frames import KEYS, empty
 from makewhole.compute.normalise import table_frame
 from makewhole.journal.evidence import JudgedFinding
@@ -33,7 +33,7 @@ _PAUSE_SECONDS = 1.0
 def judge_gaps_anew(
     context: WindowContext,
     findings: Sequence[JudgedFinding],
-    since: LogStart,
+    since: StartOffsets,
     deadline_seconds: float,
     progress: Callable[[int, int], None] | None = None,
     past: PastReversals = NOTHING_REVERSED,
@@ -44,7 +44,7 @@ def judge_gaps_anew(
     """
     gaps = [item for item in findings if item.finding.verdict.is_gap]
     ends = time.monotonic() + deadline_seconds
-    reversals = ReversalsSeen(context, past, since)
+    reversals = ReversalJudge(context, past, since)
     taken_back = [reversals.judge(item) for item in gaps if is_reversed(context.pipeline, item.finding)]
     gaps = [item for item in gaps if not is_reversed(context.pipeline, item.finding)]
     written = _written_since(context, gaps, since)
@@ -54,7 +54,7 @@ def judge_gaps_anew(
         settled = sum(item.outcome != "open" for item in judged)
         if progress is not None:
             progress(settled, len(judged))
-        hopeless = all(item.outcome != "open" or not _may_still_come(context, item) for item in judged)
+        hopeless = all(item.outcome != "open" or not _may_still_arrive(context, item) for item in judged)
         if hopeless or time.monotonic() >= ends:
             break
         time.sleep(_PAUSE_SECONDS)
@@ -128,7 +128,7 @@ def _stores_below(context: WindowContext, point: str) -> list[str]:
     return found
 
 
-def _may_still_come(context: WindowContext, item: JudgedFinding) -> bool:
+def _may_still_arrive(context: WindowContext, item: JudgedFinding) -> bool:
     """Only what a consumer has yet to load can change without anybody's help."""
     hop = next(hop for hop in context.pipeline.hops if hop.name == item.finding.hop)
     remedies = {Verdict.MISSING: hop.remedies.missing, Verdict.MISMATCHED: hop.remedies.mismatched}
@@ -157,7 +157,9 @@ def _rows(context: WindowContext, name: str, keys: Sequence[str]) -> CopiesByKey
     return by_key(pl.concat(frames) if frames else empty(KEYS))
 
 
-def _written_since(context: WindowContext, gaps: Sequence[JudgedFinding], since: LogStart) -> dict[str, CopiesByKey]:
+def _written_since(
+    context: WindowContext, gaps: Sequence[JudgedFinding], since: StartOffsets
+) -> dict[str, CopiesByKey]:
     """Committed records of the missing keys in what was appended to their topics since compensation began."""
     wanted: dict[str, set[str]] = {}
     for item in gaps:

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from makewhole.compensation.execution.kafka_target import identity_of, records_of
-from makewhole.compensation.execution.postgres_target import items_of
+from makewhole.compensation.execution.kafka_target import chunk_records, replay_identity
+from makewhole.compensation.execution.postgres_target import chunk_items
 from makewhole.compensation.execution.targets import Chunk, Target
 from makewhole.compensation.preview.dry_report import RecordToSend
 from makewhole.journal.plans import StoredPlan
@@ -27,7 +27,7 @@ ChooseShown = Callable[[Collection[int]], Iterable[int]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Looked:
+class ChunkPreview:
     """What a target says of a chunk: the refusals by action number, and what the chosen actions would do."""
 
     refused: Mapping[int, str]
@@ -35,17 +35,17 @@ class Looked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DoneBefore:
+class ChunksDone:
     """`chunks` happened, from 0 on; without the actions in `refused`, as far as the target says."""
 
     chunks: int
     refused: Mapping[int, str] = field(default_factory=dict)
 
 
-class TargetLook(Protocol):
+class TargetReader(Protocol):
     """What a dry run asks of a target. Nothing of it writes."""
 
-    def done(self) -> DoneBefore:
+    def done(self) -> ChunksDone:
         """What happened already.
 
         Raises:
@@ -53,44 +53,46 @@ class TargetLook(Protocol):
         """
         ...
 
-    def look(self, chunk: Chunk, choose: ChooseShown) -> Looked:
+    def look(self, chunk: Chunk, choose: ChooseShown) -> ChunkPreview:
         """What would become of a chunk that did not happen yet."""
         ...
 
 
-def open_look(stack: ExitStack, target: Target, name: str, stored: StoredPlan, chunks_seen: int) -> TargetLook:
+def open_target_reader(
+    stack: ExitStack, target: Target, name: str, stored: StoredPlan, chunks_seen: int
+) -> TargetReader:
     """The look at a target, closed with the stack. `chunks_seen`: those that the journal has receipts of."""
     point, connection = target.point, target.connection
     if isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection):
-        return _TopicLook(stored, connection, point.topic, name, chunks_seen)
+        return _TopicReader(stored, connection, point.topic, name, chunks_seen)
     if isinstance(point, TablePoint) and isinstance(connection, PostgresConnection):
-        return _TableLook(stored.plan, point, stack.enter_context(read_only_session(connection)))
+        return _TableReader(stored.plan, point, stack.enter_context(read_only_session(connection)))
     raise RefusedError(f"point {point.name} and its connection {connection.id} are of different kinds")
 
 
-class _TableLook:
+class _TableReader:
     """A table, read in transactions that cannot write."""
 
     def __init__(self, plan: Plan, point: TablePoint, session: PgConnection) -> None:
         self._plan, self._point, self._session = plan, point, session
 
-    def done(self) -> DoneBefore:
+    def done(self) -> ChunksDone:
         found = read_receipts(self._session, self._id(0))
         refused = {seq: why for receipt in found for seq, why in receipt.refused.items()}
-        return DoneBefore(chunks=len(found), refused=refused)
+        return ChunksDone(chunks=len(found), refused=refused)
 
-    def look(self, chunk: Chunk, choose: ChooseShown) -> Looked:
+    def look(self, chunk: Chunk, choose: ChooseShown) -> ChunkPreview:
         judged = forecast_chunk(
-            self._session, self._point, self._id(chunk.number), items_of(chunk, self._point.key), choose
+            self._session, self._point, self._id(chunk.number), chunk_items(chunk, self._point.key), choose
         )
-        return Looked(refused=judged.refused, shown=judged.changes)
+        return ChunkPreview(refused=judged.refused, shown=judged.changes)
 
     def _id(self, chunk: int) -> ChunkId:
         plan = self._plan
         return ChunkId(plan=plan.id, plan_sha256=plan.sha256, target=self._point.name, chunk=chunk, lease_epoch=0)
 
 
-class _TopicLook:
+class _TopicReader:
     """A topic, of which only metadata, settings and the plan's marker are read: no producer is made, none is fenced."""
 
     def __init__(
@@ -99,27 +101,29 @@ class _TopicLook:
         self._stored, self._connection, self._name, self._seen = stored, connection, name, chunks_seen
         self._rules = topic_rules(connection, topic)
 
-    def done(self) -> DoneBefore:
+    def done(self) -> ChunksDone:
         """By the marker; where it is lost, by the journal, which follows it."""
         plan = self._stored.plan
         if self._stored.began_at is None or plan.state is PlanState.DONE:
-            return DoneBefore(chunks=self._seen)
+            return ChunksDone(chunks=self._seen)
         try:
-            marker = committed(self._connection, identity_of(plan.id, self._name), MARKER_TOPIC).get(0)
+            marker = committed(self._connection, replay_identity(plan.id, self._name), MARKER_TOPIC).get(0)
         except ConfigurationError:  # the plan was begun, and stopped before the topic of the markers was made
             marker = None
-        return DoneBefore(chunks=max(marker or 0, self._seen))
+        return ChunksDone(chunks=max(marker or 0, self._seen))
 
-    def look(self, chunk: Chunk, choose: ChooseShown) -> Looked:
-        records = records_of(self._stored.plan, chunk)
+    def look(self, chunk: Chunk, choose: ChooseShown) -> ChunkPreview:
+        records = chunk_records(self._stored.plan, chunk)
         refused = records.refusals(self._rules, now_ms())
         chosen = set(choose(refused))
         seqs = chunk.columns.column("seq").to_pylist()
         messages = zip(seqs, records.messages(), strict=True) if chosen else ()
-        return Looked(refused=refused, shown={seq: _record(*message) for seq, message in messages if seq in chosen})
+        return ChunkPreview(
+            refused=refused, shown={seq: _record_to_send(*message) for seq, message in messages if seq in chosen}
+        )
 
 
-def _record(
+def _record_to_send(
     value: bytes | None, key: bytes | None, headers: list[Header], partition: int, timestamp_ms: int
 ) -> RecordToSend:
     """As the producer takes them, where -1 is any partition and 0 is now."""
@@ -129,11 +133,11 @@ def _record(
         headers=tuple(headers),
         partition=None if partition < 0 else partition,
         timestamp_ms=timestamp_ms or None,
-        fields=_fields(value),
+        fields=_field_names(value),
     )
 
 
-def _fields(value: bytes | None) -> tuple[str, ...] | None:
+def _field_names(value: bytes | None) -> tuple[str, ...] | None:
     try:
         found = json.loads(value or b"")
     except (ValueError, RecursionError):
