@@ -8,7 +8,7 @@ from makewhole.journal.evidence import JudgedFinding
 from makewhole.kafka.retention import Deadline
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.incident import Incident
-from makewhole.model.incident_text import settled_by, told
+from makewhole.model.incident_text import incident_sentence, settled_by
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
 from makewhole.window.context import find_pipeline
@@ -63,7 +63,7 @@ def incident_document(incident: Incident) -> dict[str, Any]:
         "lo": incident.lo,
         "hi": incident.hi,
         "detail": dict(incident.detail),
-        "told": told(incident),
+        "told": incident_sentence(incident),
         "settled_by": settled_by(incident),
     }
 

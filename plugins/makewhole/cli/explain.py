@@ -39,7 +39,7 @@ def explain(
     elif journey.is_known:
         _show(journey)
     if not journey.is_known:
-        _tell_where_looked(journey)
+        _print_searched(journey)
         raise typer.Exit(Exit.NOT_KNOWN)
 
 
@@ -54,7 +54,7 @@ def journey_document(journey: Journey) -> dict[str, Any]:
         "known": journey.is_known,
         "points": [_point(stop, replays) for stop in journey.stops],
         "windows": [_judgement(item) for item in journey.judgements],
-        "actions": [_action(deed) for deed in journey.deeds],
+        "actions": [_action(action) for action in journey.actions],
         "events": [vars(event) | {"time": _iso(event.time)} for event in events(journey)],
     }
 
@@ -64,7 +64,7 @@ def _point(stop: Stop, replays: set[str]) -> dict[str, Any]:
         "point": stop.point,
         "kind": stop.kind.value,
         "system": stop.system,
-        "looked": list(stop.looked),
+        "looked": list(stop.searched),
         "problems": list(stop.problems),
         "copies": [_copy(copy, replays) for copy in stop.copies],
     }
@@ -84,9 +84,9 @@ def _judgement(item: Judgement) -> dict[str, Any]:
     return vars(item) | {"hop": {"from": source, "to": target}} | times
 
 
-def _action(deed: KeyAction) -> dict[str, Any]:
-    times = {name: _iso(getattr(deed, name)) for name in ("frozen_at", "decided_at", "done_at")}
-    return vars(deed) | times
+def _action(action: KeyAction) -> dict[str, Any]:
+    times = {name: _iso(getattr(action, name)) for name in ("frozen_at", "decided_at", "done_at")}
+    return vars(action) | times
 
 
 def _iso(moment: Any) -> str | None:
@@ -96,15 +96,15 @@ def _iso(moment: Any) -> str | None:
 def _show(journey: Journey) -> None:
     _console.print(f"key {printable(journey.key)} of {journey.pipeline}, hash {journey.key_hash}")
     _console.print()
-    _console.print(_places(journey))
+    _console.print(_copies_table(journey))
     _console.print()
-    _console.print(_story(events(journey)))
+    _console.print(_events_table(events(journey)))
     for stop in journey.stops:
         for problem in stop.problems:
             _console.print(Text(f"not looked at: {stop.point}: {printable(problem)}", style="yellow"))
 
 
-def _places(journey: Journey) -> Table:
+def _copies_table(journey: Journey) -> Table:
     """Return the table of where the key is: one line a copy, one for a point that has none."""
     table = _table("point", "where", "time", "compared values")
     for stop in journey.stops:
@@ -113,7 +113,8 @@ def _places(journey: Journey) -> Table:
             values = ", ".join(f"{name}={'null' if text is None else text}" for name, text in copy.values.items())
             _add(table, stop.point, place, _short(copy.time), values)
         if not stop.copies:
-            _add(table, stop.point, "not known: could not look" if not stop.looked else f"not in {stop.system}", "", "")
+            where = f"not in {stop.system}" if stop.searched else "not known: could not look"
+            _add(table, stop.point, where, "", "")
     return table
 
 
@@ -123,9 +124,9 @@ def _place(stop: Stop, copy: JourneyCopy, replays: set[str]) -> str:
     return f"{record_text(copy, replays)} (window {copy.window})"
 
 
-def _story(story: list[Event]) -> Table:
+def _events_table(events_in_order: list[Event]) -> Table:
     table = _table("time", "what", "where", "window", "how")
-    for event in story:
+    for event in events_in_order:
         window = "" if event.window is None else f"{event.window}" + (f".{event.revision}" if event.revision else "")
         _add(table, _short(event.time), event.kind, event.where, window, event.text)
     return table
@@ -146,12 +147,12 @@ def _short(moment: Any) -> str:
     return "" if moment is None else moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
 
 
-def _tell_where_looked(journey: Journey) -> None:
+def _print_searched(journey: Journey) -> None:
     errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
     errors.print(f"nothing is known of key {printable(journey.key)} in {journey.pipeline}. Looked for in:")
     for stop in journey.stops:
-        looked = ", ".join(stop.looked) or "nowhere"
-        errors.print(f"  {stop.point} ({stop.system}): {looked}")
+        searched = ", ".join(stop.searched) or "nowhere"
+        errors.print(f"  {stop.point} ({stop.system}): {searched}")
         for problem in stop.problems:
             errors.print(f"    could not look: {printable(problem)}")
     errors.print("  the journal: findings and actions of every window")

@@ -109,12 +109,12 @@ def _table(found: list[RankedFinding], now: datetime) -> Table:
         finding = item.finding
         cells = [str(window.number), finding.hop, finding.verdict.value, finding.cause.value, finding.key]
         row = [Text(printable(cell)) for cell in cells]
-        row += [_shown(deadline, now)] if has_deadlines else []
+        row += [_deadline_text(deadline, now)] if has_deadlines else []
         table.add_row(*row, Text(printable(item.outcome + (f": {item.reason}" if item.reason else ""))))
     return table
 
 
-def _shown(deadline: Deadline | None, now: datetime) -> Text:
+def _deadline_text(deadline: Deadline | None, now: datetime) -> Text:
     """Return how long Kafka still has the original, red within a day."""
     if deadline is None:
         return Text("")

@@ -17,14 +17,14 @@ _POLL_SECONDS = 1.0
 def follow(api: AirflowApi, dag: str, run_id: str, out: Console, where: Access) -> None:
     """Poll until the run has ended."""
     seen: dict[str, str] = {}
-    has_told = False
+    has_shown_question = False
     with out.status("starting") as status:
         while True:
             tasks = api.get(f"/dags/{dag}/dagRuns/{run_id}/taskInstances", limit=100)["task_instances"]
             for task in sorted(tasks, key=lambda task: task["start_date"] or "9999"):
-                _tell(task, seen, out, status.update)
-                if task["state"] == "awaiting_input" and not has_told:
-                    has_told = True
+                _print_change(task, seen, out, status.update)
+                if task["state"] == "awaiting_input" and not has_shown_question:
+                    has_shown_question = True
                     out.print(f"waits for a person: {where.run_url(dag, run_id)}/required_actions")
                     plan = plan_of_run(api, dag, run_id)
                     if plan:
@@ -36,7 +36,7 @@ def follow(api: AirflowApi, dag: str, run_id: str, out: Console, where: Access) 
             time.sleep(_POLL_SECONDS)
 
 
-def _tell(task: dict[str, Any], seen: dict[str, str], out: Console, update: Callable[[str], None]) -> None:
+def _print_change(task: dict[str, Any], seen: dict[str, str], out: Console, update: Callable[[str], None]) -> None:
     name, state = task["task_id"], task["state"]
     if state is None or seen.get(name) == state:
         return

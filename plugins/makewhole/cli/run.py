@@ -28,7 +28,7 @@ _WAIT_FOR_FORM_SECONDS = 120.0
 _POLL_SECONDS = 1.0
 
 
-def _moment(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     """Parse a time as people and programs write it; UTC unless it says otherwise."""
     try:
         found = datetime.fromisoformat(text)
@@ -39,7 +39,7 @@ def _moment(text: str) -> datetime:
 
 @dataclass(frozen=True, kw_only=True)
 class _RunRequest:
-    """The window that a run is asked for."""
+    """The window that a run is to open."""
 
     pipeline: str
     start: datetime | None
@@ -62,10 +62,10 @@ def run(
     pipeline: PipelineName,
     start: Annotated[
         datetime | None,
-        typer.Option("--from", parser=_moment, metavar="TIME", help="Start; UTC unless it says otherwise."),
+        typer.Option("--from", parser=_parse_time, metavar="TIME", help="Start; UTC unless it says otherwise."),
     ] = None,
     end: Annotated[
-        datetime | None, typer.Option("--to", parser=_moment, metavar="TIME", help="End; now when not given.")
+        datetime | None, typer.Option("--to", parser=_parse_time, metavar="TIME", help="End; now when not given.")
     ] = None,
     keys: Annotated[
         Path | None,
@@ -87,16 +87,16 @@ def run(
     states = []
     with service_environment():
         find_pipeline(pipeline)
-        asked = _RunRequest(
+        request = _RunRequest(
             pipeline=pipeline, start=start, end=end or datetime.now(UTC), plan_only=plan_only, reason=reason
         )
-        for one in [asked] if keys is None else _of_keys(asked, keys, out):
+        for one in [request] if keys is None else _requests_of_keys(request, keys, out):
             run_id = _start(one, out)
             if not follow:
                 if json:
                     typer.echo(json_format.dumps({"pipeline": pipeline, "run": run_id}))
                 continue
-            document = _end(one, run_id, out)
+            document = _follow_to_end(one, run_id, out)
             states.append(WindowState(document["state"]))
             if json:
                 typer.echo(json_format.dumps(document, ensure_ascii=False))
@@ -105,39 +105,39 @@ def run(
     raise typer.Exit(max((exit_of(state) for state in states), default=Exit.CERTIFIED))
 
 
-def _of_keys(asked: _RunRequest, keys: Path, out: Console) -> list[_RunRequest]:
+def _requests_of_keys(request: _RunRequest, keys: Path, out: Console) -> list[_RunRequest]:
     """Return one request per window that holds any of the keys, oldest first."""
     wanted = list(dict.fromkeys(line for line in keys.read_text(encoding="utf-8").splitlines() if line))
-    pipeline = find_pipeline(asked.pipeline)
+    pipeline = find_pipeline(request.pipeline)
     with connect() as journal:
         places = windows_holding(journal, pipeline, Storage.from_environment(), wanted)
-    nowhere = [key for key, found in places.items() if not found]
-    for key in nowhere:
+    unknown = [key for key, found in places.items() if not found]
+    for key in unknown:
         out.print(f"no window holds {printable(key)}")
-    if nowhere or not wanted:
+    if unknown or not wanted:
         raise TransientError(
-            f"{len(nowhere)} of {len(wanted)} keys are in no window yet; run the window that should hold them, "
+            f"{len(unknown)} of {len(wanted)} keys are in no window yet; run the window that should hold them, "
             "then ask again"
         )
-    there = {window.number: window for found in places.values() for window in found}
-    return [replace(asked, start=window.start, end=window.end) for _, window in sorted(there.items())]
+    holding = {window.number: window for found in places.values() for window in found}
+    return [replace(request, start=window.start, end=window.end) for _, window in sorted(holding.items())]
 
 
-def _start(asked: _RunRequest, out: Console) -> str:
+def _start(request: _RunRequest, out: Console) -> str:
     """Trigger a run; return its id."""
     where = access()
     with airflow(where) as api:
-        run_id = _trigger(api, asked.form())
+        run_id = _trigger(api, request.form())
     out.print(f"run {run_id}: {where.run_url(_DAG, run_id)}")
     return run_id
 
 
-def _end(asked: _RunRequest, run_id: str, out: Console) -> dict[str, Any]:
+def _follow_to_end(request: _RunRequest, run_id: str, out: Console) -> dict[str, Any]:
     """Follow a run; return its window as it ended."""
     where = access()
     with airflow(where) as api:
         follow(api, _DAG, run_id, out, where)
-    return _document(asked.pipeline, run_id)
+    return _document(request.pipeline, run_id)
 
 
 def _trigger(api: AirflowApi, form: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from makewhole.gate.planned import Number, Planned, Role
 from makewhole.gate.points import point_numbers
 from makewhole.gate.summary import HopSummary
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.incident_text import told
+from makewhole.model.incident_text import incident_sentence
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import Verdict
 
@@ -109,7 +109,7 @@ def incident_suite(pipeline: Pipeline, incidents: Sequence[Incident]) -> HopSuit
 
 
 def _incident_number(kind: IncidentKind, found: Sequence[Incident]) -> Number:
-    listed = "; ".join(told(one) for one in found[:_LISTED_AT_MOST])
+    listed = "; ".join(incident_sentence(one) for one in found[:_LISTED_AT_MOST])
     more = f"; and {len(found) - _LISTED_AT_MOST} more" if len(found) > _LISTED_AT_MOST else ""
     return Number(
         name=kind.value,

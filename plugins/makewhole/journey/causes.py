@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from makewhole.model.verdict import Cause
 
-SENTENCES: Mapping[Cause, str] = {
+CAUSE_MEANINGS: Mapping[Cause, str] = {
     Cause.NEVER_PRODUCED: "the ledger has it, and no batch of the log does",
     Cause.ABORTED: "its only records belong to transactions that were aborted",
     Cause.RETRY_WITHOUT_IDEMPOTENCE: "a producer without idempotence sent it again, as a retry does",
@@ -31,9 +31,9 @@ SENTENCES: Mapping[Cause, str] = {
 }
 
 
-def told(verdict: str, cause: str | None) -> str:
+def explained_verdict(verdict: str, cause: str | None) -> str:
     """Return a verdict with its cause and what that means; a cause of another version has no sentence here."""
     if not cause:
         return verdict
-    known = {one.value: sentence for one, sentence in SENTENCES.items()}
+    known = {one.value: sentence for one, sentence in CAUSE_MEANINGS.items()}
     return f"{verdict}: {cause}" + (f", {known[cause]}" if cause in known else "")

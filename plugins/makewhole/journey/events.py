@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from makewhole.journal.key_history import Judgement, KeyAction
-from makewhole.journey.causes import told
+from makewhole.journey.causes import explained_verdict
 from makewhole.journey.copies import JourneyCopy
 from makewhole.journey.trace import Journey, Stop
 from makewhole.model.pipeline import PointKind, Remedy
@@ -29,14 +29,14 @@ def events(journey: Journey) -> list[Event]:
     """Return all events by time; those without a time come last, each kind in the order of the pipeline."""
     found = [event for stop in journey.stops for event in _of_stop(stop, replays_of(journey))]
     found += [event for item in journey.judgements for event in _of_judgement(item)]
-    found += [event for deed in journey.deeds for event in _of_deed(deed)]
+    found += [event for action in journey.actions for event in _of_action(action)]
     return sorted(found, key=lambda event: event.time or _LAST)
 
 
 def replays_of(journey: Journey) -> set[str]:
     """Return the plans that may have written the key to a topic, by the journal: a header alone proves nothing."""
     writing = (Remedy.REDELIVER.value, Remedy.PRODUCE.value)
-    return {deed.plan for deed in journey.deeds if deed.remedy in writing and deed.outcome != "refused"}
+    return {action.plan for action in journey.actions if action.remedy in writing and action.outcome != "refused"}
 
 
 def _of_stop(stop: Stop, replays: set[str]) -> Iterator[Event]:
@@ -53,26 +53,28 @@ def _of_stop(stop: Stop, replays: set[str]) -> Iterator[Event]:
 
 def record_text(copy: JourneyCopy, replays: set[str]) -> str:
     """Describe a record in words: position, producer, and whether it is aborted, a tombstone or a replay."""
-    said = copy.identity
-    parts = [f"partition {said['partition']} offset {said['offset']}, leader epoch {said['leader_epoch']}"]
-    if (said["producer_id"] if said["producer_id"] is not None else -1) < 0:
+    identity = copy.identity
+    parts = [f"partition {identity['partition']} offset {identity['offset']}, leader epoch {identity['leader_epoch']}"]
+    if (identity["producer_id"] if identity["producer_id"] is not None else -1) < 0:
         parts.append("no producer id")
     else:
-        parts.append(f"producer {said['producer_id']} epoch {said['producer_epoch']} sequence {said['sequence']}")
-    if said["is_aborted"]:
+        parts.append(
+            f"producer {identity['producer_id']} epoch {identity['producer_epoch']} sequence {identity['sequence']}"
+        )
+    if identity["is_aborted"]:
         parts.append("aborted")
-    elif said["is_transactional"]:
+    elif identity["is_transactional"]:
         parts.append("committed")
-    if said.get("is_tombstone"):
+    if identity.get("is_tombstone"):
         parts.append("a tombstone")
-    plan = said["replay_plan"]
+    plan = identity["replay_plan"]
     if plan is not None:
         parts.append(f"replayed by plan {plan}" if plan in replays else f"names plan {plan}, which did not replay it")
     return ", ".join(parts)
 
 
 def _of_judgement(item: Judgement) -> Iterator[Event]:
-    yield _about(item, item.judged_at, "judged", told(item.verdict, item.cause))
+    yield _about(item, item.judged_at, "judged", explained_verdict(item.verdict, item.cause))
     if item.outcome is not None:
         outcome = item.outcome + (f": {item.reason}" if item.reason else "")
         yield _about(item, item.verified_at or item.judged_at, "outcome", outcome)
@@ -82,18 +84,23 @@ def _about(item: Judgement, time: datetime | None, kind: str, text: str) -> Even
     return Event(time=time, kind=kind, where=item.hop, text=text, window=item.window, revision=item.revision)
 
 
-def _of_deed(deed: KeyAction) -> Iterator[Event]:
-    state = f"; the plan is {deed.plan_state}" + (f": {deed.plan_reason}" if deed.plan_reason else "")
-    yield _by(deed, deed.frozen_at, "planned", f"{deed.remedy}, action {deed.seq} of plan {deed.plan}{state}")
-    if deed.decision is not None:
-        by = f" by {deed.decided_by}" if deed.decided_by else ""
-        yield _by(deed, deed.decided_at, "decided", f"approval {deed.decision.replace('_', ' ')}{by}")
-    if deed.outcome == "refused":
-        yield _by(deed, deed.done_at or deed.decided_at or deed.frozen_at, "refused", deed.reason or "no reason given")
-    elif deed.outcome is not None:
-        receipt = "" if deed.chunk is None else f", chunk {deed.chunk}, receipt {deed.receipt}"
-        yield _by(deed, deed.done_at, "done", f"{deed.remedy}{receipt}")
+def _of_action(action: KeyAction) -> Iterator[Event]:
+    state = f"; the plan is {action.plan_state}" + (f": {action.plan_reason}" if action.plan_reason else "")
+    yield _by(action, action.frozen_at, "planned", f"{action.remedy}, action {action.seq} of plan {action.plan}{state}")
+    if action.decision is not None:
+        by = f" by {action.decided_by}" if action.decided_by else ""
+        yield _by(action, action.decided_at, "decided", f"approval {action.decision.replace('_', ' ')}{by}")
+    if action.outcome == "refused":
+        yield _by(
+            action,
+            action.done_at or action.decided_at or action.frozen_at,
+            "refused",
+            action.reason or "no reason given",
+        )
+    elif action.outcome is not None:
+        receipt = "" if action.chunk is None else f", chunk {action.chunk}, receipt {action.receipt}"
+        yield _by(action, action.done_at, "done", f"{action.remedy}{receipt}")
 
 
-def _by(deed: KeyAction, time: datetime | None, kind: str, text: str) -> Event:
-    return Event(time=time, kind=kind, where=deed.target, text=text, window=deed.window, revision=deed.revision)
+def _by(action: KeyAction, time: datetime | None, kind: str, text: str) -> Event:
+    return Event(time=time, kind=kind, where=action.target, text=text, window=action.window, revision=action.revision)

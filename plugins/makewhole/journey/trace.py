@@ -30,30 +30,30 @@ ConnectionOf = Callable[[str], Connection]
 
 @dataclass(frozen=True, kw_only=True)
 class Stop:
-    """One point of a journey. `looked` says where the key was looked for, `problems` where it could not be."""
+    """One point of a journey. `searched` says where the key was looked for, `problems` where it could not be."""
 
     point: str
     kind: PointKind
     system: str
     copies: tuple[JourneyCopy, ...]
-    looked: tuple[str, ...]
+    searched: tuple[str, ...]
     problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Journey:
-    """Everything known of one key: `stops` in the pipeline's order, `judgements` and `deeds` oldest first."""
+    """Everything known of one key: `stops` in the pipeline's order, `judgements` and `actions` oldest first."""
 
     pipeline: str
     key: str
     key_hash: str
     stops: tuple[Stop, ...]
     judgements: tuple[Judgement, ...]
-    deeds: tuple[KeyAction, ...]
+    actions: tuple[KeyAction, ...]
 
     @property
     def is_known(self) -> bool:
-        return bool(self.judgements or self.deeds) or any(stop.copies for stop in self.stops)
+        return bool(self.judgements or self.actions) or any(stop.copies for stop in self.stops)
 
 
 def business_key(pipeline: Pipeline, text: str) -> str:
@@ -109,7 +109,7 @@ def trace(
         key_hash=hashed,
         stops=tuple(_stop(pipeline, point, seen, connection_of, key) for point in pipeline.ordered_points()),
         judgements=tuple(sorted([*found, *matched], key=lambda item: (item.window, item.revision, item.hop))),
-        deeds=tuple(key_history.key_actions(journal, pipeline.name, hashed)),
+        actions=tuple(key_history.key_actions(journal, pipeline.name, hashed)),
     )
 
 
@@ -155,26 +155,26 @@ def _seen(
 def _stop(pipeline: Pipeline, point: Point, seen: list[_WindowCopies], connection_of: ConnectionOf, key: str) -> Stop:
     if isinstance(point, TablePoint):
         return _table_stop(pipeline, point, connection_of, key)
-    looked = tuple(f"the snapshot of window {one.window.number}" for one in seen if point.name in one.copies)
+    searched = tuple(f"the snapshot of window {one.window.number}" for one in seen if point.name in one.copies)
     return Stop(
         point=point.name,
         kind=point.kind,
         system=f"topic {point.topic}",
         copies=tuple(copy for one in seen for copy in one.copies.get(point.name, ())),
-        looked=looked,
+        searched=searched,
         problems=tuple(one.problems[point.name] for one in seen if point.name in one.problems),
     )
 
 
 def _table_stop(pipeline: Pipeline, point: TablePoint, connection_of: ConnectionOf, key: str) -> Stop:
-    stop = Stop(point=point.name, kind=point.kind, system=f"table {point.table}", copies=(), looked=())
+    stop = Stop(point=point.name, kind=point.kind, system=f"table {point.table}", copies=(), searched=())
     try:
         connection = connection_of(point.connection)
         assert isinstance(connection, PostgresConnection)
         rows = rows_now(connection, pipeline, point, key)
     except MakewholeError as error:
         return replace(stop, problems=(str(error),))
-    return replace(stop, copies=tuple(rows), looked=("the table as it is now",))
+    return replace(stop, copies=tuple(rows), searched=("the table as it is now",))
 
 
 def _matched(

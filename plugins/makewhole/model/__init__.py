@@ -1,1 +1,1 @@
-"""The words of makewhole as types: no I/O, no third-party clients. The glossary in docs/ says what each means."""
+"""Define makewhole's words as types: no I/O, no third-party clients. The glossary in docs/ says what each means."""

@@ -1,4 +1,4 @@
-"""How to reach a system. Resolved by the orchestration or the command line, passed down, never logged."""
+"""Describe connections to systems. Resolved by the orchestration or the command line, passed down, never logged."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaConnection:
-    """`properties` are librdkafka's names (`bootstrap.servers`, `security.protocol`, `sasl.*`, `ssl.*`)."""
+    """A connection to a Kafka. `properties` are librdkafka's names (`bootstrap.servers`, `security.protocol`,
+    `sasl.*`, `ssl.*`)."""
 
     id: str
     properties: Mapping[str, str] = field(repr=False)
@@ -18,7 +19,7 @@ class KafkaConnection:
 
 @dataclass(frozen=True, kw_only=True)
 class PostgresConnection:
-    """`dsn` is a libpq connection string or URI."""
+    """A connection to a PostgreSQL database. `dsn` is a libpq connection string or URI."""
 
     id: str
     dsn: str = field(repr=False)

@@ -1,4 +1,4 @@
-"""Everything makewhole raises.
+"""Define every exception that makewhole raises.
 
 MakewholeError
 ├── TransientError            a retry may help: a server is away, a read came up short
@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 
 class MakewholeError(Exception):
-    """The root. Its message says what happened, to which thing, and what to do now."""
+    """The root of all. Its message says what happened, to which thing, and what to do now."""
 
 
 class TransientError(MakewholeError):
-    """A retry may help."""
+    """An error after which a retry may help."""
 
 
 class LeaseLostError(TransientError):
@@ -28,7 +28,7 @@ class LeaseLostError(TransientError):
 
 
 class PermanentError(MakewholeError):
-    """A retry will not help."""
+    """An error after which a retry will not help."""
 
 
 class RefusedError(PermanentError):
@@ -53,7 +53,7 @@ class Problem:
 
 
 class ConfigurationError(PermanentError):
-    """Carries all problems at once, so that one pass mends them all."""
+    """A configuration with mistakes. Carries all problems at once, so that one pass corrects them all."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)

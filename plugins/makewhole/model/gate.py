@@ -1,4 +1,4 @@
-"""What the gate answered."""
+"""Describe the answer of the gate."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class GateAnswer(StrEnum):
-    """FAIL leads to a plan. ERROR (the check itself broke) never does."""
+    """The answer. FAIL leads to a plan. ERROR (the check itself broke) never does."""
 
     PASS = "PASS"
     FAIL = "FAIL"
@@ -16,8 +16,8 @@ class GateAnswer(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class GateReport:
-    """`planned` and `evaluated` count expectations; `failures` are sentences for people; `document` is what the
-    validation library itself returned, JSON-able and small."""
+    """The answer with its reasons. `planned` and `evaluated` count expectations; `failures` are sentences for
+    people; `document` is what the validation library itself returned, JSON-able and small."""
 
     answer: GateAnswer
     planned: int

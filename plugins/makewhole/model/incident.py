@@ -1,4 +1,4 @@
-"""What happened to a topic's log itself, as far as it bears on a window: found, placed, kept and shown."""
+"""Describe what happened to a topic's log itself, as far as it bears on a window."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from makewhole.model.pipeline import Pipeline
 
 
 class IncidentKind(StrEnum):
-    """What happened. Each says for itself whether the window can still be proven."""
+    """The kinds of incident. Each says for itself whether the window can still be proven."""
 
     TRUNCATED = "truncated"  # offsets that were seen are gone, or hold other records now
     TOPIC_RECREATED = "topic_recreated"  # the same name, another topic id
@@ -22,7 +22,7 @@ class IncidentKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Incident:
-    """One thing that happened: offsets `[lo, hi)` of a partition where it has a place. `detail` is JSON-able.
+    """One incident: offsets `[lo, hi)` of a partition where it has a place. `detail` is JSON-able.
 
     Place and detail by kind; epochs are (leader epoch, end offset), ascending:
 
@@ -50,16 +50,16 @@ class Incident:
 
     @property
     def span(self) -> int:
-        """How many offsets it concerns; 0 where it has no place."""
+        """Number of offsets it concerns; 0 where it has no place."""
         return 0 if self.lo is None or self.hi is None else self.hi - self.lo
 
     @property
     def is_partial(self) -> bool:
-        """Offsets that were frozen could never be read: what they held is not known."""
+        """Tell whether offsets that were frozen could never be read: what they held is not known."""
         return bool(self.detail.get("before_it_was_read"))
 
     def blocks(self, pipeline: Pipeline) -> bool:
-        """Whether a window with it cannot be certified.
+        """Tell whether a window with it cannot be certified.
 
         What windows had read and is gone can be judged anew where a point upstream says what must be in the topic.
         """

@@ -1,4 +1,4 @@
-"""What a tired person is told of an incident: what happened to which log, and what to do."""
+"""Describe an incident in words: what happened to which log, and what to do."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,13 +11,13 @@ _UPSTREAM = (
 _SAFER = "unclean.leader.election.enable=false, acks=all and min.insync.replicas of 2 or more prevent it"
 
 
-def told(incident: Incident) -> str:
-    """One sentence without its full stop."""
-    return _TOLD[incident.kind](incident)
+def incident_sentence(incident: Incident) -> str:
+    """Return what happened as one sentence without its full stop."""
+    return _SENTENCES[incident.kind](incident)
 
 
 def settled_by(incident: Incident) -> str:
-    """What would settle a window that cannot be certified because of it, or what to look at otherwise."""
+    """Return what would settle a window that cannot be certified because of it, or what to look at otherwise."""
     if incident.kind is IncidentKind.HANGING_TRANSACTION:
         return (
             f"end it with `kafka-transactions.sh abort --topic {incident.topic} --partition {incident.partition} "
@@ -91,7 +91,7 @@ def _hanging(incident: Incident) -> str:
     return f"{_transaction(incident)}, and it hangs: no coordinator will ever end it"
 
 
-_TOLD: Mapping[IncidentKind, Callable[[Incident], str]] = {
+_SENTENCES: Mapping[IncidentKind, Callable[[Incident], str]] = {
     IncidentKind.TRUNCATED: _truncated,
     IncidentKind.TOPIC_RECREATED: _made_again,
     IncidentKind.EXPIRED: lambda one: f"{_offsets(one)} were deleted before they could be read",

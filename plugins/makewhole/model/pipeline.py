@@ -1,4 +1,4 @@
-"""What is reconciled: points joined by hops, as one pipeline file describes them."""
+"""Describe what is reconciled: points joined by hops, as one pipeline file has them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class PointKind(StrEnum):
-    """Which system a point lives in decides how it is read and what can be done to it."""
+    """The kind of system a point is in: decides how it is read and what can be done to it."""
 
     LEDGER = "ledger"
     TOPIC = "topic"
@@ -16,14 +16,14 @@ class PointKind(StrEnum):
 
 
 class Semantics(StrEnum):
-    """`event`: each key once. `upsert`: the latest version per key."""
+    """The promise of a hop. `event`: each key once. `upsert`: the latest version per key."""
 
     EVENT = "event"
     UPSERT = "upsert"
 
 
 class Remedy(StrEnum):
-    """What compensation does about one kind of verdict. `RESTORE` is only in plans that undo another."""
+    """The action of compensation for one kind of verdict. `RESTORE` is only in plans that undo another."""
 
     REDELIVER = "redeliver"
     UPSERT = "upsert"
@@ -56,7 +56,7 @@ class TablePoint:
 
     @property
     def place(self) -> str:
-        """Which table behind which connection: what a plan is bound to, whatever the point is called."""
+        """Table and connection: what a plan is bound to, whatever the point is called."""
         return f"{self.connection}:{self.table}"
 
 
@@ -77,7 +77,7 @@ class TopicPoint:
 
     @property
     def place(self) -> str:
-        """Which topic behind which connection."""
+        """Topic and connection."""
         return f"{self.connection}:{self.topic}"
 
 
@@ -98,8 +98,8 @@ class Remedies:
 class Reverse:
     """The business event that takes back an extra copy whose effect cannot be deleted. `to` is a topic point.
 
-    Every text is a template (`makewhole.config.template.expressions`). `value` is the JSON object to be: of texts, numbers as
-    Decimal, booleans and None, in mappings and lists.
+    Every text is a template (`makewhole.config.template.expressions`). `value` is the JSON object to be: of texts,
+    numbers as Decimal, booleans and None, in mappings and lists.
     """
 
     to: str
@@ -110,7 +110,7 @@ class Reverse:
 
 @dataclass(frozen=True, kw_only=True)
 class Hop:
-    """One point to the next. `where` narrows the upstream: `column = literal` terms joined by `and`.
+    """One hop. `where` narrows the upstream: `column = literal` terms joined by `and`.
 
     `redeliver_to` is the topic point that redelivered records go to; None: back to the source. `reverse` is there when
     a remedy is `reverse`.
@@ -131,14 +131,14 @@ class Hop:
 
     @property
     def slug(self) -> str:
-        """For paths and ids: ASCII only."""
+        """The name in ASCII, for paths and ids."""
         return f"{self.source}-{self.target}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """How many findings of each kind a window may have and still pass. `undecodable` counts records and rows without a
-    usable key: what became of them is not known. `allow_empty` lets a quiet day pass."""
+    """Tolerated number of findings of each kind in a window that passes. `undecodable` counts records and rows
+    without a usable key: what became of them is not known. `allow_empty` lets a quiet day pass."""
 
     missing: int = 0
     duplicate: int = 0
@@ -150,7 +150,7 @@ class Gate:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """A plan over these is refused as a whole. `share` is of the window's keys, 0..1."""
+    """Bounds over which a plan is refused as a whole. `share` is of the window's keys, 0..1."""
 
     actions: int = 10_000
     share: float = 0.01
@@ -162,7 +162,8 @@ GROUP_PREFIX = "group:"
 
 @dataclass(frozen=True, kw_only=True)
 class Approval:
-    """Plans of more than `above_actions` actions wait for a person in `by` (empty: anybody who may), for `expires`.
+    """The rule of approval: plans of more than `above_actions` actions wait for a person in `by` (empty: anybody who
+    may), for `expires`.
 
     `by` holds user names, and names of groups behind `GROUP_PREFIX`.
     """
@@ -195,11 +196,11 @@ class Pipeline:
     buckets: int = 16
 
     def hops_from(self, point: str) -> tuple[Hop, ...]:
-        """Hops whose source is `point`, in file order."""
+        """Return the hops whose source is `point`, in file order."""
         return tuple(hop for hop in self.hops if hop.source == point)
 
     def ordered_points(self) -> tuple[Point, ...]:
-        """The points on hops in the order their snapshots are taken: every hop's source before its target."""
+        """Return the points on hops in the order their snapshots are taken: every hop's source before its target."""
         names: list[str] = []
         for hop in self.hops:
             for name in (hop.source, hop.target):

@@ -1,4 +1,4 @@
-"""What is known of the copies that compensation took back."""
+"""Describe the copies that compensation took back."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class ReversedCopy:
 
 @dataclass(frozen=True, kw_only=True)
 class Repetition:
-    """A record too many. `number` counts the copies of its key, from 1."""
+    """A record too many of a key. `number` counts the copies of its key, from 1."""
 
     number: int
     partition: int
@@ -35,7 +35,7 @@ class Repetition:
 
 @dataclass(frozen=True, kw_only=True)
 class PastReversals:
-    """What was taken back before a plan of window `window` is made, by the key's hash, oldest first.
+    """The copies that were taken back before a plan of window `window` is made, by the key's hash, oldest first.
 
     `places` are those of the pipeline's points now. They tell copies apart, not the points' names: a point that was
     renamed still holds what was taken back.
@@ -46,11 +46,11 @@ class PastReversals:
     places: frozenset[str] = frozenset()
 
     def of(self, place: str, key_hash: str) -> tuple[ReversedCopy, ...]:
-        """The reversals of a key's copies in a table or topic."""
+        """Return the reversals of a key's copies in a table or topic."""
         return tuple(copy for copy in self.reversed.get(key_hash, ()) if copy.place == place)
 
-    def elsewhere(self, key_hash: str) -> tuple[ReversedCopy, ...]:
-        """Those of copies in places that no point of the pipeline is in any more."""
+    def in_former_places(self, key_hash: str) -> tuple[ReversedCopy, ...]:
+        """Return the reversals of a key's copies in places that no point of the pipeline is in any more."""
         return tuple(copy for copy in self.reversed.get(key_hash, ()) if copy.place not in self.places)
 
 

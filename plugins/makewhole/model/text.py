@@ -1,4 +1,4 @@
-"""Numbers, times and sizes as people read them."""
+"""Format numbers, times and sizes for people."""
 
 from datetime import UTC, datetime
 
@@ -8,17 +8,18 @@ _YEAR_9999_MS = 253_402_300_799_999
 
 
 def number(value: int) -> str:
-    """1,234,567."""
+    """Format a number: 1,234,567."""
     return f"{value:,}"
 
 
 def counted(value: int, one: str, many: str | None = None) -> str:
-    """`1 record`, `2 records`."""
+    """Format a number with its noun: `1 record`, `2 records`."""
     return f"{value:,} {one if value == 1 else many or one + 's'}"
 
 
 def duration(milliseconds: int) -> str:
-    """The largest unit that fits, and of few of them the next: `7 d`, `2 h 5 min`, `1 s 500 ms`, `42 s`."""
+    """Format a duration by the largest unit that fits, and of few of them the next: `7 d`, `2 h 5 min`, `1 s 500
+    ms`, `42 s`."""
     sign, left = ("-", -milliseconds) if milliseconds < 0 else ("", milliseconds)
     for index, (unit, size) in enumerate(_UNITS):
         if left >= size:
@@ -30,7 +31,7 @@ def duration(milliseconds: int) -> str:
 
 
 def moment(milliseconds: int | None) -> str:
-    """UTC, to the second; as it stands where it is no date."""
+    """Format a time in UTC, to the second; a number that is no date stays as it is."""
     if milliseconds is None or milliseconds == -1:
         return "none"
     if not 0 <= milliseconds <= _YEAR_9999_MS:
@@ -39,7 +40,7 @@ def moment(milliseconds: int | None) -> str:
 
 
 def size(size_bytes: float) -> str:
-    """In thousands: `346.2 MB`."""
+    """Format a number of bytes, in thousands: `346.2 MB`."""
     for unit in _SIZES[:-1]:
         if abs(size_bytes) < 1000:
             return f"{size_bytes:.0f} B" if unit == "B" else f"{size_bytes:.1f} {unit}"
@@ -48,7 +49,7 @@ def size(size_bytes: float) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """A percentage that never rounds something to nothing, nor a part to the whole."""
+    """Format a percentage that never rounds something to nothing, nor a part to the whole."""
     if whole <= 0 or part in (0, whole):
         return "0%" if part == 0 else "100%"
     percent = 100 * part / whole
@@ -60,6 +61,6 @@ def share(part: int, whole: int) -> str:
 
 
 def listed(values: tuple[int, ...] | list[int], limit: int = 8) -> str:
-    """`0, 1, 2 and 5 more`."""
+    """Join the first few: `0, 1, 2 and 5 more`."""
     shown = ", ".join(map(str, values[:limit]))
     return shown if len(values) <= limit else f"{shown} and {len(values) - limit} more"

@@ -1,4 +1,4 @@
-"""What is said of one business key on one hop, and why."""
+"""Describe what is said of one business key on one hop, and why."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Verdict(StrEnum):
-    """The last two are *not known*: never rounded to yes or no."""
+    """The verdicts. The last two are *not known*: never rounded to yes or no."""
 
     MATCHED = "matched"
     MISSING = "missing"

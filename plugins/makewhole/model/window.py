@@ -1,4 +1,4 @@
-"""A window: the contiguous piece of a pipeline that is judged and certified as one."""
+"""Describe a window: the contiguous piece of a pipeline that is judged and certified as one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class WindowState(StrEnum):
-    """Where a window stands. Only `certified` closes it."""
+    """The states of a window. Only `certified` closes it."""
 
     OPEN = "open"
     CERTIFIED = "certified"
@@ -39,7 +39,7 @@ class PartitionRange:
 
 @dataclass(frozen=True, kw_only=True)
 class Accounting:
-    """What every offset of a range was. `span` = the sum of the others, or the read was short."""
+    """Numbers of offsets of a range, by what they were. `span` = the sum of the others, or the read was short."""
 
     span: int
     data: int = 0
@@ -90,7 +90,7 @@ class Window:
 
     @property
     def prefix(self) -> str:
-        """Where its files are, below the storage root."""
+        """The path of its files, below the storage root."""
         return f"{self.pipeline}/window={self.number}/revision={self.revision}"
 
     @property

@@ -13,9 +13,10 @@ from typer.testing import Result
 from makewhole.cli import explain, findings, report
 from makewhole.cli.plan import answer, command
 from makewhole.compensation.planning.deadlines import Deadlines
-from makewhole.journal import evidence, plans
+from makewhole.journal import evidence, plan_progress, plans
 from makewhole.journal.evidence import JudgedFinding
-from makewhole.journal.plans import StoredAction, StoredPlan
+from makewhole.journal.plan_progress import StoredAction
+from makewhole.journal.plans import StoredPlan
 from makewhole.journey.copies import JourneyCopy
 from makewhole.journey.trace import Journey, Stop
 from makewhole.kafka.retention import Retention
@@ -233,7 +234,7 @@ def test_a_plan_is_one_object_and_its_keys_do_not_steer_the_terminal(
     )
     stored = StoredAction(action=action, outcome="done", reason=None)
     monkeypatch.setattr(plans, "find_plan", lambda *_: stored_plan())
-    monkeypatch.setattr(plans, "actions_of", lambda *_: [stored])
+    monkeypatch.setattr(plan_progress, "actions_of", lambda *_: [stored])
     (shown,) = objects(invoke("plan", "show", "flights-1-0123456789ab", "--json"))
     assert (shown["state"], shown["actions"][0]["key"]) == ("done", NASTY)
     text = invoke("plan", "show", "flights-1-0123456789ab").stdout
@@ -270,10 +271,10 @@ def test_a_journey_does_not_steer_the_terminal_and_is_one_object(
         kind=PointKind.STORE,
         system="table dw.departures",
         copies=(copy,),
-        looked=("the table as it is now",),
+        searched=("the table as it is now",),
         problems=(NASTY,),
     )
-    journey = Journey(pipeline="flights", key=NASTY, key_hash="0" * 32, stops=(stop,), judgements=(), deeds=())
+    journey = Journey(pipeline="flights", key=NASTY, key_hash="0" * 32, stops=(stop,), judgements=(), actions=())
     monkeypatch.setattr(explain, "find_pipeline", lambda _: None)
     monkeypatch.setattr(explain, "business_key", lambda _, key: key)
     monkeypatch.setattr(explain, "trace", lambda *_: journey)

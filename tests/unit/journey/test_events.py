@@ -17,7 +17,7 @@ pytestmark = pytest.mark.unit
 PLAN = "flights-1-0123456789ab"
 BORN = datetime(2013, 1, 1, tzinfo=UTC)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-DEED = KeyAction(
+ACTION = KeyAction(
     plan=PLAN,
     window=1,
     revision=2,
@@ -66,10 +66,12 @@ def record(**changed: Any) -> JourneyCopy:
 
 
 def journey(
-    *copies: JourneyCopy, judgements: tuple[Judgement, ...] = (JUDGED,), deeds: tuple[KeyAction, ...] = (DEED,)
+    *copies: JourneyCopy, judgements: tuple[Judgement, ...] = (JUDGED,), actions: tuple[KeyAction, ...] = (ACTION,)
 ) -> Journey:
-    stop = Stop(point="flights", kind=PointKind.TOPIC, system="topic flights", copies=copies, looked=())
-    return Journey(pipeline="flights", key="K1", key_hash="0" * 32, stops=(stop,), judgements=judgements, deeds=deeds)
+    stop = Stop(point="flights", kind=PointKind.TOPIC, system="topic flights", copies=copies, searched=())
+    return Journey(
+        pipeline="flights", key="K1", key_hash="0" * 32, stops=(stop,), judgements=judgements, actions=actions
+    )
 
 
 def test_a_repair_is_told_from_the_record_to_the_outcome() -> None:
@@ -92,10 +94,10 @@ def test_a_repair_is_told_from_the_record_to_the_outcome() -> None:
 
 def test_a_refused_action_and_a_refused_plan_say_why() -> None:
     refused = replace(
-        DEED, outcome="refused", reason="too old", plan_state="refused", plan_reason="over the limit",
+        ACTION, outcome="refused", reason="too old", plan_state="refused", plan_reason="over the limit",
         chunk=None, receipt=None, done_at=None, decision=None, decided_by=None, decided_at=None,
     )  # fmt: skip
-    told = [(event.kind, event.text) for event in events(journey(judgements=(), deeds=(refused,)))]
+    told = [(event.kind, event.text) for event in events(journey(judgements=(), actions=(refused,)))]
     assert told == [
         ("planned", f"redeliver, action 7 of plan {PLAN}; the plan is refused: over the limit"),
         ("refused", "too old"),
@@ -103,8 +105,8 @@ def test_a_refused_action_and_a_refused_plan_say_why() -> None:
 
 
 def test_an_action_that_waits_is_only_planned() -> None:
-    waiting = replace(DEED, outcome=None, plan_state="awaiting_approval", decision=None)
-    assert [event.kind for event in events(journey(judgements=(), deeds=(waiting,)))] == ["planned"]
+    waiting = replace(ACTION, outcome=None, plan_state="awaiting_approval", decision=None)
+    assert [event.kind for event in events(journey(judgements=(), actions=(waiting,)))] == ["planned"]
 
 
 def test_what_has_no_time_comes_last() -> None:
@@ -129,5 +131,5 @@ def test_a_record_tells_what_is_special_about_it(changed: dict[str, Any], ending
 
 @pytest.mark.parametrize("unlike", [{"remedy": "quarantine"}, {"outcome": "refused"}, {"plan": "other"}])
 def test_a_header_counts_only_when_the_journal_wrote_that_record(unlike: dict[str, Any]) -> None:
-    told = events(journey(record(replay_plan=PLAN), judgements=(), deeds=(replace(DEED, **unlike),)))
+    told = events(journey(record(replay_plan=PLAN), judgements=(), actions=(replace(ACTION, **unlike),)))
     assert f"names plan {PLAN}, which did not replay it" in told[0].text

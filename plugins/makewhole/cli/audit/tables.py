@@ -28,7 +28,7 @@ def offsets_table(report: AuditReport) -> tuple[Table, list[str]]:
     total = {name: sum(one[name] for one in cells) for name in cells[0]} if cells else {}
     shown = [name for name in _MEANINGS if name == "data" or total.get(name)]
     table = _table("partition", "offsets", *shown)
-    chosen = _peculiar(report.partitions)
+    chosen = _chosen_partitions(report.partitions)
     for index in chosen:
         one = report.partitions[index]
         table.add_row(_name(one), number(_span(one)), *(_cell(cells[index][name]) for name in shown))
@@ -57,7 +57,7 @@ def _cell(value: int) -> str:
     return number(value) if value else "·"
 
 
-def _peculiar(partitions: Sequence[PartitionReport]) -> list[int]:
+def _chosen_partitions(partitions: Sequence[PartitionReport]) -> list[int]:
     """Return the indexes of the partitions that fit the page, those with problems first."""
     ranked = sorted(
         range(len(partitions)),

@@ -19,9 +19,9 @@ from makewhole.model.errors import PermanentError, RefusedError
 from makewhole.model.plan import PlanState
 
 _console = console()
-_beside = console(stderr=True)
+_errors = console(stderr=True)
 _FORBIDDEN = 403
-_SAID = {"Approve": "approved", "Reject": "rejected"}
+_PARTICIPLES = {"Approve": "approved", "Reject": "rejected"}
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask again after the summary was shown.")]
 
@@ -48,16 +48,16 @@ def _answer(plan: str, option: str, *, is_sure: bool, json: bool) -> None:
             question = question_about(api, plan)
             if question is None:
                 raise RefusedError(f"no run of Airflow waits for an answer to plan {plan}; run the window again")
-            _show(_beside if json else _console, question)
+            _show(_errors if json else _console, question)
             if not is_sure and sys.stdin.isatty():
                 typer.confirm(f"{option} as {person.user}?", abort=True, err=json)
             _send(api, person, plan, question, option)
     if json:
-        document = {"id": plan, "answer": _SAID[option], "by": person.user}
+        document = {"id": plan, "answer": _PARTICIPLES[option], "by": person.user}
         document |= {name: question[name] for name in ("subject", "body")}
         typer.echo(json_format.dumps(document, ensure_ascii=False))
         return
-    _console.print(f"{_SAID[option]}: plan {plan}")
+    _console.print(f"{_PARTICIPLES[option]}: plan {plan}")
 
 
 def _require_waiting(plan: str) -> None:
@@ -68,12 +68,12 @@ def _require_waiting(plan: str) -> None:
         raise RefusedError(f"plan {plan} is {stored.state.value}{why} and waits for no answer")
 
 
-def _show(where: Console, question: dict[str, Any]) -> None:
+def _show(out: Console, question: dict[str, Any]) -> None:
     """Print what Airflow's page shows, its Markdown drawn as there."""
     body = "\n".join(printable(line) for line in (question["body"] or "").split("\n"))
-    where.print(Text(printable(question["subject"])), "", sep="\n")
-    where.print(_FoldedMarkdown(body, hyperlinks=False), soft_wrap=False)  # a soft wrap would cut off lists
-    where.print()
+    out.print(Text(printable(question["subject"])), "", sep="\n")
+    out.print(_FoldedMarkdown(body, hyperlinks=False), soft_wrap=False)  # a soft wrap would cut off lists
+    out.print()
 
 
 class _FoldedTable(TableElement):

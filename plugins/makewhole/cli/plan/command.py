@@ -12,9 +12,9 @@ from makewhole.cli.environment import AsJson, console, printable, service_enviro
 from makewhole.cli.plan import answer, control, dry_run
 from makewhole.cli.plan.control import PlanId, known_plan
 from makewhole.cli.plan.undo import undo
-from makewhole.journal import plans
+from makewhole.journal import plan_progress
 from makewhole.journal.database import connect
-from makewhole.journal.plans import StoredAction
+from makewhole.journal.plan_progress import StoredAction
 from makewhole.model.plan import Plan
 
 plan_app = typer.Typer(no_args_is_help=True, help="What compensation does, and who said yes.")
@@ -31,7 +31,7 @@ def show(
     """Show the actions of a plan in their order, its hash, and its state."""
     with service_environment(), connect() as journal:
         stored = known_plan(journal, plan)
-        actions = plans.actions_of(journal, plan)
+        actions = plan_progress.actions_of(journal, plan)
     if json:
         typer.echo(json_format.dumps(_document(stored, actions), ensure_ascii=False))
         return

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from makewhole.cli.environment import AsJson, Exit, console, printable, service_environment
 from makewhole.compensation.execution import control
-from makewhole.journal import plans
+from makewhole.journal import plan_progress, plans
 from makewhole.journal.database import connect, journal_dsn
 from makewhole.journal.plans import StoredPlan
 from makewhole.model.errors import RefusedError
@@ -21,7 +21,7 @@ from makewhole.sql import PgConnection
 
 PlanId = Annotated[str, typer.Argument(help="Id of the plan, as `makewhole windows --json` shows it.")]
 _console = console()
-_progress = console(stderr=True)
+_errors = console(stderr=True)
 _POLL_SECONDS = 1.0
 _GOES_ON = (PlanState.FROZEN, PlanState.AWAITING_APPROVAL, PlanState.APPROVED, PlanState.RUNNING)
 
@@ -46,12 +46,12 @@ def pause(
     json: AsJson = False,
 ) -> None:
     """Wait before the next chunk, until `resume`. What is written stays; nobody else can take the plan over."""
-    _say(lambda dsn, by: control.pause(dsn, plan, by=by, reason=reason), json=json)
+    _send(lambda dsn, by: control.pause(dsn, plan, by=by, reason=reason), json=json)
 
 
 def resume(plan: PlanId, json: AsJson = False) -> None:
     """Let a paused plan go on."""
-    _say(lambda dsn, by: control.resume(dsn, plan, by=by), json=json)
+    _send(lambda dsn, by: control.resume(dsn, plan, by=by), json=json)
 
 
 def rate(
@@ -60,7 +60,7 @@ def rate(
     json: AsJson = False,
 ) -> None:
     """Slow a plan down, or let it go faster."""
-    _say(lambda dsn, by: control.set_rate(dsn, plan, records_per_second, by=by), json=json)
+    _send(lambda dsn, by: control.set_rate(dsn, plan, records_per_second, by=by), json=json)
 
 
 def stop(
@@ -70,18 +70,18 @@ def stop(
 ) -> None:
     """End a plan before its next chunk, for good. What is written stays, with its receipts; run the window again to
     repair the rest."""
-    _say(lambda dsn, by: control.stop(dsn, plan, by=by, reason=reason or "no reason given"), json=json)
+    _send(lambda dsn, by: control.stop(dsn, plan, by=by, reason=reason or "no reason given"), json=json)
 
 
-def _say(word: Callable[[str, str], Plan], *, json: bool) -> None:
-    """Say a word to a plan, in the name of this machine's user."""
+def _send(command: Callable[[str, str], Plan], *, json: bool) -> None:
+    """Send a command to a plan, in the name of this machine's user."""
     with service_environment():
-        told = word(journal_dsn(), getpass.getuser())
+        plan = command(journal_dsn(), getpass.getuser())
     if json:
-        document = {"id": told.id, "state": told.state.value, "reason": told.reason}
+        document = {"id": plan.id, "state": plan.state.value, "reason": plan.reason}
         typer.echo(json_format.dumps(document, ensure_ascii=False))
         return
-    _console.print(Text(printable(f"plan {told.id}: {told.state.value}; {told.reason}")))
+    _console.print(Text(printable(f"plan {plan.id}: {plan.state.value}; {plan.reason}")))
 
 
 def watch(
@@ -95,34 +95,34 @@ def watch(
 
 
 def _follow(plan: str, show: Callable[[Iterator[tuple[StoredPlan, int]]], StoredPlan]) -> StoredPlan:
-    def looks() -> Iterator[tuple[StoredPlan, int]]:
+    def progress() -> Iterator[tuple[StoredPlan, int]]:
         while True:
             with connect() as journal:
                 stored = plans.get_plan(journal, plan)
-                done = plans.actions_done(journal, plan)
+                done = plan_progress.actions_done(journal, plan)
             yield stored, done
             if stored.plan.state not in _GOES_ON:
                 return
             time.sleep(_POLL_SECONDS)
 
-    return show(looks())
+    return show(progress())
 
 
-def _as_bar(looks: Iterator[tuple[StoredPlan, int]]) -> StoredPlan:
+def _as_bar(progress: Iterator[tuple[StoredPlan, int]]) -> StoredPlan:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=_progress) as bar:
+    with Progress(*columns, console=_errors) as bar:
         task = bar.add_task("", total=None)
-        for stored, done in looks:
+        for stored, done in progress:
             state = "paused" if stored.control is plans.Control.PAUSE else stored.plan.state.value
             bar.update(task, description=state, completed=done, total=stored.plan.actions)
-    said = f": {stored.plan.reason}" if stored.plan.reason else ""
-    _console.print(Text(printable(f"plan {stored.plan.id}: {stored.plan.state.value}{said}")))
+    reason = f": {stored.plan.reason}" if stored.plan.reason else ""
+    _console.print(Text(printable(f"plan {stored.plan.id}: {stored.plan.state.value}{reason}")))
     return stored
 
 
-def _as_lines(looks: Iterator[tuple[StoredPlan, int]]) -> StoredPlan:
+def _as_lines(progress: Iterator[tuple[StoredPlan, int]]) -> StoredPlan:
     last: dict[str, Any] = {}
-    for stored, done in looks:
+    for stored, done in progress:
         document = {
             "id": stored.plan.id,
             "state": stored.plan.state.value,

@@ -43,11 +43,11 @@ def run_dry(
         with connect() as journal:
             pipeline = find_pipeline(plans.get_plan(journal, plan).plan.pipeline)
         targets = targets_of(pipeline, connections_of(pipeline))
-        told = dry_run(journal_dsn(), plan, targets, samples=samples, progress=bar.tell)
+        report = dry_run(journal_dsn(), plan, targets, samples=samples, progress=bar.tell)
     if json:
-        typer.echo(json_format.dumps(dry_run_document(told), ensure_ascii=False))
+        typer.echo(json_format.dumps(dry_run_document(report), ensure_ascii=False))
         return
-    _print(told)
+    _print(report)
 
 
 class _Bar:
@@ -73,9 +73,9 @@ class _Bar:
         self._progress.update(self._task, completed=done, total=total)
 
 
-def dry_run_document(told: DryRun) -> dict[str, Any]:
+def dry_run_document(report: DryRun) -> dict[str, Any]:
     """Return a dry run as `--json` prints it."""
-    plan = told.plan
+    plan = report.plan
     return {
         "plan": plan.id,
         "pipeline": plan.pipeline,
@@ -83,10 +83,10 @@ def dry_run_document(told: DryRun) -> dict[str, Any]:
         "sha256": plan.sha256,
         "state": plan.state.value,
         "undoes": plan.undoes,
-        "stopped_by": told.stopped_by,
-        "actions": {fate.name.lower(): told.count(fate) for fate in Forecast},
-        "parts": [_part_document(part) for part in told.parts],
-        "samples": [_sample_document(sample) for sample in told.samples],
+        "stopped_by": report.stopped_by,
+        "actions": {fate.name.lower(): report.count(fate) for fate in Forecast},
+        "parts": [_part_document(part) for part in report.parts],
+        "samples": [_sample_document(sample) for sample in report.samples],
     }
 
 
@@ -96,7 +96,7 @@ def _part_document(part: DryRunPart) -> dict[str, Any]:
         "target": part.target,
         "place": part.place,
         "actions": part.actions,
-        **{fate.name.lower(): part.fates[fate] for fate in Forecast},
+        **{fate.name.lower(): part.forecasts[fate] for fate in Forecast},
         "reasons": dict(part.reasons),
         "payload_from": dict(part.payload_from),
     }
@@ -109,7 +109,7 @@ def _sample_document(sample: Sample) -> dict[str, Any]:
         "remedy": action.remedy.value,
         "target": action.target,
         "key": action.key,
-        "fate": sample.fate.name.lower(),
+        "fate": sample.forecast.name.lower(),
         "reason": sample.reason,
         "payload_from": action.before.get("payload_from"),
         "origin": action.before.get("origin"),
@@ -144,43 +144,43 @@ def _text(data: bytes | str | None) -> str | None:
         return repr(data)
 
 
-def _print(told: DryRun) -> None:
-    plan = told.plan
+def _print(report: DryRun) -> None:
+    plan = report.plan
     undoes = f", undoes plan {plan.undoes}" if plan.undoes else ""
-    _say(f"plan {plan.id}: window {plan.window} of {plan.pipeline}, {plan.state.value}{undoes}")
-    if told.stopped_by:
-        _say(f"It would not start now: {told.stopped_by}")
-    _say("If it did all the same:" if told.stopped_by else "If it ran now:")
-    _console.print(_parts(told.parts))
-    for part in told.parts:
+    _print_line(f"plan {plan.id}: window {plan.window} of {plan.pipeline}, {plan.state.value}{undoes}")
+    if report.stopped_by:
+        _print_line(f"It would not start now: {report.stopped_by}")
+    _print_line("If it did all the same:" if report.stopped_by else "If it ran now:")
+    _console.print(_parts_table(report.parts))
+    for part in report.parts:
         for reason, count in part.reasons.items():
-            _say(f"refused, {part.remedy} {part.target}: {count} × {reason}")
-    for sample in told.samples:
-        _say("")
-        for line in _lines(sample):
-            _say(line)
-    _say("\nNothing was changed. The guards are asked again when the plan runs")
+            _print_line(f"refused, {part.remedy} {part.target}: {count} × {reason}")
+    for sample in report.samples:
+        _print_line("")
+        for line in _sample_lines(sample):
+            _print_line(line)
+    _print_line("\nNothing was changed. The guards are asked again when the plan runs")
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     _console.print(Text("\n".join(printable(part) for part in line.split("\n"))))
 
 
-def _parts(parts: tuple[DryRunPart, ...]) -> Table:
+def _parts_table(parts: tuple[DryRunPart, ...]) -> Table:
     table = Table(box=None, pad_edge=False)
     for heading in _HEADINGS:
         table.add_column(heading, justify="left" if heading in ("remedy", "target", "payloads from") else "right")
     for part in parts:
-        counts = (f"{part.actions:,}", *(f"{part.fates[fate]:,}" for fate in Forecast))
+        counts = (f"{part.actions:,}", *(f"{part.forecasts[fate]:,}" for fate in Forecast))
         sources = ", ".join(f"{name} {count:,}" for name, count in part.payload_from.items())
         table.add_row(*(Text(printable(cell)) for cell in (part.remedy, part.target, *counts, sources)))
     return table
 
 
-def _lines(sample: Sample) -> Iterator[str]:
+def _sample_lines(sample: Sample) -> Iterator[str]:
     action = sample.action
     why = f": {sample.reason}" if sample.reason else ""
-    yield f"{action.seq} {action.remedy.value} {action.target} {action.key}: {sample.fate.value}{why}"
+    yield f"{action.seq} {action.remedy.value} {action.target} {action.key}: {sample.forecast.value}{why}"
     if isinstance(sample.shown, RecordToSend):
         yield from _record_lines(sample.shown, action.before)
         return

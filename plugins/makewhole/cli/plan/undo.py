@@ -14,11 +14,11 @@ from makewhole.cli.follow import follow
 from makewhole.cli.plan.control import PlanId
 from makewhole.compensation.undo.plan_undo import (
     UndoRequest,
+    describe_remaining_records,
     require_same_kind,
     require_undoable,
-    describe_remaining_records,
 )
-from makewhole.journal import plans, windows
+from makewhole.journal import plan_progress, plans, windows
 from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import PlanState
@@ -42,7 +42,7 @@ def undo(
     """
     out = console(stderr=json)
     with service_environment():
-        stays = _look_first(plan, reverses=reverse)
+        stays = _check_undoable(plan, reverses=reverse)
         for sentence in stays:
             out.print(Text(printable(sentence), style="yellow"))
         where = access()
@@ -62,14 +62,14 @@ def undo(
         raise typer.Exit(Exit.CERTIFIED if is_whole else Exit.GAPS_REMAIN)
 
 
-def _look_first(plan: str, *, reverses: bool) -> tuple[str, ...]:
+def _check_undoable(plan: str, *, reverses: bool) -> tuple[str, ...]:
     """Return what will stay; refuse a plan that cannot be undone here, before Airflow is asked."""
     with connect() as journal:
         stored = plans.get_plan(journal, plan)
         request = UndoRequest(plan=plan, pipeline=find_pipeline(stored.plan.pipeline), reverses=reverses)
         require_undoable(stored, request.pipeline)
         known = plans.undo_of(journal, plan)
-        written = plans.actions_by_target(journal, plan)
+        written = plan_progress.actions_by_target(journal, plan)
     if known is not None and not reverses:  # whether there is more to reverse is seen when the undo is planned
         require_same_kind(known.plan, request)
     stays = describe_remaining_records(request, written)
@@ -83,8 +83,8 @@ def _document(plan: str, run_id: str, stays: tuple[str, ...]) -> dict[str, Any]:
         undone = plans.get_plan(journal, plan).plan
         stored = plans.newest_undo_of(journal, plan)
         undo = None if stored is None else stored.plan
-        done = 0 if undo is None else plans.actions_done(journal, undo.id)
-        refused = Counter(() if undo is None else (reason for *_, reason in plans.refused_keys(journal, undo.id)))
+        done = 0 if undo is None else plan_progress.actions_done(journal, undo.id)
+        refused = Counter(() if undo is None else (reason for *_, reason in plan_progress.refused_keys(journal, undo.id)))
         window = windows.load(journal, undone.pipeline, undone.window, undone.revision)
     return {
         "plan": plan,
@@ -110,8 +110,8 @@ def _show(out: Console, document: dict[str, Any], url: str) -> None:
     if document["undo"] is None:
         out.print(f"nothing was undone; the log of the task `plan` says why: {url}")
         return
-    said = f": {printable(document['reason'])}" if document["reason"] else ""
-    out.print(f"plan {document['undo']}: {document['state']}{said}; {document['done']} of {document['actions']} done")
+    reason = f": {printable(document['reason'])}" if document["reason"] else ""
+    out.print(f"plan {document['undo']}: {document['state']}{reason}; {document['done']} of {document['actions']} done")
     for reason, count in document["left"].items():
         out.print(f"left as they are: {count} {printable(reason)}")
     window = document["window"]
