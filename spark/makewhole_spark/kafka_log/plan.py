@@ -11,7 +11,7 @@ from makewhole.model.window import PartitionRange
 from makewhole_spark.kafka_log.options import LogOptions
 
 
-def planned(options: LogOptions) -> list[PartitionRange]:
+def plan_ranges(options: LogOptions) -> list[PartitionRange]:
     """The ranges of all tasks, of at most `recordsPerPartition` offsets each.
 
     Raises:

@@ -34,7 +34,7 @@ from makewhole.kafka.log.reader import ArchiveLog, BrokerLog, RangeReader, read_
 from makewhole.model.errors import PermanentError
 from makewhole.model.window import PartitionRange
 from makewhole_spark.kafka_log.options import COLUMNS, LogOptions
-from makewhole_spark.kafka_log.plan import planned
+from makewhole_spark.kafka_log.plan import plan_ranges
 from makewhole_spark.workers import forget_zips
 
 logger = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ class KafkaLogReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Ranges of at most `recordsPerPartition` offsets."""
-        return [LogPartition(one) for one in planned(self._options)]
+        return [LogPartition(one) for one in plan_ranges(self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one range, as Arrow record batches."""

@@ -1,4 +1,4 @@
-"""What the driver asks once for all and hands to the buckets of a hop: files, limits, what happened to the logs."""
+"""Make the bucket tasks of a hop, from what the driver asks the journal and Kafka once for all of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,23 +12,22 @@ from makewhole.compute.frames import REPLAYS, empty
 from makewhole.compute.keys import split_hex
 from makewhole.compute.log_history import LogHistory, Truncation, log_history
 from makewhole.journal import evidence, incidents, observations, windows
-from makewhole.journal.plans import replayed_keys
-from makewhole.journal.reversals import reversal_keys
+from makewhole.journal.written_keys import replayed_keys, reversal_keys
 from makewhole.kafka.offsets import committed
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Hop, Semantics, TopicPoint
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
-from makewhole_spark.reconcile.buckets import BucketTask, CutFiles, IndexFiles
+from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles, TruncatedFiles
 
 Manifests = Mapping[str, Any]
-_Names = dict[str, list[tuple[str, int, int]]]
+_KeysByBucket = dict[str, list[tuple[str, int, int]]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class NeighbouringWindows:
-    """The windows around this one, as the journal tells them; each question is asked once."""
+    """The other windows of the pipeline in the journal, each read once. `manifests` are this window's snapshots."""
 
     journal: PgConnection
     context: WindowContext
@@ -37,7 +36,7 @@ class NeighbouringWindows:
 
     @cached_property
     def judged(self) -> Sequence[Window]:
-        """The newest judged revision of every other window, oldest first."""
+        """Newest judged revision of every other window, oldest first."""
         found = windows.newest_judged(self.journal, self.context.pipeline.name)
         return [window for window in reversed(found) if window.number != self.context.window.number]
 
@@ -51,36 +50,37 @@ class NeighbouringWindows:
 
     @cached_property
     def incidents(self) -> Sequence[tuple[Window, Incident]]:
-        """What happened to the topics, with the window that noticed it, oldest first."""
+        """Incidents of the topics with the window that noticed them, oldest first."""
         named = {(window.number, window.revision): window for window in [*self.judged, self.context.window]}
         found = incidents.of_pipeline(self.journal, self.context.pipeline.name)
         return [(named[place], incident) for place, incident in found if place in named]
 
     def manifests_of(self, window: Window) -> Manifests:
-        """The snapshots of another window."""
+        """Return the snapshots of another window, by point."""
         if window.number not in self._read:
             self._read[window.number] = evidence.snapshots(self.journal, window)
         return self._read[window.number]
 
     def log(self, point: str) -> LogHistory:
-        """What happened to the log of a point; nothing for a table."""
+        """Return the history of a point's log; an empty one for a table."""
         accounting = self.manifests[point].get("accounting") or {}
         return log_history(self.context.window, point, self.incidents, expired=accounting.get("expired", 0))
 
     def covered(self, point: str) -> Sequence[PartitionRange]:
-        """Where the ranges of the newest judged window end, or this one's: what comes behind is in no index yet."""
+        """Return the ranges of the newest judged window, or of this one: no index has records behind their ends."""
         newest = self.later[-1] if self.later else self.context.window
         return newest.ranges[point]
 
-    def replays(self, point: str, *others: Manifests) -> pl.DataFrame:
-        """What compensation wrote to a topic, by the journal: a lineage header alone proves nothing.
+    def replays(self, point: str, *more: Manifests) -> pl.DataFrame:
+        """Return the records that compensation wrote to a topic, by the journal: a lineage header alone proves nothing.
 
-        Of the plans that headers in the window (and in the snapshots of others) name, and of those made for it.
+        They are of the plans that were made for the window, and of those that headers in its snapshot, or in `more`
+        snapshots, name.
         """
         if not isinstance(self.context.pipeline.points[point], TopicPoint):
             return empty(REPLAYS)
         plans = set(evidence.plans_of(self.journal, self.context.window))
-        for manifest in (self.manifests[point], *others):
+        for manifest in (self.manifests[point], *more):
             plans.update(manifest["replay_plans"])
         name = self.context.pipeline.name
         keys = [
@@ -90,19 +90,19 @@ class NeighbouringWindows:
         return pl.DataFrame([(plan, *split_hex(key)) for plan, key in keys], schema=REPLAYS, orient="row")
 
 
-def bucket_tasks(past: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
-    """One task per bucket that has any key on either side."""
-    context, manifests = past.context, past.manifests
+def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
+    """Return one task per bucket that has any key on either side."""
+    context, manifests = neighbours.context, neighbours.manifests
     source, target = manifests[hop.source]["files"], manifests[hop.target]["files"]
-    handed = handed_over(past, hop)
-    handed_files = _handed_over_files(past, hop) if handed else {}
-    settled = _settled(past, hop)
-    logs = {point: past.log(point) for point in (hop.source, hop.target)}
-    cuts = cut_windows(past, hop.target)
-    replays = past.replays(hop.target, *(past.manifests_of(cut.window)[hop.target] for cut in cuts))
-    group = _group(context, hop)
-    indexes = {point: _Index.of(past, point) for point in (hop.source, hop.target)}
-    gone = {cut.window.number for cut in cuts}
+    handed = handed_over_keys(neighbours, hop)
+    handed_files = _handed_over_files(neighbours, hop) if handed else {}
+    settled = _settled(neighbours, hop)
+    logs = {point: neighbours.log(point) for point in (hop.source, hop.target)}
+    truncated = truncated_windows(neighbours, hop.target)
+    replays = neighbours.replays(hop.target, *(neighbours.manifests_of(one.window)[hop.target] for one in truncated))
+    group = _group_committed(context, hop)
+    indexes = {point: _PointRuns.of(neighbours, point) for point in (hop.source, hop.target)}
+    reached = {one.window.number for one in truncated}
     return [
         BucketTask(
             context=context,
@@ -111,36 +111,40 @@ def bucket_tasks(past: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             source_files=tuple(source.get(bucket, ())),
             target_files=tuple(target.get(bucket, ())),
             source_index=indexes[hop.source].files(bucket),
-            target_index=indexes[hop.target].files(bucket, without=gone),
+            target_index=indexes[hop.target].files(bucket, without=reached),
             handed_over=tuple(handed.get(bucket, ())),
             handed_over_files=tuple(handed_files.get(bucket, ())),
             settled_offsets=settled.get("offsets"),
             settled_snapshot=settled.get("snapshot"),
             group_committed=group,
             replays=replays,
-            cut_files=tuple(
-                cut.files(bucket, source=hop.source, past=past) for cut in cuts if bucket in cut.buckets(past)
+            truncated_files=tuple(
+                one.files_of(bucket, source=hop.source, neighbours=neighbours)
+                for one in truncated
+                if bucket in one.files_by_bucket(neighbours)
             ),
-            later_source_files=_later_source_files(past, hop, bucket),
+            later_source_files=_later_source_files(neighbours, hop, bucket),
             source_log=logs[hop.source],
             target_log=logs[hop.target],
             source_sequences=manifests[hop.source].get("sequences"),
             target_sequences=manifests[hop.target].get("sequences"),
         )
-        for bucket in _buckets(past, hop, cuts, handed)
+        for bucket in _buckets(neighbours, hop, truncated, handed)
     ]
 
 
-def _buckets(past: NeighbouringWindows, hop: Hop, cuts: "Sequence[CutWindow]", handed: _Names) -> list[str]:
-    """Those with a key on either side, handed over, or judged anew because a truncation took it."""
-    found = {*past.manifests[hop.source]["files"], *past.manifests[hop.target]["files"], *handed}
-    for cut in cuts:
-        if cut.limits_now:
-            found.update(cut.buckets(past))
+def _buckets(
+    neighbours: NeighbouringWindows, hop: Hop, truncated: "Sequence[TruncatedWindow]", handed: _KeysByBucket
+) -> list[str]:
+    """Return the buckets with a key on either side, handed over, or judged anew because a truncation took it."""
+    found = {*neighbours.manifests[hop.source]["files"], *neighbours.manifests[hop.target]["files"], *handed}
+    for one in truncated:
+        if one.limits_now:
+            found.update(one.files_by_bucket(neighbours))
     return sorted(found)
 
 
-def _group(context: WindowContext, hop: Hop) -> dict[int, int] | None:
+def _group_committed(context: WindowContext, hop: Hop) -> dict[int, int] | None:
     point = context.pipeline.points[hop.source]
     if not hop.consumer_group or not isinstance(point, TopicPoint):
         return None
@@ -148,37 +152,40 @@ def _group(context: WindowContext, hop: Hop) -> dict[int, int] | None:
     return {partition: offset for partition, offset in offsets.items() if offset is not None}
 
 
-def handed_over(past: NeighbouringWindows, hop: Hop) -> _Names:
-    """The keys that the window before left to this one, by bucket."""
-    context = past.context
-    if not any(window.number == context.window.number - 1 for window in past.earlier):
+def handed_over_keys(neighbours: NeighbouringWindows, hop: Hop) -> _KeysByBucket:
+    """Return the keys that the window before handed over to this one, by bucket."""
+    context = neighbours.context
+    if not any(window.number == context.window.number - 1 for window in neighbours.earlier):
         return {}
-    keys: _Names = {}
-    for item in evidence.handovers(past.journal, context.pipeline.name, context.window.number - 1):
+    keys: _KeysByBucket = {}
+    for item in evidence.handovers(neighbours.journal, context.pipeline.name, context.window.number - 1):
         if item.hop == hop.name:
             high, low = split_hex(item.key_hash)
             keys.setdefault(f"{high % context.pipeline.buckets:02d}", []).append((item.key, high, low))
     return keys
 
 
-def _handed_over_files(past: NeighbouringWindows, hop: Hop) -> dict[str, list[str]]:
-    """The source's files of the windows before, back to the first that handed anything over: a key may wait long."""
+def _handed_over_files(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, list[str]]:
+    """Return the source's files, by bucket, of the windows before this one back to the last that handed nothing over.
+
+    A key may be handed over several times.
+    """
     files: dict[str, list[str]] = {}
-    for earlier in reversed(past.earlier):
-        handed = evidence.handovers(past.journal, earlier.pipeline, earlier.number)
+    for earlier in reversed(neighbours.earlier):
+        handed = evidence.handovers(neighbours.journal, earlier.pipeline, earlier.number)
         if not any(item.hop == hop.name for item in handed):
             break
-        for bucket, paths in past.manifests_of(earlier).get(hop.source, {"files": {}})["files"].items():
+        for bucket, paths in neighbours.manifests_of(earlier).get(hop.source, {"files": {}})["files"].items():
             files.setdefault(bucket, []).extend(paths)
     return files
 
 
-def _settled(past: NeighbouringWindows, hop: Hop) -> dict[str, Any]:
-    """What had existed at the source for at least the settle time when this is read."""
-    latest = datetime.now(UTC) - past.context.pipeline.settle
+def _settled(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, Any]:
+    """Return the stable offsets and the transaction snapshot that were observed at the source a settle time ago."""
+    latest = datetime.now(UTC) - neighbours.context.pipeline.settle
     seen = [
         entry
-        for entry in observations.of(past.journal, past.context.pipeline.name, hop.source)
+        for entry in observations.of(neighbours.journal, neighbours.context.pipeline.name, hop.source)
         if entry.observed_at <= latest
     ]
     if not seen:
@@ -186,34 +193,35 @@ def _settled(past: NeighbouringWindows, hop: Hop) -> dict[str, Any]:
     return {"offsets": dict(seen[-1].stable_offsets or {}), "snapshot": seen[-1].pg_snapshot}
 
 
-def _later_source_files(past: NeighbouringWindows, hop: Hop, bucket: str) -> tuple[str, ...]:
-    """Every version that the source had after the window: their runs in the index know the first and the last."""
-    if hop.semantics is not Semantics.UPSERT or not past.later:
+def _later_source_files(neighbours: NeighbouringWindows, hop: Hop, bucket: str) -> tuple[str, ...]:
+    """Return the source's files of later windows, with every version: a run of the index has at most two per key."""
+    if hop.semantics is not Semantics.UPSERT or not neighbours.later:
         return ()
-    found = (past.manifests_of(window).get(hop.source, {"files": {}})["files"] for window in past.later)
+    found = (neighbours.manifests_of(window).get(hop.source, {"files": {}})["files"] for window in neighbours.later)
     return tuple(path for files in found for path in files.get(bucket, ()))
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Index:
-    """The runs of a point by window. `former`: windows that read an earlier incarnation of the topic."""
+class _PointRuns:
+    """The runs of the key index for a point, by window. `former`: windows that read an earlier incarnation."""
 
     runs: Mapping[int, Mapping[str, str]]
     number: int
     former: frozenset[int]
 
     @classmethod
-    def of(cls, past: NeighbouringWindows, point: str) -> "_Index":
-        ids = {part.topic_id for part in past.context.window.ranges.get(point, ())}
+    def of(cls, neighbours: NeighbouringWindows, point: str) -> "_PointRuns":
+        ids = {part.topic_id for part in neighbours.context.window.ranges.get(point, ())}
         former = {
             window.number
-            for window in past.earlier
+            for window in neighbours.earlier
             if ids and not ids & {part.topic_id for part in window.ranges.get(point, ())}
         }
-        runs = evidence.key_runs(past.journal, past.context.window, point)
-        return cls(runs=runs, number=past.context.window.number, former=frozenset(former))
+        runs = evidence.key_runs(neighbours.journal, neighbours.context.window, point)
+        return cls(runs=runs, number=neighbours.context.window.number, former=frozenset(former))
 
     def files(self, bucket: str, without: "set[int] | frozenset[int]" = frozenset()) -> IndexFiles:
+        """Return the runs of a bucket, but for those of the windows in `without`."""
         held = [(at, files[bucket]) for at, files in sorted(self.runs.items()) if bucket in files and at not in without]
         return IndexFiles(
             earlier=tuple(path for at, path in held if at < self.number and at not in self.former),
@@ -223,45 +231,50 @@ class _Index:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CutWindow:
-    """An earlier window of which a truncation took records of a point: from `limits` on, by partition."""
+class TruncatedWindow:
+    """An earlier window that truncations took records of a point from: from `limits` on, by partition.
+
+    `limits_now` are those of the truncations that this window noticed.
+    """
 
     window: Window
     point: str
     limits: Mapping[int, int]
     limits_now: Mapping[int, int]
 
-    def buckets(self, past: NeighbouringWindows) -> Mapping[str, Sequence[str]]:
-        """The files of its snapshot of the point, by bucket."""
-        files: Mapping[str, Sequence[str]] = past.manifests_of(self.window)[self.point]["files"]
+    def files_by_bucket(self, neighbours: NeighbouringWindows) -> Mapping[str, Sequence[str]]:
+        """Return the files of its snapshot of the point, by bucket."""
+        files: Mapping[str, Sequence[str]] = neighbours.manifests_of(self.window)[self.point]["files"]
         return files
 
-    def files(self, bucket: str, *, source: str, past: NeighbouringWindows) -> CutFiles:
-        """Those of one bucket, and what the source of a hop to the point had then."""
-        of_source = past.manifests_of(self.window).get(source, {"files": {}})["files"]
-        return CutFiles(
-            files=tuple(self.buckets(past)[bucket]),
+    def files_of(self, bucket: str, *, source: str, neighbours: NeighbouringWindows) -> TruncatedFiles:
+        """Return those of one bucket, with the files of the source of a hop to the point."""
+        of_source = neighbours.manifests_of(self.window).get(source, {"files": {}})["files"]
+        return TruncatedFiles(
+            files=tuple(self.files_by_bucket(neighbours)[bucket]),
             limits=self.limits,
             limits_now=self.limits_now,
             source_files=tuple(of_source.get(bucket, ())),
         )
 
 
-def cut_windows(past: NeighbouringWindows, point: str) -> list[CutWindow]:
-    """The earlier windows that truncations of a topic reached, noticed by whichever window."""
-    log = past.log(point)
+def truncated_windows(neighbours: NeighbouringWindows, point: str) -> list[TruncatedWindow]:
+    """Return the earlier windows that truncations of a topic took records from, whichever window noticed them."""
+    log = neighbours.log(point)
     if not log.truncations:
         return []
-    now = LogHistory(truncations=tuple(cut for cut in log.truncations if _is_new(cut, log)))
+    now = LogHistory(truncations=tuple(one for one in log.truncations if _is_new(one, log)))
     found = []
-    for window in past.earlier:
+    for window in neighbours.earlier:
         parts = window.ranges.get(point, ())
         limits = log.truncated_from(parts)
-        if limits and point in past.manifests_of(window):
+        if limits and point in neighbours.manifests_of(window):
             limits_now = now.truncated_from(parts)
-            found.append(CutWindow(window=window, point=point, limits=limits, limits_now=limits_now))
+            found.append(TruncatedWindow(window=window, point=point, limits=limits, limits_now=limits_now))
     return found
 
 
-def _is_new(cut: Truncation, log: LogHistory) -> bool:
-    return any((one.topic_id, one.partition, one.lo) == (cut.topic_id, cut.partition, cut.lo) for one in log.truncated)
+def _is_new(truncation: Truncation, log: LogHistory) -> bool:
+    """Tell whether this window noticed the truncation."""
+    place = (truncation.topic_id, truncation.partition, truncation.lo)
+    return any((one.topic_id, one.partition, one.lo) == place for one in log.truncated)

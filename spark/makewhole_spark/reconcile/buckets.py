@@ -1,4 +1,4 @@
-"""One bucket of one hop as a task: what the driver asked once for all, and what comes back."""
+"""Define the task of judging one bucket of one hop, and its answer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,9 +14,9 @@ from makewhole.window.context import WindowContext
 
 @dataclass(frozen=True, kw_only=True)
 class IndexFiles:
-    """The runs of the key index for a bucket: of the windows before this one, and of those after.
+    """The runs of the key index for a bucket: of windows before this one, and of windows after it.
 
-    `former`: runs of earlier incarnations of the topic, which was made again since.
+    `former`: runs of earlier incarnations of the topic.
     """
 
     earlier: tuple[str, ...] = ()
@@ -25,9 +25,12 @@ class IndexFiles:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CutFiles:
-    """The target's snapshot of an earlier window that a truncation reached: copies from `limits` on (by partition) are
-    gone. `limits_now`: those that this window noticed; its `source_files` tell what the source had then."""
+class TruncatedFiles:
+    """The target's snapshot of an earlier window that truncations took copies from: from `limits` on, by partition.
+
+    `limits_now`: the limits of the truncations that this window noticed. `source_files`: the source's snapshot of that
+    earlier window.
+    """
 
     files: tuple[str, ...]
     limits: Mapping[int, int]
@@ -37,10 +40,10 @@ class CutFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class BucketTask:
-    """What an executor is told of a bucket: files below the storage root, and what the driver asked once for all.
+    """The input of an executor for a bucket: files below the storage root, and what the driver asked once for all.
 
-    The last four are filled in when the bucket is judged again with what the rest of a topic's log had: `tails` by
-    point, `partial_tails` of which some was gone, and the target's rows as they were `looked_up` before that reading.
+    The last three are set when the bucket is judged again with the rest of a topic's log: files of `tails` by point,
+    `partial_tails` of which some offsets were gone, and the target's rows that were `looked_up` before that reading.
     """
 
     context: WindowContext
@@ -56,7 +59,7 @@ class BucketTask:
     settled_snapshot: str | None
     group_committed: Mapping[int, int] | None
     replays: pl.DataFrame = field(default_factory=lambda: empty(REPLAYS))
-    cut_files: tuple[CutFiles, ...] = ()
+    truncated_files: tuple[TruncatedFiles, ...] = ()
     later_source_files: tuple[str, ...] = ()
     source_log: LogHistory = field(default_factory=LogHistory)
     target_log: LogHistory = field(default_factory=LogHistory)
@@ -71,16 +74,16 @@ class BucketTask:
         return self.hop.semantics is Semantics.UPSERT
 
     def is_topic(self, point: str) -> bool:
-        """Whether this point of the pipeline is a topic."""
+        """Tell whether this point of the pipeline is a topic."""
         return self.context.pipeline.points[point].kind is PointKind.TOPIC
 
 
 @dataclass(frozen=True, kw_only=True)
 class BucketAnswer:
-    """Counts, digest and files of a judged bucket. `wanted`: files with hashes that a topic's tail must be asked for.
+    """Counts, digest and files of a judged bucket. `wanted`: files of hashes to look for in a topic's tail, by point.
 
-    `expected`: how many verdicts there must be, counted from the snapshot's own rows, not from the verdicts.
-    `judged_anew`: keys that came in because a truncation took their copies.
+    `expected`: the number of verdicts that there must be, counted from the snapshot's rows, not from the verdicts.
+    `judged_anew`: the number of keys that are judged because a truncation took their copies.
     """
 
     hop: str

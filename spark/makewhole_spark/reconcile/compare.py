@@ -1,8 +1,8 @@
-"""Reconcile: one kernel per bucket and hop, look-ups that confirm, findings with their causes, and the roll-up.
+"""Judge every hop of a window bucket by bucket, and commit the verdicts, the findings and the key index.
 
-First every bucket is judged on the snapshots, the key index and look-ups by key in tables. Where a topic must be asked
-about keys outside the window (a record that came later, or sits in an open transaction), the rest of its log is read
-once for just those keys, and the buckets concerned are judged again.
+First every bucket is judged from the snapshots, the key index and look-ups by key in tables. Where only a topic's log
+behind the window can tell (a record may have come later, or be in an open transaction), the rest of the log is read
+once for just those keys, and their buckets are judged again.
 """
 
 import json
@@ -19,18 +19,18 @@ from makewhole.gate.summary import HopSummary, PointEvidence
 from makewhole.journal import evidence
 from makewhole.journal.evidence import Handover, HopResult
 from makewhole.model.errors import PermanentError
-from makewhole.model.pipeline import Hop, PointKind, TopicPoint
+from makewhole.model.pipeline import Hop, TopicPoint
 from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import Accounting
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry
-from makewhole_spark.reconcile.bucket_tasks import NeighbouringWindows, bucket_tasks, handed_over
+from makewhole_spark.reconcile.bucket_tasks import NeighbouringWindows, bucket_tasks, handed_over_keys
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
 from makewhole_spark.reconcile.judge_bucket import judge_bucket
-from makewhole_spark.reconcile.key_index import IndexTask, write_run
+from makewhole_spark.reconcile.key_index import KeyRuns, write_key_runs
 from makewhole_spark.reconcile.log_tail import read_tail, tail_tasks
-from makewhole_spark.reconcile.truncated_keys import count_cut_keys
+from makewhole_spark.reconcile.truncated_keys import count_truncated_keys
 
 logger = logging.getLogger(__name__)
 _JOURNAL_FINDINGS = 1_000_000
@@ -38,7 +38,7 @@ _JOURNAL_FINDINGS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class HopOutcome:
-    """One hop after its buckets were added up."""
+    """The results of one hop over all its buckets."""
 
     hop: Hop
     result: HopResult
@@ -49,25 +49,26 @@ class HopOutcome:
 def reconcile(spark: SparkSession, journal: PgConnection, context: WindowContext) -> dict[str, HopResult]:
     """Judge every hop of the window and commit what was found, in one transaction of the journal.
 
-    Asked again after it committed, it returns what is there.
+    Called again after it committed, it returns the committed results.
 
     Raises:
         PermanentError: a point has no committed snapshot.
         CorruptionError: a file of a manifest is missing.
     """
-    there = evidence.results(journal, context.window)
-    if len(there) == len(context.pipeline.hops):
-        return there
+    committed = evidence.results(journal, context.window)
+    if len(committed) == len(context.pipeline.hops):
+        return committed
     manifests = evidence.snapshots(journal, context.window)
     _require_snapshots(context, manifests)
-    past = NeighbouringWindows(journal=journal, context=context, manifests=manifests)
-    tasks = [task for hop in context.pipeline.hops for task in bucket_tasks(past, hop)]
-    answers = _judge_with_tails(spark, past, tasks, carry(spark, tasks, judge_bucket))
-    runs = _index(spark, past)
+    neighbours = NeighbouringWindows(journal=journal, context=context, manifests=manifests)
+    tasks = [task for hop in context.pipeline.hops for task in bucket_tasks(neighbours, hop)]
+    answers = _judge_with_tails(spark, neighbours, tasks, carry(spark, tasks, judge_bucket))
+    runs = write_key_runs(spark, neighbours)
     outcomes = [
-        _add_up(past, hop, [answer for answer in answers if answer.hop == hop.name]) for hop in context.pipeline.hops
+        _add_up(neighbours, hop, [answer for answer in answers if answer.hop == hop.name])
+        for hop in context.pipeline.hops
     ]
-    count_cut_keys(spark, past)
+    count_truncated_keys(spark, neighbours)
     _commit(journal, context, outcomes, runs)
     return {outcome.hop.name: outcome.result for outcome in outcomes}
 
@@ -82,9 +83,9 @@ def _require_snapshots(context: WindowContext, manifests: Mapping[str, Any]) -> 
 
 
 def _judge_with_tails(
-    spark: SparkSession, past: NeighbouringWindows, tasks: Sequence[BucketTask], answers: list[BucketAnswer]
+    spark: SparkSession, neighbours: NeighbouringWindows, tasks: Sequence[BucketTask], answers: list[BucketAnswer]
 ) -> list[BucketAnswer]:
-    """Read the rest of a topic's log for the keys that only it can tell about, and judge their buckets again."""
+    """Read the rest of a topic's log for the keys that only it can decide, and judge their buckets again."""
     wanted: dict[str, list[str]] = {}
     for answer in answers:
         for point, path in answer.wanted.items():
@@ -93,10 +94,14 @@ def _judge_with_tails(
         return answers
     pieces = [
         piece
-        for point in (past.context.pipeline.points[name] for name in sorted(wanted))
+        for point in (neighbours.context.pipeline.points[name] for name in sorted(wanted))
         if isinstance(point, TopicPoint)
         for piece in tail_tasks(
-            past.context, point, past.covered(point.name), tuple(wanted[point.name]), past.replays(point.name)
+            neighbours.context,
+            point,
+            neighbours.covered(point.name),
+            tuple(wanted[point.name]),
+            neighbours.replays(point.name),
         )
     ]
     found: dict[str, list[str]] = {name: [] for name in wanted}
@@ -113,37 +118,15 @@ def _judge_with_tails(
     return [second.get((answer.hop, answer.bucket), answer) for answer in answers]
 
 
-def _index(spark: SparkSession, past: NeighbouringWindows) -> dict[str, tuple[dict[str, str], int]]:
-    """The sorted run of this window's keys for every topic."""
-    context, manifests = past.context, past.manifests
-    topics = [point.name for point in context.pipeline.ordered_points() if point.kind is PointKind.TOPIC]
-    tasks = [
-        IndexTask(
-            context=context,
-            point=name,
-            bucket=bucket,
-            files=tuple(files),
-            replays=past.replays(name),
-        )
-        for name in topics
-        for bucket, files in manifests[name]["files"].items()
-    ]
-    runs: dict[str, tuple[dict[str, str], int]] = {name: ({}, 0) for name in topics}
-    for task, (path, keys) in zip(tasks, carry(spark, tasks, write_run), strict=True):
-        files, total = runs[task.point]
-        runs[task.point] = (files | {task.bucket: path}, total + keys)
-    return runs
-
-
-def _add_up(past: NeighbouringWindows, hop: Hop, answers: list[BucketAnswer]) -> HopOutcome:
+def _add_up(neighbours: NeighbouringWindows, hop: Hop, answers: list[BucketAnswer]) -> HopOutcome:
     counts = rollup.add_counts([HopCounts(), *(answer.counts for answer in answers)])
-    handed = sum(len(keys) for keys in handed_over(past, hop).values())
+    handed = sum(len(keys) for keys in handed_over_keys(neighbours, hop).values())
     summary = HopSummary(
         hop=hop.name,
         counts=counts,
         expected_rows=sum(answer.expected for answer in answers),
-        source=_point_evidence(hop.source, past.manifests),
-        target=_point_evidence(hop.target, past.manifests),
+        source=_point_evidence(hop.source, neighbours.manifests),
+        target=_point_evidence(hop.target, neighbours.manifests),
         duplicates_without_source=sum(answer.without_source for answer in answers),
         undecidable_without_source=sum(answer.undecidable_without_source for answer in answers),
         handed_over=handed + sum(answer.judged_anew for answer in answers),
@@ -175,7 +158,7 @@ def _commit(
     journal: PgConnection,
     context: WindowContext,
     outcomes: Iterable[HopOutcome],
-    runs: Mapping[str, tuple[dict[str, str], int]],
+    runs: KeyRuns,
 ) -> None:
     outcomes = list(outcomes)
     paths = [path for outcome in outcomes for path in outcome.findings]

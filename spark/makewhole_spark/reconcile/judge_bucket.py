@@ -1,4 +1,4 @@
-"""One bucket of one hop, judged on an executor: gather what is known of its keys, ask the kernel, write the answer."""
+"""Judge one bucket of one hop on an executor: gather the copies of its keys, run the kernel, write the answer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,32 +14,35 @@ from makewhole.compute.undecidable import UndecidableSpans, mark_undecidable, un
 from makewhole.compute.versions import judge_versions
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.verdict import GAPS, Verdict
-from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask, CutFiles, IndexFiles
-from makewhole_spark.reconcile.copies_outside import at_source, at_target, cut_off, open_copies
+from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
+from makewhole_spark.reconcile.copies_outside import (
+    newly_truncated_keys,
+    open_copies,
+    source_copies_outside,
+    target_copies_outside,
+)
 from makewhole_spark.reconcile.look_ups import confirm, look_up, slice_frame
 from makewhole_spark.reconcile.sequence_evidence import StoredSequences
 
-__all__ = ["BucketAnswer", "BucketTask", "CutFiles", "IndexFiles", "judge_bucket"]
-
-_NAMES: Schema = {"key": pl.String, **HASHES}
+_KEY_NAMES: Schema = {"key": pl.String, **HASHES}
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Gathered:
-    """What is known, and which of the handed-over keys came in because a truncation took their copies."""
+    """The kernel's input, and those of its handed-over keys that are judged because a truncation took their copies."""
 
     known: BucketInput
     judged_anew: pl.DataFrame
 
 
 def judge_bucket(task: BucketTask) -> BucketAnswer:
-    """Judge, confirm every absence and every stranger, judge again, explain, write."""
+    """Judge, confirm every missing and every unexpected key by look-ups, judge again, explain, write."""
     gathered = _gather(task)
     kernel = judge_versions if task.is_upsert else judge
     known, rows = confirm(task, gathered.known, kernel(gathered.known))
     judged = kernel(known)
     wanted = {} if task.tails is not None else _write_wanted(task, judged)
-    answer = _write(task, replace(gathered, known=known), mark_undecidable(judged, _doubt(task)), wanted)
+    answer = _write(task, replace(gathered, known=known), mark_undecidable(judged, _undecidable_spans(task)), wanted)
     if task.is_upsert and wanted and rows is not None:
         folder = f"{task.context.window.prefix}/{task.hop.slug}/looked_up"
         return replace(answer, looked_up=task.context.storage.write_parquet(folder, rows))
@@ -52,11 +55,11 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
 def _gather(task: BucketTask) -> _Gathered:
     source = slice_frame(task, task.hop.source, task.source_files)
     target = slice_frame(task, task.hop.target, task.target_files)
-    handed = pl.DataFrame(list(task.handed_over), schema=_NAMES, orient="row")
+    handed = pl.DataFrame(list(task.handed_over), schema=_KEY_NAMES, orient="row")
     if len(handed):
         earlier = slice_frame(task, task.hop.source, task.handed_over_files).join(handed, on=HASH, how="semi")
         source = pl.concat([source, earlier], how="diagonal_relaxed")
-    elsewhere = at_source(task)
+    elsewhere = source_copies_outside(task)
     names, rows = _judged_anew(task, elsewhere)
     source = pl.concat([source, rows.join(source, on=[*HASH, "place"], how="anti")], how="diagonal_relaxed")
     anew = names.join(handed, on=HASH, how="anti")
@@ -65,17 +68,17 @@ def _gather(task: BucketTask) -> _Gathered:
         source=source,
         target=target,
         source_elsewhere=elsewhere,
-        target_elsewhere=at_target(task, target),
+        target_elsewhere=target_copies_outside(task, target),
         handed_over=pl.concat([handed, anew]),
         replays=task.replays,
     )
     return _Gathered(known=replace(known, unsettled=_unsettled_offsets(task, source)), judged_anew=anew)
 
 
-def _judged_anew(task: BucketTask, at_source: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Keys whose copies at the target a truncation took, if the source has or had them, with the source's copies."""
-    names = cut_off(task)
-    files = tuple(path for cut in task.cut_files if cut.limits_now for path in cut.source_files)
+def _judged_anew(task: BucketTask, elsewhere: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the keys whose copies at the target a truncation took and that the source has or had; and its copies."""
+    names = newly_truncated_keys(task)
+    files = tuple(path for window in task.truncated_files if window.limits_now for path in window.source_files)
     rows = slice_frame(task, task.hop.source, files).join(names, on=HASH, how="semi")
     rows = rows.unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
     others = names.join(rows, on=HASH, how="anti")
@@ -83,28 +86,28 @@ def _judged_anew(task: BucketTask, at_source: pl.DataFrame) -> tuple[pl.DataFram
     if isinstance(point, TablePoint) and len(others):
         rows = pl.concat([rows, look_up(task, point, others.sort(HASH))], how="diagonal_relaxed")
     passing = committed(rows.filter(~pl.col("excluded_by").list.contains(task.hop.name)))
-    by_name = others.join(at_source, on=HASH, how="semi")
+    by_name = others.join(elsewhere, on=HASH, how="semi")
     known = pl.concat([passing.select(HASH), by_name.select(HASH)]).unique()
-    return names.join(known, on=HASH, how="semi").select(*_NAMES).sort(HASH), passing
+    return names.join(known, on=HASH, how="semi").select(*_KEY_NAMES).sort(HASH), passing
 
 
 def _unsettled_offsets(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:
-    """Keys whose record is too young, or that the consumer group has not reached."""
+    """Return the keys whose record is younger than the settle time, or not reached by the consumer group."""
     frames = [open_copies(task, task.hop.target).select(HASH)]
     if "offset" in source.columns:
         for limits in (task.settled_offsets, task.group_committed):
             if limits is not None:
-                frames.append(_beyond(source, limits))
+                frames.append(_behind_limits(source, limits))
     return pl.concat(frames).unique()
 
 
-def _beyond(source: pl.DataFrame, limits: Mapping[int, int]) -> pl.DataFrame:
+def _behind_limits(source: pl.DataFrame, limits: Mapping[int, int]) -> pl.DataFrame:
     bounds = pl.DataFrame(list(limits.items()), schema={"partition": pl.Int32, "limit": pl.Int64}, orient="row")
     joined = source.join(bounds, on="partition", how="left")
     return joined.filter(pl.col("offset") >= pl.col("limit").fill_null(0)).select(HASH)
 
 
-def _doubt(task: BucketTask) -> UndecidableSpans:
+def _undecidable_spans(task: BucketTask) -> UndecidableSpans:
     source, target = (
         replace(log, is_partial=log.is_partial or point in task.partial_tails)
         for log, point in ((task.source_log, task.hop.source), (task.target_log, task.hop.target))
@@ -113,7 +116,7 @@ def _doubt(task: BucketTask) -> UndecidableSpans:
 
 
 def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> dict[str, str]:
-    """The hashes that the rest of a topic's log must be asked for, by point."""
+    """Write the hashes that must be looked for in the rest of a topic's log; return the files by point."""
     both = (Verdict.MISSING, Verdict.MISMATCHED, Verdict.UNEXPECTED)
     of_target, of_source = (both, both) if task.is_upsert else ((Verdict.MISSING,), (Verdict.UNEXPECTED,))
     wanted = {
@@ -142,9 +145,8 @@ def _write(task: BucketTask, gathered: _Gathered, judged: pl.DataFrame, wanted: 
         .with_columns(pl.lit(task.hop.name).alias("hop"))
         .select(*VERDICTS)
     )
-    beside = judged.filter(~pl.col("in_source"))
-    of_beside: dict[str, int] = dict(beside["verdict"].value_counts().rows())
-    needing_a_word = (*GAPS, Verdict.UNDECIDABLE)
+    not_in_source = judged.filter(~pl.col("in_source"))
+    without_source: dict[str, int] = dict(not_in_source["verdict"].value_counts().rows())
     return BucketAnswer(
         hop=task.hop.name,
         bucket=task.bucket,
@@ -155,9 +157,9 @@ def _write(task: BucketTask, gathered: _Gathered, judged: pl.DataFrame, wanted: 
         ),
         digest=rollup.digest(judged),
         expected=_distinct_source_keys(task, known)
-        + sum(of_beside.get(verdict.value, 0) for verdict in needing_a_word),
-        without_source=of_beside.get(Verdict.DUPLICATE.value, 0),
-        undecidable_without_source=of_beside.get(Verdict.UNDECIDABLE.value, 0),
+        + sum(without_source.get(verdict.value, 0) for verdict in (*GAPS, Verdict.UNDECIDABLE)),
+        without_source=without_source.get(Verdict.DUPLICATE.value, 0),
+        undecidable_without_source=without_source.get(Verdict.UNDECIDABLE.value, 0),
         judged_anew=len(gathered.judged_anew),
         verdicts=storage.write_parquet(f"{folder}/verdicts", verdicts),
         findings=storage.write_parquet(f"{folder}/findings", findings) if len(findings) else None,
@@ -176,7 +178,7 @@ def _hop_context(task: BucketTask, gathered: _Gathered) -> HopContext:
         committed=task.group_committed,
         unconsumed=_unconsumed(task, known.source),
         target_elsewhere=known.target_elsewhere,
-        truncated=cut_off(task).select(HASH),
+        truncated=newly_truncated_keys(task).select(HASH),
         open_copies=open_copies(task, task.hop.target),
         source_log=task.source_log,
         target_log=task.target_log,
@@ -188,10 +190,10 @@ def _hop_context(task: BucketTask, gathered: _Gathered) -> HopContext:
 def _unconsumed(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:
     if task.group_committed is None or "offset" not in source.columns:
         return empty(HASHES)
-    return _beyond(source, task.group_committed)
+    return _behind_limits(source, task.group_committed)
 
 
 def _distinct_source_keys(task: BucketTask, known: BucketInput) -> int:
-    """Counted from the rows of the snapshot and the names handed over, by key text: apart from the kernel's join."""
+    """Count by key text, from the snapshot's rows and the keys handed over: independently of the kernel's join."""
     rows = committed(known.source.filter(~pl.col("excluded_by").list.contains(task.hop.name)))
     return int(pl.concat([rows["key"], known.handed_over["key"]]).n_unique())

@@ -1,4 +1,4 @@
-"""The log after a window, read for a few keys only: did they come later, or do they sit in an open transaction?"""
+"""Read the log after a window for some keys: did they come later, or are they in an open transaction?"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -23,7 +23,7 @@ _RECORDS_PER_TASK = 2_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class TailTask:
-    """Offsets after the window's end. `wanted` are the files with the hashes to look for."""
+    """Offsets after the window's end. `is_open`: behind the stable offset. `wanted`: files of hashes to look for."""
 
     context: WindowContext
     point: TopicPoint
@@ -35,7 +35,7 @@ class TailTask:
 
 @dataclass(frozen=True, kw_only=True)
 class TailRead:
-    """Files with the copies that were found (`TAIL`). `expired`: offsets that were gone before they could be read."""
+    """Files of the copies that were found (`TAIL`). `expired`: number of offsets gone before they could be read."""
 
     files: tuple[str, ...]
     expired: int
@@ -48,7 +48,7 @@ def tail_tasks(
     wanted: tuple[str, ...],
     replays: pl.DataFrame,
 ) -> Iterator[TailTask]:
-    """Everything behind the `covered` ranges up to the stable offset, and from there to the high watermark."""
+    """Yield tasks from the end of the `covered` ranges to the stable offset, and from there to the high watermark."""
     with TopicLog(context.kafka(point), point.topic) as log:
         topic_id = log.describe().topic_id
         starts = tail_starts(log, topic_id, covered)
@@ -65,8 +65,11 @@ def tail_tasks(
 
 
 def tail_starts(log: TopicLog, topic_id: str, covered: Sequence[PartitionRange]) -> Mapping[int, int]:
-    """Where the tail of each partition begins: where a log that was truncated goes on as another one, or was made
-    again, that is before the end of what the windows covered. Partitions that are not covered begin at 0."""
+    """Return the offset at which the tail of each partition begins; a partition that is not in it begins at 0.
+
+    It is the end of the covered range, or for a truncated log the offset from which the log is another one. A topic
+    that was recreated begins at 0.
+    """
     starts = {}
     for part in covered:
         if part.topic_id != topic_id:

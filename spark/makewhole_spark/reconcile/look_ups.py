@@ -1,4 +1,4 @@
-"""Look-ups by key that confirm a verdict: a table is asked anew for keys that seem missing, strange or out of date."""
+"""Confirm verdicts by look-ups: read the rows of keys that seem missing, unexpected or out of date again."""
 
 from dataclasses import replace
 
@@ -15,70 +15,75 @@ from makewhole_spark.reconcile.buckets import BucketTask
 
 
 def confirm(task: BucketTask, known: BucketInput, judged: pl.DataFrame) -> tuple[BucketInput, pl.DataFrame | None]:
-    """What is known after the look-ups, and the rows that the target was found to have (None: it was not asked).
+    """Return the input after the look-ups, and the rows that the target has (None: it was not asked).
 
     The target is asked before the source: whatever the target has by then, the source had before.
     """
     source, target = (task.context.pipeline.points[name] for name in (task.hop.source, task.hop.target))
-    doubted = judged.filter(pl.col("verdict").is_in(_doubted(task)))
+    to_confirm = judged.filter(pl.col("verdict").is_in(_to_confirm(task)))
     rows = None
     if isinstance(target, TablePoint):
-        known, rows = _with_target_rows(task, target, known, judged, doubted)
+        known, rows = _with_target_rows(task, target, known, judged, to_confirm)
     if isinstance(source, TablePoint):
-        known = _with_source_rows(task, source, known, judged, doubted)
+        known = _with_source_rows(task, source, known, judged, to_confirm)
     elif task.is_upsert and task.later_source_files:
-        later = slice_frame(task, source.name, task.later_source_files).join(doubted, on=HASH, how="semi")
-        known = replace(known, source_elsewhere=pl.concat([known.source_elsewhere, _elsewhere(later, is_later=True)]))
+        later = slice_frame(task, source.name, task.later_source_files).join(to_confirm, on=HASH, how="semi")
+        known = replace(
+            known, source_elsewhere=pl.concat([known.source_elsewhere, _as_elsewhere(later, is_later=True)])
+        )
     return known, rows
 
 
-def _doubted(task: BucketTask) -> list[str]:
-    """Under upsert a target may only seem out of date: it can be ahead of the window."""
+def _to_confirm(task: BucketTask) -> list[str]:
+    """Return the verdicts to confirm. Under upsert a mismatched target may be ahead of the window."""
     wanted = [Verdict.MISSING, Verdict.MISMATCHED] if task.is_upsert else [Verdict.MISSING]
     return [verdict.value for verdict in wanted]
 
 
 def _with_target_rows(
-    task: BucketTask, target: TablePoint, known: BucketInput, judged: pl.DataFrame, doubted: pl.DataFrame
+    task: BucketTask, target: TablePoint, known: BucketInput, judged: pl.DataFrame, to_confirm: pl.DataFrame
 ) -> tuple[BucketInput, pl.DataFrame]:
-    """Of a key that the source has in another window, the slice may hold only the newest of several rows."""
-    beside = known.target.join(judged.filter("in_source"), on=HASH, how="anti").select("key", *HASH).unique()
-    asked = pl.concat([doubted.select("key", *HASH), beside]).sort(HASH)
+    """Read the target's rows of keys to confirm, and of those that the source does not have in this window.
+
+    Of the latter the slice may hold only the newest of several rows.
+    """
+    not_in_source = known.target.join(judged.filter("in_source"), on=HASH, how="anti").select("key", *HASH).unique()
+    asked = pl.concat([to_confirm.select("key", *HASH), not_in_source]).sort(HASH)
     if task.looked_up is None:
         rows = look_up(task, target, asked)
     else:
-        # Under upsert the log was read up to here: rows of now may be of versions behind that.
+        # Under upsert: the log was read after these rows, and rows of now may have versions behind its end.
         rows = slice_frame(task, target.name, (task.looked_up,)).join(asked, on=HASH, how="semi")
-    # What was asked anew is known anew: a row that was updated since has another place, and is still one row.
+    # These rows replace the known ones: an updated row has another place and is still one row.
     others = known.target.join(asked, on=HASH, how="anti")
     return replace(known, target=pl.concat([others, rows], how="diagonal_relaxed")), rows
 
 
 def _with_source_rows(
-    task: BucketTask, source: TablePoint, known: BucketInput, judged: pl.DataFrame, doubted: pl.DataFrame
+    task: BucketTask, source: TablePoint, known: BucketInput, judged: pl.DataFrame, to_confirm: pl.DataFrame
 ) -> BucketInput:
-    """Strangers that the source has after all, the age of what the target lacks, and under upsert newer versions."""
-    strangers = _passing(task, look_up(task, source, judged.filter(~pl.col("in_source"))))
-    found = [known.source_elsewhere, _elsewhere(strangers, is_later=False)]
+    """Add unexpected keys that the source does have, unsettled keys, and under upsert the source's newer versions."""
+    unexpected = _passing(task, look_up(task, source, judged.filter(~pl.col("in_source"))))
+    found = [known.source_elsewhere, _as_elsewhere(unexpected, is_later=False)]
     if task.is_upsert:
-        rows = _passing(task, look_up(task, source, doubted))
-        found.append(_elsewhere(_after(rows, known.source), is_later=True))
-    young = _young(task, source, doubted)
-    return replace(known, source_elsewhere=pl.concat(found), unsettled=pl.concat([known.unsettled, young]).unique())
+        rows = _passing(task, look_up(task, source, to_confirm))
+        found.append(_as_elsewhere(_newer(rows, known.source), is_later=True))
+    unsettled = _unsettled(task, source, to_confirm)
+    return replace(known, source_elsewhere=pl.concat(found), unsettled=pl.concat([known.unsettled, unsettled]).unique())
 
 
 def _passing(task: BucketTask, rows: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(~pl.col("excluded_by").list.contains(task.hop.name))
 
 
-def _after(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Rows that are not known yet and not older than what is known of their key, by their times."""
+def _newer(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows that are not known yet and, by their times, not older than the known rows of their key."""
     rows = rows.join(known, on=[*HASH, "place"], how="anti")
     newest = known.group_by(HASH).agg(pl.col("time").max().alias("newest"))
     return rows.join(newest, on=HASH, how="left").filter((pl.col("time") >= pl.col("newest")).fill_null(True))
 
 
-def _elsewhere(rows: pl.DataFrame, *, is_later: bool) -> pl.DataFrame:
+def _as_elsewhere(rows: pl.DataFrame, *, is_later: bool) -> pl.DataFrame:
     copies = rows.with_columns(pl.lit(False).alias("is_replay"), pl.lit(is_later).alias("is_later"))
     lacking = {name: kind for name, kind in ELSEWHERE.items() if name not in copies.columns}
     filled = copies.with_columns(pl.lit(None, dtype=kind).alias(name) for name, kind in lacking.items())
@@ -86,7 +91,7 @@ def _elsewhere(rows: pl.DataFrame, *, is_later: bool) -> pl.DataFrame:
 
 
 def look_up(task: BucketTask, point: TablePoint, keys: pl.DataFrame) -> pl.DataFrame:
-    """The rows of these keys (column `key`) as they are now (`KEYS`)."""
+    """Return the current rows of these keys (column `key`), as `KEYS`."""
     shape, connection = task.context.table_shape(point), task.context.postgres(point)
     frames = [
         table_frame(frame, dict(task.context.pipeline.compare))[0]
@@ -96,7 +101,7 @@ def look_up(task: BucketTask, point: TablePoint, keys: pl.DataFrame) -> pl.DataF
 
 
 def slice_frame(task: BucketTask, point: str, files: tuple[str, ...]) -> pl.DataFrame:
-    """The copies in these files of a point; an empty frame with its columns for none."""
+    """Return the copies in these files of a point; without files, an empty frame with its columns."""
     frame = task.context.storage.read_parquet(files)
     if frame is not None:
         return frame
@@ -104,10 +109,10 @@ def slice_frame(task: BucketTask, point: str, files: tuple[str, ...]) -> pl.Data
     return empty((TOPIC_KEYS if task.is_topic(point) else KEYS) | compared)
 
 
-def _young(task: BucketTask, point: TablePoint, doubted: pl.DataFrame) -> pl.DataFrame:
-    """Keys in doubt whose ledger row was not yet visible a settle time ago."""
-    if doubted.is_empty() or task.settled_snapshot is None:
+def _unsettled(task: BucketTask, point: TablePoint, to_confirm: pl.DataFrame) -> pl.DataFrame:
+    """Return the hashes of the keys whose ledger row was not yet visible a settle time ago."""
+    if to_confirm.is_empty() or task.settled_snapshot is None:
         return empty(HASHES)
     shape, connection = task.context.table_shape(point), task.context.postgres(point)
-    young = keys_not_visible(connection, shape, doubted["key"].to_list(), task.settled_snapshot)
-    return doubted.filter(pl.col("key").is_in(young)).select(HASH)
+    unsettled = keys_not_visible(connection, shape, to_confirm["key"].to_list(), task.settled_snapshot)
+    return to_confirm.filter(pl.col("key").is_in(unsettled)).select(HASH)

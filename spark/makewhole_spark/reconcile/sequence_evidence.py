@@ -1,4 +1,4 @@
-"""What a snapshot's audit says of the producers of a topic, read from storage when a finding first asks."""
+"""Read the sequence evidence of a topic's producers from a snapshot, when a finding first needs it."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ _SUSPECTS = 10
 
 
 class StoredSequences:
-    """The file `sequences.json` of a snapshot; None: there is none, and nothing is known."""
+    """The evidence in a snapshot's file `sequences.json`; none without a file (path None)."""
 
     def __init__(self, storage: Storage, path: str | None) -> None:
         self._storage, self._path = storage, path
@@ -26,14 +26,14 @@ class StoredSequences:
         return {int(partition): SequenceAudit.from_json(known["audit"]) for partition, known in partitions}
 
     def of(self, partition: int, producer_id: int, epoch: int) -> Mapping[str, Any] | None:
-        """Of one producer epoch in a partition; None when it is not known."""
+        """Return the state of one producer epoch in a partition; None when it is not known."""
         audit = self._audits.get(partition)
         return None if audit is None else audit.evidence_of(producer_id, epoch)
 
     def suspects(self) -> Sequence[Mapping[str, Any]]:
-        """The ten producers that most probably lost records: missing heads first, then gaps, then bumped epochs."""
+        """Return the ten likeliest producers of lost records: missing heads first, then gaps, then bumped epochs."""
         found = sorted(self._suspected(), key=lambda one: one[0])
-        return [said for _, said in found[:_SUSPECTS]]
+        return [suspect for _, suspect in found[:_SUSPECTS]]
 
     def _suspected(self) -> Iterator[tuple[tuple[int, ...], Mapping[str, Any]]]:
         for partition, audit in sorted(self._audits.items()):
@@ -42,5 +42,5 @@ class StoredSequences:
                 if not (counts.missing_heads or counts.gaps or producer.bumps):
                     continue
                 order = (-counts.missing_heads, -counts.gaps, -producer.bumps, partition, producer.producer_id)
-                said = audit.evidence_of(producer.producer_id, producer.last.producer_epoch)
-                yield order, {"partition": partition, **(said or {})}
+                state = audit.evidence_of(producer.producer_id, producer.last.producer_epoch)
+                yield order, {"partition": partition, **(state or {})}

@@ -1,4 +1,4 @@
-"""How many keys a truncation took from a topic, and how many of them the window saw again: kept with the incident."""
+"""Count the keys that a truncation took from a topic, and those of them that the window has again."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,14 +11,14 @@ from makewhole.compute.log_history import truncated_copies
 from makewhole.journal import incidents
 from makewhole.lake.storage import Storage
 from makewhole_spark.carrier import carry
-from makewhole_spark.reconcile.bucket_tasks import CutWindow, NeighbouringWindows, cut_windows
+from makewhole_spark.reconcile.bucket_tasks import NeighbouringWindows, TruncatedWindow, truncated_windows
 
 _COLUMNS = [*HASH, "partition", "offset", "is_aborted"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CutKeysTask:
-    """One bucket of one earlier window, with the snapshot of now."""
+class TruncatedKeysTask:
+    """One bucket of an earlier window's snapshot, and the same bucket of this window's."""
 
     storage: Storage
     files: tuple[str, ...]
@@ -26,37 +26,37 @@ class CutKeysTask:
     files_now: tuple[str, ...]
 
 
-def count_cut_keys(spark: SparkSession, past: NeighbouringWindows) -> None:
+def count_truncated_keys(spark: SparkSession, neighbours: NeighbouringWindows) -> None:
     """Add `keys` and `seen_again` to the incidents of the truncations that this window noticed."""
-    for point in (one.name for one in past.context.pipeline.ordered_points()):
-        if not past.log(point).truncated:
+    for point in (one.name for one in neighbours.context.pipeline.ordered_points()):
+        if not neighbours.log(point).truncated:
             continue
-        cuts = [cut for cut in cut_windows(past, point) if cut.limits_now]
-        tasks = [task for cut in cuts for task in _tasks(past, cut)]
-        counts = _sums(carry(spark, tasks, cut_keys))
-        told = [
+        reached = [one for one in truncated_windows(neighbours, point) if one.limits_now]
+        tasks = [task for window in reached for task in _tasks(neighbours, window)]
+        counts = _added_up(carry(spark, tasks, count_in_bucket))
+        counted = [
             replace(one, detail={**one.detail, **dict(zip(("keys", "seen_again"), counts[one.partition], strict=True))})
-            for one in past.log(point).truncated
+            for one in neighbours.log(point).truncated
             if one.partition in counts
         ]
-        incidents.put(past.journal, past.context.window, told)
+        incidents.put(neighbours.journal, neighbours.context.window, counted)
 
 
-def _tasks(past: NeighbouringWindows, cut: CutWindow) -> list[CutKeysTask]:
-    now = past.manifests[cut.point]["files"]
+def _tasks(neighbours: NeighbouringWindows, truncated: TruncatedWindow) -> list[TruncatedKeysTask]:
+    now = neighbours.manifests[truncated.point]["files"]
     return [
-        CutKeysTask(
-            storage=past.context.storage,
+        TruncatedKeysTask(
+            storage=neighbours.context.storage,
             files=tuple(files),
-            limits=cut.limits_now,
+            limits=truncated.limits_now,
             files_now=tuple(now.get(bucket, ())),
         )
-        for bucket, files in cut.buckets(past).items()
+        for bucket, files in truncated.files_by_bucket(neighbours).items()
     ]
 
 
-def cut_keys(task: CutKeysTask) -> Mapping[int, tuple[int, int]]:
-    """By partition: the distinct keys that are gone from it, and how many of them the window has anywhere."""
+def count_in_bucket(task: TruncatedKeysTask) -> Mapping[int, tuple[int, int]]:
+    """Return, by partition, the number of distinct truncated keys, and of those that the window has anywhere."""
     before = task.storage.read_parquet(task.files, _COLUMNS)
     assert before is not None
     lost = truncated_copies(committed(before), task.limits).select("partition", *HASH).unique()
@@ -66,7 +66,7 @@ def cut_keys(task: CutKeysTask) -> Mapping[int, tuple[int, int]]:
     return {partition: (keys, seen.get(partition, 0)) for partition, keys in lost.group_by("partition").len().rows()}
 
 
-def _sums(parts: Sequence[Mapping[int, tuple[int, int]]]) -> dict[int | None, tuple[int, int]]:
+def _added_up(parts: Sequence[Mapping[int, tuple[int, int]]]) -> dict[int | None, tuple[int, int]]:
     total: dict[int | None, tuple[int, int]] = {}
     for part in parts:
         for partition, (keys, seen) in part.items():

@@ -47,12 +47,12 @@ class PartitionAccount:
 
     @property
     def truncated(self) -> list[OffsetSpan]:
-        return joined(span for read in self.reads for span in read.truncated)
+        return merge_spans(span for read in self.reads for span in read.truncated)
 
     @property
     def expired(self) -> list[OffsetSpan]:
         """Deleted before they could be read, by retention or DeleteRecords."""
-        return joined(span for read in self.reads for span in read.expired if span not in read.truncated)
+        return merge_spans(span for read in self.reads for span in read.expired if span not in read.truncated)
 
     @property
     def read_until(self) -> int:
@@ -63,7 +63,7 @@ class PartitionAccount:
         return last[0][0] if last and last[0][1] == self.range.hi else self.range.hi
 
 
-def joined(spans: Iterable[OffsetSpan]) -> list[OffsetSpan]:
+def merge_spans(spans: Iterable[OffsetSpan]) -> list[OffsetSpan]:
     """Spans in order, neighbours made one."""
     found: list[OffsetSpan] = []
     for start, end in sorted(spans):

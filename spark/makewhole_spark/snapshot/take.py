@@ -53,7 +53,7 @@ def take_snapshots(spark: SparkSession, journal: PgConnection, context: WindowCo
 
 
 @dataclass(frozen=True, kw_only=True)
-class Taken:
+class TakenSnapshot:
     """A snapshot that is not committed yet, and what happened to the log that it was taken of."""
 
     manifest: dict[str, Any]
@@ -67,7 +67,7 @@ def _snapshot(
     points: Sequence[Point],
     manifests: Mapping[str, Mapping[str, Any]],
     parallelism: int,
-) -> dict[str, Taken]:
+) -> dict[str, TakenSnapshot]:
     ids = {point.name: _topic_id(context, point) for point in points if isinstance(point, TopicPoint)}
     with ExitStack() as stack:
         pieces: list[TopicPiece | TablePiece] = []
@@ -84,14 +84,14 @@ def _snapshot(
             pieces += _table_pieces(context, point, plan, bounds, manifests, parallelism)
         taken_at = datetime.now(UTC)
         answers = _read(spark, context, pieces, ids)
-    taken: dict[str, Taken] = {}
+    taken: dict[str, TakenSnapshot] = {}
     for point in points:
         reads = [answer for piece, answer in zip(pieces, answers, strict=True) if piece.point.name == point.name]
         manifest = _manifest(point, taken_at, reads, plans.get(point.name))
         taken[point.name] = (
             _of_topic(journal, context, point, partition_accounts(context, point, reads, ids[point.name]), manifest)
             if isinstance(point, TopicPoint)
-            else Taken(manifest=manifest)
+            else TakenSnapshot(manifest=manifest)
         )
     return taken
 
@@ -129,10 +129,10 @@ def _of_topic(
     point: TopicPoint,
     accounts: Sequence[PartitionAccount],
     manifest: Mapping[str, Any],
-) -> Taken:
+) -> TakenSnapshot:
     earlier = previous_window(journal, context)
     before = {} if earlier is None else evidence.snapshots(journal, earlier).get(point.name, {})
-    return Taken(
+    return TakenSnapshot(
         manifest={**manifest, **log_manifest(context, point, accounts, before)},
         incidents=log_incidents(point, accounts, _epochs_before(journal, context, point)),
     )

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -18,7 +17,9 @@ from makewhole.model.window import Window
 from makewhole.postgres.read.export import ExportPart, TableReader
 from makewhole.postgres.read.expressions import TimeBounds
 from makewhole.window.context import WindowContext
-from makewhole_spark.reconcile.judge_bucket import BucketTask, IndexFiles, judge_bucket
+from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles
+from makewhole_spark.reconcile.judge_bucket import judge_bucket
+from tests.integration.postgres.people import People
 
 pytestmark = pytest.mark.integration
 
@@ -30,7 +31,7 @@ DAY = datetime(2013, 1, 2, tzinfo=UTC)
 class Bench:
     """One bucket (all keys share it), a store in PostgreSQL, files in a folder."""
 
-    def __init__(self, people: Any, folder: Path) -> None:
+    def __init__(self, people: People, folder: Path) -> None:
         self.people = people
         store = TablePoint(
             name="store", kind=PointKind.STORE, connection="people", table="store", key=("id",), time="at"
@@ -92,7 +93,7 @@ class Bench:
 
 
 @pytest.fixture
-def bench(people: Any, tmp_path: Path) -> Bench:
+def bench(people: People, tmp_path: Path) -> Bench:
     return Bench(people, tmp_path)
 
 

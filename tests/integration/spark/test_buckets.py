@@ -18,7 +18,8 @@ from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics, TopicPoint
 from makewhole.model.window import Window
 from makewhole.window.context import WindowContext
-from makewhole_spark.reconcile.judge_bucket import BucketAnswer, BucketTask, CutFiles, IndexFiles, judge_bucket
+from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask, IndexFiles, TruncatedFiles
+from makewhole_spark.reconcile.judge_bucket import judge_bucket
 
 pytestmark = pytest.mark.integration
 
@@ -104,13 +105,13 @@ def bench(tmp_path: Path) -> Bench:
 
 
 def cut(bench: Bench, target: str, source: str = "", *, is_now: bool = True, at: int = 5) -> dict[str, Any]:
-    files = CutFiles(
+    files = TruncatedFiles(
         files=bench.files(target),
         limits={0: at},
         limits_now={0: at} if is_now else {},
         source_files=bench.files(source),
     )
-    return {"cut_files": (files,), "target_log": LogHistory(truncated=(TRUNCATED,) if is_now else ())}
+    return {"truncated_files": (files,), "target_log": LogHistory(truncated=(TRUNCATED,) if is_now else ())}
 
 
 def test_what_was_cut_off_is_judged_anew_where_the_source_had_it(bench: Bench) -> None:
