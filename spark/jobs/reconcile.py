@@ -1,4 +1,4 @@
-"""Job: judge every hop of a window."""
+"""Run the job that judges every hop of a window."""
 
 from makewhole_spark.job import Job, main
 from makewhole_spark.reconcile.compare import reconcile

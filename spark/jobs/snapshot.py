@@ -1,4 +1,4 @@
-"""Job: take the snapshots of a window."""
+"""Run the job that takes the snapshots of a window."""
 
 from makewhole.journal import incidents
 from makewhole.model.incident_text import incident_sentence

@@ -1,4 +1,4 @@
-"""Job: ask the gate about a window."""
+"""Run the job that asks the gate about a window."""
 
 from makewhole_spark.job import Job, main
 from makewhole_spark.validate import validate_window

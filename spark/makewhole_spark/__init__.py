@@ -1,1 +1,1 @@
-"""The data plane: the kernels of makewhole.compute spread over Spark executors."""
+"""Run the functions of makewhole.compute on Spark executors: the data plane."""

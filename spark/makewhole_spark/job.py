@@ -1,4 +1,4 @@
-"""What the entry points of jobs share: arguments, session, journal, and an exit code that says whether to try again."""
+"""Run a job's entry point: arguments, session, journal, and an exit code that says whether to try again."""
 
 import argparse
 import logging
@@ -30,7 +30,7 @@ class Job:
 
 
 def main(name: str, run: Callable[[Job], str]) -> None:
-    """Parse the arguments, build the session, run, and exit: 0, or 1 (try again), or 64 (do not)."""
+    """Parse the arguments, build the session, run, and exit: 0, or 1 (try again), or 64 (do not try again)."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stdout)
     for noisy in ("py4j", "great_expectations"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

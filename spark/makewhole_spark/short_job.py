@@ -1,4 +1,4 @@
-"""A job that does a little of all that ours do, so that Java can be shown what such jobs load."""
+"""Run a short job that does a little of everything that our jobs do, so that Java can record the classes they load."""
 
 import tempfile
 

@@ -1,4 +1,4 @@
-"""The gate on Spark: reads the stored verdicts and has them checked."""
+"""Validate a window on Spark: read its stored verdicts and have the gate check them."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -22,9 +22,9 @@ def validate(
     files: Sequence[str],
     happened: Sequence[Incident] = (),
 ) -> GateReport:
-    """`files` are the Parquet files of the verdicts of all hops: columns hop, key_hash, verdict, cause.
+    """Have the gate check the verdicts of all hops, Parquet `files` with the columns of `VERDICTS`.
 
-    Files that are named and cannot be read give ERROR, as does anything else that breaks; nothing is raised.
+    Files that cannot be read give ERROR, as does anything else that breaks; nothing is raised.
     """
     if not files:
         return error_report("No file of verdicts was named, so there is nothing to check. Run the comparison again.")
@@ -44,11 +44,11 @@ def validate_window(session: "SparkSession", journal: PgConnection, context: Win
     except (KeyError, TypeError) as error:
         report = error_report(f"The results in the journal cannot be read ({type(error).__name__}). Compare again.")
     else:
-        is_silent = bool(summaries) and not files and all(summary.expected_rows == 0 for summary in summaries)
-        # No key anywhere, so no verdict: the numbers alone say whether the pipeline permits such a day.
+        is_empty = bool(summaries) and not files and all(summary.expected_rows == 0 for summary in summaries)
+        # Without any key there is no verdict: the numbers alone decide whether the pipeline permits that.
         report = (
             check_summaries(context.pipeline, summaries, happened)
-            if is_silent
+            if is_empty
             else validate(session, context.pipeline, summaries, files, happened)
         )
     evidence.put_gate_report(journal, context.window, evidence.RECONCILED, report)

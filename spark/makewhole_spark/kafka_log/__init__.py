@@ -1,4 +1,4 @@
-"""The data source `kafka_log`: a topic's raw log in Spark SQL."""
+"""Read a topic's raw log in Spark SQL: the data source `kafka_log`."""
 
 from makewhole_spark.kafka_log.source import register
 

@@ -1,4 +1,4 @@
-"""The options of the `kafka_log` data source, read and checked: every problem at once."""
+"""Read and check the options of the `kafka_log` data source: every problem at once."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ COLUMNS = {
     "is_transactional": "boolean",
     "is_replayed": "boolean",
 }
-"""Every column and its type in Spark SQL, in order."""
+"""All columns in order, with their types in Spark SQL."""
 
 AskedOffsets = Mapping[int, int]
 _RECORDS_PER_PARTITION = 5_000_000
@@ -48,7 +48,7 @@ _OWN = {
 
 @dataclass(frozen=True, kw_only=True)
 class LogOptions:
-    """What a query asks for. `starting` and `ending` are None for the beginning and the stable end of the log."""
+    """The options of a query. `starting` and `ending` are None for the beginning and the stable end of the log."""
 
     topic: str | None
     archive: str | None
@@ -63,31 +63,31 @@ class LogOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str], schema: StructType | None = None) -> Self:
-        """From the options of a query, and the schema that it was given or that was made of them.
+        """Read the options of a query, and the schema that it was given or that was made of them.
 
         Raises:
             ConfigurationError: names every option that is missing or cannot be understood; never their values.
         """
-        reading = _Reading({name.lower(): value for name, value in options.items()})
-        archive = reading.given.get("archive") or reading.given.get("path")
-        properties = {name.removeprefix("kafka."): value for name, value in reading.given.items() if name not in _OWN}
+        reader = _OptionReader({name.lower(): value for name, value in options.items()})
+        archive = reader.given.get("archive") or reader.given.get("path")
+        properties = {name.removeprefix("kafka."): value for name, value in reader.given.items() if name not in _OWN}
         if archive is None:
-            reading.require("topic", reading.given)
-            reading.require("bootstrap.servers", properties)
+            reader.require("topic", reader.given)
+            reader.require("bootstrap.servers", properties)
         read = cls(
-            topic=reading.given.get("topic"),
+            topic=reader.given.get("topic"),
             archive=archive,
             properties=properties,
-            columns=reading.columns(schema),
-            starting=reading.offsets("startingOffsets", _EARLIEST),
-            ending=reading.offsets("endingOffsets", _LATEST),
-            records_per_partition=reading.number("recordsPerPartition", _RECORDS_PER_PARTITION),
-            page_bytes=reading.number("pageBytes", _PAGE_BYTES),
-            is_crc_checked=reading.switch("checkCrcs"),
-            fails_on_data_loss=reading.switch("failOnDataLoss"),
+            columns=reader.columns(schema),
+            starting=reader.offsets("startingOffsets", _EARLIEST),
+            ending=reader.offsets("endingOffsets", _LATEST),
+            records_per_partition=reader.number("recordsPerPartition", _RECORDS_PER_PARTITION),
+            page_bytes=reader.number("pageBytes", _PAGE_BYTES),
+            is_crc_checked=reader.switch("checkCrcs"),
+            fails_on_data_loss=reader.switch("failOnDataLoss"),
         )
-        if reading.problems:
-            raise ConfigurationError(reading.problems)
+        if reader.problems:
+            raise ConfigurationError(reader.problems)
         return read
 
     @property
@@ -95,8 +95,8 @@ class LogOptions:
         return KafkaConnection(id="kafka_log", properties=self.properties)
 
 
-class _Reading:
-    """Reads options and collects what is wrong with them."""
+class _OptionReader:
+    """A reader of options that collects the problems in them."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self.given = given

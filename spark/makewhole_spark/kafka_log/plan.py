@@ -1,4 +1,4 @@
-"""Which offsets the tasks of a `kafka_log` query read: frozen once, when the query is planned."""
+"""Freeze the offsets that the tasks of a `kafka_log` query read, once, when the query is planned."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -12,21 +12,21 @@ from makewhole_spark.kafka_log.options import LogOptions
 
 
 def plan_ranges(options: LogOptions) -> list[PartitionRange]:
-    """The ranges of all tasks, of at most `recordsPerPartition` offsets each.
+    """Return the ranges of all tasks, of at most `recordsPerPartition` offsets each.
 
     Raises:
         ConfigurationError: the topic does not exist, or the archive does not hold what is asked for.
     """
-    wholes = _archived(options) if options.archive is not None else _of_cluster(options)
-    return [piece for whole in wholes for piece in _pieces(whole, options.records_per_partition)]
+    wholes = _archive_ranges(options) if options.archive is not None else _cluster_ranges(options)
+    return [piece for whole in wholes for piece in _split(whole, options.records_per_partition)]
 
 
-def _pieces(whole: PartitionRange, most: int) -> Iterator[PartitionRange]:
+def _split(whole: PartitionRange, most: int) -> Iterator[PartitionRange]:
     for lo in range(whole.lo, whole.hi, most):
         yield replace(whole, lo=lo, hi=min(lo + most, whole.hi))
 
 
-def _of_cluster(options: LogOptions) -> list[PartitionRange]:
+def _cluster_ranges(options: LogOptions) -> list[PartitionRange]:
     assert options.topic is not None
     with TopicLog(options.connection, options.topic) as log:
         state, starts = log.describe(), log.starts()
@@ -52,7 +52,7 @@ def _epochs(log: TopicLog, start: LogEnd, whole: PartitionRange, end: LogEnd) ->
     return epochs_of(lambda epoch: log.end_of_leader_epoch(whole.partition, epoch), end.leader_epoch, lo, whole.hi)
 
 
-def _archived(options: LogOptions) -> list[PartitionRange]:
+def _archive_ranges(options: LogOptions) -> list[PartitionRange]:
     assert options.archive is not None
     found = []
     for whole in ArchiveLog(options.archive).ranges():
@@ -66,5 +66,5 @@ def _archived(options: LogOptions) -> list[PartitionRange]:
 
 
 def _at(given: Mapping[int, int] | None, partition: int, default: int) -> int:
-    """The offset of a partition where offsets were given (0 for those not named), else the default."""
+    """Return the given offset of a partition (0 if it is not named), or the default where no offsets were given."""
     return default if given is None else given.get(partition, 0)

@@ -1,4 +1,4 @@
-"""The `kafka_log` data source: a topic's raw log in Spark SQL, with producer identity and leader epochs.
+"""Read a topic's raw log in Spark SQL, with producer identity and leader epochs: the data source `kafka_log`.
 
     register(spark)
     spark.read.format("kafka_log").option("bootstrap.servers", "…").option("topic", "flights").load()
@@ -53,14 +53,14 @@ class LogPartition(InputPartition):
 
 
 class KafkaLogSource(DataSource):
-    """The raw log of one topic."""
+    """The data source of one topic's raw log."""
 
     @classmethod
     def name(cls) -> str:
         return "kafka_log"
 
     def schema(self) -> str:
-        """The wanted columns of `makewhole.kafka.log.reader.SCHEMA`, without `is_aborted`."""
+        """Return the wanted columns of `makewhole.kafka.log.reader.SCHEMA`, without `is_aborted`."""
         return ", ".join(f"{name} {COLUMNS[name]}" for name in LogOptions.of(self.options).columns)
 
     def reader(self, schema: StructType) -> "KafkaLogReader":
@@ -68,17 +68,17 @@ class KafkaLogSource(DataSource):
 
 
 class KafkaLogReader(DataSourceReader):
-    """Freezes the offset ranges when the query is planned, and reads them in tasks."""
+    """A reader of offset ranges that are frozen when the query is planned and read in tasks."""
 
     def __init__(self, options: LogOptions) -> None:
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        """Ranges of at most `recordsPerPartition` offsets."""
+        """Return ranges of at most `recordsPerPartition` offsets."""
         return [LogPartition(one) for one in plan_ranges(self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of one range, as Arrow record batches."""
+        """Yield the records of one range as Arrow record batches."""
         assert isinstance(partition, LogPartition)
         options = self._options
         with closing(_source(options)) as source:
@@ -92,11 +92,11 @@ class KafkaLogReader(DataSourceReader):
             for batch in reader:
                 yield _for_spark(batch)
         forget_zips()
-        _own_up(reader, fails=options.fails_on_data_loss)
+        _report_missing(reader, fails=options.fails_on_data_loss)
 
 
 def register(spark: SparkSession) -> None:
-    """Make `spark.read.format("kafka_log")` known to a session."""
+    """Register `spark.read.format("kafka_log")` with a session."""
     spark.dataSource.register(KafkaLogSource)
 
 
@@ -106,8 +106,8 @@ def _source(options: LogOptions) -> ArchiveLog | BrokerLog:
     return BrokerLog(options.connection, page_bytes=options.page_bytes)
 
 
-def _own_up(reader: RangeReader, *, fails: bool) -> None:
-    """A query's result has no room for what is not in it.
+def _report_missing(reader: RangeReader, *, fails: bool) -> None:
+    """Report the offsets that the query's result lacks: raise, or log a warning.
 
     Raises:
         PermanentError: offsets are gone or cannot be read, and the query is to fail for that.
@@ -125,7 +125,7 @@ def _own_up(reader: RangeReader, *, fails: bool) -> None:
 
 
 def _for_spark(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Spark's timestamps are microseconds; those beyond their range become its ends."""
+    """Convert timestamps to Spark's microseconds; those beyond their range become its ends."""
     index = batch.schema.get_field_index("timestamp")
     if index < 0:
         return batch

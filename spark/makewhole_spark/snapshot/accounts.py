@@ -1,4 +1,4 @@
-"""What the pieces of a topic add up to: the account of every offset, the sequences of its producers, the incidents."""
+"""Add up the pieces of a topic: the account of every offset, the sequences of its producers, the incidents."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ _VERSION = 1
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionAccount:
-    """What the pieces of one range add up to. `now_id`: the topic's id when it was read, another when made again."""
+    """The sum of one range's pieces. `now_id`: the topic's id when it was read, another one if it was recreated."""
 
     range: PartitionRange
     now_id: str
@@ -29,7 +29,7 @@ class PartitionAccount:
 
     @property
     def is_gone(self) -> bool:
-        """The incarnation of the range was deleted before it could be read."""
+        """Whether the incarnation of the range was deleted before it could be read."""
         return self.now_id != self.range.topic_id
 
     @property
@@ -51,12 +51,12 @@ class PartitionAccount:
 
     @property
     def expired(self) -> list[OffsetSpan]:
-        """Deleted before they could be read, by retention or DeleteRecords."""
+        """Spans deleted before they could be read, by retention or DeleteRecords."""
         return merge_spans(span for read in self.reads for span in read.expired if span not in read.truncated)
 
     @property
     def read_until(self) -> int:
-        """Where reading ended: before the range's end when its end was truncated, or the topic is another one."""
+        """Offset at which reading ended: before the range's end if that was truncated, or the topic is another one."""
         if self.is_gone:
             return self.range.lo
         last = self.truncated[-1:]
@@ -64,7 +64,7 @@ class PartitionAccount:
 
 
 def merge_spans(spans: Iterable[OffsetSpan]) -> list[OffsetSpan]:
-    """Spans in order, neighbours made one."""
+    """Sort spans and merge adjacent ones."""
     found: list[OffsetSpan] = []
     for start, end in sorted(spans):
         if found and found[-1][1] == start:
@@ -77,7 +77,7 @@ def merge_spans(spans: Iterable[OffsetSpan]) -> list[OffsetSpan]:
 def partition_accounts(
     context: WindowContext, point: TopicPoint, reads: Iterable[PieceRead], now_id: str
 ) -> list[PartitionAccount]:
-    """The account of every range of the window.
+    """Return the account of every range of the window.
 
     Raises:
         CorruptionError: offsets of a range are not accounted for; nothing of the read may be kept.
@@ -95,7 +95,7 @@ def partition_accounts(
 
 
 def _require_whole(context: WindowContext, account: PartitionAccount) -> None:
-    """span = data + control + aborted + compacted + expired + undecodable, and every expired offset has its place."""
+    """Check span = data + control + aborted + compacted + expired + undecodable, and the places of expired offsets."""
     part, sums = account.range, account.accounting
     placed = part.span if account.is_gone else sum(end - start for start, end in account.expired + account.truncated)
     if not sums.is_complete or sums.span != part.span or sums.expired != placed:
@@ -109,7 +109,7 @@ def _require_whole(context: WindowContext, account: PartitionAccount) -> None:
 def log_manifest(
     context: WindowContext, point: TopicPoint, accounts: Sequence[PartitionAccount], before: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What a topic's manifest says besides its files. `before` is the manifest of the window before."""
+    """Return what a topic's manifest has besides its files. `before` is the manifest of the window before."""
     total = reduce(Accounting.__add__, (one.accounting for one in accounts), Accounting(span=0))
     folder = point_folder(context, point)
     return {
@@ -127,7 +127,10 @@ def log_manifest(
 def _write_sequences(
     context: WindowContext, path: str, accounts: Iterable[PartitionAccount], before: Mapping[str, Any]
 ) -> str:
-    """Every partition's audit from the first window on, carried over from the window before where the log goes on."""
+    """Write the audit of every partition since the first window; return the path.
+
+    The audit of the window before is continued where the partition's log is the same one.
+    """
     known = (
         {} if "sequences" not in before else json.loads(context.storage.read_bytes(before["sequences"]))["partitions"]
     )
@@ -151,7 +154,7 @@ def _write_sequences(
 def log_incidents(
     point: TopicPoint, accounts: Iterable[PartitionAccount], epochs_before: Mapping[int, int]
 ) -> list[Incident]:
-    """What reading found. `epochs_before`: the last leader epoch of the window before, by partition."""
+    """Return the incidents that reading found. `epochs_before`: the window before's last leader epoch, by partition."""
     found: list[Incident] = []
     for one in accounts:
         found += _lost_spans(point, one)
@@ -161,7 +164,7 @@ def log_incidents(
 
 
 def _lost_spans(point: TopicPoint, one: PartitionAccount) -> list[Incident]:
-    """Each span that was gone before it could be read, with what took it."""
+    """Return an incident for each span that was gone before it could be read."""
     before_read: dict[str, Any] = {"before_it_was_read": True}
     if one.is_gone:
         whole = [(one.range.lo, one.range.hi)] if one.range.span else []
@@ -176,7 +179,10 @@ def _lost_spans(point: TopicPoint, one: PartitionAccount) -> list[Incident]:
 
 
 def _leader_change(point: TopicPoint, one: PartitionAccount, before: int | None) -> list[Incident]:
-    """Several leaders wrote the range, or another one than before it: what the old one acknowledged may be gone."""
+    """Return the incident of a range that several leaders wrote, or another leader than the one before it.
+
+    Records that only the old leader acknowledged may be gone.
+    """
     part = one.range
     epochs = part.leader_epochs or tuple((epoch, end) for epoch, _, end in one.leader_epochs)
     known = {epoch for epoch, _ in epochs} | ({before} if before is not None else set())

@@ -1,4 +1,4 @@
-"""A piece of a point, read by one task: decoded, hashed, bucketed and written, a topic's batches archived beside."""
+"""Read one piece of a point in a task: decode, hash, bucket and write it; archive a topic's batches."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -52,9 +52,9 @@ class TablePiece:
 
 @dataclass(frozen=True, kw_only=True)
 class PieceRead:
-    """What one task wrote: `files` as (bucket, path), and the numbers of the read.
+    """The files that one task wrote, as (bucket, path), and the numbers of the read.
 
-    Of a topic: `expired` are all spans that were gone before they could be read, `truncated` those of them that a
+    For a topic: `expired` are all spans that were gone before they could be read, `truncated` those of them that a
     truncation took; `sequences` audits the producers of this piece alone.
     """
 
@@ -74,7 +74,7 @@ class PieceRead:
 
 @dataclass
 class BucketWriter:
-    """Collects frames and writes them by bucket, so that no shuffle is ever needed. Close it when a task fails."""
+    """A buffer of frames that writes them by bucket, so that no shuffle is needed. Close it when a task fails."""
 
     context: WindowContext
     folder: str
@@ -86,7 +86,7 @@ class BucketWriter:
     replay_plans: set[str] = field(default_factory=set)
 
     def add(self, frames: tuple[pl.DataFrame, pl.DataFrame]) -> None:
-        """Take the good and the undecodable rows of one batch."""
+        """Add the good and the undecodable rows of one batch."""
         good, bad = frames
         if len(bad):
             self.bad.append(bad)
@@ -99,25 +99,25 @@ class BucketWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is held."""
+        """Write the buffered rows."""
         for bucket, parts in sorted(self.held.items()):
             self._file_of(f"{bucket:02d}").append(pa.concat_tables(parts))
         self.rows += self.held_rows
         self.held, self.held_rows = {}, 0
 
     def _file_of(self, bucket: str) -> GrowingParquet:
-        """The one file of this task for a bucket."""
+        """Return the one file of this task for a bucket."""
         if bucket not in self.files:
             self.files[bucket] = self.context.storage.growing_parquet(f"{self.folder}/keys/bucket={bucket}", NEVER_NULL)
         return self.files[bucket]
 
     def close(self) -> None:
-        """Finish the files; what an attempt that failed has written is never named."""
+        """Close the files; no manifest names the files of a failed attempt."""
         for file in self.files.values():
             file.close()
 
     def finish(self, **numbers: Any) -> PieceRead:
-        """Write the rest and say what there is."""
+        """Write the rest; return the files and numbers."""
         self.flush()
         self.close()
         paths: tuple[str, ...] = ()
@@ -135,7 +135,7 @@ class BucketWriter:
 
 
 def point_folder(context: WindowContext, point: Point) -> str:
-    """Where the snapshot of a point is, below the storage root."""
+    """Return the folder of a point's snapshot, below the storage root."""
     return f"{context.window.prefix}/{point.name}"
 
 
@@ -197,7 +197,7 @@ def read_table_piece(piece: TablePiece) -> PieceRead:
 
 
 def _keys(piece: TablePiece) -> list[str]:
-    """The distinct keys of the upstream's snapshot in this task's buckets."""
+    """Return the distinct keys of the upstream's snapshot in this task's buckets."""
     assert piece.keys_of is not None
     paths = [path for bucket in piece.buckets for path in piece.keys_of.get(bucket, [])]
     frame = piece.context.storage.read_parquet(paths, ["key"])

@@ -1,4 +1,4 @@
-"""The snapshots of a window: every point read once, normalised, hashed and bucketed where it is read.
+"""Take the snapshots of a window: read every point once, normalise, hash and bucket it where it is read.
 
 A task reads a piece of a point and writes its own Parquet files, one or more per bucket. A snapshot exists when its
 manifest is committed to the journal: files of attempts that died are never named by one.
@@ -33,15 +33,14 @@ _RECORDS_PER_TASK = 2_000_000
 
 
 def take_snapshots(spark: SparkSession, journal: PgConnection, context: WindowContext, parallelism: int) -> list[str]:
-    """Take and commit every snapshot of the window that is not committed yet; returns their points' names.
+    """Take and commit every snapshot of the window that is not committed yet; return their points' names.
 
-    Topics and ledgers first, in one go; stores after, since they are also read by the keys of their upstream.
+    Topics and ledgers first, together; then stores, which are also read by the keys of their upstream.
     """
-    there = evidence.snapshots(journal, context.window)
-    wanted = [point for point in context.pipeline.ordered_points() if point.name not in there]
+    manifests = dict(evidence.snapshots(journal, context.window))
+    wanted = [point for point in context.pipeline.ordered_points() if point.name not in manifests]
     early = [point for point in wanted if point.kind is not PointKind.STORE]
     late = [point for point in wanted if point.kind is PointKind.STORE]
-    manifests = dict(there)
     for points in (early, late):
         made = _snapshot(spark, journal, context, points, manifests, parallelism)
         for name, taken in made.items():
@@ -54,7 +53,7 @@ def take_snapshots(spark: SparkSession, journal: PgConnection, context: WindowCo
 
 @dataclass(frozen=True, kw_only=True)
 class TakenSnapshot:
-    """A snapshot that is not committed yet, and what happened to the log that it was taken of."""
+    """The manifest of a snapshot that is not committed yet, and the incidents of the log that it was taken of."""
 
     manifest: dict[str, Any]
     incidents: list[Incident] = field(default_factory=list)
@@ -89,7 +88,7 @@ def _snapshot(
         reads = [answer for piece, answer in zip(pieces, answers, strict=True) if piece.point.name == point.name]
         manifest = _manifest(point, taken_at, reads, plans.get(point.name))
         taken[point.name] = (
-            _of_topic(journal, context, point, partition_accounts(context, point, reads, ids[point.name]), manifest)
+            _taken_topic(journal, context, point, partition_accounts(context, point, reads, ids[point.name]), manifest)
             if isinstance(point, TopicPoint)
             else TakenSnapshot(manifest=manifest)
         )
@@ -116,14 +115,14 @@ def _topic_id(context: WindowContext, point: TopicPoint) -> str:
 
 
 def _topic_pieces(context: WindowContext, point: TopicPoint, now_id: str) -> Iterator[TopicPiece]:
-    """Nothing of a topic that was made again since the window was opened: those records are of other windows."""
+    """Yield the pieces of a topic; none of a topic recreated since the window was opened: other windows have those."""
     for whole in context.window.ranges[point.name]:
         if whole.topic_id == now_id:
             for piece in split_range(whole, _RECORDS_PER_TASK):
                 yield TopicPiece(context=context, point=point, range=piece, window_lo=whole.lo)
 
 
-def _of_topic(
+def _taken_topic(
     journal: PgConnection,
     context: WindowContext,
     point: TopicPoint,
@@ -139,20 +138,20 @@ def _of_topic(
 
 
 def _epochs_before(journal: PgConnection, context: WindowContext, point: TopicPoint) -> dict[int, int]:
-    """The last leader epoch of each partition when the window before was frozen, of the same incarnation."""
+    """Return the last leader epoch of each partition, of the same incarnation, when the window before was frozen."""
     ids = {part.topic_id for part in context.window.ranges[point.name]}
     before = windows.ranges(journal, context.pipeline.name, context.window.number - 1).get(point.name, ())
     return {part.partition: part.leader_epochs[-1][0] for part in before if part.topic_id in ids and part.leader_epochs}
 
 
 def split_range(whole: PartitionRange, most: int) -> Iterator[PartitionRange]:
-    """Cut a range into pieces of at most `most` offsets; nothing for an empty one."""
+    """Split a range into pieces of at most `most` offsets; none for an empty range."""
     for lo in range(whole.lo, whole.hi, most):
         yield replace(whole, lo=lo, hi=min(lo + most, whole.hi))
 
 
 def time_bounds(journal: PgConnection, context: WindowContext, point: TablePoint) -> TimeBounds | None:
-    """Which rows a table gives to this window; None for a store without a time column, which is read by keys alone."""
+    """Return the bounds of a table's rows for this window; None for a store without time column, read by keys alone."""
     if point.time is None:
         return None
     before = _snapshot_before(journal, context, point) if point.kind is PointKind.LEDGER else None
@@ -160,14 +159,14 @@ def time_bounds(journal: PgConnection, context: WindowContext, point: TablePoint
 
 
 def _snapshot_before(journal: PgConnection, context: WindowContext, point: TablePoint) -> str | None:
-    """The transaction snapshot under which the window before read this ledger."""
+    """Return the transaction snapshot under which the window before read this ledger."""
     earlier = previous_window(journal, context)
     manifest = evidence.snapshots(journal, earlier).get(point.name) if earlier else None
     return None if manifest is None else manifest["pg_snapshot"]
 
 
 def previous_window(journal: PgConnection, context: WindowContext) -> Window | None:
-    """The newest judged revision of the window before this one; None when there is none."""
+    """Return the newest judged revision of the window before this one; None if there is none."""
     number, judged = context.window.number - 1, windows.newest_judged(journal, context.pipeline.name)
     return next((window for window in judged if window.number == number), None)
 

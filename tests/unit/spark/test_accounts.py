@@ -1,4 +1,4 @@
-"""What the pieces of a topic add up to, and what is read off them."""
+"""Check the sums of a topic's pieces, and the manifest and incidents that are made of them."""
 
 import json
 from dataclasses import dataclass, field
@@ -15,7 +15,13 @@ from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import Accounting, PartitionRange, Window
 from makewhole.window.context import WindowContext
-from makewhole_spark.snapshot.accounts import PartitionAccount, joined, log_incidents, log_manifest, partition_accounts
+from makewhole_spark.snapshot.accounts import (
+    PartitionAccount,
+    log_incidents,
+    log_manifest,
+    merge_spans,
+    partition_accounts,
+)
 from makewhole_spark.snapshot.read_piece import PieceRead
 
 pytestmark = pytest.mark.unit
@@ -26,7 +32,7 @@ MOMENT = datetime(2013, 1, 2, tzinfo=UTC)
 
 @dataclass
 class Files:
-    """A storage that remembers."""
+    """A storage in memory."""
 
     written: dict[str, bytes] = field(default_factory=dict)
 
@@ -108,7 +114,7 @@ def test_a_range_of_a_topic_that_was_made_again_is_gone_as_a_whole() -> None:
 
 
 def test_spans_that_touch_are_one() -> None:
-    assert joined([(5, 7), (0, 2), (2, 5), (9, 10)]) == [(0, 7), (9, 10)]
+    assert merge_spans([(5, 7), (0, 2), (2, 5), (9, 10)]) == [(0, 7), (9, 10)]
 
 
 def test_reading_ended_where_the_end_of_the_range_was_cut_off() -> None:
