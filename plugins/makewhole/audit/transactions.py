@@ -8,7 +8,7 @@ from makewhole.kafka.open_transactions import OpenTransaction
 from makewhole.kafka.scan.batch_statistics import Spread
 from makewhole.kafka.scan.partition import PartitionScan
 from makewhole.kafka.scan.topic import TopicScan
-from makewhole.kafka.scan.transaction_history import Ended, Transaction
+from makewhole.kafka.scan.transaction_history import EndedTransactions, Transaction
 
 _LISTED = 100
 _LONGEST = 10
@@ -31,7 +31,7 @@ def transactions_report(scan: TopicScan) -> TransactionsReport:
     )
 
 
-def _ended_report(ended: Iterable[Ended]) -> EndedReport:
+def _ended_report(ended: Iterable[EndedTransactions]) -> EndedReport:
     found = list(ended)
     return EndedReport(
         count=sum(one.count for one in found),

@@ -13,7 +13,7 @@ import google_crc32c
 import pyarrow as pa
 import pytest
 
-from makewhole.kafka.log.batches import Batch, split
+from makewhole.kafka.log.batches import Batch, split_batches
 from makewhole.kafka.log.reader import ArchiveLog, BrokerLog, RangeReader, SegmentWriter, read_range
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import TransientError
@@ -74,7 +74,7 @@ def damaged(kafka: KafkaServer, make_topic, java: JavaClients) -> Callable[[dict
                     producer.flush()
         [segment] = Path(kafka.directory).glob(f"node-1/data/{topic}-0/*.log")
         data = bytearray(segment.read_bytes())
-        batches = list(split(bytes(data)))
+        batches = list(split_batches(bytes(data)))
         assert [batch.base_offset for batch in batches] == list(range(0, 300, 10))
         for number, damage in damages.items():
             damage(data, batches[number])

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from makewhole.kafka.lineage import epochs_of
-from makewhole.kafka.log.batches import split
+from makewhole.kafka.log.batches import split_batches
 from makewhole.kafka.log.reader import ArchiveLog, BrokerLog, SegmentWriter, read_range
 from makewhole.kafka.offsets import TopicLog
 from makewhole.model.connection import KafkaConnection
@@ -53,7 +53,7 @@ class Losing:
     def lose_from(self, offset: int) -> None:
         self.server.kill_node(1)
         [segment] = Path(self.server.directory).glob(f"node-1/data/{self.topic}-0/*.log")
-        kept = [batch.end for batch in split(segment.read_bytes()) if batch.base_offset < offset]
+        kept = [batch.end for batch in split_batches(segment.read_bytes()) if batch.base_offset < offset]
         with segment.open("r+b") as file:
             file.truncate(kept[-1])
         self.server.start()

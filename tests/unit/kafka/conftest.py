@@ -11,7 +11,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c
 
 from makewhole.kafka.log.aborted_transactions import AbortedTransaction
-from makewhole.kafka.log.batches import defect, split
+from makewhole.kafka.log.batches import find_defect, split_batches
 from makewhole.kafka.log.page import Isolation, LogPage
 from makewhole.model.window import PartitionRange
 
@@ -99,7 +99,9 @@ class MemoryLog:
         """Any topic id will do."""
 
     def next_batch(self, wanted: PartitionRange, offset: int, likely: int, isolation: Isolation) -> int:
-        bases = (one.base_offset for data in self.batches for one in split(data) if defect(one, data) is None)
+        bases = (
+            one.base_offset for data in self.batches for one in split_batches(data) if find_defect(one, data) is None
+        )
         return min((base for base in bases if base > offset), default=wanted.hi)
 
     def intact_end(self, wanted: PartitionRange) -> int:
@@ -111,10 +113,10 @@ class MemoryLog:
     def fetch(self, wanted: PartitionRange, offset: int, isolation: Isolation) -> LogPage:
         if offset < self.log_start:
             return LogPage(log_start=self.log_start)
-        ends = [next(iter(split(one))).end_offset for one in self.batches]
+        ends = [next(iter(split_batches(one))).end_offset for one in self.batches]
         first = next((number for number, end in enumerate(ends) if end > offset), len(ends))
         data = b"".join(self.batches[first : first + self.page_batches])
-        found = list(split(data))
+        found = list(split_batches(data))
         if not found:
             return LogPage(hole_end=wanted.hi)
         touching = [one for one in self.aborted if one.marker_offset is None or one.marker_offset >= offset]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makewhole.kafka.log.aborted_transactions import AbortedLedger, AbortedTransaction, AbortFilter
+from makewhole.kafka.log.aborted_transactions import AbortedTransaction, AbortedTransactions, AbortFilter
 
 pytestmark = pytest.mark.unit
 
@@ -57,7 +57,7 @@ def filtered(entries: list[LogEntry], aborted: list[AbortedTransaction]) -> list
     verdicts = []
     for entry in entries:
         if entry.kind == "abort":
-            filter_.abort_marker(entry.offset, entry.producer_id)
+            filter_.end_transaction(entry.offset, entry.producer_id)
         if entry.kind in ("data", "plain"):
             verdicts.append(filter_.is_aborted(entry.end_offset - 1, entry.producer_id, entry.kind == "data"))
     return verdicts
@@ -83,7 +83,7 @@ def test_drops_exactly_the_batches_of_aborted_transactions_from_any_page(log, st
 def test_a_commit_of_a_later_transaction_of_the_same_producer_is_kept() -> None:
     filter_ = AbortFilter([AbortedTransaction(first_offset=0, producer_id=7)])
     assert filter_.is_aborted(4, 7, True)
-    filter_.abort_marker(5, 7)
+    filter_.end_transaction(5, 7)
     assert not filter_.is_aborted(9, 7, True)
 
 
@@ -92,10 +92,10 @@ def test_plain_batches_of_an_active_producer_are_kept() -> None:
 
 
 def test_the_ledger_knows_each_transaction_once_with_its_marker() -> None:
-    ledger = AbortedLedger()
+    ledger = AbortedTransactions()
     first = AbortedTransaction(first_offset=3, producer_id=7)
     ledger.add([first, AbortedTransaction(first_offset=5, producer_id=8)])
-    ledger.abort_marker(9, 7)
+    ledger.end_transaction(9, 7)
     ledger.add([first])
     assert ledger.listed() == (
         AbortedTransaction(first_offset=3, producer_id=7, marker_offset=9),
@@ -104,8 +104,8 @@ def test_the_ledger_knows_each_transaction_once_with_its_marker() -> None:
 
 
 def test_a_marker_does_not_end_a_transaction_that_began_behind_it() -> None:
-    ledger = AbortedLedger()
-    ledger.abort_marker(2, 7)
+    ledger = AbortedTransactions()
+    ledger.end_transaction(2, 7)
     ledger.add([AbortedTransaction(first_offset=3, producer_id=7)])
-    ledger.abort_marker(2, 7)
+    ledger.end_transaction(2, 7)
     assert ledger.listed()[0].marker_offset is None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makewhole.kafka.log.batches import ABORT_MARKER, COMMIT_MARKER, clip, defect, marker_type, split
+from makewhole.kafka.log.batches import ABORT_MARKER, COMMIT_MARKER, clip, find_defect, marker_type, split_batches
 from makewhole.kafka.log.compression import CodecError, decompress
 
 pytestmark = pytest.mark.unit
@@ -18,12 +18,12 @@ def test_reads_every_field_of_a_header(handmade: ModuleType) -> None:
     raw = handmade.plain_batch(
         40, handmade.rows(3), attributes=0x10, producer=(9, 2, 2**31 - 2), leader_epoch=6, base_timestamp=77
     )
-    [batch] = split(raw)
+    [batch] = split_batches(raw)
     assert (batch.base_offset, batch.end_offset, batch.leader_epoch, batch.base_timestamp) == (40, 43, 6, 77)
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.next_sequence) == (9, 2, 2**31 - 2, 1)
     assert (batch.is_transactional, batch.is_control, batch.is_log_append_time, batch.codec) == (True, False, False, 0)
     assert (batch.is_dense, batch.record_count, batch.start, batch.end) == (True, 3, 0, len(raw))
-    assert defect(batch, raw) is None
+    assert find_defect(batch, raw) is None
 
 
 @given(cut=st.integers(1, 400))
@@ -31,40 +31,40 @@ def test_a_batch_that_is_cut_off_is_left_out(handmade: ModuleType, cut: int) -> 
     first, second = handmade.plain_batch(0, handmade.rows(5)), handmade.plain_batch(5, handmade.rows(5))
     page = (first + second)[: max(0, len(first + second) - cut)]
     expected = [0] if len(page) >= len(first) else []
-    assert [batch.base_offset for batch in split(page)] == expected
+    assert [batch.base_offset for batch in split_batches(page)] == expected
 
 
 def test_a_changed_byte_behind_the_checksum_is_noticed(handmade: ModuleType) -> None:
     raw = bytearray(handmade.plain_batch(0, handmade.rows(5)))
     raw[-1] ^= 1
-    [batch] = split(bytes(raw))
-    assert defect(batch, bytes(raw)) == "wrong checksum (CRC-32C)"
+    [batch] = split_batches(bytes(raw))
+    assert find_defect(batch, bytes(raw)) == "wrong checksum (CRC-32C)"
 
 
 def test_an_old_record_format_and_impossible_counts_are_named(handmade: ModuleType) -> None:
     raw = bytearray(handmade.plain_batch(0, handmade.rows(5)))
     raw[16] = 1
-    [old] = split(bytes(raw))
-    assert defect(old, bytes(raw)) == "record format 1 is not supported, only 2 is"
+    [old] = split_batches(bytes(raw))
+    assert find_defect(old, bytes(raw)) == "record format 1 is not supported, only 2 is"
     lying = handmade.batch_of(0, b"", count=7, last_delta=2)
-    [batch] = split(lying)
-    assert defect(batch, lying) == "impossible counts: 7 records, last offset delta 2"
+    [batch] = split_batches(lying)
+    assert find_defect(batch, lying) == "impossible counts: 7 records, last offset delta 2"
 
 
 @pytest.mark.parametrize("length", range(1, 49))
 def test_what_is_shorter_than_a_header_is_never_sound(length: int) -> None:
     """Where its magic and its checksum would be may stand anything, also what fits: the checksum of nothing is 0."""
     raw = struct.pack(">qi", 50, length) + bytes(4) + b"\x02" + bytes(length)
-    [batch] = list(split(raw[: 12 + length]))
+    [batch] = list(split_batches(raw[: 12 + length]))
     size = 12 + length
-    assert defect(batch, raw) == f"its length says {size} bytes, fewer than a header has"
+    assert find_defect(batch, raw) == f"its length says {size} bytes, fewer than a header has"
 
 
 def test_markers_are_told_apart(handmade: ModuleType) -> None:
     raw = handmade.marker(5, 9, is_commit=True) + handmade.marker(6, 9, is_commit=False)
-    assert [marker_type(batch, raw) for batch in split(raw)] == [COMMIT_MARKER, ABORT_MARKER]
+    assert [marker_type(batch, raw) for batch in split_batches(raw)] == [COMMIT_MARKER, ABORT_MARKER]
     odd = handmade.plain_batch(0, [(0, b"\0", b"", [])], attributes=0x30)
-    assert marker_type(next(split(odd)), odd) is None
+    assert marker_type(next(split_batches(odd)), odd) is None
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_markers_are_told_apart(handmade: ModuleType) -> None:
     [(0, 99, (10, 15)), (12, 99, (12, 15)), (0, 13, (10, 13)), (20, 30, (20, 20)), (0, 5, (5, 5))],
 )
 def test_clips_to_the_asked_range(handmade: ModuleType, lo: int, hi: int, expected: tuple[int, int]) -> None:
-    [batch] = split(handmade.plain_batch(10, handmade.rows(5)))
+    [batch] = split_batches(handmade.plain_batch(10, handmade.rows(5)))
     assert clip(batch, lo, hi) == expected
 
 

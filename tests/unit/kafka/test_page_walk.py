@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makewhole.kafka.log.batches import split
+from makewhole.kafka.log.batches import split_batches
 from makewhole.kafka.log.page import LogPage
-from makewhole.kafka.log.page_walk import CheckedBatch, first_reachable, judged
+from makewhole.kafka.log.page_walk import CheckedBatch, checked_batches, first_reachable
 from makewhole.kafka.log.reader import Undecodable, read_range
 from makewhole.model.window import Accounting
 
@@ -52,8 +52,8 @@ def test_a_run_of_damaged_batches_is_judged_once(handmade: ModuleType) -> None:
     size = len(batches[0])
     data[size + 17] ^= 1
     struct.pack_into(">i", data, size + 8, 60)  # and it is shorter than it was: what follows it is no header
-    page = LogPage(data=bytes(data), batches=list(split(bytes(data))))
-    steps = list(judged(page, is_crc_checked=True))
+    page = LogPage(data=bytes(data), batches=list(split_batches(bytes(data))))
+    steps = list(checked_batches(page, is_crc_checked=True))
     assert steps[0] == CheckedBatch(page.batches[0])
     assert (steps[1].batch, steps[1].reason) == (page.batches[1], "wrong checksum (CRC-32C)")
     assert all(step.reason is None for step in steps[2:])

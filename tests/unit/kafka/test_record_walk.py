@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makewhole.kafka.log import record_walk as walk_module
-from makewhole.kafka.log.batches import HEADER_BYTES, Batch, split
+from makewhole.kafka.log.batches import HEADER_BYTES, Batch, split_batches
 from makewhole.kafka.log.record_table import RecordTable
-from makewhole.kafka.log.record_walk import Batches, HeaderColumns, Records, walk, walk_headers
+from makewhole.kafka.log.record_walk import Batches, HeaderColumns, Records, walk_headers, walk_records
 from makewhole.kafka.log.records import BatchToDecode, decode
 from makewhole.kafka.log.salvage import Salvage, salvage
 from makewhole.native import byte_strings
@@ -184,10 +184,10 @@ def test_nothing_outside_the_text_is_read(handmade: ModuleType, data: st.DataObj
         inner, nothing = whole[len(around) : len(whole) - len(around)], np.zeros(len(items), dtype=np.int64)
         starts = np.cumsum(sizes) - sizes
         several = Batches(inner, starts, np.cumsum(sizes) + shifts, counts, nothing, counts - 1, nothing, nothing > 0)
-        records, fits = Records.for_so_many(len(text) // 7), np.zeros(len(items), dtype=np.bool_)
-        found = walk(several, records, fits)
+        records, fits = Records.with_room_for(len(text) // 7), np.zeros(len(items), dtype=np.bool_)
+        found = walk_records(several, records, fits)
         records = Records(*(column[:found] for column in records))
-        headers = HeaderColumns.for_so_many(int(records.header_counts.sum()))
+        headers = HeaderColumns.with_room_for(int(records.header_counts.sum()))
         walk_headers(inner, records, headers)
         return [fits.tolist(), *(column.tolist() for column in (*records, *headers))]
 
@@ -215,7 +215,7 @@ def test_columns_of_strings_are_the_strings(texts: list[bytes | None], is_of_one
 
 def test_only_wanted_columns_are_made(handmade: ModuleType) -> None:
     raw = handmade.plain_batch(0, handmade.rows(3))
-    items = [BatchToDecode(one, raw[one.start + HEADER_BYTES : one.end], 0, 9, False) for one in split(raw)]
+    items = [BatchToDecode(one, raw[one.start + HEADER_BYTES : one.end], 0, 9, False) for one in split_batches(raw)]
 
     [part] = decode(3, items, ("value", "offset"))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makewhole.kafka.log.batches import HEADER_BYTES, split
+from makewhole.kafka.log.batches import HEADER_BYTES, split_batches
 from makewhole.kafka.log.records import SCHEMA, BatchToDecode, Decoded, decode
 from makewhole.kafka.log.salvage import Undecodable
 
@@ -19,7 +19,7 @@ _rows = st.lists(st.tuples(st.integers(0, 2**41), _blobs, _blobs, _headers), min
 
 
 def decoded(raw: bytes, lo: int = 0, hi: int = 2**62) -> list[Decoded]:
-    items = [BatchToDecode(one, raw[one.start + HEADER_BYTES : one.end], lo, hi, False) for one in split(raw)]
+    items = [BatchToDecode(one, raw[one.start + HEADER_BYTES : one.end], lo, hi, False) for one in split_batches(raw)]
     return list(decode(3, items))
 
 
@@ -46,7 +46,9 @@ def test_gives_what_aiokafka_wrote(handmade: ModuleType, rows: list[tuple]) -> N
 @given(rows=_rows, lo=st.integers(0, 3))
 def test_values_as_views_are_the_values(handmade: ModuleType, rows: list[tuple], lo: int) -> None:  # type: ignore[type-arg]
     raw = handmade.aiokafka_batch(rows)
-    items = [BatchToDecode(one, raw[one.start + HEADER_BYTES : one.end], lo, 2**62, False) for one in split(raw)]
+    items = [
+        BatchToDecode(one, raw[one.start + HEADER_BYTES : one.end], lo, 2**62, False) for one in split_batches(raw)
+    ]
     [part] = decode(3, items, has_views=True)
     part.columns.validate(full=True)
     assert part.columns.column("value").to_pylist() == [row[2] for row in rows[lo:]]

@@ -1,1 +1,1 @@
-"""The raw log, from brokers and from archives alike: batches, records, and an account of every offset."""
+"""Read the raw log, from brokers and archives alike: batches, records, and an account of every offset."""

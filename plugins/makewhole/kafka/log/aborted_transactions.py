@@ -1,4 +1,4 @@
-"""Which transactional batches a read_committed consumer would never see. Pure; one fetched page at a time.
+"""Find the transactional batches that a read_committed consumer would never see. Pure; one fetched page at a time.
 
 A broker answers a committed read with all bytes up to the stable offset and a list of (producer id, first offset) of
 the aborted transactions in them (KIP-98). In offset order: a transaction becomes active at its first offset, an abort
@@ -20,19 +20,19 @@ class AbortedTransaction:
 
 
 class AbortFilter:
-    """Decides batch by batch, in offset order, from the aborted list that came with the page."""
+    """Filter of aborted batches, in offset order, by the aborted list that came with the page."""
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._waiting = sorted(((one.first_offset, one.producer_id) for one in aborted), reverse=True)
         self._active: set[int] = set()
 
     def is_aborted(self, last_offset: int, producer_id: int, is_transactional: bool) -> bool:
-        """Whether a data batch that ends with `last_offset` belongs to an aborted transaction."""
+        """Tell whether a data batch that ends with `last_offset` belongs to an aborted transaction."""
         self._activate(last_offset)
         return is_transactional and producer_id in self._active
 
-    def abort_marker(self, offset: int, producer_id: int) -> None:
-        """An abort marker of the producer stands at `offset`: its transaction ends here."""
+    def end_transaction(self, offset: int, producer_id: int) -> None:
+        """End the producer's transaction at `offset`, where its abort marker stands."""
         self._activate(offset)
         self._active.discard(producer_id)
 
@@ -41,15 +41,15 @@ class AbortFilter:
             self._active.add(self._waiting.pop()[1])
 
 
-class AbortedLedger:
-    """Collects the aborted transactions of a range over its pages, each with its marker once that is seen."""
+class AbortedTransactions:
+    """Aborted transactions of a range, collected over its pages, each with its marker once that is seen."""
 
     def __init__(self) -> None:
         self._markers: dict[tuple[int, int], int | None] = {}
         self._open: dict[int, set[int]] = {}
 
     def add(self, aborted: Iterable[AbortedTransaction], *, touching: int | None = None) -> None:
-        """The list of one more page. The same transaction comes with every page that it touches.
+        """Add the list of one more page. The same transaction comes with every page that it touches.
 
         So one that does not come with a page of batches from `touching` on has ended before: its marker was damaged.
         """
@@ -71,15 +71,15 @@ class AbortedLedger:
                     self._markers[first_offset, producer_id] = offset - 1
                     began.discard(first_offset)
 
-    def abort_marker(self, offset: int, producer_id: int) -> None:
-        """An abort marker was seen: it ends the producer's transactions that began before it."""
+    def end_transaction(self, offset: int, producer_id: int) -> None:
+        """End the producer's transactions that began before its abort marker at `offset`."""
         began = self._open.get(producer_id, set())
         for first_offset in [first for first in began if first <= offset]:
             self._markers[first_offset, producer_id] = offset
             began.discard(first_offset)
 
     def listed(self) -> tuple[AbortedTransaction, ...]:
-        """All of them, by first offset."""
+        """Return all of them, by first offset."""
         return tuple(
             AbortedTransaction(first_offset=first, producer_id=producer, marker_offset=marker)
             for (first, producer), marker in sorted(self._markers.items())

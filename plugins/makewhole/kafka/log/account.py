@@ -1,4 +1,4 @@
-"""The account of a partition range: what every offset of it was, and where whatever could not be read stands."""
+"""Account for every offset of a partition range: what it was, and where whatever could not be read stands."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -27,7 +27,7 @@ class TransactionCounts:
 
 @dataclass(kw_only=True)
 class OffsetAccount:
-    """Grows while a range is read. Spans are half-open, in offset order.
+    """Account of the offsets of a range, which grows while the range is read. Spans are half-open, in offset order.
 
     `expired`: gone before they could be read, by retention, DeleteRecords or truncation; `truncated`: those of them
     that a truncation took. `undecodable` holds the `unexplained` holes too: no batch stands there, and the topic is
@@ -49,34 +49,34 @@ class OffsetAccount:
     _undecodable: int = 0
 
     def expire(self, start: int, end: int) -> None:
-        """Offsets `[start, end)` are gone from the log's beginning."""
+        """Add offsets `[start, end)` that are gone from the log's beginning."""
         self.expired.append((start, end))
 
     def truncate(self, start: int, end: int) -> None:
-        """Offsets `[start, end)` were cut off the log's end after the range was frozen."""
+        """Add offsets `[start, end)` that were cut off the log's end after the range was frozen."""
         self.expired.append((start, end))
         self.truncated.append((start, end))
 
-    def hole(self, start: int, end: int, reason: str | None) -> None:
-        """No batch holds `[start, end)`: compaction's work, unless there is a reason to doubt it."""
+    def add_hole(self, start: int, end: int, reason: str | None) -> None:
+        """Add offsets `[start, end)` that no batch holds: compacted, unless there is a reason to doubt it."""
         if reason is None:
             self.compacted += end - start
             return
-        self.unreadable(start, end, reason)
+        self.add_unreadable(start, end, reason)
         self.unexplained.append(self.undecodable[-1])
 
-    def unreadable(self, start: int, end: int, reason: str) -> None:
-        """Offsets `[start, end)` are there and cannot be read."""
+    def add_unreadable(self, start: int, end: int, reason: str) -> None:
+        """Add offsets `[start, end)` that exist and cannot be read."""
         self._undecodable += end - start
         self.undecodable.append(Undecodable(self.range.partition, start, end, reason))
 
-    def salvaged(self, places: list[Undecodable], bad: int) -> None:
-        """`bad` records of one batch could not be read; in a compacted batch their places are not exactly known."""
+    def add_salvaged(self, places: list[Undecodable], bad: int) -> None:
+        """Add `bad` unreadable records of one batch; in a compacted batch their places are not exactly known."""
         self._undecodable += bad
         self.undecodable.extend(places)
 
-    def written_under(self, epoch: int, start: int, end: int) -> None:
-        """A batch of this leader epoch holds `[start, end)`."""
+    def add_leader_epoch(self, epoch: int, start: int, end: int) -> None:
+        """Add offsets `[start, end)` of a batch of this leader epoch."""
         if self.leader_epochs and self.leader_epochs[-1].epoch == epoch:
             self.leader_epochs[-1] = self.leader_epochs[-1]._replace(end_offset=end)
         else:
@@ -88,7 +88,7 @@ class OffsetAccount:
 
     @property
     def accounting(self) -> Accounting:
-        """The sums; complete once the range was read to its end."""
+        """Sums of the account; complete once the range was read to its end."""
         return Accounting(
             span=self.range.span,
             data=self.data,

@@ -1,4 +1,4 @@
-"""The topic archive: fetched batches verbatim, in segment files that Kafka's own tools read, and their reader.
+"""Write and read the archive of a topic: fetched batches verbatim, in segment files that Kafka's own tools read.
 
 `<directory>/partition=<p>/<base offset, 20 digits>.log` holds whole batches; `<base offset>.aborted.json` beside it
 says which offsets the file answers for, which of them were expired, which transactions were aborted, and the file's
@@ -17,7 +17,7 @@ from fsspec.core import url_to_fs
 
 from makewhole.kafka.log.aborted_transactions import AbortedTransaction
 from makewhole.kafka.log.account import OffsetSpan
-from makewhole.kafka.log.batches import defect, split
+from makewhole.kafka.log.batches import find_defect, split_batches
 from makewhole.kafka.log.page import Isolation, LogPage
 from makewhole.kafka.log.salvage import Undecodable
 from makewhole.kafka.log.segment import SIDECAR, Segment
@@ -45,7 +45,7 @@ class _OpenFile:
 
 
 class SegmentWriter:
-    """Writes the batches of one range. Give `write` to `read_range` as `on_fetched`, then call `finish`.
+    """Writer of the batches of one range. Give `write` to `read_range` as `on_fetched`, then call `finish`.
 
     `window_lo` is where the window of this partition begins, when the range is a later part of it: then a batch that
     reaches over from the part before is left to that part.
@@ -72,7 +72,7 @@ class SegmentWriter:
     def write(self, base_offset: int, data: bytes) -> None:
         """Append whole batches, the first of which starts at `base_offset`."""
         if base_offset < self._range.lo and not self._owns_head:
-            batches = list(split(data))
+            batches = list(split_batches(data))
             self._left_out = (self._range.lo, min(batches[0].end_offset, self._range.hi))
             data = data[batches[0].end :]
             if len(batches) == 1:
@@ -150,7 +150,7 @@ class SegmentWriter:
 
 
 class ArchiveLog:
-    """A log source over an archive directory (a path or an fsspec URI)."""
+    """Log source over an archive directory (a path or an fsspec URI)."""
 
     def __init__(self, directory: str, *, page_bytes: int = _PAGE_BYTES) -> None:
         self._filesystem, self._root = url_to_fs(str(directory))
@@ -177,10 +177,10 @@ class ArchiveLog:
             )
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Do nothing: no file stays open."""
 
     def ranges(self) -> list[PartitionRange]:
-        """What the archive answers for, by partition; whether it does so without a gap shows when it is read.
+        """Return the ranges that the archive covers, by partition; whether it has gaps shows when it is read.
 
         Raises:
             CorruptionError: there is no archive, or it cannot be read.
@@ -201,7 +201,7 @@ class ArchiveLog:
         ]
 
     def segments(self, partition: int) -> list[Segment]:
-        """The segments of a partition by base offset."""
+        """Return the segments of a partition by base offset."""
         if partition not in self._segments:
             folder = f"{self._root}/partition={partition}"
             paths = self._filesystem.glob(f"{folder}/*{SIDECAR}")
@@ -211,14 +211,15 @@ class ArchiveLog:
     def _load(self, path: str) -> Segment:
         try:
             segment = Segment.from_json(self._filesystem.cat_file(path))
-            size = self._filesystem.size(self._log(segment)) if segment.size_bytes else 0
+            size = self._filesystem.size(self._log_path(segment)) if segment.size_bytes else 0
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CorruptionError(
                 f"{path} or its segment cannot be read: take the snapshot of this window again"
             ) from error
         if size != segment.size_bytes:
             raise CorruptionError(
-                f"{self._log(segment)} has {size} bytes, {segment.size_bytes} were written: take the snapshot again"
+                f"{self._log_path(segment)} has {size} bytes, {segment.size_bytes} were written: "
+                "take the snapshot again"
             )
         return segment
 
@@ -227,20 +228,20 @@ class ArchiveLog:
         if segment.sha256 is None or (segment.partition, segment.base_offset) in self._verified:
             return
         digest = hashlib.sha256()
-        with self._filesystem.open(self._log(segment), "rb") as file:
+        with self._filesystem.open(self._log_path(segment), "rb") as file:
             while data := file.read(self._page_bytes):
                 digest.update(data)
         if digest.hexdigest() != segment.sha256:
             raise CorruptionError(
-                f"{self._log(segment)} is not what was written: its SHA-256 differs. Take the snapshot again"
+                f"{self._log_path(segment)} is not what was written: its SHA-256 differs. Take the snapshot again"
             )
         self._verified.add((segment.partition, segment.base_offset))
 
-    def _log(self, segment: Segment) -> str:
+    def _log_path(self, segment: Segment) -> str:
         return f"{self._root}/partition={segment.partition}/{segment.base_offset:020d}.log"
 
     def fetch(self, wanted: PartitionRange, offset: int, isolation: Isolation) -> LogPage:
-        """The next batches at `offset`, as the broker gave them."""
+        """Return the next batches at `offset`, as the broker gave them."""
         segments = self.segments(wanted.partition)
         for start, end in {span for segment in segments for span in segment.truncated}:
             if start <= offset < end:
@@ -253,62 +254,64 @@ class ArchiveLog:
         for segment in segments[begun[-1] if begun else 0 :]:
             page = self._page(segment, offset)
             if page is not None:
-                return self._with_aborted(page, segments, offset, isolation)
+                return self._add_aborted(page, segments, offset, isolation)
         return LogPage(hole_end=wanted.hi)
 
     def next_batch(self, wanted: PartitionRange, offset: int, likely: int, isolation: Isolation) -> int:  # noqa: ARG002
-        """Where the first sound batch behind the damaged one begins."""
+        """Return where the first sound batch behind the damaged one begins."""
         for segment in self.segments(wanted.partition):
             data: bytes = (
-                self._filesystem.cat_file(self._log(segment)) if segment.size_bytes and segment.hi > offset else b""
+                self._filesystem.cat_file(self._log_path(segment))
+                if segment.size_bytes and segment.hi > offset
+                else b""
             )
-            for batch in split(data):
-                if batch.base_offset > offset and defect(batch, data) is None:
+            for batch in split_batches(data):
+                if batch.base_offset > offset and find_defect(batch, data) is None:
                     return min(batch.base_offset, wanted.hi)
         return wanted.hi
 
     def intact_end(self, wanted: PartitionRange) -> int:
-        """An archive stands as it was written; what was truncated before that is in it as such."""
+        """Return the end of the range: an archive does not change; what was truncated earlier is noted in it."""
         return wanted.hi
 
     def hole_reason(self, wanted: PartitionRange, start: int, end: int) -> str | None:
-        """What the read that wrote the archive found: compaction explained a hole then, or it did not."""
+        """Return the reason that the read which wrote the archive noted; None where compaction explained the hole."""
         segments = self.segments(wanted.partition)
-        doubts = [(one.offset, one.end_offset, one.reason) for segment in segments for one in segment.unexplained]
-        doubts += [(*segment.left_out, _LEFT_OUT) for segment in segments if segment.left_out is not None]
-        return next((reason for low, high, reason in doubts if low < end and start < high), None)
+        noted = [(one.offset, one.end_offset, one.reason) for segment in segments for one in segment.unexplained]
+        noted += [(*segment.left_out, _LEFT_OUT) for segment in segments if segment.left_out is not None]
+        return next((reason for low, high, reason in noted if low < end and start < high), None)
 
     def _page(self, segment: Segment, offset: int) -> LogPage | None:
-        """Whole batches from the first one that ends behind `offset`; None when the segment has none."""
+        """Return whole batches from the first one that ends behind `offset`; None when the segment has none."""
         if not segment.size_bytes:
             return None
         self._verify(segment)
-        place, size = self._resume(segment, offset), self._page_bytes
-        while place < segment.size_bytes:
+        start, size = self._resume(segment, offset), self._page_bytes
+        while start < segment.size_bytes:
             data: bytes = self._filesystem.cat_file(
-                self._log(segment), start=place, end=min(place + size, segment.size_bytes)
+                self._log_path(segment), start=start, end=min(start + size, segment.size_bytes)
             )
-            batches = list(split(data))
+            batches = list(split_batches(data))
             if not batches:
-                if place + size >= segment.size_bytes:
+                if start + size >= segment.size_bytes:
                     return LogPage(broken_end=segment.hi)
                 size *= 2
                 continue
             wanted = [batch for batch in batches if batch.end_offset > offset or batch.base_offset >= offset]
             if wanted:
-                self._cursor = (segment.partition, segment.base_offset, batches[-1].end_offset, place + batches[-1].end)
+                self._cursor = (segment.partition, segment.base_offset, batches[-1].end_offset, start + batches[-1].end)
                 return LogPage(data=data, batches=wanted)
-            place += batches[-1].end
+            start += batches[-1].end
         return None
 
     def _resume(self, segment: Segment, offset: int) -> int:
-        """Where to read on: behind the last page when that is where it ended, else from the segment's beginning."""
+        """Return where to continue: behind the last page when it ended at `offset`, else the segment's beginning."""
         if self._cursor is not None and self._cursor[:3] == (segment.partition, segment.base_offset, offset):
             return self._cursor[3]
         return 0
 
     @staticmethod
-    def _with_aborted(page: LogPage, segments: Sequence[Segment], offset: int, isolation: Isolation) -> LogPage:
+    def _add_aborted(page: LogPage, segments: Sequence[Segment], offset: int, isolation: Isolation) -> LogPage:
         if isolation == "uncommitted":
             return page
         known: dict[tuple[int, int], AbortedTransaction] = {}
@@ -317,8 +320,8 @@ class ArchiveLog:
             if key not in known or one.marker_offset is not None:
                 known[key] = one
         touching = [one for one in known.values() if one.marker_offset is None or one.marker_offset >= offset]
-        return LogPage(data=page.data, batches=page.batches, aborted=tuple(sorted(touching, key=_order)))
+        return LogPage(data=page.data, batches=page.batches, aborted=tuple(sorted(touching, key=_sort_key)))
 
 
-def _order(one: AbortedTransaction) -> tuple[int, int]:
+def _sort_key(one: AbortedTransaction) -> tuple[int, int]:
     return one.first_offset, one.producer_id

@@ -1,4 +1,4 @@
-"""Record batches of the log, by their headers: 61 bytes, big-endian, magic 2.
+"""Parse the headers of record batches: 61 bytes, big-endian, magic 2.
 
 Source: Kafka documentation, "Record Batch". A page of fetched bytes is a run of whole batches; the last may be cut off.
 The checksum (CRC-32C) covers everything behind itself: not the offsets, the length and the leader epoch before it.
@@ -30,7 +30,7 @@ _CRC_COVERS_FROM = 21
 
 
 class Batch(NamedTuple):
-    """One batch header, with where the batch stands in its page (`start`, `end` in bytes)."""
+    """A batch header, with the place of the batch in its page (`start`, `end` in bytes)."""
 
     base_offset: int
     leader_epoch: int
@@ -49,7 +49,7 @@ class Batch(NamedTuple):
 
     @property
     def end_offset(self) -> int:
-        """The first offset behind the batch, compacted-away records counted."""
+        """First offset behind the batch, compacted-away records counted."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
@@ -78,8 +78,8 @@ class Batch(NamedTuple):
         return sequence_after(self.base_sequence, self.last_offset_delta + 1)
 
 
-def split(page: bytes) -> Iterator[Batch]:
-    """The whole batches of a page in order. A batch that is cut off at the end is left out.
+def split_batches(page: bytes) -> Iterator[Batch]:
+    """Yield the whole batches of a page in order. A batch that is cut off at the end is left out.
 
     A batch of an older format (magic 0 or 1) comes with its offset and place only, everything else zero. So does one
     that is shorter than its header, with a magic of -1, also if there is a 2 where its magic would be.
@@ -105,8 +105,8 @@ def _header(page: bytes, start: int, end: int, base_offset: int) -> Batch:
     return Batch._make((base_offset, *fields[2:], start, end))
 
 
-def defect(batch: Batch, page: bytes, *, is_crc_checked: bool = True) -> str | None:
-    """Why the batch as a whole cannot be trusted, or None. Checks length, magic, counts and the checksum."""
+def find_defect(batch: Batch, page: bytes, *, is_crc_checked: bool = True) -> str | None:
+    """Return why the batch as a whole cannot be trusted; None when it can. Checks length, magic, counts, checksum."""
     if batch.magic == _TOO_SHORT:
         return f"its length says {batch.end - batch.start} bytes, fewer than a header has"
     if batch.magic != _MAGIC:
@@ -119,7 +119,7 @@ def defect(batch: Batch, page: bytes, *, is_crc_checked: bool = True) -> str | N
 
 
 def marker_type(batch: Batch, page: bytes) -> int | None:
-    """`ABORT_MARKER` or `COMMIT_MARKER` of a control batch; None for other or unreadable control records."""
+    """Return `ABORT_MARKER` or `COMMIT_MARKER` for a control batch; None for other or unreadable control records."""
     try:
         key = next(iter(DefaultRecordBatch(page[batch.start : batch.end]))).key
     except (StopIteration, ValueError, IndexError, AssertionError, CorruptRecordException):
@@ -131,6 +131,6 @@ def marker_type(batch: Batch, page: bytes) -> int | None:
 
 
 def clip(batch: Batch, lo: int, hi: int) -> tuple[int, int]:
-    """The part of `[lo, hi)` that the batch covers, half-open; empty ranges have equal ends."""
+    """Return the part of `[lo, hi)` that the batch covers, half-open; empty ranges have equal ends."""
     start = min(max(batch.base_offset, lo), hi)
     return start, max(start, min(batch.end_offset, hi))

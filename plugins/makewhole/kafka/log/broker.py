@@ -1,7 +1,7 @@
-"""The log as the brokers hold it, page by page, the next page on its way while this one is read.
+"""Read the log of the brokers page by page; the next page is fetched while this one is read.
 
 Every fetch names the leader epoch that we take for the present one, and that of the batch before: a deposed leader
-refuses, and a new leader whose log left the one that was read says where (KIP-320, KIP-595).
+refuses, and a new leader whose log diverges from the one that was read says where (KIP-320, KIP-595).
 """
 
 import time
@@ -14,7 +14,7 @@ from aiokafka.protocol.offset import OffsetRequest
 
 from makewhole.kafka.lineage import divergence
 from makewhole.kafka.log.aborted_transactions import AbortedTransaction
-from makewhole.kafka.log.batches import Batch, defect, split
+from makewhole.kafka.log.batches import Batch, find_defect, split_batches
 from makewhole.kafka.log.page import Isolation, LogPage
 from makewhole.kafka.log.page_walk import first_reachable
 from makewhole.kafka.offsets import EpochEnd
@@ -63,7 +63,7 @@ class _FetchedPartition(NamedTuple):
 
 
 class _FetchPosition(NamedTuple):
-    """What is asked for: records of a range at an offset, behind a batch of leader epoch `last_epoch`."""
+    """Place of a fetch: an offset of a range, behind a batch of leader epoch `last_epoch`."""
 
     wanted: PartitionRange
     offset: int
@@ -72,7 +72,7 @@ class _FetchPosition(NamedTuple):
 
 
 class BrokerLog(ClosingContext):
-    """A log source over a running cluster. A context manager; `close` ends its connections.
+    """Log source over a running cluster. A context manager; `close` ends its connections.
 
     `patience_seconds` is how long one offset may stay unreachable before a read fails as transient.
     """
@@ -83,8 +83,8 @@ class BrokerLog(ClosingContext):
         self._cluster = Cluster(connection, patience_seconds=patience_seconds)
         self._patience_seconds = patience_seconds
         self._page_bytes = page_bytes
-        self._ahead: tuple[_FetchPosition, Future[_FetchedPartition]] | None = None
-        self._behind: _FetchPosition | None = None
+        self._prefetched: tuple[_FetchPosition, Future[_FetchedPartition]] | None = None
+        self._next_position: _FetchPosition | None = None
         self._policies: dict[str, str | None] = {}
 
     def close(self) -> None:
@@ -104,44 +104,45 @@ class BrokerLog(ClosingContext):
             )
 
     def fetch(self, wanted: PartitionRange, offset: int, isolation: Isolation) -> LogPage:
-        """The page at `offset`; waits for it as long as patience lasts."""
+        """Return the page at `offset`; waits for it as long as patience lasts."""
         deadline, in_vain = time.monotonic() + self._patience_seconds, 0
-        place = _FetchPosition(wanted, offset, isolation, self._epoch_before(wanted, offset))
+        position = _FetchPosition(wanted, offset, isolation, self._epoch_before(wanted, offset))
         while True:
-            answer = self._answer(place)
+            answer = self._answer(position)
             if answer.diverging is not None:
-                raise TransientError(_truncated(place, answer.diverging))
+                raise TransientError(_truncated_message(position, answer.diverging))
             if answer.is_out_of_range:
                 start = self._cluster.run(self._log_start(wanted))
                 if start > offset:
                     return LogPage(log_start=start)
-            elif batches := list(split(answer.data)):
-                self._look_ahead(place, batches)
+            elif batches := list(split_batches(answer.data)):
+                self._prefetch(position, batches)
                 return LogPage(data=answer.data, batches=batches, aborted=answer.aborted)
             limit = answer.stable_offset if isolation == "committed" else answer.high_watermark
             is_late = time.monotonic() > deadline
             in_vain += answer.is_corrupt or (offset < limit and not answer.is_throttled)
             if (in_vain >= _ANSWERS_WITHOUT_A_BATCH or (is_late and answer.error_code == _FAILED)) and (
-                page := self._without_batch(place, answer, limit)
+                page := self._without_batch(position, answer, limit)
             ):
                 return page
             if is_late:
-                raise TransientError(_why(place, answer))
+                raise TransientError(_no_answer_message(position, answer))
             time.sleep(0.05)
 
-    def _without_batch(self, place: _FetchPosition, answer: _FetchedPartition, limit: int) -> LogPage | None:
-        """What it means that an offset below the log's end has no batch to give; None when nothing is sure."""
-        wanted, isolation = place.wanted, place.isolation
-        if (found := self._reachable(wanted, place.offset, place.offset, isolation)) is not None:
-            there = self._cluster.run(self._fetch(_FetchPosition(wanted, found[0], isolation)))
-            return LogPage(broken_end=found[1], data=there.data, batches=list(split(there.data)), aborted=there.aborted)
+    def _without_batch(self, position: _FetchPosition, answer: _FetchedPartition, limit: int) -> LogPage | None:
+        """Return what it means that an offset below the log's end gives no batch; None when that is not certain."""
+        wanted, isolation = position.wanted, position.isolation
+        if (found := self._reachable(wanted, position.offset, position.offset, isolation)) is not None:
+            sound = self._cluster.run(self._fetch(_FetchPosition(wanted, found[0], isolation)))
+            batches = list(split_batches(sound.data))
+            return LogPage(broken_end=found[1], data=sound.data, batches=batches, aborted=sound.aborted)
         if answer.is_corrupt or answer.data:
             return LogPage(broken_end=wanted.hi)
-        is_hole = self.hole_reason(wanted, place.offset, limit) is None
+        is_hole = self.hole_reason(wanted, position.offset, limit) is None
         return LogPage(hole_end=limit) if is_hole else None
 
     def next_batch(self, wanted: PartitionRange, offset: int, likely: int, isolation: Isolation) -> int:
-        """Where the first batch begins that the broker can give behind the damaged one at `offset`."""
+        """Return where the first batch begins that the broker can give behind the damaged one at `offset`."""
         if offset < likely < wanted.hi and self._found_at(wanted, likely, likely, isolation) == likely:
             return likely
         found = self._reachable(wanted, offset, offset + 1, isolation)
@@ -150,20 +151,20 @@ class BrokerLog(ClosingContext):
     def _reachable(
         self, wanted: PartitionRange, behind: int, lowest: int, isolation: Isolation
     ) -> tuple[int, int] | None:
-        """(offset to ask for, base offset) of the first batch to be had that begins at `lowest` or later."""
+        """Return (offset to ask for, base offset) of the first reachable batch that begins at `lowest` or later."""
         return first_reachable(lambda at: self._found_at(wanted, at, lowest, isolation), behind, wanted.hi)
 
     def _found_at(self, wanted: PartitionRange, at: int, lowest: int, isolation: Isolation) -> int | None:
-        """The base offset of the batch that is found when asking for an offset; None when none from `lowest` on is."""
+        """Return the base offset of the batch that a fetch at an offset finds; None when none from `lowest` on is."""
         answer = self._cluster.run(self._fetch(_FetchPosition(wanted, at, isolation), max_bytes=1))
-        batch = next(split(answer.data), None)
+        batch = next(split_batches(answer.data), None)
         if batch is None or batch.base_offset < lowest:
             return None
-        # Behind a length that lies, anything may be taken for a batch: unless it is sound, it must hold the offset.
-        return batch.base_offset if batch.base_offset <= at or defect(batch, answer.data) is None else None
+        # Behind a wrong length, anything may be taken for a batch: unless it is sound, it must hold the offset.
+        return batch.base_offset if batch.base_offset <= at or find_defect(batch, answer.data) is None else None
 
     def intact_end(self, wanted: PartitionRange) -> int:
-        """Up to where the range still is the one that was frozen: leaders know where earlier epochs ended."""
+        """Return up to where the range still is the one that was frozen: leaders know where earlier epochs ended."""
         if not wanted.leader_epochs:
             return wanted.hi
         frozen_under, present = wanted.leader_epochs[-1][0], self._cluster.run(self._present_epoch(wanted))
@@ -173,7 +174,7 @@ class BrokerLog(ClosingContext):
         return min(end, wanted.hi)
 
     def hole_reason(self, wanted: PartitionRange, start: int, end: int) -> str | None:  # noqa: ARG002
-        """Compaction explains a hole where `cleanup.policy` has it now."""
+        """Return why a hole is not compaction's work; None where `cleanup.policy` compacts now."""
         if wanted.topic not in self._policies:
             self._policies[wanted.topic] = self._cluster.run(self._cleanup_policy(wanted.topic))
         policy = self._policies[wanted.topic]
@@ -182,32 +183,34 @@ class BrokerLog(ClosingContext):
         return None if "compact" in policy else f"no batch holds these offsets, and cleanup.policy is {policy}"
 
     def _epoch_before(self, wanted: PartitionRange, offset: int) -> int:
-        """The leader epoch of the last batch read before `offset`, when it was read in this range."""
-        behind = self._behind
-        return behind.last_epoch if behind is not None and behind.wanted == wanted and behind.offset <= offset else -1
+        """Return the leader epoch of the last batch read before `offset` in this range; -1 when there is none."""
+        known = self._next_position
+        if known is None or known.wanted != wanted or known.offset > offset:
+            return NO_EPOCH
+        return known.last_epoch
 
-    def _answer(self, place: _FetchPosition) -> _FetchedPartition:
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None and ahead[0] == place:
-            return ahead[1].result()
-        return self._cluster.run(self._fetch(place))
+    def _answer(self, position: _FetchPosition) -> _FetchedPartition:
+        prefetched, self._prefetched = self._prefetched, None
+        if prefetched is not None and prefetched[0] == position:
+            return prefetched[1].result()
+        return self._cluster.run(self._fetch(position))
 
-    def _look_ahead(self, place: _FetchPosition, batches: list[Batch]) -> None:
-        """Ask for the page behind this one. A damaged epoch (no checksum covers it) must not be taken for the last."""
+    def _prefetch(self, position: _FetchPosition, batches: list[Batch]) -> None:
+        """Start to fetch the next page. A damaged epoch (no checksum covers it) must not be taken for the last."""
         following = batches[-1].end_offset
-        present = self._cluster.known_epoch(place.wanted.topic, place.wanted.partition)
-        epochs = [place.last_epoch, *(batch.leader_epoch for batch in batches)]
-        last_epoch = max(epoch for epoch in epochs if epoch <= max(present, place.last_epoch))
-        self._behind = place._replace(offset=following, last_epoch=last_epoch)
-        if batches[-1].base_offset < following < place.wanted.hi:
-            self._ahead = (self._behind, self._cluster.start(self._fetch(self._behind)))
+        present = self._cluster.known_epoch(position.wanted.topic, position.wanted.partition)
+        epochs = [position.last_epoch, *(batch.leader_epoch for batch in batches)]
+        last_epoch = max(epoch for epoch in epochs if epoch <= max(present, position.last_epoch))
+        self._next_position = position._replace(offset=following, last_epoch=last_epoch)
+        if batches[-1].base_offset < following < position.wanted.hi:
+            self._prefetched = (self._next_position, self._cluster.start(self._fetch(self._next_position)))
 
-    async def _fetch(self, place: _FetchPosition, max_bytes: int | None = None) -> _FetchedPartition:
-        what = f"records of {place.wanted.topic} partition {place.wanted.partition} at offset {place.offset}"
-        return await self._cluster.retry(what, lambda: self._fetch_once(place, max_bytes or self._page_bytes))
+    async def _fetch(self, position: _FetchPosition, max_bytes: int | None = None) -> _FetchedPartition:
+        what = f"records of {position.wanted.topic} partition {position.wanted.partition} at offset {position.offset}"
+        return await self._cluster.retry(what, lambda: self._fetch_once(position, max_bytes or self._page_bytes))
 
-    async def _fetch_once(self, place: _FetchPosition, max_bytes: int) -> _FetchedPartition:
-        wanted = place.wanted
+    async def _fetch_once(self, position: _FetchPosition, max_bytes: int) -> _FetchedPartition:
+        wanted = position.wanted
         topic = await self._cluster.topic(wanted.topic)
         if topic.topic_id != wanted.topic_id:
             await self._check(wanted)
@@ -215,10 +218,10 @@ class BrokerLog(ClosingContext):
         request = PartitionFetchRequest(
             topic_id=topic.raw_id,
             partition=wanted.partition,
-            offset=place.offset,
+            offset=position.offset,
             leader_epoch=topic.leader_epochs.get(wanted.partition, NO_EPOCH),
-            last_epoch=place.last_epoch,
-            isolation=1 if place.isolation == "committed" else 0,
+            last_epoch=position.last_epoch,
+            isolation=1 if position.isolation == "committed" else 0,
             max_bytes=max_bytes,
             max_wait_ms=_MAX_WAIT_MS,
         )
@@ -257,7 +260,7 @@ class BrokerLog(ClosingContext):
         return await self._cluster.retry(f"log start of {wanted.topic} partition {wanted.partition}", attempt)
 
     async def _present_epoch(self, wanted: PartitionRange) -> int:
-        """The partition's leader epoch of now, at least that of the leader which froze the range."""
+        """Return the partition's present leader epoch, at least that of the leader which froze the range."""
         thing = f"{wanted.topic} partition {wanted.partition}"
 
         async def attempt() -> int:
@@ -284,7 +287,7 @@ class BrokerLog(ClosingContext):
         return await self._cluster.retry(f"end of leader epoch {epoch} of {thing}", attempt)
 
     async def _cleanup_policy(self, topic: str) -> str | None:
-        """The topic's `cleanup.policy`; None where we may not read it."""
+        """Return the topic's `cleanup.policy`; None where we may not read it."""
         request = DescribeConfigsRequest([(_TOPIC_RESOURCE, topic, [_CLEANUP_POLICY])])
 
         async def attempt() -> str | None:
@@ -298,18 +301,18 @@ class BrokerLog(ClosingContext):
         return await self._cluster.retry(f"settings of topic {topic}", attempt)
 
 
-def _truncated(place: _FetchPosition, diverging: int) -> str:
-    wanted = place.wanted
+def _truncated_message(position: _FetchPosition, diverging: int) -> str:
+    wanted = position.wanted
     return (
         f"{wanted.topic} partition {wanted.partition}: a change of leader cut the log back to offset "
-        f"{diverging} while [{wanted.lo}, {wanted.hi}) was read; the read stood at offset {place.offset}, "
-        f"behind a batch of leader epoch {place.last_epoch}. Read the range again from its start"
+        f"{diverging} while [{wanted.lo}, {wanted.hi}) was read; the read stood at offset {position.offset}, "
+        f"behind a batch of leader epoch {position.last_epoch}. Read the range again from its start"
     )
 
 
-def _why(place: _FetchPosition, answer: _FetchedPartition) -> str:
-    """Why nothing comes at an offset that should exist."""
-    wanted, offset = place.wanted, place.offset
+def _no_answer_message(position: _FetchPosition, answer: _FetchedPartition) -> str:
+    """Return why nothing comes at an offset that should exist."""
+    wanted, offset = position.wanted, position.offset
     thing = f"{wanted.topic} partition {wanted.partition}: offset {offset} of [{wanted.lo}, {wanted.hi}) cannot be read"
     if answer.error_code == _FAILED:
         return f"{thing}, the broker fails at it. See the broker's own log, then try again"
@@ -317,6 +320,6 @@ def _why(place: _FetchPosition, answer: _FetchedPartition) -> str:
         return (
             f"{thing}, the log ends before it: truncated, or its replicas lag. Check the leader epochs, then try again"
         )
-    if place.isolation == "committed" and answer.stable_offset <= offset:
+    if position.isolation == "committed" and answer.stable_offset <= offset:
         return f"{thing}, an open transaction holds the log at {answer.stable_offset}. Try again when it has ended"
     return f"{thing}, the broker answers with nothing. Try again"

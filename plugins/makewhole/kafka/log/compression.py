@@ -1,4 +1,4 @@
-"""The codecs of record batches, through Arrow, so that no further codec package is needed.
+"""Decompress record batches through Arrow, so that no further codec package is needed.
 
 Decompression stops at a limit: a few kilobytes can claim to be gigabytes.
 """
@@ -22,7 +22,7 @@ class CodecError(Exception):
 
 
 def decompress(codec: int, data: memoryview, *, limit_bytes: int = BATCH_LIMIT_BYTES) -> BytesLike:
-    """The records of a batch, uncompressed.
+    """Return the records of a batch, uncompressed.
 
     Raises:
         CodecError: unknown codec, damaged data, or more than `limit_bytes` of it.
@@ -40,7 +40,7 @@ def decompress(codec: int, data: memoryview, *, limit_bytes: int = BATCH_LIMIT_B
 
 
 def _stream(name: _Streamed, data: memoryview, limit_bytes: int) -> BytesLike:
-    """Room is made for what is likely, then for twice as much: room for the limit would be cleared each time."""
+    """Decompress into a buffer of the likely size, then of twice as much: clearing one of the limit is slow."""
     parts: list[memoryview] = []
     total, room = 0, max(_SMALLEST_ROOM_BYTES, _LIKELY_RATIO * len(data))
     with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(data)), name) as stream:
@@ -51,11 +51,11 @@ def _stream(name: _Streamed, data: memoryview, limit_bytes: int) -> BytesLike:
             if len(parts[-1]) < room:
                 break
             room = 2 * total
-    return _within(parts[0] if len(parts) == 1 else b"".join(parts), limit_bytes)
+    return _require_within(parts[0] if len(parts) == 1 else b"".join(parts), limit_bytes)
 
 
 def _snappy(data: memoryview, limit_bytes: int) -> bytes:
-    """Raw snappy, or the framing of the Java library: blocks, each behind its length (xerial)."""
+    """Decompress raw snappy, or the framing of the Java library: blocks, each behind its length (xerial)."""
     if bytes(data[: len(_XERIAL)]) != _XERIAL:
         return _snappy_block(data, limit_bytes)
     blocks, position, total = [], _XERIAL_HEADER_BYTES, 0
@@ -83,7 +83,7 @@ def _snappy_block(data: memoryview, limit_bytes: int) -> bytes:
     return text
 
 
-def _within(text: BytesLike, limit_bytes: int) -> BytesLike:
+def _require_within(text: BytesLike, limit_bytes: int) -> BytesLike:
     if len(text) > limit_bytes:
         raise CodecError(f"more than {limit_bytes} bytes when decompressed")
     return text

@@ -1,4 +1,4 @@
-"""What one reading step gives, whether from a broker or from an archive."""
+"""Define a page of the log and the sources it comes from: brokers and archives."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Isolation = Literal["committed", "uncommitted"]
 
 @dataclass(frozen=True, kw_only=True)
 class LogPage:
-    """Bytes from an asked offset on, with the whole batches in them.
+    """Bytes from the asked offset on, with the whole batches in them.
 
     `log_start` above the asked offset: what lies before it is expired. `hole_end`: it is proven that no batch exists
     from the asked offset up to there. `broken_end`: what should hold the offsets up to there is not whole.
@@ -31,7 +31,7 @@ class LogPage:
 
 
 class LogSource(Protocol):
-    """Where batches come from."""
+    """Source of batches."""
 
     def check(self, wanted: PartitionRange) -> None:
         """Refuse another incarnation of the topic.
@@ -41,29 +41,29 @@ class LogSource(Protocol):
         """
 
     def fetch(self, wanted: PartitionRange, offset: int, isolation: Isolation) -> LogPage:
-        """The page at `offset`: batches, an expired start, or a proven hole; never nothing.
+        """Return the page at `offset`: batches, an expired start, or a proven hole; never nothing.
 
         Raises:
             TransientError: the source does not get that far now, or was cut back while it was read.
         """
 
     def next_batch(self, wanted: PartitionRange, offset: int, likely: int, isolation: Isolation) -> int:
-        """Where the first batch begins that can be had behind the damaged one at `offset`; `wanted.hi`: there is none.
+        """Return where the first reachable batch behind the damaged one at `offset` begins; `wanted.hi`: there is none.
 
-        `likely` is where the damaged one says that it ends, which may be true.
+        `likely` is the end that the damaged one claims, which may be true.
 
         Raises:
             TransientError: the source cannot tell now.
         """
 
     def intact_end(self, wanted: PartitionRange) -> int:
-        """Up to where the range still is the one that was frozen, by its leader epochs; `wanted.hi` or less.
+        """Return up to where the range still is the one that was frozen, by its leader epochs; `wanted.hi` or less.
 
-        Whatever is found from there on is another record: the log was truncated, and its offsets given away again.
+        Records from there on are others: the log was truncated, and its offsets were used again.
 
         Raises:
             TransientError: the source cannot tell now.
         """
 
     def hole_reason(self, wanted: PartitionRange, start: int, end: int) -> str | None:
-        """Why a hole between batches, `[start, end)`, is not compaction's work; None where compaction explains it."""
+        """Return why a hole between batches, `[start, end)`, is not compaction's work; None where it is."""

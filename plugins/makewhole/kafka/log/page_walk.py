@@ -1,13 +1,13 @@
-"""The batches of a page one by one; of one that cannot be trusted, why, and which comes next that can.
+"""Check the batches of a page: for each damaged one, the reason and the next sound one.
 
 The checksum covers neither a batch's length nor its base offset, and where it fails nothing in the batch is sure. So
-where a damaged batch ends is told by the next sound one, never by its own numbers.
+a damaged batch ends where the next sound one begins, never where its own numbers say.
 """
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from makewhole.kafka.log.batches import Batch, defect
+from makewhole.kafka.log.batches import Batch, find_defect
 from makewhole.kafka.log.page import LogPage
 
 _REACHES_OVER = "its offsets reach into those of the next batch"
@@ -15,21 +15,22 @@ _GOES_BACK = "its offsets lie before the end of the batch before it"
 
 
 class CheckedBatch(NamedTuple):
-    """A batch. If there is a `reason` not to trust it, `resume` is where the next sound one begins: None, not here."""
+    """A batch, with the `reason` if it is damaged: `resume` is then where the next sound one begins, None: not in the
+    page."""
 
     batch: Batch
     reason: str | None = None
     resume: int | None = None
 
 
-def judged(page: LogPage, *, is_crc_checked: bool) -> Iterator[CheckedBatch]:
-    """Every sound batch of a page, and the first of every run of damaged ones."""
+def checked_batches(page: LogPage, *, is_crc_checked: bool) -> Iterator[CheckedBatch]:
+    """Yield every sound batch of a page, and the first of every run of damaged ones."""
     batches, index = page.batches, 0
     end: int | None = None
     while index < len(batches):
         batch = batches[index]
         index += 1
-        reason = defect(batch, page.data, is_crc_checked=is_crc_checked)
+        reason = find_defect(batch, page.data, is_crc_checked=is_crc_checked)
         reason = reason or _misplaced(batch, batches[index] if index < len(batches) else None, end)
         if reason is None:
             end = batch.end_offset
@@ -41,7 +42,10 @@ def judged(page: LogPage, *, is_crc_checked: bool) -> Iterator[CheckedBatch]:
 
 
 def _misplaced(batch: Batch, following: Batch | None, end: int | None) -> str | None:
-    """Offsets ascend. Of two neighbours that overlap, the one that leaves a gap behind those before it is wrong."""
+    """Return why the offsets of a batch cannot be right; None when they ascend.
+
+    Of two neighbours that overlap, the one that leaves a gap behind the batch before is wrong.
+    """
     if end is None or batch.base_offset == end:
         return None
     if batch.base_offset < end:
@@ -51,15 +55,17 @@ def _misplaced(batch: Batch, following: Batch | None, end: int | None) -> str | 
 
 
 def _follows(batch: Batch, page: LogPage, end: int | None, is_crc_checked: bool) -> bool:
-    return defect(batch, page.data, is_crc_checked=is_crc_checked) is None and (end is None or batch.base_offset >= end)
+    return find_defect(batch, page.data, is_crc_checked=is_crc_checked) is None and (
+        end is None or batch.base_offset >= end
+    )
 
 
 def first_reachable(probe: Callable[[int], int | None], behind: int, hi: int) -> tuple[int, int] | None:
-    """(offset to ask for, base offset found there) of the first batch that can be reached behind `behind`.
+    """Return (offset to ask for, base offset found there) of the first batch that can be reached behind `behind`.
 
-    `probe(offset)` gives the base offset of the batch that is found when asking for `offset`; None when none is, as a
+    `probe(offset)` returns the base offset of the batch that a fetch at `offset` finds; None when it finds none, as a
     broker looks for an offset from the nearest one in its index on, and damage in between stops it. None: there is
-    none below `hi`.
+    no batch below `hi`.
     """
     lost, step, found = behind, 1, None
     while found is None:

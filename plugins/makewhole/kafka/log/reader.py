@@ -1,12 +1,12 @@
-"""One reader for the raw log, from brokers and from archives alike.
+"""Read a partition range of the raw log, from brokers and archives alike.
 
 `read_range` walks a partition range batch by batch and accounts for every offset of it: data, control, aborted,
 compacted, expired or undecodable. It ends with the whole range or with an error, never in between.
 
-Holes. A batch with fewer records than offsets is the cleaner's work by itself: a broker takes none such from a
-producer. Offsets that no batch holds are `compacted` where the topic is compacted. Where it is not, nothing in Kafka
-leaves them behind (a lost or removed segment does): they count as `undecodable` and are placed, with the policy of now
-as the reason. If the policy was changed since, a person can tell; the log cannot.
+Holes. A batch with fewer records than offsets was compacted: a broker takes none such from a producer. Offsets that no
+batch holds are `compacted` where the topic is compacted. Where it is not, nothing in Kafka leaves them behind (a lost
+or removed segment does): they count as `undecodable` and are placed, with the present policy as the reason. If the
+policy was changed since, a person can tell; the log cannot.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from makewhole.kafka.log.aborted_transactions import AbortedLedger, AbortedTransaction, AbortFilter
+from makewhole.kafka.log.aborted_transactions import AbortedTransaction, AbortedTransactions, AbortFilter
 from makewhole.kafka.log.account import LeaderEpoch, OffsetAccount, OffsetSpan, TransactionCounts
 from makewhole.kafka.log.archive import ArchiveLog, SegmentWriter
 from makewhole.kafka.log.batches import ABORT_MARKER, COMMIT_MARKER, HEADER_BYTES, Batch, clip, marker_type
 from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.compression import CodecError, decompress
 from makewhole.kafka.log.page import Isolation, LogPage, LogSource
-from makewhole.kafka.log.page_walk import judged
+from makewhole.kafka.log.page_walk import checked_batches
 from makewhole.kafka.log.records import SCHEMA, BatchToDecode, Decoded, decode
 from makewhole.kafka.log.salvage import Undecodable
 from makewhole.kafka.sequences.audit import SequenceAudit
@@ -47,7 +47,7 @@ FetchedCallback = Callable[[int, bytes], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Options:
+class _ReadOptions:
     max_records: int
     include_aborted: bool
     include_replayed: bool
@@ -59,7 +59,7 @@ class _Options:
 
     @property
     def decoded_columns(self) -> Collection[str]:
-        """The wanted ones, and the flags by which rows are left out."""
+        """Columns that are wanted, and the flags by which rows are left out."""
         return SCHEMA.names if self.columns is None else {*self.columns, "is_aborted", "is_replayed"}
 
 
@@ -83,18 +83,18 @@ class _Group:
 
 
 class RangeReader:
-    """Reads one partition range once. Iterate over it (or over `batches()`), then ask for what it learned.
+    """Reader of one partition range, once. Iterate over it (or over `batches()`), then ask for what it found.
 
     `account` and `sequences` grow while reading; `accounting` exists when it is exhausted.
     """
 
-    def __init__(self, source: LogSource, wanted: PartitionRange, options: _Options) -> None:
+    def __init__(self, source: LogSource, wanted: PartitionRange, options: _ReadOptions) -> None:
         self.range = wanted
         self.account = OffsetAccount(range=wanted)
         self.sequences = SequenceAudit(starts_at_zero=wanted.lo == 0)
         self._source = source
         self._options = options
-        self._ledger = AbortedLedger()
+        self._aborted = AbortedTransactions()
         self._end = wanted.hi
         self._is_exhausted = False
 
@@ -103,7 +103,7 @@ class RangeReader:
 
     @property
     def accounting(self) -> Accounting:
-        """What every offset of the range was.
+        """Account of every offset of the range.
 
         Raises:
             MakewholeError: asked before the range was read to its end.
@@ -114,12 +114,12 @@ class RangeReader:
 
     @property
     def undecodable(self) -> list[Undecodable]:
-        """What could not be read, holes that compaction does not explain included."""
+        """Offsets that could not be read, holes that compaction does not explain included."""
         return self.account.undecodable
 
     @property
     def expired(self) -> list[OffsetSpan]:
-        """What was gone before it could be read, by whatever cause."""
+        """Offsets that were gone before they could be read, by whatever cause."""
         return self.account.expired
 
     @property
@@ -129,7 +129,7 @@ class RangeReader:
 
     @property
     def leader_epochs(self) -> list[LeaderEpoch]:
-        """Under which leader epochs the batches of the range were written, in offset order."""
+        """Leader epochs under which the batches of the range were written, in offset order."""
         return self.account.leader_epochs
 
     @property
@@ -138,11 +138,11 @@ class RangeReader:
 
     @property
     def aborted(self) -> tuple[AbortedTransaction, ...]:
-        """The aborted transactions that touch the range, with their markers where seen."""
-        return self._ledger.listed()
+        """Aborted transactions that touch the range, with their markers where seen."""
+        return self._aborted.listed()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The records of the range in offset order, in record batches of `SCHEMA`.
+        """Yield the records of the range in offset order, in record batches of `SCHEMA`.
 
         Raises:
             TransientError: the source did not get to the end of the range, or offsets are left unexplained, or the
@@ -152,7 +152,7 @@ class RangeReader:
         self._source.check(self.range)
         self._end = self._intact_end()
         group = _Group()
-        for item in self._items():
+        for item in self._batches_to_decode():
             if not group.has_room(item, self._options.max_records):
                 yield from self._decoded(group)
                 group = _Group()
@@ -162,14 +162,14 @@ class RangeReader:
         self._finish()
 
     def _intact_end(self) -> int:
-        """Where the part of the range ends that still stands as it was frozen."""
+        """Return the end of the part of the range that still is as it was frozen."""
         return max(self.range.lo, self._source.intact_end(self.range))
 
     def _finish(self) -> None:
         if self._intact_end() != self._end:
             raise TransientError(f"{_name(self.range)}: the log was truncated while it was read. Read it again")
         if self._end < self.range.hi:
-            self._cut_off(self._end, self.range.hi)
+            self._add_truncated(self._end, self.range.hi)
         accounting = self.account.accounting
         if not accounting.is_complete:
             raise TransientError(
@@ -178,55 +178,57 @@ class RangeReader:
             )
         self._is_exhausted = True
 
-    def _items(self) -> Iterator[BatchToDecode]:
-        """Every data batch that has to be decoded; all else is tallied on the way."""
+    def _batches_to_decode(self) -> Iterator[BatchToDecode]:
+        """Yield every data batch that has to be decoded; all else is counted on the way."""
         position = self.range.lo
         while position < self._end:
             page = self._source.fetch(self.range, position, self._options.isolation)
-            before, position = position, self._past_nothing(page, position)
+            before, position = position, self._skip_empty(page, position)
             walk = _PageWalk(page=page, position=position, aborted=AbortFilter(page.aborted))
-            self._ledger.add(page.aborted, touching=before if page.batches else None)
+            self._aborted.add(page.aborted, touching=before if page.batches else None)
             yield from self._walk(walk)
-            self._pass_on(walk)
+            self._report_fetched(walk)
             position = walk.position
             if position <= before:
                 raise TransientError(f"{_name(self.range)}: nothing was read at offset {before}. Read it again")
 
-    def _past_nothing(self, page: LogPage, position: int) -> int:
-        """Step over what is expired or proven empty before the page's batches."""
+    def _skip_empty(self, page: LogPage, position: int) -> int:
+        """Account for what is expired, truncated or empty before the page's batches; return where these begin."""
         start = min(page.log_start, self._end)
         if start > position:
             self.account.expire(position, start)
             self.sequences.skip(start - position)
             position = start
         if page.truncated_end is not None:
-            position = self._cut_off(position, min(page.truncated_end, self._end))
+            position = self._add_truncated(position, min(page.truncated_end, self._end))
         if page.hole_end is not None:
-            position = self._hole(position, min(page.hole_end, self._end))
+            position = self._add_hole(position, min(page.hole_end, self._end))
         if page.broken_end is not None:
-            position = self._hole(position, min(page.broken_end, self._end), "no whole batch stands at these offsets")
+            position = self._add_hole(
+                position, min(page.broken_end, self._end), "no whole batch stands at these offsets"
+            )
         return position
 
-    def _cut_off(self, start: int, end: int) -> int:
+    def _add_truncated(self, start: int, end: int) -> int:
         self.account.truncate(start, end)
         self.sequences.skip(end - start)
         return end
 
-    def _hole(self, start: int, end: int, reason: str | None = None) -> int:
-        """No batch holds these offsets: for the reason, or for whatever the source knows."""
+    def _add_hole(self, start: int, end: int, reason: str | None = None) -> int:
+        """Account for offsets that no batch holds, for the given reason or the source's; return their end."""
         if end > start:
-            self.account.hole(start, end, reason or self._source.hole_reason(self.range, start, end))
+            self.account.add_hole(start, end, reason or self._source.hole_reason(self.range, start, end))
             self.sequences.skip(end - start)
         return max(start, end)
 
-    def _unreadable(self, start: int, end: int, reason: str) -> int:
+    def _add_unreadable(self, start: int, end: int, reason: str) -> int:
         end = min(end, self._end)
-        self.account.unreadable(start, end, reason)
+        self.account.add_unreadable(start, end, reason)
         self.sequences.skip(end - start)
         return end
 
     def _walk(self, walk: "_PageWalk") -> Iterator[BatchToDecode]:
-        for batch, reason, resume in judged(walk.page, is_crc_checked=self._options.is_crc_checked):
+        for batch, reason, resume in checked_batches(walk.page, is_crc_checked=self._options.is_crc_checked):
             if walk.position >= self._end:
                 return
             if reason is not None:
@@ -234,53 +236,53 @@ class RangeReader:
                 if resume is None:
                     likely, isolation = batch.end_offset, self._options.isolation
                     resume = self._source.next_batch(self.range, walk.position, likely, isolation)
-                walk.position = self._damaged(walk.position, resume, reason)
+                walk.position = self._skip_damaged(walk.position, resume, reason)
                 if walk.page.aborted:
-                    return  # it may have been the marker of one of these: the next page knows which still go on
-            elif (item := self._sound(walk, batch)) is not None:
+                    return  # it may have been the marker of one of these: the next page lists those that are still open
+            elif (item := self._take_sound(walk, batch)) is not None:
                 yield item
 
-    def _damaged(self, position: int, resume: int, reason: str) -> int:
-        """A batch that cannot be trusted takes everything up to the next sound one, in this page or behind it."""
-        return self._unreadable(position, resume, reason) if resume > position else position
+    def _skip_damaged(self, position: int, resume: int, reason: str) -> int:
+        """Count everything from a damaged batch up to the next sound one, in this page or behind it, as unreadable."""
+        return self._add_unreadable(position, resume, reason) if resume > position else position
 
-    def _sound(self, walk: "_PageWalk", batch: Batch) -> BatchToDecode | None:
-        """Tally a batch; an item when its records are to be decoded."""
+    def _take_sound(self, walk: "_PageWalk", batch: Batch) -> BatchToDecode | None:
+        """Count a sound batch; return it when its records are to be decoded."""
         marker = marker_type(batch, walk.page.data) if batch.is_control else None
         if marker == ABORT_MARKER:
-            walk.aborted.abort_marker(batch.base_offset, batch.producer_id)
-            self._ledger.abort_marker(batch.base_offset, batch.producer_id)
+            walk.aborted.end_transaction(batch.base_offset, batch.producer_id)
+            self._aborted.end_transaction(batch.base_offset, batch.producer_id)
         start, end = clip(batch, walk.position, self._end)
         if batch.end_offset <= walk.position:
             return None
-        self._hole(walk.position, start)
+        self._add_hole(walk.position, start)
         walk.position = end
         if end <= start:
             return None
         walk.touched.append(batch)
-        self.account.written_under(batch.leader_epoch, start, end)
+        self.account.add_leader_epoch(batch.leader_epoch, start, end)
         if batch.is_control:
-            self._control(batch, end - start, marker)
+            self._count_control(batch, end - start, marker)
             return None
         if batch.base_offset >= self.range.lo or self._begins_behind_expired(batch):
             self.sequences.observe(batch)  # a batch across `lo` belongs to the piece before
         last_offset = batch.end_offset - 1
         is_aborted = walk.aborted.is_aborted(last_offset, batch.producer_id, batch.is_transactional)
-        return self._data(walk.page, batch, (start, end), is_aborted)
+        return self._take_data(walk.page, batch, (start, end), is_aborted)
 
     def _begins_behind_expired(self, batch: Batch) -> bool:
-        """The log start may stand in mid-batch, where no piece before has seen the batch."""
+        """Tell whether the log start lies inside the batch, which no piece before has seen then."""
         expired = self.account.expired
         return bool(expired) and batch.base_offset < expired[-1][1] < batch.end_offset
 
-    def _control(self, batch: Batch, offsets: int, marker: int | None) -> None:
+    def _count_control(self, batch: Batch, offsets: int, marker: int | None) -> None:
         records = min(offsets, batch.record_count)
         self.account.control += records
         self.account.compacted += offsets - records
         self.account.commit_markers += marker == COMMIT_MARKER
         self.account.abort_markers += marker == ABORT_MARKER
 
-    def _data(self, page: LogPage, batch: Batch, part: OffsetSpan, is_aborted: bool) -> BatchToDecode | None:
+    def _take_data(self, page: LogPage, batch: Batch, part: OffsetSpan, is_aborted: bool) -> BatchToDecode | None:
         start, end = part
         is_whole = end - start == batch.last_offset_delta + 1
         if batch.record_count == 0:
@@ -292,17 +294,17 @@ class RangeReader:
             self.account.compacted += end - start - records
             return None
         if batch.record_count > _BATCH_LIMIT_RECORDS:
-            self.account.unreadable(start, end, f"more than {_BATCH_LIMIT_RECORDS} records in one batch")
+            self.account.add_unreadable(start, end, f"more than {_BATCH_LIMIT_RECORDS} records in one batch")
             return None
         try:
             data = decompress(batch.codec, memoryview(page.data)[batch.start + HEADER_BYTES : batch.end])
         except CodecError as error:
-            self.account.unreadable(start, end, str(error))
+            self.account.add_unreadable(start, end, str(error))
             return None
         return BatchToDecode(batch, data, start, end, is_aborted)
 
-    def _pass_on(self, walk: "_PageWalk") -> None:
-        """Give the batches that were walked and touch the range to the callback. A page's are contiguous in it."""
+    def _report_fetched(self, walk: "_PageWalk") -> None:
+        """Give the walked batches that touch the range to the callback. Those of a page are contiguous in it."""
         if self._options.on_fetched is not None and walk.touched:
             first, last = walk.touched[0], walk.touched[-1]
             self._options.on_fetched(first.base_offset, walk.page.data[first.start : last.end])
@@ -311,7 +313,7 @@ class RangeReader:
         options = self._options
         has_views = options.has_views and options.include_aborted and options.include_replayed
         for part in decode(self.range.partition, group.items, options.decoded_columns, has_views=has_views):
-            self._settle(part)
+            self._count_decoded(part)
             columns = part.columns
             if not options.include_aborted:
                 columns = _without(columns, "is_aborted")
@@ -322,15 +324,15 @@ class RangeReader:
             for start in range(0, columns.num_rows, options.max_records):
                 yield columns.slice(start, options.max_records)
 
-    def _settle(self, part: Decoded) -> None:
-        """Count what decoding showed of each batch."""
+    def _count_decoded(self, part: Decoded) -> None:
+        """Count the decoded and the unreadable records of each batch."""
         places = list(part.undecodable)
         for item, count in zip(part.items, part.counts, strict=True):
             left = item.hi - item.lo - count
             bad = 0
             if places:
                 bad = left if item.batch.is_dense else min(left, item.batch.record_count - count)
-                self.account.salvaged(places, bad)
+                self.account.add_salvaged(places, bad)
             self.account.compacted += left - bad
             if item.is_aborted:
                 self.account.aborted += count
@@ -340,7 +342,7 @@ class RangeReader:
 
 @dataclass(kw_only=True)
 class _PageWalk:
-    """Where the walk through one page stands."""
+    """State of the walk through one page."""
 
     page: LogPage
     position: int
@@ -370,18 +372,17 @@ def read_range(
     has_views: bool = False,
     on_fetched: FetchedCallback | None = None,
 ) -> RangeReader:
-    """A reader of `wanted` from a broker or an archive.
+    """Return a reader of `wanted` from a broker or an archive.
 
     Rows of aborted transactions are left out unless `include_aborted` (then marked); rows of replays come too unless
     `include_replayed` is off: they count as data either way. `isolation="uncommitted"` reads up to the high watermark
-    and marks nothing as aborted. With the leader epochs of `wanted`, what a truncation
-    has taken since it was frozen counts as expired; without them, a log that ends before `wanted.hi` is an error that
-    a retry may mend. `columns` are those of `SCHEMA` that are wanted, in that order. With `has_views`, where no row is
-    left out, `value` comes as `binary_view` into the bytes of some MB of batches, uncopied and kept as long as a row of
-    it. `on_fetched` gets (base offset, bytes) of every whole batch that touches the range, verbatim, each once, several
-    at a time, in order.
+    and marks nothing as aborted. With the leader epochs of `wanted`, what a truncation has taken since it was frozen
+    counts as expired; without them, a log that ends before `wanted.hi` is a transient error. `columns` are those of
+    `SCHEMA` that are wanted, in that order. With `has_views`, where no row is left out, `value` comes as `binary_view`
+    into the bytes of some MB of batches, uncopied and kept as long as a row of it. `on_fetched` gets (base offset,
+    bytes) of every whole batch that touches the range, verbatim, each once, several at a time, in order.
     """
-    options = _Options(
+    options = _ReadOptions(
         max_records=max_records,
         include_aborted=include_aborted,
         include_replayed=include_replayed,

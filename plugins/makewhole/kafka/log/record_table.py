@@ -13,7 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from makewhole.kafka.log.batches import Batch
-from makewhole.kafka.log.record_walk import SMALLEST_RECORD_BYTES, Batches, HeaderColumns, Records, walk, walk_headers
+from makewhole.kafka.log.record_walk import (
+    SMALLEST_RECORD_BYTES,
+    Batches,
+    HeaderColumns,
+    Records,
+    walk_headers,
+    walk_records,
+)
 from makewhole.kafka.sequences.audit import NO_SEQUENCE, SEQUENCES
 from makewhole.model.plan import PLAN_HEADER
 from makewhole.native.arrays import ArrowArray, Bools, Longs
@@ -51,7 +58,7 @@ class BatchToDecode(NamedTuple):
 
 
 class RecordTable:
-    """Where every field of every record of some batches stands in their joined bytes.
+    """Places of every field of every record of some batches, in their joined bytes.
 
     `damaged` are the items whose records do not fit together: the others' columns are right only without them.
     """
@@ -60,13 +67,13 @@ class RecordTable:
         self.items = items
         self._content = Content(b"".join(item.data for item in items))
         self._fits = np.zeros(len(items), dtype=np.bool_)
-        self._records = self._walked()
+        self._records = self._walk_records()
         self._counts: Longs = np.where(self._fits, self._fields("record_count", np.int64), 0)
-        self._names, self._contents = self._headers_apart()
+        self._names, self._contents = self._walk_headers()
         self.damaged = {*np.flatnonzero(~self._fits).tolist(), *self._with_bad_names()}
 
-    def _walked(self) -> Records:
-        """The records of all batches that theirs fill, each sound."""
+    def _walk_records(self) -> Records:
+        """Return the records of the sound batches, those that their records fill exactly, and note them in `_fits`."""
         sizes = np.array([len(item.data) for item in self.items], dtype=np.int64)
         counts, has_own_time = self._fields("record_count", np.int64), self._fields("is_log_append_time", np.bool_)
         first, last = self._fields("base_timestamp", np.int64), self._fields("max_timestamp", np.int64)
@@ -80,45 +87,45 @@ class RecordTable:
             times=np.where(has_own_time, last, first),
             has_own_time=has_own_time,
         )
-        records = Records.for_so_many(int(np.clip(counts, 0, sizes // SMALLEST_RECORD_BYTES).sum()))
-        return records.first(walk(batches, records, self._fits))
+        records = Records.with_room_for(int(np.clip(counts, 0, sizes // SMALLEST_RECORD_BYTES).sum()))
+        return records.first(walk_records(batches, records, self._fits))
 
-    def _headers_apart(self) -> tuple[ArrowArray, Blobs]:
-        """The names (binary) and the values of all headers, record by record."""
-        headers = HeaderColumns.for_so_many(int(self._records.header_counts.sum(dtype=np.int64)))
+    def _walk_headers(self) -> tuple[ArrowArray, Blobs]:
+        """Return the names (binary) and the values of all headers, record by record."""
+        headers = HeaderColumns.with_room_for(int(self._records.header_counts.sum(dtype=np.int64)))
         if len(headers.name_starts):
             walk_headers(self._content.bytes, self._records, headers)
         names = Blobs(starts=headers.name_starts, lengths=headers.name_lengths)
         return names.column(self._content), Blobs(starts=headers.value_starts, lengths=headers.value_lengths)
 
     def _with_bad_names(self) -> list[int]:
-        """The items with a header whose name is not UTF-8."""
+        """Return the items with a header whose name is not UTF-8."""
         bad = ~are_utf8(self._names)
         return np.unique(self._owners()[self._header_owners()[bad]]).tolist() if bad.any() else []
 
     def _owners(self) -> Longs:
-        """The item of each record."""
+        """Return the item of each record."""
         return np.repeat(np.arange(len(self.items)), self._counts)
 
     def _header_owners(self) -> Longs:
-        """The record of each header."""
+        """Return the record of each header."""
         counts = self._records.header_counts
         return np.repeat(np.arange(len(counts)), counts)
 
     def _fields(self, name: str, kind: type[np.generic]) -> npt.NDArray[Any]:
-        """A header field of each batch."""
+        """Return a header field of each batch."""
         return np.array([getattr(item.batch, name) for item in self.items], dtype=kind)
 
     def _of_batch(self, name: str, kind: type[np.generic]) -> npt.NDArray[Any]:
-        """A header field of each record's batch."""
+        """Return a header field of each record's batch."""
         return np.repeat(self._fields(name, kind), self._counts)
 
     def _of_item(self, values: Sequence[Any], kind: type[np.generic]) -> npt.NDArray[Any]:
-        """A value per item, for each of its records."""
+        """Return a value per item, for each of its records."""
         return np.repeat(np.array(values, dtype=kind), self._counts)
 
     def wanted(self) -> tuple[list[int], Bools | None]:
-        """How many records of each item are wanted, and which; None for all."""
+        """Return how many records of each item are wanted, and a mask of them; None for all."""
         if all(item.lo <= item.batch.base_offset and item.batch.end_offset <= item.hi for item in self.items):
             return self._counts.tolist(), None
         lows = self._of_item([item.lo for item in self.items], np.int64)
@@ -127,7 +134,7 @@ class RecordTable:
         return np.bincount(self._owners()[wanted], minlength=len(self.items)).tolist(), wanted
 
     def columns(self, partition: int, names: Collection[str], *, has_views: bool = False) -> pa.RecordBatch:
-        """Those columns of `SCHEMA` that are named; with `has_views`, `value` is one of views into the joined bytes."""
+        """Return the named columns of `SCHEMA`; with `has_views`, `value` is one of views into the joined bytes."""
         fields, records, content = [field for field in SCHEMA if field.name in names], self._records, self._content
         keys = Blobs(starts=records.key_starts, lengths=records.key_lengths)
         values = Blobs(starts=records.value_starts, lengths=records.value_lengths)

@@ -1,8 +1,8 @@
-"""Where everything stands in the records of batches (Kafka documentation, "Record"), in one pass over their bytes.
+"""Find every field in the records of batches (Kafka documentation, "Record"), in one pass over their bytes.
 
 A batch has no index of its records: each one's length, a zigzag number, says where the next begins. Nothing is read
 behind the end of a record, and no record reaches behind the end of its batch, whatever its numbers say. A place of -1
-says that there is nothing to go on with, and every step passes it on.
+says that the walk cannot continue, and every step returns it.
 """
 
 from typing import Any, NamedTuple
@@ -20,9 +20,9 @@ _NO_BYTES = (0, -1, -1)
 
 
 class Batches(NamedTuple):
-    """The batches of a text, one after the other. `counts[i]` records are to stand in `text[begins[i]:ends[i]]`.
+    """Batches of a text, one after the other. `counts[i]` records are to stand in `text[begins[i]:ends[i]]`.
 
-    Times are in ms; `has_own_time` says that the time of a batch is that of its records, whatever is theirs.
+    Times are in ms; `has_own_time` says that the time of a batch holds for its records, whatever theirs is.
     """
 
     text: Bytes
@@ -36,8 +36,8 @@ class Batches(NamedTuple):
 
 
 class Records(NamedTuple):
-    """By record: offset, time in ms, key and value by place (length -1 is null), and its headers: where they begin
-    and how many there are."""
+    """Columns by record: offset, time in ms, place of key and value (length -1 is null), start and number of the
+    headers."""
 
     offsets: Longs
     times: Longs
@@ -49,19 +49,19 @@ class Records(NamedTuple):
     header_counts: Numbers
 
     @classmethod
-    def for_so_many(cls, records: int) -> "Records":
-        """Room for them."""
+    def with_room_for(cls, records: int) -> "Records":
+        """Return columns with room for so many."""
         longs = np.empty((2, records), dtype=np.int64)
         return cls(*longs, *np.empty((len(cls._fields) - len(longs), records), dtype=np.int32))
 
     def first(self, records: int) -> "Records":
-        """So many of them."""
+        """Return the first so many."""
         columns: Any = (column[:records] for column in self)
         return Records(*columns)
 
 
 class HeaderColumns(NamedTuple):
-    """By header, record after record: name and value by place; length -1 of a value is null."""
+    """Columns by header, record after record: place of name and value; length -1 of a value is null."""
 
     name_starts: Numbers
     name_lengths: Numbers
@@ -69,21 +69,21 @@ class HeaderColumns(NamedTuple):
     value_lengths: Numbers
 
     @classmethod
-    def for_so_many(cls, headers: int) -> "HeaderColumns":
-        """Room for them."""
+    def with_room_for(cls, headers: int) -> "HeaderColumns":
+        """Return columns with room for so many."""
         return cls(*np.empty((len(cls._fields), headers), dtype=np.int32))
 
 
-def walk(batches: Batches, records: Records, fits: Bools) -> int:
-    """Take the records apart, and note in `fits` which batches they fill exactly, sound. Returns how many are noted.
+def walk_records(batches: Batches, records: Records, fits: Bools) -> int:
+    """Fill `records`, and note in `fits` which batches are sound and exactly filled. Returns the number of records.
 
-    A batch without any counts as not filled. There is room in `records` for those of all batches that can be filled.
+    A batch without records counts as not filled. `records` has room for those of all batches that can be filled.
     """
     return _walk(tuple(batches), tuple(records), fits)
 
 
 def walk_headers(text: Bytes, records: Records, headers: HeaderColumns) -> None:
-    """Take the headers of records apart that were found to be sound. There is room for all."""
+    """Fill `headers` with those of records that were found to be sound. There is room for all."""
     _walk_headers(text, tuple(records), tuple(headers))
 
 
@@ -100,7 +100,7 @@ def _walk(of_batches: tuple[Any, ...], of_records: tuple[Any, ...], fits: Bools)
 
 @inlined
 def _fills(batches: Batches, batch: int, records: Records, row: int) -> bool:
-    """Whether the records of a batch are sound and fill it; they are noted from `row` on."""
+    """Tell whether the records of a batch are sound and fill it; they are noted from `row` on."""
     at, end, count = int(batches.begins[batch]), int(batches.ends[batch]), batches.counts[batch]
     if at < 0 or at > end or end > len(batches.text) or count <= 0 or count > len(records.offsets) - row:
         return False
@@ -114,7 +114,7 @@ def _fills(batches: Batches, batch: int, records: Records, row: int) -> bool:
 
 @inlined
 def _record(batches: Batches, batch: int, at: int, delta: int, records: Records, row: int) -> tuple[int, int]:
-    """(offset delta, behind it) of the record that begins here; offsets lie in their batch and ascend from `delta`."""
+    """Return (offset delta, end) of the record at `at`; offsets lie in their batch and ascend from `delta`."""
     text, limit = batches.text, batches.ends[batch]
     length, at = _number(text, at, limit)
     if at < 0 or length < 0 or length > limit - at:
@@ -156,7 +156,7 @@ def _behind_headers(text: Bytes, at: int, end: int, count: int) -> int:
 
 @inlined
 def _bytes(text: Bytes, at: int, end: int) -> tuple[int, int, int]:
-    """(start, length, behind it) of the byte string whose length stands here."""
+    """Return (start, length, end) of the byte string whose length stands at `at`."""
     length, at = _number(text, at, end)
     if at < 0 or length > end - at:
         return _NO_BYTES
@@ -165,7 +165,7 @@ def _bytes(text: Bytes, at: int, end: int) -> tuple[int, int, int]:
 
 @inlined
 def _number(text: Bytes, at: int, end: int) -> tuple[int, int]:
-    """(value, behind it) of the zigzag number that begins here, of at most 64 bits."""
+    """Return (value, end) of the zigzag number that begins at `at`, of at most 64 bits."""
     value = np.uint64(0)
     for shift in range(0, _LONGEST_NUMBER_SHIFT + 1, 7):
         if at < 0 or at >= end:

@@ -1,4 +1,4 @@
-"""Records of many batches at once as Arrow columns.
+"""Decode the records of many batches at once into Arrow columns.
 
 A batch whose records do not fit together is taken out and read record by record (salvage.py), so that one bad record
 costs itself only.
@@ -54,7 +54,7 @@ def _decoded(table: RecordTable, partition: int, names: Collection[str], has_vie
 
 
 def _salvaged(partition: int, item: BatchToDecode, names: Collection[str]) -> Decoded:
-    """What can be read of a damaged batch, by the slow way."""
+    """Return what can be read of a damaged batch, record by record."""
     found: Salvage = salvage(item.batch, bytes(item.data), partition)
     records = [record for record in found.records if item.lo <= record.offset < item.hi]
     bad = [

@@ -1,6 +1,6 @@
-"""What can still be read of a batch whose records do not fit together: record by record, each failure placed.
+"""Salvage what can still be read of a batch with damaged records: record by record, each failure with its offsets.
 
-Slow on purpose: plain Python, one record at a time. Its results never name payload.
+Slow on purpose: plain Python, one record at a time. The reasons never hold payload.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ class Record(NamedTuple):
 
 
 class Salvage(NamedTuple):
-    """The readable records of a batch, offsets ascending, and the places of the others."""
+    """Readable records of a batch, offsets ascending, and the places of the others."""
 
     records: list[Record]
     undecodable: list[Undecodable]
@@ -60,7 +60,7 @@ def salvage(batch: Batch, data: bytes, partition: int) -> Salvage:
 
 
 def _walk(batch: Batch, data: bytes) -> Iterator[tuple[Record | None, str | None]]:
-    """Each record, or why it cannot be read. A length that leaves the batch ends the walk: what follows is unknown."""
+    """Yield each record, or why it cannot be read. A length that leaves the batch ends the walk."""
     position = 0
     for _ in range(batch.record_count):
         try:

@@ -1,4 +1,4 @@
-"""What the file beside a segment of the archive says: what the segment answers for, and how it is proven whole.
+"""Describe a segment of the archive in the file beside it: the offsets it covers, and the digest that proves it whole.
 
 `<base offset, 20 digits>.aborted.json`, one JSON object. Kafka's own tools do not look at it.
 """
@@ -16,7 +16,7 @@ SIDECAR = ".aborted.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:
-    """One file of the archive and what it answers for: offsets `[lo, hi)` of one partition of one topic incarnation.
+    """One file of the archive and what it covers: offsets `[lo, hi)` of one partition of one topic incarnation.
 
     `sha256` is the file's, in hex; None in archives that were written before it was kept. `expired`, `truncated`,
     `unexplained` and `aborted` are those of the read that wrote it. `left_out`: offsets whose batch the range before
@@ -38,7 +38,7 @@ class Segment:
     aborted: tuple[AbortedTransaction, ...] = ()
 
     def to_json(self) -> bytes:
-        """The sidecar's content."""
+        """Return the sidecar's content."""
         value = {name: getattr(self, name) for name in _PLAIN}
         value["expired"] = [list(span) for span in self.expired]
         value["truncated"] = [list(span) for span in self.truncated]
@@ -49,12 +49,12 @@ class Segment:
 
     @classmethod
     def from_json(cls, text: bytes) -> "Segment":
-        """The inverse of `to_json`.
+        """Return the segment of a sidecar's content.
 
         Raises:
-            ValueError, KeyError, TypeError: it is none.
+            ValueError, KeyError, TypeError: the text is no sidecar.
         """
-        value: dict[str, Any] = _LATER | json.loads(text)
+        value: dict[str, Any] = _ADDED_LATER | json.loads(text)
         return cls(
             **{name: value[name] for name in _PLAIN},
             expired=tuple((start, end) for start, end in value["expired"]),
@@ -68,5 +68,5 @@ class Segment:
         )
 
 
-_LATER: dict[str, Any] = {"sha256": None, "truncated": [], "unexplained": [], "left_out": None}
+_ADDED_LATER: dict[str, Any] = {"sha256": None, "truncated": [], "unexplained": [], "left_out": None}
 _PLAIN = ("base_offset", "topic", "topic_id", "partition", "lo", "hi", "size_bytes", "sha256")

@@ -1,1 +1,1 @@
-"""A topic by its batch headers alone: what the audit reads."""
+"""Scan a topic by its batch headers alone, for the audit."""

@@ -1,4 +1,4 @@
-"""What the headers of a partition's data batches add up to: sizes, codecs, kinds of producers, times, rates.
+"""Sum up the headers of a partition's data batches: sizes, codecs, kinds of producers, times, rates.
 
 Batches of aborted transactions count, too: they were sent, stored and fetched like the others. A batch that only
 touches the range counts whole.
@@ -21,7 +21,7 @@ _Key = TypeVar("_Key")
 
 @dataclass(slots=True)
 class Total:
-    """So many batches with so many records, taking so many bytes as stored."""
+    """Numbers of batches and of their records, and their size as stored."""
 
     batches: int = 0
     records: int = 0
@@ -39,7 +39,7 @@ class Total:
 
 @dataclass(slots=True)
 class Spread:
-    """How a quantity is spread over batches. `by_power` counts those in [2^n, 2^(n+1)) under n; 0 under -1."""
+    """Distribution of a quantity over batches. `by_power` counts those in [2^n, 2^(n+1)) under n; 0 under -1."""
 
     count: int = 0
     total: int = 0
@@ -70,7 +70,7 @@ class Spread:
 
 
 class Rates:
-    """Records over time, in at most some thousand buckets of 2^n seconds; a bucket's records by the batches' newest."""
+    """Records over time, in at most some thousand buckets of 2^n seconds; a batch counts at its newest timestamp."""
 
     def __init__(self) -> None:
         self.width_ms = _SECOND_MS
@@ -91,7 +91,7 @@ class Rates:
         self.width_ms, self.records = width_ms, dict(wider)
 
     def merge(self, other: "Rates") -> None:
-        """Add those of another partition."""
+        """Add the rates of another partition."""
         factor = max(1, self.width_ms // other.width_ms)
         if other.width_ms > self.width_ms:
             self._widen(other.width_ms)
@@ -101,7 +101,7 @@ class Rates:
 
 @dataclass(kw_only=True)
 class Times:
-    """Timestamps of batches, ms of the epoch. `late`: batches that end before the newest so far; by `latest_ms`."""
+    """Timestamps of batches, ms of the epoch. `late`: batches older than the newest so far, by up to `latest_ms`."""
 
     oldest_ms: int | None = None
     newest_ms: int | None = None
@@ -129,7 +129,7 @@ class Times:
 
 
 class BatchStatistics:
-    """Grows with every data batch of a partition."""
+    """Statistics of a partition, which grow with every data batch."""
 
     def __init__(self) -> None:
         self.codecs: dict[int, Total] = {}

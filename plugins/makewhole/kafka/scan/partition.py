@@ -1,7 +1,7 @@
-"""A partition by its batch headers alone: what every offset was, who wrote it, when, in what batches.
+"""Scan a partition by its batch headers alone: what every offset was, who wrote it, when, in what batches.
 
 No record is opened, so a scan is as fast as the bytes come. The rules are those of the log reader
-(`makewhole.kafka.log.reader`); what only opened records could tell (a single damaged record in a sound batch) it cannot
+(`makewhole.kafka.log.reader`); what only opened records show (a single damaged record in a sound batch) it cannot
 see.
 """
 
@@ -12,7 +12,7 @@ from makewhole.kafka.log.aborted_transactions import AbortFilter
 from makewhole.kafka.log.account import OffsetAccount
 from makewhole.kafka.log.batches import ABORT_MARKER, COMMIT_MARKER, Batch, clip, marker_type
 from makewhole.kafka.log.page import Isolation, LogPage, LogSource
-from makewhole.kafka.log.page_walk import judged
+from makewhole.kafka.log.page_walk import checked_batches
 from makewhole.kafka.scan.batch_statistics import CODECS, BatchStatistics
 from makewhole.kafka.scan.transaction_history import TransactionHistory
 from makewhole.kafka.sequences.audit import SequenceAudit
@@ -34,7 +34,7 @@ class LogBounds:
 
 @dataclass(kw_only=True)
 class Tail:
-    """Behind the stable offset, `[start, end)`: there, but held back from committed readers by an open transaction."""
+    """Offsets `[start, end)` behind the stable one: an open transaction holds them back from committed readers."""
 
     start: int
     end: int
@@ -45,7 +45,7 @@ class Tail:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unopened:
+class UnopenedSpan:
     """Part of a compacted batch, whose header counts the records of the whole batch only."""
 
     start: int
@@ -53,9 +53,9 @@ class Unopened:
 
 
 class PartitionScan:
-    """Reads one partition from a source, page by page: first up to the stable offset, then the tail behind it.
+    """Scan of one partition from a source, page by page: first up to the stable offset, then the tail behind it.
 
-    All that it learned can be asked at any time; `accounting` is complete when `is_done`. `failure` says why it never
+    Its results can be asked for at any time; `accounting` is complete when `is_done`. `failure` says why it never
     will be.
     """
 
@@ -69,12 +69,12 @@ class PartitionScan:
         self.transactions = TransactionHistory()
         self.statistics = BatchStatistics()
         self.tail = Tail(start=wanted.hi, end=max(wanted.hi, bounds.end))
-        self.unopened: list[Unopened] = []
+        self.unopened: list[UnopenedSpan] = []
         self.position = wanted.lo
         self.size_bytes = 0
         self.failure: str | None = None
         self._source = source
-        self._behind_tail = replace(wanted, lo=self.tail.start, hi=self.tail.end)
+        self._tail_range = replace(wanted, lo=self.tail.start, hi=self.tail.end)
         self._is_crc_checked = is_crc_checked
         self._aborted = AbortFilter(())
         self._seen_to = 0
@@ -86,23 +86,23 @@ class PartitionScan:
             TransientError: the source does not get further now, or the log was cut back in the middle of the scan.
         """
         before = self.position
-        page = self._source.fetch(*self._asked())
+        page = self._source.fetch(*self._next_fetch())
         if page.log_start > self.position:
             self._expire(page.log_start)
         if page.truncated_end is not None:
             raise TransientError(f"{self}: the log was truncated before offset {page.truncated_end}. Scan it again")
         if page.hole_end is not None:
-            self._hole(page.hole_end)
+            self._add_hole(page.hole_end)
         if page.broken_end is not None:
-            self._hole(page.broken_end, "no whole batch stands at these offsets")
+            self._add_hole(page.broken_end, "no whole batch stands at these offsets")
         self._aborted = AbortFilter(page.aborted)
         self._walk(page)
         if self.position <= before:
             raise TransientError(f"{self}: nothing was read at offset {before}. Scan it again")
 
-    def _asked(self) -> tuple[PartitionRange, int, Isolation]:
+    def _next_fetch(self) -> tuple[PartitionRange, int, Isolation]:
         if self.is_in_tail:
-            return self._behind_tail, self.position, _UNCOMMITTED
+            return self._tail_range, self.position, _UNCOMMITTED
         return self.range, self.position, _COMMITTED
 
     def open_rest(self) -> None:
@@ -131,7 +131,7 @@ class PartitionScan:
             self.account.aborted += found.aborted
             self.account.compacted += found.compacted
             for place in reader.undecodable:
-                self.account.unreadable(place.offset, place.end_offset, place.reason)
+                self.account.add_unreadable(place.offset, place.end_offset, place.reason)
         self.unopened.clear()
 
     @property
@@ -147,75 +147,75 @@ class PartitionScan:
         return self.position >= self.tail.end
 
     def _expire(self, log_start: int) -> None:
-        """The log begins at `log_start` now: what came before is gone."""
+        """Account for the offsets before `log_start`, where the log begins now."""
         start = min(log_start, self._end)
         if self.is_in_tail:
             self.tail.empty += start - self.position
         else:
             self.account.expire(self.position, start)
-        self._pass_over(start)
+        self._skip(start)
 
-    def _hole(self, end: int, reason: str | None = None) -> None:
-        """No batch stands between here and `end`: for the reason, or for whatever the source knows."""
+    def _add_hole(self, end: int, reason: str | None = None) -> None:
+        """Account for offsets up to `end` that no batch holds, for the given reason or the source's."""
         end = min(end, self._end)
         if end <= self.position:
             return
         if not self.is_in_tail:
             reason = reason or self._source.hole_reason(self.range, self.position, end)
-            self.account.hole(self.position, end, reason)
+            self.account.add_hole(self.position, end, reason)
         elif reason is None:
             self.tail.empty += end - self.position
         else:
             self.tail.undecodable += end - self.position
-        self._pass_over(end)
+        self._skip(end)
 
-    def _pass_over(self, end: int) -> None:
+    def _skip(self, end: int) -> None:
         self.sequences.skip(end - self.position)
         self.position = end
 
     def _walk(self, page: LogPage) -> None:
-        """Take the page's batches: whole ones in order, from the one that holds the position on."""
+        """Take the page's whole batches in order, from the one that holds the position on."""
         data, end = page.data, self._end
-        for batch, reason, resume in judged(page, is_crc_checked=self._is_crc_checked):
+        for batch, reason, resume in checked_batches(page, is_crc_checked=self._is_crc_checked):
             if self.position >= end:
                 return
             if reason is None:
-                self._sound(batch, data, end)
+                self._take_sound(batch, data, end)
                 continue
             if resume is None:
-                wanted, position, isolation = self._asked()
+                wanted, position, isolation = self._next_fetch()
                 resume = self._source.next_batch(wanted, position, batch.end_offset, isolation)
             if resume > self.position:
-                self._unreadable(min(resume, end), reason)
+                self._add_unreadable(min(resume, end), reason)
 
-    def _unreadable(self, end: int, reason: str) -> None:
+    def _add_unreadable(self, end: int, reason: str) -> None:
         if self.is_in_tail:
             self.tail.undecodable += end - self.position
         else:
-            self.account.unreadable(self.position, end, reason)
-        self._pass_over(end)
+            self.account.add_unreadable(self.position, end, reason)
+        self._skip(end)
 
-    def _sound(self, batch: Batch, data: bytes, limit: int) -> None:
+    def _take_sound(self, batch: Batch, data: bytes, limit: int) -> None:
         marker = marker_type(batch, data) if batch.is_control else None
         if marker == ABORT_MARKER:
-            self._aborted.abort_marker(batch.base_offset, batch.producer_id)
+            self._aborted.end_transaction(batch.base_offset, batch.producer_id)
         if batch.end_offset <= self.position:
             return
         start, end = clip(batch, self.position, limit)
         if start > self.position:
-            self._hole(start)
+            self._add_hole(start)
         if end <= start:
             return
         is_in_tail = self.is_in_tail
         if not is_in_tail:
-            self.account.written_under(batch.leader_epoch, start, end)
+            self.account.add_leader_epoch(batch.leader_epoch, start, end)
         if batch.is_control:
-            self._control(batch, end - start, marker, is_in_tail=is_in_tail)
+            self._count_control(batch, end - start, marker, is_in_tail=is_in_tail)
         else:
-            self._data(batch, start, end, is_in_tail=is_in_tail)
+            self._take_data(batch, start, end, is_in_tail=is_in_tail)
         self.position = end
 
-    def _control(self, batch: Batch, offsets: int, marker: int | None, *, is_in_tail: bool) -> None:
+    def _count_control(self, batch: Batch, offsets: int, marker: int | None, *, is_in_tail: bool) -> None:
         records = min(offsets, batch.record_count)
         if is_in_tail:
             self.tail.control += records
@@ -226,39 +226,39 @@ class PartitionScan:
             self.account.commit_markers += marker == COMMIT_MARKER
             self.account.abort_markers += marker == ABORT_MARKER
         if marker is not None:
-            self.transactions.marker(batch, is_commit=marker == COMMIT_MARKER)
+            self.transactions.add_marker(batch, is_commit=marker == COMMIT_MARKER)
 
-    def _data(self, batch: Batch, start: int, end: int, *, is_in_tail: bool) -> None:
-        if batch.base_offset >= self._seen_to:  # else its first part was read before
+    def _take_data(self, batch: Batch, start: int, end: int, *, is_in_tail: bool) -> None:
+        if batch.base_offset >= self._seen_to:  # otherwise its first part was read before
             self._seen_to = batch.end_offset
             self.size_bytes += batch.end - batch.start
             self.statistics.add(batch)
             self.sequences.observe(batch)
             if batch.is_transactional and batch.record_count:
-                self.transactions.data(batch)
+                self.transactions.add_data(batch)
         if is_in_tail:
-            self._in_tail(batch, end - start)
+            self._count_in_tail(batch, end - start)
         else:
-            self._in_range(batch, start, end)
+            self._count_in_range(batch, start, end)
 
-    def _in_tail(self, batch: Batch, offsets: int) -> None:
+    def _count_in_tail(self, batch: Batch, offsets: int) -> None:
         records = min(offsets, batch.record_count)
         self.tail.records += records
         self.tail.empty += offsets - records
 
-    def _in_range(self, batch: Batch, start: int, end: int) -> None:
+    def _count_in_range(self, batch: Batch, start: int, end: int) -> None:
         offsets, account = end - start, self.account
         is_aborted = self._aborted.is_aborted(batch.end_offset - 1, batch.producer_id, batch.is_transactional)
         if batch.is_dense or offsets == batch.last_offset_delta + 1:
             records = offsets if batch.is_dense else batch.record_count
         elif batch.record_count:
-            self.unopened.append(Unopened(start=start, end=end))
+            self.unopened.append(UnopenedSpan(start=start, end=end))
             return
         else:
             records = 0
         account.compacted += offsets - records
         if batch.codec >= len(CODECS) and records and not is_aborted:
-            account.unreadable(start, start + records, f"unknown compression codec {batch.codec}")
+            account.add_unreadable(start, start + records, f"unknown compression codec {batch.codec}")
         elif is_aborted:
             account.aborted += records
         else:

@@ -1,4 +1,4 @@
-"""Scanning a whole topic: its bounds, its partitions side by side, and what the cluster says of it beside the log."""
+"""Scan a whole topic: its bounds, its partitions in parallel, its settings and open transactions."""
 
 import time
 from collections import defaultdict
@@ -18,14 +18,14 @@ from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem
 from makewhole.model.window import PartitionRange
 
-_SIDE_BY_SIDE = 4
+_WORKERS = 4
 _FIRST_CONTACT_SECONDS = 10.0  # a wrong address should not take long to say so
 ScanProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScanRequest:
-    """What to scan: some partitions or, when empty, all, from an offset or, when None, from the very first one on."""
+    """Request for a scan: these partitions (empty: all) from an offset on (None: from the very first)."""
 
     partitions: Collection[int] = ()
     from_offset: int | None = None
@@ -34,7 +34,7 @@ class ScanRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class TopicScan:
-    """A scanned topic. `open_refusal` says why the coordinators' word on open transactions is missing."""
+    """A scanned topic. `open_refusal`: why open transactions could not be asked for; None when they were."""
 
     description: TopicDescription
     partitions: tuple[PartitionScan, ...]
@@ -60,8 +60,8 @@ def scan_topic(
     chosen = _chosen(connection, description, wanted.partitions)
     with Cluster(connection) as cluster:
         bounds = cluster.run(_bounds(cluster, topic, chosen))
-        transactions, refusal = _open(cluster, topic, bounds)
-    scans = _Scanning(connection, description, wanted, on_progress).run(chosen, bounds)
+        transactions, refusal = _open_transactions(cluster, topic, bounds)
+    scans = _ParallelScan(connection, description, wanted, on_progress).run(chosen, bounds)
     return TopicScan(
         description=description,
         partitions=scans,
@@ -87,7 +87,7 @@ def _chosen(connection: KafkaConnection, description: TopicDescription, asked: C
 
 
 async def _bounds(cluster: Cluster, topic: str, partitions: Collection[int]) -> dict[int, LogBounds]:
-    """The offsets of now of those partitions that have a leader."""
+    """Return the present offsets of those partitions that have a leader."""
 
     async def attempt() -> dict[int, LogBounds]:
         by_leader = defaultdict(list)
@@ -118,15 +118,17 @@ async def _bounds_at(cluster: Cluster, topic: str, leader: int, partitions: list
     }
 
 
-def _open(cluster: Cluster, topic: str, partitions: Collection[int]) -> tuple[tuple[OpenTransaction, ...], str | None]:
+def _open_transactions(
+    cluster: Cluster, topic: str, partitions: Collection[int]
+) -> tuple[tuple[OpenTransaction, ...], str | None]:
     try:
         return cluster.run(find_open_transactions(cluster, topic, partitions)), None
     except MakewholeError as error:
         return (), str(error)
 
 
-class _Scanning:
-    """Partitions side by side, each worker with connections of its own."""
+class _ParallelScan:
+    """Scan of partitions in parallel, each worker with connections of its own."""
 
     def __init__(
         self,
@@ -144,14 +146,14 @@ class _Scanning:
         self._scans: dict[int, PartitionScan] = {}
 
     def run(self, chosen: Collection[int], bounds: Mapping[int, LogBounds]) -> tuple[PartitionScan, ...]:
-        """The scans of these partitions, in their order. Those without bounds have no leader."""
+        """Return the scans of these partitions, in their order. Those without bounds have no leader."""
         self._bounds = bounds
         ranges = [self._range(partition) for partition in chosen]
         for one in ranges:
             self._queue.put(one)
         self._total = sum(bounds[one.partition].end - one.lo for one in ranges if one.partition in bounds)
         self._done = dict.fromkeys(chosen, 0)
-        workers = max(1, min(_SIDE_BY_SIDE, len(ranges)))
+        workers = max(1, min(_WORKERS, len(ranges)))
         with ThreadPoolExecutor(workers) as pool:
             try:
                 for work in [pool.submit(self._work) for _ in range(workers)]:

@@ -1,4 +1,4 @@
-"""The transactions of one partition as its log tells them: data batches, then the marker that ends them.
+"""Collect the transactions of one partition from its log: data batches, then the marker that ends them.
 
 Markers are matched by producer id alone: a marker's epoch may be one above that of its data (KIP-890). What began
 before the range, and what compaction or retention has taken, shows as a marker without data.
@@ -15,7 +15,8 @@ LISTED = 100
 
 @dataclass(kw_only=True, slots=True)
 class Transaction:
-    """Offsets `[first_offset, end_offset)`, its marker included; `is_commit` None while it is open.
+    """A transaction of one partition: offsets `[first_offset, end_offset)`, its marker included; `is_commit` None while
+    it is open.
 
     Times in ms of the epoch: the first batch's is its producer's, the marker's its coordinator's.
     """
@@ -36,8 +37,8 @@ class Transaction:
 
 
 @dataclass(kw_only=True)
-class Ended:
-    """Transactions that ended one way. `listed` are the first of them."""
+class EndedTransactions:
+    """Transactions that ended the same way. `listed` are the first of them."""
 
     count: int = 0
     records: int = 0
@@ -47,7 +48,7 @@ class Ended:
     listed: list[Transaction] = field(default_factory=list)
 
     def add(self, transaction: Transaction | None) -> None:
-        """Count one by its marker, with what was seen of it."""
+        """Count a transaction by its marker; None where no data of it was seen."""
         self.count += 1
         if transaction is None:
             self.without_data += 1
@@ -60,21 +61,21 @@ class Ended:
 
 
 class TransactionHistory:
-    """Grows batch by batch, in offset order. `open` is by producer id."""
+    """Transactions of a partition, which grow batch by batch, in offset order. `open` is by producer id."""
 
     def __init__(self) -> None:
         self.open: dict[int, Transaction] = {}
-        self.committed = Ended()
-        self.aborted = Ended()
+        self.committed = EndedTransactions()
+        self.aborted = EndedTransactions()
         self._longest: list[tuple[int, int, Transaction]] = []
 
     @property
     def longest(self) -> list[Transaction]:
-        """Those that lasted longest from their first batch to their marker, longest first."""
+        """Transactions that lasted longest from their first batch to their marker, longest first."""
         return [transaction for _, _, transaction in sorted(self._longest, key=lambda one: (-one[0], one[1]))]
 
-    def data(self, batch: Batch) -> None:
-        """A transactional data batch."""
+    def add_data(self, batch: Batch) -> None:
+        """Add a transactional data batch."""
         found = self.open.get(batch.producer_id)
         if found is None:
             self.open[batch.producer_id] = Transaction(
@@ -93,8 +94,8 @@ class TransactionHistory:
         found.records += batch.record_count
         found.batches += 1
 
-    def marker(self, batch: Batch, *, is_commit: bool) -> None:
-        """A marker ends the producer's open transaction, if it was seen."""
+    def add_marker(self, batch: Batch, *, is_commit: bool) -> None:
+        """End the producer's open transaction, if it was seen, by its marker."""
         found = self.open.pop(batch.producer_id, None)
         if found is not None:
             found.is_commit = is_commit
