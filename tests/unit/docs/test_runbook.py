@@ -63,9 +63,9 @@ def test_every_message_of_a_symptom_is_one_of_the_code(title: str) -> None:
     assert [piece for piece in messages(ENTRIES[title]) if piece not in SAID] == []
 
 
-def test_every_window_state_and_every_incident_has_an_entry() -> None:
+def test_every_state_and_every_incident_has_an_entry() -> None:
     titles = " ".join(ENTRIES)
-    names = [*WindowState, *IncidentKind]
+    names = [*WindowState, *PlanState, *IncidentKind]
     assert [name.value for name in names if f"`{name.value}`" not in titles] == []
 
 
