@@ -15,7 +15,7 @@ from makewhole.compensation.freezing.freeze import (
 )
 from makewhole.compensation.freezing.original_records import WindowRecords
 from makewhole.compensation.planning.deadlines import read_deadlines, soonest
-from makewhole.journal import evidence, leases, plans, windows
+from makewhole.journal import evidence, leases, plan_progress, plans, windows
 from makewhole.journal.database import connect, journal_dsn
 from makewhole.kafka.retention import RecordRetention
 from makewhole.model.verdict import Finding
@@ -63,7 +63,7 @@ def freeze_plan(journal_dsn: str, request: FreezeRequest, sources: FreezeSources
     with leases.transaction(journal_dsn, idle_seconds=_FETCH_SECONDS_MOST) as journal:
         stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
         if stored is not None:
-            actions = tuple(item.action for item in plans.actions_of(journal, stored.plan.id))
+            actions = tuple(item.action for item in plan_progress.actions_of(journal, stored.plan.id))
             return Frozen(plan=stored.plan, actions=actions)
         end_earlier_plans(journal_dsn, journal, window, targets_of(request.pipeline, sources.connections))
         findings, written = refuse_written(journal, window, request.findings)
@@ -72,7 +72,7 @@ def freeze_plan(journal_dsn: str, request: FreezeRequest, sources: FreezeSources
         if frozen.plan is not None:
             plans.name_successor(journal, frozen.plan)
         refused = [(refusal.hop, refusal.key_hash, refusal.reason) for refusal in frozen.refusals]
-        plans.refuse_findings(journal, (window.pipeline, window.number, window.revision), refused)
+        plan_progress.refuse_findings(journal, (window.pipeline, window.number, window.revision), refused)
         return frozen
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from makewhole.journal import evidence, incidents, plans
+from makewhole.journal import evidence, incidents, plan_progress, plans
 from makewhole.journal.evidence import Certificate, HopResult, JudgedFinding
 from makewhole.lake.storage import Storage
 from makewhole.model.window import PartitionRange, Window
@@ -14,11 +14,12 @@ from makewhole.sql import PgConnection
 
 
 def final_results(journal: PgConnection, window: Window) -> dict[str, HopResult]:
-    """The results as they are now: verified where a hop was verified, as reconciled otherwise."""
+    """Return the results by hop: of stage `verified` where there is one, of stage `reconciled` otherwise."""
     return evidence.results(journal, window, evidence.RECONCILED) | evidence.results(journal, window, evidence.VERIFIED)
 
 
 def issue_certificate(journal: PgConnection, window: Window, storage: Storage) -> Certificate:
+    """Write the certificate of a window to the storage and append it to the chain in the journal."""
     last = evidence.last_certificate(journal, window.pipeline)
     ordinal, previous = (last[0] + 1, last[1]) if last else (1, None)
     content = certified_content(journal, window)
@@ -53,7 +54,7 @@ def issue_certificate(journal: PgConnection, window: Window, storage: Storage) -
 
 
 def certified_content(journal: PgConnection, window: Window) -> dict[str, Any]:
-    """What is certified, and nothing of how it came about: the same for every revision that proves the same."""
+    """Return what the digest covers: nothing of how it came about, so that revisions that prove the same are equal."""
     results = final_results(journal, window)
     handed_over = [item for item in evidence.findings(journal, window) if item.finding.verdict.value == "pending"]
     return {
@@ -72,8 +73,8 @@ def certified_content(journal: PgConnection, window: Window) -> dict[str, Any]:
 
 
 def _range_fields(part: PartitionRange) -> dict[str, Any]:
-    place = {"topic": part.topic, "topic_id": part.topic_id, "partition": part.partition, "lo": part.lo, "hi": part.hi}
-    return place | ({"lineage": part.lineage} if part.lineage else {})
+    fields = {"topic": part.topic, "topic_id": part.topic_id, "partition": part.partition, "lo": part.lo, "hi": part.hi}
+    return fields | ({"lineage": part.lineage} if part.lineage else {})
 
 
 def _finding_id(item: JudgedFinding) -> str:
@@ -81,12 +82,12 @@ def _finding_id(item: JudgedFinding) -> str:
 
 
 def _provenance(journal: PgConnection, window: Window) -> dict[str, Any]:
-    """How this revision got there: counts before and after, what the gate said, the plan with its receipts."""
+    """Return how this revision was proven: accounting, counts by stage, gate reports, findings, plan and receipts."""
     findings = evidence.findings(journal, window)
     stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
     plan = None
     if stored is not None:
-        receipts = plans.chunks_of(journal, stored.plan.id)
+        receipts = plan_progress.chunks_of(journal, stored.plan.id)
         plan = {
             "id": stored.plan.id,
             "sha256": stored.plan.sha256,
@@ -125,7 +126,7 @@ def _sha256(content: Any) -> str:
 
 
 def chain_problems(certificates: list[Certificate]) -> list[str]:
-    """What is wrong with a chain of certificates, oldest first; nothing for a sound one."""
+    """Return the problems of a chain of certificates, given oldest first; none for a sound one."""
     problems, previous = [], None
     for at, certificate in enumerate(certificates, start=1):
         name = f"certificate {certificate.ordinal} (window {certificate.number})"

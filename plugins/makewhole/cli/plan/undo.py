@@ -84,7 +84,9 @@ def _document(plan: str, run_id: str, stays: tuple[str, ...]) -> dict[str, Any]:
         stored = plans.newest_undo_of(journal, plan)
         undo = None if stored is None else stored.plan
         done = 0 if undo is None else plan_progress.actions_done(journal, undo.id)
-        refused = Counter(() if undo is None else (reason for *_, reason in plan_progress.refused_keys(journal, undo.id)))
+        refused = Counter(
+            () if undo is None else (reason for *_, reason in plan_progress.refused_keys(journal, undo.id))
+        )
         window = windows.load(journal, undone.pipeline, undone.window, undone.revision)
     return {
         "plan": plan,

@@ -11,7 +11,8 @@ from makewhole.compensation.freezing.chunks import ChunkRows, chunks_of, take_ch
 from makewhole.compensation.freezing.payload_file import PayloadFile, verified_copy
 from makewhole.journal import plans
 from makewhole.journal.actions import unchanged_actions
-from makewhole.journal.plans import ChunkActions, StoredPlan
+from makewhole.journal.plan_progress import ChunkActions
+from makewhole.journal.plans import StoredPlan
 from makewhole.model.errors import CorruptionError
 from makewhole.model.plan import Plan
 

@@ -13,7 +13,7 @@ from makewhole.compensation.execution.prefetch import Prefetch
 from makewhole.compensation.execution.target_progress import TargetProgress
 from makewhole.compensation.execution.targets import Target, TargetWriter, targets_of
 from makewhole.compensation.execution.writers import log_ends, open_writer
-from makewhole.journal import plans
+from makewhole.journal import plan_progress, plans
 from makewhole.journal.database import connect, journal_dsn
 from makewhole.journal.leases import JournalSession
 from makewhole.journal.plans import LogEnds, StoredPlan
@@ -151,8 +151,8 @@ class _PlanRun:
     def _decided(self, at_target: TargetProgress, number: int, unfit: Mapping[int, str]) -> Mapping[int, str]:
         """Refusals are written down before the chunk, under the lease: every attempt leaves the same actions out."""
         with self._attempt.leased() as journal:
-            plans.refuse_actions(journal, self._attempt.plan_id, unfit)
-            return plans.refused_actions(journal, at_target.content.chunk_actions(at_target.target, number))
+            plan_progress.refuse_actions(journal, self._attempt.plan_id, unfit)
+            return plan_progress.refused_actions(journal, at_target.content.chunk_actions(at_target.target, number))
 
     def _guard(self) -> None:
         self._attempt.guard()
@@ -173,4 +173,4 @@ class _PlanRun:
         with self._attempt.leased() as journal:
             if plans.get_plan(journal, self._attempt.plan_id, is_locked=True).plan.state is PlanState.RUNNING:
                 plans.set_state(journal, self._attempt.plan_id, PlanState.DONE)
-            return plans.chunks_of(journal, self._attempt.plan_id)
+            return plan_progress.chunks_of(journal, self._attempt.plan_id)

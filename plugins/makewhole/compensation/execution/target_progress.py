@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from makewhole.compensation.execution.attempt import Attempt
 from makewhole.compensation.execution.content import PlanContent
 from makewhole.compensation.execution.targets import Chunk, DoneChunk, TargetWriter, require_receipts_kept
-from makewhole.journal import plans
+from makewhole.journal import plan_progress
 from makewhole.model.plan import Plan, Receipt
 
 
@@ -40,7 +40,7 @@ class TargetProgress:
         """Return a chunk with the refusals that the journal holds."""
         chunk = self.content.chunk(self.target, number)
         with self.attempt.journal.transaction() as journal:
-            refused = plans.refused_actions(journal, self.content.chunk_actions(self.target, number))
+            refused = plan_progress.refused_actions(journal, self.content.chunk_actions(self.target, number))
         return Chunk(number=number, rows=chunk.rows, columns=chunk.columns, refused=refused)
 
     def chunks_in_journal(self) -> int:
@@ -50,7 +50,7 @@ class TargetProgress:
     def chunks_refused_whole(self) -> set[int]:
         """Return the chunks of which nothing is ever written."""
         with self.attempt.journal.transaction() as journal:
-            return plans.chunks_refused_whole(journal, self.plan.id, self.target)
+            return plan_progress.chunks_refused_whole(journal, self.plan.id, self.target)
 
     def recover(self, writer: TargetWriter) -> int:
         """Ask the target which chunks happened, let the journal follow, and return their number.
@@ -71,15 +71,15 @@ class TargetProgress:
         """Copy a receipt that was seen at the target to the journal."""
         with self.attempt.journal.transaction() as journal:
             place = self.content.chunk_actions(self.target, done.chunk)
-            refused: Mapping[int, str] = {**done.refused, **plans.refused_actions(journal, place)}
+            refused: Mapping[int, str] = {**done.refused, **plan_progress.refused_actions(journal, place)}
             size = self.content.chunks[self.target][done.chunk].size
             actions = size - len(refused) if done.actions is None else done.actions
             receipt = Receipt(
                 plan=self.plan.id, target=self.target, chunk=done.chunk, actions=actions, place=done.place
             )
-            plans.follow_receipt(journal, receipt, done.refused)
+            plan_progress.follow_receipt(journal, receipt, done.refused)
 
     def _receipts_seen(self) -> Sequence[int]:
         """Return the chunks at the target whose receipts the journal has."""
         with self.attempt.journal.transaction() as journal:
-            return [one.chunk for one in plans.chunks_of(journal, self.plan.id) if one.target == self.target]
+            return [one.chunk for one in plan_progress.chunks_of(journal, self.plan.id) if one.target == self.target]

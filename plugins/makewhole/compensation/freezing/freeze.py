@@ -8,8 +8,8 @@ from makewhole.compensation.freezing.sources import PayloadSource, Sources
 from makewhole.compensation.freezing.write_plan import PlanFrame, put_frozen, put_refused
 from makewhole.compensation.planning.action_draft import Refusal
 from makewhole.compensation.planning.draft import PlanDraft, draft_plan, keys_to_reverse, over_limits
-from makewhole.journal import plans
-from makewhole.journal.reversals import reversals_of
+from makewhole.journal import written_keys
+from makewhole.journal.written_keys import reversals_of
 from makewhole.model.connection import Connection
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import Action, Plan
@@ -78,7 +78,7 @@ def refuse_written(
 ) -> tuple[list[Finding], list[Refusal]]:
     """The findings that still stand, and a refusal for each whose key was written after it was judged."""
     gaps = [(finding.hop, finding.key_hash) for finding in findings if finding.verdict.is_gap]
-    written = plans.keys_written_since(journal, (window.pipeline, window.number, window.revision), gaps)
+    written = written_keys.keys_written_since(journal, (window.pipeline, window.number, window.revision), gaps)
     refusals = [
         Refusal(hop=hop, key_hash=key_hash, reason=_written_reason(plan_id, is_proven=is_proven))
         for (hop, key_hash), (plan_id, is_proven) in written.items()

@@ -20,7 +20,7 @@ from makewhole.compensation.execution.targets import Chunk, Target, require_rece
 from makewhole.compensation.freezing.chunks import take_chunk
 from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, RecordToSend, Sample
 from makewhole.compensation.preview.target_readers import ChunksDone, open_target_reader
-from makewhole.journal import plans
+from makewhole.journal import plan_progress, plans
 from makewhole.journal.actions import actions_in, unchanged_actions
 from makewhole.journal.leases import JournalSession
 from makewhole.journal.plans import StoredPlan
@@ -156,13 +156,13 @@ class _PlanForecast:
 
     def _chunks_seen(self, name: str) -> int:
         with _read_only_transaction(self._journal) as journal:
-            seen = [item.chunk for item in plans.chunks_of(journal, self._stored.plan.id) if item.target == name]
+            seen = [item.chunk for item in plan_progress.chunks_of(journal, self._stored.plan.id) if item.target == name]
         return max(seen, default=-1) + 1
 
     def _decided(self, name: str, number: int) -> Mapping[int, str]:
         """What earlier attempts refused stays refused."""
         with _read_only_transaction(self._journal) as journal:
-            return plans.refused_actions(journal, self._content.chunk_actions(name, number))
+            return plan_progress.refused_actions(journal, self._content.chunk_actions(name, number))
 
     def _note_done(self, name: str, done: ChunksDone) -> None:
         for part in self._content.chunks[name][: done.chunks]:

@@ -20,13 +20,13 @@ from makewhole.compensation.freezing.original_records import WindowRecords
 from makewhole.compensation.freezing.sources import Sources
 from makewhole.compensation.freezing.write_plan import PlanFrame, put_frozen
 from makewhole.compensation.undo.reversals import Reversals, reverse_records, reversing_hops
-from makewhole.journal import leases, plans, windows
+from makewhole.journal import leases, plan_progress, plans, windows
 from makewhole.journal.actions import actions_in, unchanged_actions
 from makewhole.journal.database import connect as connect_journal
 from makewhole.journal.database import journal_dsn
 from makewhole.journal.leases import JournalSession
 from makewhole.journal.plans import StoredPlan
-from makewhole.journal.reversals import reversals_of
+from makewhole.journal.written_keys import reversals_of
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import PermanentError, RefusedError
 from makewhole.model.payload import Payload
@@ -193,7 +193,7 @@ def _reverse_written_records(
     """Of what is proven written by receipts; what is not, may not be there."""
     written = [
         item.action
-        for item in plans.actions_of(journal, request.plan)
+        for item in plan_progress.actions_of(journal, request.plan)
         if item.outcome == "done" and item.action.remedy in (Remedy.REDELIVER, Remedy.PRODUCE)
     ]
     past = reversals_of(journal, request.pipeline, window.number, {action.key_hash for action in written})

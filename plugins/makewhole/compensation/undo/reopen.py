@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from makewhole.compensation.verification.verify_window import verify_window
-from makewhole.journal import plans, windows
+from makewhole.journal import plan_progress, plans, windows
 from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import PlanState
@@ -42,7 +42,7 @@ def reopen_window(context: WindowContext, undone: str, progress: Callable[[int, 
     verify_window(context, progress, patience_seconds=0.0)
     with connect() as journal:
         state, why = decide(journal, context.pipeline, context.window)
-        not_restored = Counter(reason for *_, reason in plans.refused_keys(journal, undo.plan.id))
+        not_restored = Counter(reason for *_, reason in plan_progress.refused_keys(journal, undo.plan.id))
         if state is WindowState.CERTIFIED:
             return Reopened(state=state, reason=None, not_restored=not_restored)
         reason = f"plan {undone} was undone by plan {undo.plan.id}: {why}"

@@ -9,9 +9,9 @@ from makewhole.compensation.verification.committed_since import StartOffsets
 from makewhole.compensation.verification.judge_gaps import judge_gaps_anew
 from makewhole.compensation.verification.outcome import WHOLE, verified_result
 from makewhole.gate import HopSummary, check_summaries
-from makewhole.journal import evidence, incidents, observations, plans
+from makewhole.journal import evidence, incidents, observations, plan_progress, plans
 from makewhole.journal.database import connect
-from makewhole.journal.reversals import reversals_of
+from makewhole.journal.written_keys import reversals_of
 from makewhole.model.gate import GateReport
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.plan import PlanState
@@ -62,8 +62,8 @@ def _mark_refused(journal: PgConnection, window: Window) -> None:
     """What the plan refused to do becomes the outcome of its finding: the reason is what a person has to know."""
     stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
     if stored is not None:
-        refused = plans.refused_keys(journal, stored.plan.id)
-        plans.refuse_findings(journal, (window.pipeline, window.number, window.revision), refused)
+        refused = plan_progress.refused_keys(journal, stored.plan.id)
+        plan_progress.refuse_findings(journal, (window.pipeline, window.number, window.revision), refused)
 
 
 def _patience_seconds(journal: PgConnection, context: WindowContext) -> float:

@@ -1,0 +1,135 @@
+"""Read and write what became of a plan's actions: refusals, and the receipts of their chunks.
+
+Every function runs in the caller's transaction.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from makewhole.model.pipeline import Remedy
+from makewhole.model.plan import Action, Receipt
+from makewhole.sql import PgConnection, load_queries
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredAction:
+    """An action with its `outcome`: None, `done` or `refused`."""
+
+    action: Action
+    outcome: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkActions:
+    """The actions of a chunk: those of its target and number, with `first <= seq <= last`."""
+
+    plan: str
+    target: str
+    chunk: int
+    first: int
+    last: int
+
+
+def actions_of(journal: PgConnection, plan_id: str) -> list[StoredAction]:
+    """Return every action of a plan in order."""
+    return [
+        StoredAction(
+            action=Action(
+                seq=row[0],
+                chunk=row[1],
+                remedy=Remedy(row[2]),
+                hop=row[3],
+                target=row[4],
+                key=row[5],
+                key_hash=row[6],
+                before=json.loads(row[7]),
+            ),
+            outcome=row[8],
+            reason=row[9],
+        )
+        for row in _rows(journal, "actions_of_plan", {"plan": plan_id})
+    ]
+
+
+def actions_by_target(journal: PgConnection, plan_id: str) -> dict[str, int]:
+    """Return the number of actions of a plan by target."""
+    return dict(_rows(journal, "actions_by_target", {"plan": plan_id}))
+
+
+def refuse_actions(journal: PgConnection, plan_id: str, refused: Mapping[int, str]) -> None:
+    """Write refusals by action number; one that is written already stays."""
+    if refused:
+        _run(
+            journal,
+            "refuse_actions",
+            {"plan": plan_id, "seqs": list(refused), "reasons": list(refused.values())},
+        )
+
+
+def refused_actions(journal: PgConnection, wanted: ChunkActions) -> dict[int, str]:
+    """Return the reasons of the actions of a chunk that are refused already, by action number."""
+    return dict(_rows(journal, "refused_actions", vars(wanted)))
+
+
+def refused_keys(journal: PgConnection, plan_id: str) -> list[tuple[str, str, str]]:
+    """Return (hop, key hash, reason) of every action that was refused when the plan ran, in order."""
+    return [(row[0], row[1], row[2]) for row in _rows(journal, "refused_keys", {"plan": plan_id})]
+
+
+def refuse_findings(
+    journal: PgConnection, window: tuple[str, int, int], refused: Sequence[tuple[str, str, str]]
+) -> None:
+    """Mark findings of a window revision (pipeline, number, revision) as refused: (hop, key hash, reason) of each."""
+    pipeline, number, revision = window
+    if refused:
+        hops, hashes, reasons = zip(*refused, strict=True)
+        _run(
+            journal,
+            "refuse_findings",
+            {
+                "pipeline": pipeline,
+                "number": number,
+                "revision": revision,
+                "hops": list(hops),
+                "hashes": list(hashes),
+                "reasons": list(reasons),
+            },
+        )
+
+
+def chunks_refused_whole(journal: PgConnection, plan_id: str, target: str) -> set[int]:
+    """Return the chunks at a target of which every action is refused: nothing of them is ever written."""
+    return {row[0] for row in _rows(journal, "chunks_refused_whole", {"plan": plan_id, "target": target})}
+
+
+def follow_receipt(journal: PgConnection, receipt: Receipt, refused: Mapping[int, str]) -> None:
+    """Copy a receipt that was seen at the target: its actions are done, except for those that are refused."""
+    refuse_actions(journal, receipt.plan, refused)
+    _run(journal, "put_chunk", vars(receipt))
+
+
+def chunks_of(journal: PgConnection, plan_id: str) -> list[Receipt]:
+    """Return the receipts that the journal knows of, by target and chunk."""
+    return [
+        Receipt(plan=plan_id, target=row[0], chunk=row[1], actions=row[2], place=row[3])
+        for row in _rows(journal, "chunks_of_plan", {"plan": plan_id})
+    ]
+
+
+def actions_done(journal: PgConnection, plan_id: str) -> int:
+    """Return the number of actions of a plan that took effect, as far as the journal has seen their receipts."""
+    return int(_rows(journal, "actions_done", {"plan": plan_id})[0][0])
+
+
+def _run(journal: PgConnection, name: str, parameters: Mapping[str, Any]) -> None:
+    with journal.cursor() as cursor:
+        cursor.execute(load_queries("plan")[name], parameters)
+
+
+def _rows(journal: PgConnection, name: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    with journal.cursor() as cursor:
+        cursor.execute(load_queries("plan")[name], parameters)
+        return cursor.fetchall()

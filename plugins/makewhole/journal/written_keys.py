@@ -1,0 +1,66 @@
+"""Find what the plans of a pipeline wrote, or may have written, by business key. In the caller's transaction."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.reversal import PastReversals, ReversedCopy
+from makewhole.sql import PgConnection, load_queries
+
+
+def keys_written_since(
+    journal: PgConnection, window: tuple[str, int, int], keys: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], tuple[str, bool]]:
+    """Return which of the keys (hop, key hash) a plan of the pipeline wrote since a window revision was opened.
+
+    The revision is (pipeline, number, revision). Each key has the plan and whether the write is proven: it is not where
+    what the plan wrote cannot be known.
+    """
+    pipeline, number, revision = window
+    parameters = {
+        "pipeline": pipeline,
+        "number": number,
+        "revision": revision,
+        "hops": [hop for hop, _ in keys],
+        "hashes": [key_hash for _, key_hash in keys],
+    }
+    return {(row[0], row[1]): (row[2], row[3]) for row in _rows(journal, "plan", "keys_written_since", parameters)}
+
+
+def replayed_keys(journal: PgConnection, pipeline: str, plans: Sequence[str]) -> list[tuple[str, str]]:
+    """Return (plan, key hash) of everything that these plans of the pipeline may have written to topics."""
+    rows = _rows(journal, "plan", "replayed_keys", {"pipeline": pipeline, "plans": list(plans)})
+    return [(row[0], row[1]) for row in rows]
+
+
+def reversals_of(journal: PgConnection, pipeline: Pipeline, window: int, key_hashes: Iterable[str]) -> PastReversals:
+    """Return the reversals that a pipeline's plans wrote for copies of these keys, anywhere, oldest first.
+
+    Actions that were refused took nothing back.
+    """
+    found: dict[str, tuple[ReversedCopy, ...]] = {}
+    parameters = {"pipeline": pipeline.name, "key_hashes": sorted(set(key_hashes))}
+    for key_hash, plan, number, seq, target, place, copy, is_done in _rows(
+        journal, "reversal", "reversals_of_keys", parameters
+    ):
+        one = ReversedCopy(
+            plan=plan, window=number, seq=seq, target=target, place=place or "", copy=copy or {}, is_done=is_done
+        )
+        found[key_hash] = (*found.get(key_hash, ()), one)
+    places = frozenset(point.place for point in pipeline.points.values())
+    return PastReversals(window=window, reversed=found, places=places)
+
+
+def reversal_keys(journal: PgConnection, pipeline: str, plans: Sequence[str]) -> list[tuple[str, str]]:
+    """Return (plan, key hash) of every reversal that these plans may have written to a topic on a hop.
+
+    The hash is of the business key that the reversal has there.
+    """
+    rows = _rows(journal, "reversal", "reversal_keys", {"pipeline": pipeline, "plans": list(plans)})
+    return [(plan, key_hash) for plan, key_hash in rows]
+
+
+def _rows(journal: PgConnection, file: str, name: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    with journal.cursor() as cursor:
+        cursor.execute(load_queries(file)[name], parameters)
+        return cursor.fetchall()
