@@ -1,1 +1,1 @@
-"""Configuration: pipeline files and connections, read into the model; every problem is reported at once."""
+"""Read pipeline files and connections into the model; every problem is reported at once."""

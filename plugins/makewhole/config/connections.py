@@ -1,4 +1,4 @@
-"""Connections from Airflow's own form: the environment variable `AIRFLOW_CONN_<ID>`, or the fields of a connection.
+"""Read connections in Airflow's own form: the environment variable `AIRFLOW_CONN_<ID>`, or the fields of a connection.
 
 Messages name the place and the remedy, never a value: any of them may be a secret.
 """
@@ -39,7 +39,7 @@ _FIELDS = ("conn_type", "host", "port", "login", "password", "schema", "extra", 
 
 
 def from_environment(connection_id: str) -> Connection:
-    """The connection in `AIRFLOW_CONN_<ID>`, which holds JSON or a URI, as Airflow reads it.
+    """Return the connection in `AIRFLOW_CONN_<ID>`, which holds JSON or a URI, as Airflow reads it.
 
     Raises:
         ConfigurationError: the variable is not set or cannot be understood.
@@ -62,7 +62,7 @@ def from_airflow_fields(
     schema: str | None = None,
     extra: str | Mapping[str, object] | None = None,
 ) -> Connection:
-    """The connection that the fields of an Airflow connection describe; `extra` is JSON or already read.
+    """Return the connection that the fields of an Airflow connection describe; `extra` is JSON or already read.
 
     Raises:
         ConfigurationError: a field is missing or cannot be understood.
@@ -80,7 +80,7 @@ def from_airflow_fields(
 
 
 class _ConnectionPlace:
-    """Where a connection is described, and how to say that it is wrong."""
+    """The place where a connection is described, which a problem with it names."""
 
     def __init__(self, *, file: str, path: str) -> None:
         self.file = file
@@ -136,7 +136,7 @@ def _build(connection_id: str, fields: Mapping[str, object], place: _ConnectionP
 
 
 def _extra(extra: object, place: _ConnectionPlace) -> Mapping[str, object]:
-    """The mapping that `extra` holds, as JSON text or as it is."""
+    """Return the mapping that `extra` holds, as JSON text or as it is."""
     if extra is None or extra == "":
         return {}
     try:
@@ -157,7 +157,7 @@ def _kafka(connection_id: str, extra: Mapping[str, object], place: _ConnectionPl
 
 
 def _dsn(fields: Mapping[str, object], extra: Mapping[str, object], place: _ConnectionPlace) -> str:
-    """A libpq URI. A host that is a directory (a Unix socket) is percent-encoded, as libpq asks."""
+    """Build a libpq URI. A host that is a directory (a Unix socket) is percent-encoded, as libpq asks."""
     missing = [name for name in ("host", "schema") if not fields.get(name)]
     if missing:
         place.fail(f"has no {' and no '.join(missing)}", f"Write it as {_POSTGRES_EXAMPLE}")
@@ -183,7 +183,7 @@ def _port(port: object, place: _ConnectionPlace) -> int:
 
 
 def _word(name: str, value: object, place: _ConnectionPlace) -> str:
-    """A setting as text, booleans in lower case as librdkafka and libpq write them."""
+    """Return a setting as text, booleans in lower case as librdkafka and libpq write them."""
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str | int | float):

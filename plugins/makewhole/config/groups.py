@@ -1,4 +1,4 @@
-"""The groups of people that pipeline files may name as those who approve: one YAML file, `MAKEWHOLE_GROUPS`.
+"""Read the groups of people that pipeline files may name as approvers: one YAML file, `MAKEWHOLE_GROUPS`.
 
     groups:
       payments: [anna, ben]
@@ -18,7 +18,7 @@ VARIABLE = "MAKEWHOLE_GROUPS"
 
 
 def read_groups() -> Mapping[str, tuple[str, ...]]:
-    """The user names of each group; none where the variable is not set.
+    """Return the user names of each group; none where the variable is not set.
 
     Raises:
         ConfigurationError: the file has problems.

@@ -1,10 +1,10 @@
-"""The `hops` of a pipeline file: which points they join, and whether they make sense together."""
+"""Read the `hops` of a pipeline file: the points they join, their remedies and conditions."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
 from makewhole.config import values
-from makewhole.config.network import Ends, note_circle, note_doubled, note_mixed, note_reversed_twice, note_unjoined
+from makewhole.config.hop_graph import Ends, note_circle, note_doubled, note_mixed, note_reversed_twice, note_unjoined
 from makewhole.config.points import PointDraft
 from makewhole.config.remedies import VERDICTS, HopKinds, can_join, choose, note_useless, read_wanted
 from makewhole.config.tree import Section, YamlPlace
@@ -18,12 +18,12 @@ _KEYS = ("from", "to", "consumer_group", "where", "semantics", "compensation", "
 def read_hops(
     top: Section, drafts: Mapping[str, PointDraft], of_pipeline: Mapping[str, tuple[YamlPlace, Remedy]]
 ) -> tuple[Hop, ...]:
-    """The hops that could be read, in file order; what is wrong is noted."""
+    """Return the hops that could be read, in file order; what is wrong is noted."""
     place = top.need("hops", "Join the points, for example '- {from: outbox, to: flights}'")
     if place is None:
         return ()
     ends, kinds, hops = [], [], []
-    beside: list[str | None] = []
+    written_topics: list[str | None] = []
     elements = place.elements()
     for element in elements:
         section = element.section()
@@ -32,8 +32,8 @@ def read_hops(
         section.only(*_KEYS)
         ends.append(_read_ends(element, section, drafts))
         written = read_written(section, drafts)
-        beside += written.names
-        hop_kinds = _join(ends[-1], drafts, _read_semantics(section))
+        written_topics += written.names
+        hop_kinds = _kinds_joined(ends[-1], drafts, _read_semantics(section))
         if hop_kinds is not None:
             hop_kinds = replace(hop_kinds, has_template=written.reverse_place is not None)
             kinds.append(hop_kinds)
@@ -45,7 +45,7 @@ def read_hops(
         place.complain("joins nothing", "Write at least one hop, for example '- {from: outbox, to: flights}'")
     note_doubled(ends)
     note_circle(ends)
-    note_unjoined(ends, beside, drafts)
+    note_unjoined(ends, written_topics, drafts)
     note_mixed([hop for _, hop in hops], drafts)
     note_reversed_twice(hops, drafts)
     if len(kinds) == len(elements):
@@ -65,8 +65,8 @@ def _read_ends(element: YamlPlace, section: Section, drafts: Mapping[str, PointD
     return Ends(place=element, source=names[0], target=names[1])
 
 
-def _join(ends: Ends, drafts: Mapping[str, PointDraft], semantics: Semantics) -> HopKinds | None:
-    """The kinds a hop joins, None when they are not known or cannot be joined, which is then noted."""
+def _kinds_joined(ends: Ends, drafts: Mapping[str, PointDraft], semantics: Semantics) -> HopKinds | None:
+    """Return the kinds a hop joins, None when they are not known or cannot be joined, which is then noted."""
     if ends.source is None or ends.target is None or ends.source == ends.target:
         return None
     source, target = drafts[ends.source], drafts[ends.target]

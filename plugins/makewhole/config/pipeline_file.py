@@ -1,4 +1,4 @@
-"""Pipeline files: YAML in, `makewhole.model.pipeline.Pipeline` out. docs/pipeline-file.md describes every key.
+"""Read pipeline files: YAML in, `makewhole.model.pipeline.Pipeline` out. docs/pipeline-file.md describes every key.
 
 Read whenever Airflow parses its DAG files, so nothing heavy is imported here.
 """
@@ -49,7 +49,8 @@ class PipelineFile:
 
 
 def pipeline_folders() -> tuple[Path, ...]:
-    """`dags/pipelines` of the checkout (an installed wheel has none), then the folders in `MAKEWHOLE_PIPELINES`."""
+    """Return `dags/pipelines` of the checkout (an installed wheel has none), then the folders in
+    `MAKEWHOLE_PIPELINES`."""
     own = _CHECKOUT / "dags" / "pipelines"
     extra = os.environ.get("MAKEWHOLE_PIPELINES", "").split(os.pathsep)
     folders = [own] if own.is_dir() else []
@@ -58,7 +59,7 @@ def pipeline_folders() -> tuple[Path, ...]:
 
 
 def load_pipeline(path: Path) -> Pipeline:
-    """The pipeline that a file describes.
+    """Return the pipeline that a file describes.
 
     Raises:
         ConfigurationError: with every problem of the file, in the order of its lines.
@@ -70,7 +71,7 @@ def load_pipeline(path: Path) -> Pipeline:
 
 
 def load_pipelines(folders: Sequence[Path]) -> dict[str, Pipeline]:
-    """Every pipeline of the folders by name, in the order of names.
+    """Return every pipeline of the folders by name, in the order of names.
 
     Raises:
         ConfigurationError: with every problem of every file.
@@ -82,7 +83,7 @@ def load_pipelines(folders: Sequence[Path]) -> dict[str, Pipeline]:
 
 
 def read_pipelines(folders: Sequence[Path]) -> tuple[dict[str, Pipeline], tuple[Problem, ...]]:
-    """The good pipelines of the folders, and the problems of the others: one bad file must not stop the rest."""
+    """Return the good pipelines of the folders, and the problems of the others: one bad file must not stop the rest."""
     problems = [
         Problem(
             file=str(folder),
@@ -100,7 +101,7 @@ def read_pipelines(folders: Sequence[Path]) -> tuple[dict[str, Pipeline], tuple[
 
 
 def pipeline_files(folders: Sequence[Path]) -> tuple[Path, ...]:
-    """The `.yaml` and `.yml` files right in the folders, sorted within each, none twice."""
+    """Return the `.yaml` and `.yml` files right in the folders, sorted within each, none twice."""
     files: dict[Path, Path] = {}
     for folder in folders:
         for path in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -110,7 +111,7 @@ def pipeline_files(folders: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def read_files(paths: Sequence[Path]) -> tuple[PipelineFile, ...]:
-    """Each file as read; of files with the same pipeline name the first keeps it, the others have a problem more."""
+    """Read each file; of files with the same pipeline name the first keeps it, the others have a problem more."""
     first: dict[str, Path] = {}
     files = []
     for path in paths:
@@ -124,7 +125,7 @@ def read_files(paths: Sequence[Path]) -> tuple[PipelineFile, ...]:
 
 
 def read_file(path: Path) -> PipelineFile:
-    """One file as read. Never raises for what the file says."""
+    """Read one file. Never raises for what the file says."""
     problems = Problems(str(path))
     top = read_tree(path, problems)
     pipeline = _read_pipeline(top) if top else None
@@ -151,7 +152,7 @@ def _refused(file: PipelineFile, other: Path) -> PipelineFile:
 
 
 def _read_pipeline(top: Section) -> Pipeline:
-    """The pipeline as far as it can be read; only good when no problem was noted."""
+    """Return the pipeline as far as it can be read; only good when no problem was noted."""
     top.only(*_KEYS, unsupported="notify")
     _refuse_notify(top)
     _check_version(top)

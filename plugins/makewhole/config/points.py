@@ -1,4 +1,4 @@
-"""The `points` of a pipeline file."""
+"""Read the `points` of a pipeline file."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class PointDraft:
 
 
 def read_points(top: Section) -> Mapping[str, PointDraft]:
-    """Every point by name, in file order; what is wrong is noted."""
+    """Return every point by name, in file order; what is wrong is noted."""
     place = top.need("points", "Name the places to compare, each with its kind, connection and key")
     section = place.section() if place else None
     if section is None:
@@ -123,7 +123,7 @@ def _optional(section: Section, key: str, parse: Callable[[str], str]) -> str | 
 
 
 def named_topic(place: YamlPlace, drafts: Mapping[str, PointDraft]) -> str | None:
-    """The topic point that is named here; anything else is noted."""
+    """Return the topic point that is named here; anything else is noted."""
     name = place.text(str)
     topics = [point for point, draft in drafts.items() if draft.kind is PointKind.TOPIC]
     if name is None or name in topics:

@@ -1,4 +1,4 @@
-"""Which remedy is possible on which hop, and which is taken when the file does not say."""
+"""Choose the remedy of each verdict on each hop: those that are possible, and the default."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -47,8 +47,9 @@ _POSSIBLE: Mapping[tuple[PointKind, PointKind], Mapping[str, tuple[Remedy, ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class HopKinds:
-    """What a hop joins; `name` is for messages. `has_version`: the topic that its remedies write to names a version.
-    `is_versioned`: so does the store that it ends in. `has_template`: the hop has a `reverse` of its own."""
+    """The kinds of point that a hop joins; `name` is for messages. `has_version`: the topic that its remedies write
+    to names a version. `is_versioned`: so does the store that it ends in. `has_template`: the hop has a `reverse` of
+    its own."""
 
     name: str
     source: PointKind
@@ -59,7 +60,7 @@ class HopKinds:
     has_template: bool = False
 
     def possible(self, verdict: str) -> tuple[Remedy, ...]:
-        """The remedies for a verdict on this hop, the default first. Hops that no reader makes have none.
+        """Return the remedies for a verdict on this hop, the default first. Hops that no reader makes have none.
 
         A log takes for the latest what was written last: under `upsert`, only a version keeps a repeated record from
         overtaking one that came meanwhile. A table can be guarded, so writing there is the default. What is current
@@ -78,11 +79,11 @@ class HopKinds:
         return tuple(sorted(choices, key=lambda choice: (choice is not _UPSERT) if verdict == "missing" else 0))
 
     def can_do(self, remedy: Remedy, verdict: str) -> bool:
-        """Whether the hop takes this remedy without having asked for it itself."""
+        """Tell whether the hop takes this remedy without having asked for it itself."""
         return remedy in self.possible(verdict) and (remedy is not _REVERSE or self.has_template)
 
-    def under(self, remedy: Remedy, verdict: str) -> str:
-        """What of the hop makes a remedy impossible that other hops between such points have; empty for nothing."""
+    def restriction(self, remedy: Remedy, verdict: str) -> str:
+        """Return why this hop cannot take a remedy that other hops between such points can; empty for nothing."""
         if remedy not in _POSSIBLE[self.source, self.target][verdict]:
             return ""
         if self.semantics is Semantics.EVENT:
@@ -91,12 +92,12 @@ class HopKinds:
 
 
 def can_join(source: PointKind, target: PointKind) -> bool:
-    """Is there a hop from such a point to such a point?"""
+    """Tell whether a hop may lead from such a point to such a point."""
     return (source, target) in _POSSIBLE
 
 
 def read_wanted(section: Section | None) -> Mapping[str, tuple[YamlPlace, Remedy]]:
-    """The remedies that a `compensation` section asks for, by verdict; wrong words are noted."""
+    """Return the remedies that a `compensation` section asks for, by verdict; wrong words are noted."""
     wanted = {}
     for verdict in VERDICTS if section else ():
         place = section.get(verdict) if section else None
@@ -120,8 +121,8 @@ def _remedy(text: str) -> Remedy:
 def choose(
     kinds: HopKinds, of_pipeline: Mapping[str, tuple[YamlPlace, Remedy]], of_hop: Mapping[str, tuple[YamlPlace, Remedy]]
 ) -> Remedies:
-    """The hop's own wish, which must be possible (else it is noted); else the pipeline's where it is possible; else
-    the default."""
+    """Choose the hop's own remedy, which must be possible (else it is noted); else the pipeline's where it is
+    possible; else the default."""
     chosen = {}
     for verdict in VERDICTS:
         possible = kinds.possible(verdict)
@@ -135,7 +136,7 @@ def choose(
             elif chosen[verdict] not in possible:
                 place.complain(
                     f"{chosen[verdict].value!r} is not possible for {verdict} keys from a {kinds.source} to a "
-                    f"{kinds.target}{kinds.under(chosen[verdict], verdict)}",
+                    f"{kinds.target}{kinds.restriction(chosen[verdict], verdict)}",
                     f"Allowed: {', '.join(sorted(possible))}",
                 )
     return Remedies(**chosen)

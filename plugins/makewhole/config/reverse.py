@@ -1,4 +1,4 @@
-"""The `reverse` of a hop: the template of a compensating event, checked to its last leaf."""
+"""Read the `reverse` of a hop: the template of a compensating event, checked to its last leaf."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ _EXAMPLE = "for example 'value: {type: coupon_reversed, coupon_id: \"{{ key }}\"
 
 
 def read_reverse(place: YamlPlace, drafts: Mapping[str, PointDraft]) -> Reverse | None:
-    """The template at a place; None when something in it is wrong, which is then noted."""
+    """Return the template at a place; None when something in it is wrong, which is then noted."""
     section = place.section()
     if section is None:
         return None
@@ -58,14 +58,15 @@ def _read_value(section: Section) -> Mapping[str, Any]:
     if place is None:
         return {}
     if not isinstance(place.node, MappingNode) or not place.node.value:
-        told = "empty" if isinstance(place.node, MappingNode) else describe(place.node)
-        place.complain(f"is {told}; a reversal is a JSON object", f"Write its fields, {_EXAMPLE}")
+        described = "empty" if isinstance(place.node, MappingNode) else describe(place.node)
+        place.complain(f"is {described}; a reversal is a JSON object", f"Write its fields, {_EXAMPLE}")
         return {}
     return _Value(place).read()
 
 
 class _Value:
-    """Reads the nodes below a place. A file can refer to its own nodes (`*name`), so that they could have no end."""
+    """A reader of the nodes below a place. A file can refer to its own nodes (`*name`), so that they could have no
+    end."""
 
     def __init__(self, place: YamlPlace) -> None:
         self._place, self._left, self._is_endless = place, _FIELDS_MOST, False
@@ -92,7 +93,7 @@ class _Value:
 
 
 def _scalar(place: YamlPlace) -> Any:
-    """A text is a template; null, booleans and plain numbers are themselves."""
+    """Return a text as a template; null, booleans and plain numbers as themselves."""
     if is_empty(place.node):
         return None
     match describe(place.node):
@@ -102,6 +103,6 @@ def _scalar(place: YamlPlace) -> Any:
             return place.boolean()
         case "a number" if _NUMBER.fullmatch(place.node.value):
             return Decimal(place.node.value)
-        case told:
-            place.complain(f"is {told} that JSON would write otherwise", "Put it in quotes")
+        case described:
+            place.complain(f"is {described} that JSON would write otherwise", "Put it in quotes")
             return None

@@ -1,4 +1,4 @@
-"""A YAML file as a tree whose every node knows its line, so that every problem can name its place.
+"""Read a YAML file as a tree whose every node knows its line, so that every problem can name its place.
 
 pydantic is not used here on purpose: it forgets the lines, and it stops before cross-checks when a type is wrong.
 """
@@ -45,7 +45,7 @@ class Problems:
 
 @dataclass(frozen=True, kw_only=True)
 class YamlPlace:
-    """One node of the file: where it stands, and how to read what it says."""
+    """One node of the file, with its path and line."""
 
     problems: Problems
     node: Node
@@ -56,11 +56,11 @@ class YamlPlace:
         self.problems.add(self.line, self.path, found, remedy)
 
     def text(self, parse: Callable[[str], T]) -> T | None:
-        """A text, read by `parse`; None when it is wrong, which is then noted."""
+        """Return a text, read by `parse`; None when it is wrong, which is then noted."""
         return self._scalar(_TEXT, "text", parse)
 
     def moment(self, parse: Callable[[str], T]) -> T | None:
-        """A text that YAML may have taken for a time."""
+        """Return a text that YAML may have taken for a time."""
         return self._scalar(_TEXT_OR_TIME, "text or a time", parse)
 
     def whole(self, parse: Callable[[str], int]) -> int | None:
@@ -73,7 +73,7 @@ class YamlPlace:
         return self._scalar(("bool",), "true or false", values.boolean)
 
     def words(self, parse: Callable[[str], T]) -> tuple[T, ...] | None:
-        """A text or a list of texts, none twice; None when any is wrong."""
+        """Return a text or a list of texts, none twice; None when any is wrong."""
         places = tuple(self._elements()) if isinstance(self.node, SequenceNode) else (self,)
         if not places:
             self.complain("is an empty list", "Name at least one")
@@ -86,14 +86,14 @@ class YamlPlace:
         return None if any(value is None for value in values) else tuple(v for v in values if v is not None)
 
     def elements(self) -> tuple["YamlPlace", ...]:
-        """The elements of a list; none when it is no list, which is then noted."""
+        """Return the elements of a list; none when it is no list, which is then noted."""
         if isinstance(self.node, SequenceNode):
             return tuple(self._elements())
         self.complain(f"is {describe(self.node)}, not a list", "Write a list, each element behind '- '")
         return ()
 
     def section(self) -> "Section | None":
-        """The keys below this place; None when there are none, which is then noted."""
+        """Return the keys below this place; None when there are none, which is then noted."""
         if isinstance(self.node, MappingNode):
             return Section(self)
         self.complain(f"is {describe(self.node)}, not a mapping", "Write 'key: value' lines below it, or {key: value}")
@@ -145,7 +145,7 @@ class Section:
                 place.complain("is not a key here", allowed(word, known))
 
     def get(self, key: str) -> YamlPlace | None:
-        """The place of an optional key; one without a value is noted and counts as absent."""
+        """Return the place of an optional key; one without a value is noted and counts as absent."""
         place = self._places.get(key)
         if place is not None and is_empty(place.node):
             place.complain("has no value", "Give it one, or take the line out to have the default")
@@ -153,7 +153,7 @@ class Section:
         return place
 
     def need(self, key: str, remedy: str) -> YamlPlace | None:
-        """The place of a key that must be there; its absence is noted with the remedy."""
+        """Return the place of a key that must be there; its absence is noted with the remedy."""
         place = self._places.get(key)
         if place is not None and not is_empty(place.node):
             return place
@@ -163,7 +163,7 @@ class Section:
         return None
 
     def get_quietly(self, key: str) -> YamlPlace | None:
-        """The place of a key, nothing noted."""
+        """Return the place of a key, nothing noted."""
         return self._places.get(key)
 
     def has(self, key: str) -> bool:
@@ -171,7 +171,7 @@ class Section:
 
 
 def describe(node: Node) -> str:
-    """What a node is, in a word for people."""
+    """Return the kind of a node, in a word for people."""
     if isinstance(node, MappingNode):
         return "a mapping"
     if isinstance(node, SequenceNode):
@@ -180,7 +180,7 @@ def describe(node: Node) -> str:
 
 
 def line_of(node: Node) -> int:
-    """The 1-based line where a node begins."""
+    """Return the 1-based line where a node begins."""
     return node.start_mark.line + 1
 
 
@@ -189,12 +189,12 @@ def is_empty(node: Node) -> bool:
 
 
 def key_text(node: Node) -> str:
-    """A key as written: `on:` stays `on`, although YAML 1.1 takes it for a boolean."""
+    """Return a key as written: `on:` stays `on`, although YAML 1.1 takes it for a boolean."""
     return str(node.value) if isinstance(node, ScalarNode) else f"({describe(node)})"
 
 
 def read_tree(path: Path, problems: Problems) -> Section | None:
-    """The top of a YAML file; None when it is none, which is then noted. Doubled keys are noted everywhere."""
+    """Return the top of a YAML file; None when it is none, which is then noted. Doubled keys are noted everywhere."""
     root = _compose(path, problems)
     if root is None:
         return None
@@ -225,8 +225,8 @@ def _compose(path: Path, problems: Problems) -> Node | None:
 
 
 def _is_too_deep(text: str, problems: Problems) -> bool:
-    """Whether the nesting is beyond all reason, which is then noted: it would overflow the C composer's stack and take
-    the whole process along."""
+    """Tell whether the nesting is beyond all reason, which is then noted: it would overflow the C composer's stack
+    and take the whole process along."""
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)

@@ -1,4 +1,4 @@
-"""What one scalar of a pipeline file may say: each function turns its text into a value, or says what is wrong."""
+"""Parse the scalars of a pipeline file: each function turns a text into a value, or says what is wrong."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -44,19 +44,19 @@ class UnfitError(ValueError):
 
 
 def shown(text: str) -> str:
-    """A text as messages quote it: short and on one line."""
+    """Quote a text for a message: short and on one line."""
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 def allowed(found: str, choices: Iterable[str]) -> str:
-    """The remedy for a word outside a closed list, with the nearest word in it."""
+    """Return the remedy for a word outside a closed list, with the nearest word in it."""
     names = sorted(choices)
     near = get_close_matches(found, names, n=1)
     return f"Allowed: {', '.join(names)}" + (f". Did you mean {near[0]!r}?" if near else "")
 
 
 def choice(kind: type[E], what: str) -> Callable[[str], E]:
-    """A parser that takes one of the words of `kind`; `what` names it in messages (`a kind of point`)."""
+    """Return a parser that takes one of the words of `kind`; `what` names it in messages (`a kind of point`)."""
 
     def parse(text: str) -> E:
         try:
@@ -88,7 +88,7 @@ user = _matching(_GROUP, "a user name", "Use 1 to 255 printable characters witho
 
 
 def approver(text: str) -> str:
-    """A user name, or `group:` with the name of a group."""
+    """Parse a user name, or `group:` with the name of a group."""
     if text.startswith("role:"):
         raise UnfitError(
             f"{shown(text)} names a role, and Airflow does not say which roles somebody has who answered",
@@ -100,7 +100,7 @@ def approver(text: str) -> str:
 
 
 def topic(text: str) -> str:
-    """The name of a Kafka topic, by the broker's own rule."""
+    """Parse the name of a Kafka topic, by the broker's own rule."""
     if not _TOPIC.fullmatch(text) or text in (".", ".."):
         raise UnfitError(
             f"{shown(text)} is not a topic name", "Use letters, digits, '.', '_' and '-', 249 at most, not '.' or '..'"
@@ -109,7 +109,7 @@ def topic(text: str) -> str:
 
 
 def table(text: str) -> str:
-    """`table` or `schema.table`, of plain identifiers only: nothing that needs quoting."""
+    """Parse `table` or `schema.table`, of plain identifiers only: nothing that needs quoting."""
     parts = text.split(".")
     if len(parts) > 2 or not all(_COLUMN.fullmatch(part) for part in parts):
         raise UnfitError(
@@ -120,7 +120,7 @@ def table(text: str) -> str:
 
 
 def topic_part(text: str) -> str:
-    """One part of a topic's key, or its version: where in a record it stands."""
+    """Parse one part of a topic's key, or its version: a field of the value, the record's key or a header."""
     if text != "kafka.key" and not _JSON_PATH.fullmatch(text) and not _HEADER.fullmatch(text):
         near = f". Did you mean '$.{text}'?" if _COLUMN.fullmatch(text) else ""
         raise UnfitError(
@@ -131,14 +131,14 @@ def topic_part(text: str) -> str:
 
 
 def value_format(text: str) -> str:
-    """How a topic's values are encoded."""
+    """Parse the encoding of a topic's values."""
     if text != "json":
         raise UnfitError(f"{shown(text)} is not a value format", allowed(text, ["json"]))
     return text
 
 
 def duration(text: str) -> timedelta:
-    """`30s`, `5m`, `4h`, `2d`."""
+    """Parse a duration: `30s`, `5m`, `4h`, `2d`."""
     match = _DURATION.fullmatch(text)
     if match is None:
         raise UnfitError(
@@ -148,7 +148,7 @@ def duration(text: str) -> timedelta:
 
 
 def positive_duration(text: str) -> timedelta:
-    """A duration that is not zero."""
+    """Parse a duration that is not zero."""
     value = duration(text)
     if not value:
         raise UnfitError(f"{shown(text)} is no time at all", "Write a duration above zero, for example '4h'")
@@ -156,7 +156,8 @@ def positive_duration(text: str) -> timedelta:
 
 
 def schedule(text: str) -> str:
-    """Five cron fields (minute, hour, day of month, month, day of week) as Airflow reads them, or one of `PRESETS`."""
+    """Parse five cron fields (minute, hour, day of month, month, day of week) as Airflow reads them, or one of
+    `PRESETS`."""
     if text in PRESETS:
         return text
     fields = text.split()
@@ -184,7 +185,7 @@ def _is_cron(fields: Iterable[str]) -> bool:
 
 
 def start(text: str) -> str | datetime:
-    """`earliest`, `latest`, or an ISO 8601 time; one without an offset is UTC."""
+    """Parse `earliest`, `latest`, or an ISO 8601 time; one without an offset is UTC."""
     if text in ("earliest", "latest"):
         return text
     try:
@@ -196,7 +197,7 @@ def start(text: str) -> str | datetime:
 
 
 def moment(text: str) -> datetime:
-    """An ISO 8601 time; one without an offset is UTC."""
+    """Parse an ISO 8601 time; one without an offset is UTC."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
@@ -205,7 +206,7 @@ def moment(text: str) -> datetime:
 
 
 def compare_type(text: str) -> str:
-    """The declared type of a compared column, in one spelling: `decimal(6,1)`."""
+    """Parse the declared type of a compared column into one spelling: `decimal(6,1)`."""
     if text in TYPES:
         return text
     match = _DECIMAL.fullmatch(text)
@@ -220,7 +221,7 @@ def compare_type(text: str) -> str:
 
 
 def boolean(text: str) -> bool:
-    """YAML's words for yes and no."""
+    """Parse YAML's words for yes and no."""
     word = text.lower()
     if word not in ("true", "yes", "on", "false", "no", "off"):
         raise UnfitError(f"{shown(text)} is neither true nor false", "Write true or false")
@@ -228,14 +229,14 @@ def boolean(text: str) -> bool:
 
 
 def integer(text: str) -> int:
-    """A whole number, in decimal digits."""
+    """Parse a whole number, in decimal digits."""
     if not re.fullmatch(r"[+-]?(0|[1-9][0-9_]*)", text):
         raise UnfitError(f"{shown(text)} is not a whole number", "Write it in decimal digits")
     return int(text.rstrip("_"))
 
 
 def at_least(minimum: int) -> Callable[[str], int]:
-    """A parser for whole numbers from `minimum` up."""
+    """Return a parser for whole numbers from `minimum` up."""
 
     def parse(text: str) -> int:
         value = integer(text)
@@ -247,7 +248,7 @@ def at_least(minimum: int) -> Callable[[str], int]:
 
 
 def share(text: str) -> float:
-    """A part of a whole, 0..1."""
+    """Parse a part of a whole, 0..1."""
     try:
         value = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The `where` of a hop: `column = literal` terms joined by `and`, read into terms that the snapshot can apply."""
+"""Parse the `where` of a hop: `column = literal` terms joined by `and`, which the snapshot can apply."""
 
 import re
 from dataclasses import dataclass
@@ -18,14 +18,15 @@ _AND = re.compile(r"and\b", re.IGNORECASE)
 
 @dataclass(frozen=True, kw_only=True)
 class WhereTerm:
-    """`column` equals `literal`; a row where the column is null or absent does not count as equal."""
+    """The condition that `column` equals `literal`; a row where the column is null or absent does not count as
+    equal."""
 
     column: str
     literal: Literal
 
 
 def parse_where(text: str) -> tuple[WhereTerm, ...]:
-    """The terms of a condition, all of which must hold.
+    """Return the terms of a condition, all of which must hold.
 
     Raises:
         UnfitError: the text is anything but `column = literal` terms joined by `and`.
@@ -47,7 +48,7 @@ def parse_where(text: str) -> tuple[WhereTerm, ...]:
 
 
 def where(text: str) -> str:
-    """The text itself, once it is known to be a condition."""
+    """Check that a text is a condition, and return it."""
     parse_where(text)
     return text
 

@@ -1,4 +1,4 @@
-"""The topics that a hop's remedies write to beside its own ends: `redeliver_to`, and `to` of its `reverse`."""
+"""Read the topics that a hop's remedies write to besides its own ends: `redeliver_to`, and `to` of its `reverse`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Drafts = Mapping[str, PointDraft]
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenTopics:
-    """What a hop says of them. A place is None where there is no such line; what cannot be read is None, too."""
+    """The topics as a hop names them. A place is None where there is no such line; what cannot be read is None, too."""
 
     replay_place: YamlPlace | None
     redeliver_to: str | None
@@ -31,7 +31,7 @@ class WrittenTopics:
 
 
 def read_written(section: Section, drafts: Drafts) -> WrittenTopics:
-    """As far as it can be read; what is wrong is noted."""
+    """Read them as far as they can be read; what is wrong is noted."""
     replay, reverse = section.get("redeliver_to"), section.get("reverse")
     return WrittenTopics(
         replay_place=replay,
@@ -86,5 +86,5 @@ def _check_reverse(place: YamlPlace, hop: Hop) -> None:
 
 
 def answered_by(hop: Hop, remedy: Remedy) -> list[str]:
-    """The verdicts that a remedy answers on a hop."""
+    """Return the verdicts that a remedy answers on a hop."""
     return [verdict for verdict in VERDICTS if getattr(hop.remedies, verdict) is remedy]

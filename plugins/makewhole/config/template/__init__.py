@@ -1,1 +1,1 @@
-"""Templates of compensating events: the expressions that a pipeline file may use, checked and rendered."""
+"""Check and render the templates of compensating events."""

@@ -1,4 +1,4 @@
-"""JSON whose numbers stay what was written: read as Decimal, written digit by digit. Nothing is ever a binary float."""
+"""Read and write JSON with exact numbers: read as Decimal, written digit by digit. Nothing is ever a binary float."""
 
 import json
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 
 def loads(text: str | bytes) -> Any:
-    """Objects as dicts, arrays as lists, every number as a Decimal.
+    """Return objects as dicts, arrays as lists, every number as a Decimal.
 
     Raises:
         ValueError: it is not JSON (NaN and Infinity are not), or no memory would hold its depth.
@@ -19,7 +19,7 @@ def loads(text: str | bytes) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """One line, compact, names in their given order; `1.50` is written as `1.50`.
+    """Return one line, compact, names in their given order; `1.50` is written as `1.50`.
 
     Raises:
         TypeError: a part of it is no JSON.

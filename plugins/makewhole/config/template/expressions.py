@@ -1,4 +1,4 @@
-"""The language of templates: what a leaf of a pipeline file may say, and the exact value it gives.
+"""Parse and evaluate the expressions of templates: what a leaf of a pipeline file may say, and its exact value.
 
 A leaf is a text with `{{ expressions }}` in it. Only what stands in the file is a template; what the expressions give
 is data and is never looked at again, whatever it says. The language is Jinja's, cut down: no statements, no calls, no
@@ -43,7 +43,8 @@ _WRITE = "Write fields of data, such as {{ row.amount }}"
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """Fields of mappings and elements of lists, and arithmetic on numbers: there is nothing else to reach."""
+    """A Jinja sandbox with fields of mappings, elements of lists and arithmetic on numbers: there is nothing else to
+    reach."""
 
     intercepted_binops = frozenset(("+", "-", "*"))
     intercepted_unops = frozenset("-")
@@ -72,7 +73,7 @@ def _number(value: Any) -> Decimal | int:
 
 
 def _text(value: Any) -> str:
-    """A value inside a text, or as one."""
+    """Return a value inside a text, or as one."""
     if value is None or isinstance(value, Undefined):
         raise TypeError("no value")
     return value if isinstance(value, str) else exact_json.dumps(value)
@@ -104,7 +105,7 @@ class TemplateLeaf:
     _render: Callable[[Scope], Any]
 
     def value(self, scope: Scope) -> Any:
-        """What the leaf gives: of a single expression its very value, numbers as Decimal; otherwise a text.
+        """Return the leaf's value: of a single expression its very value, numbers as Decimal; otherwise a text.
 
         Raises:
             RefusedError: the data have not what it names, or not of that kind. The message quotes the leaf, no data.
@@ -114,14 +115,14 @@ class TemplateLeaf:
                 return self._render(scope)
         except DecimalException:
             why = "cannot be computed exactly"
-        except Exception:  # of whatever the data made of it; our own name for it is all that may be told
+        except Exception:  # whatever the data caused; only our own name for it may be shown
             why = "names what the data do not have, or have not of that kind"
         raise RefusedError(f"unfit: the template {shown(self.text)} {why}") from None
 
 
 @lru_cache(maxsize=1_024)
 def read_leaf(text: str) -> TemplateLeaf:
-    """The leaf that a text is.
+    """Parse and check a leaf.
 
     Raises:
         UnfitError: it says what no leaf may say.

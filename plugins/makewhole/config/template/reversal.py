@@ -1,4 +1,4 @@
-"""Renders the event that takes back an extra copy, from a checked template and from data that stay data."""
+"""Render the event that takes back an extra copy, from a checked template and from data that stay data."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Template:
         self._headers = [(name, _text(text)) for name, text in reverse.headers]
 
     def render(self, scope: Scope) -> Rendered:
-        """The reversal for these data.
+        """Render the reversal for these data.
 
         Raises:
             RefusedError: the data do not have what the template names, or it cannot be written as a record.
@@ -51,7 +51,7 @@ class Template:
 
 
 def names_of(reverse: Reverse) -> frozenset[str]:
-    """The names that the template uses anywhere, such as `row`.
+    """Return the names that the template uses anywhere, such as `row`.
 
     Raises:
         RefusedError: it says what no template may.
@@ -60,14 +60,15 @@ def names_of(reverse: Reverse) -> frozenset[str]:
 
 
 def scope_of(pipeline: Pipeline, window: Window, finding: Finding, data: Mapping[str, Any]) -> dict[str, Any]:
-    """The names of a template for one extra copy. `data`: its `key`, `row`, `source`, and what `finding` says of it.
+    """Return the names of a template for one extra copy. `data`: its `key`, `row`, `source`, and what `finding` says of
+    it.
 
     The plan has no id yet: it is named after what is rendered here.
     """
-    told = {"hop": finding.hop, "verdict": finding.verdict.value, "cause": finding.cause.value}
+    described = {"hop": finding.hop, "verdict": finding.verdict.value, "cause": finding.cause.value}
     return {
         **data,
-        "finding": {**told, **data["finding"]},
+        "finding": {**described, **data["finding"]},
         "window": {
             "number": window.number,
             "revision": window.revision,
@@ -79,7 +80,7 @@ def scope_of(pipeline: Pipeline, window: Window, finding: Finding, data: Mapping
 
 
 def _leaf(text: str) -> TemplateLeaf:
-    """A leaf, checked again: what it may say does not depend on how the template came here."""
+    """Read a leaf, checked again: what it may say does not depend on how the template came here."""
     try:
         return read_leaf(text)
     except UnfitError as unfit:
@@ -87,7 +88,7 @@ def _leaf(text: str) -> TemplateLeaf:
 
 
 def _text(text: str) -> Callable[[Scope], str]:
-    """A leaf that has to be text: a list is written as keys are, a number digit by digit."""
+    """Read a leaf that has to be text: a list is written as keys are, a number digit by digit."""
     leaf = _leaf(text)
 
     def render(scope: Scope) -> str:

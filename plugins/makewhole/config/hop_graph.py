@@ -1,4 +1,4 @@
-"""Whether the hops of a pipeline file make sense together."""
+"""Check that the hops of a pipeline file make sense together: no circle, no double, no point left out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ def note_mixed(hops: list[Hop], drafts: Mapping[str, PointDraft]) -> None:
     for name, draft in drafts.items():
         touching = [hop for hop in hops if name in (hop.source, hop.target)]
         if draft.kind is PointKind.TOPIC and len({hop.semantics for hop in touching}) > 1:
-            told = ", ".join(f"{hop.name} {hop.semantics}" for hop in touching)
+            listed = ", ".join(f"{hop.name} {hop.semantics}" for hop in touching)
             draft.place.complain(
-                f"has hops of both semantics ({told})",
+                f"has hops of both semantics ({listed})",
                 "Several records of one key are either its versions or repetitions: give all its hops the same one",
             )
 
@@ -49,7 +49,7 @@ def note_circle(ends: list[Ends]) -> None:
     for hop in ends:
         if hop.source is None or hop.target is None:
             continue
-        back = _way(onward, hop.target, hop.source)
+        back = _path(onward, hop.target, hop.source)
         if back is not None:
             circle = "→".join([*back, hop.target])
             hop.place.complain(f"closes the circle {circle}", "Take one of these hops out: events go one way")
@@ -57,8 +57,8 @@ def note_circle(ends: list[Ends]) -> None:
         onward.setdefault(hop.source, []).append(hop.target)
 
 
-def _way(onward: Mapping[str, list[str]], start: str, goal: str) -> tuple[str, ...] | None:
-    """The points from `start` to `goal` along the hops so far, None when there is no way."""
+def _path(onward: Mapping[str, list[str]], start: str, goal: str) -> tuple[str, ...] | None:
+    """Return the points from `start` to `goal` along the hops so far, None when there is no path."""
     reached: dict[str, tuple[str, ...]] = {start: (start,)}
     open_ends = [start]
     while open_ends:
@@ -72,9 +72,9 @@ def _way(onward: Mapping[str, list[str]], start: str, goal: str) -> tuple[str, .
     return None
 
 
-def note_unjoined(ends: list[Ends], beside: list[str | None], drafts: Mapping[str, PointDraft]) -> None:
+def note_unjoined(ends: list[Ends], written_topics: list[str | None], drafts: Mapping[str, PointDraft]) -> None:
     """Note points that no hop joins or writes to; not when some name could not be read, since that may be the one."""
-    named = {name for hop in ends for name in (hop.source, hop.target)} | set(beside)
+    named = {name for hop in ends for name in (hop.source, hop.target)} | set(written_topics)
     if None in named or not ends:
         return
     for name, draft in drafts.items():
@@ -92,8 +92,8 @@ def note_reversed_twice(hops: Sequence[tuple[YamlPlace, Hop]], drafts: Mapping[s
     reversing = [(place, hop) for place, hop in hops if answered_by(hop, Remedy.REVERSE)]
     for at, (place, hop) in enumerate(reversing):
         for _, other in reversing[:at]:
-            ways = (_way(onward, other.target, hop.target), _way(onward, hop.target, other.target))
-            if any(ways) or places[hop.target] == places[other.target]:
+            paths = (_path(onward, other.target, hop.target), _path(onward, hop.target, other.target))
+            if any(paths) or places[hop.target] == places[other.target]:
                 place.complain(
                     f"{hop.name} and {other.name} would both reverse one repetition, which is at both their ends",
                     "Reverse it once: on the hop to the point where the harm is done",
