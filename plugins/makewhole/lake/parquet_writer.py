@@ -1,4 +1,4 @@
-"""A Parquet file that grows by frames: no more of it is in memory than the frame that is being written."""
+"""Write a Parquet file frame by frame: only the frame that is being written is in memory."""
 
 from collections.abc import Collection
 from typing import Any
@@ -10,18 +10,18 @@ from pyarrow import fs
 
 from makewhole.model.closing import ClosingContext
 
-# How a column is written follows from what it holds; a dictionary of values that differ is work and space for nothing.
+# The encoding of a column follows its content; a dictionary of values that differ costs work and space for nothing.
 _HASHES = {"key_hi", "key_lo", "row_hash"}
-_HARDLY_REPEATED = {"key", "place"}
+_RARELY_REPEATED = {"key", "place"}
 _ASCENDING_OR_SAME = {"offset", "sequence", "time", "partition", "leader_epoch", "producer_id"}
 
 
 class GrowingParquet(ClosingContext):
-    """Frames of one schema, each a row group. A context manager; the file is whole once it is closed."""
+    """A Parquet file of frames of one schema, each a row group. A context manager; the file is whole once closed."""
 
     def __init__(self, path: str, system: fs.FileSystem, full: str, never_null: Collection[str] = ()) -> None:
-        """`path` is what it is called in its storage, `full` where it is in the file system. Columns that are never
-        null are not asked for nulls value by value."""
+        """`path` is the file's path in its storage, `full` its path in the file system. Columns that are never null are
+        not checked for nulls value by value."""
         self.path = path
         self._system = system
         self._full = full
@@ -33,7 +33,7 @@ class GrowingParquet(ClosingContext):
         table = rows if isinstance(rows, pa.Table) else rows.to_arrow(compat_level=pl.CompatLevel.newest())
         schema = pa.schema([field.with_nullable(field.name not in self._never_null) for field in table.schema])
         if self._writer is None:
-            self._writer = self._opened(schema)
+            self._writer = self._open(schema)
         self._writer.write_table(pa.Table.from_arrays(table.columns, schema=schema))
 
     def close(self) -> None:
@@ -41,23 +41,23 @@ class GrowingParquet(ClosingContext):
         if self._writer is not None:
             self._writer.close()
 
-    def _opened(self, schema: pa.Schema) -> pq.ParquetWriter:
+    def _open(self, schema: pa.Schema) -> pq.ParquetWriter:
         return pq.ParquetWriter(
             self._full,
             schema,
             filesystem=self._system,
-            compression={_leaf(field): "none" if field.name in _HASHES else "snappy" for field in schema},
+            compression={_leaf_name(field): "none" if field.name in _HASHES else "snappy" for field in schema},
             write_statistics=False,  # nothing is looked for by its range
-            use_dictionary=[field.name for field in schema if _may_repeat(field)],  # type: ignore[arg-type]
+            use_dictionary=[field.name for field in schema if _needs_dictionary(field)],  # type: ignore[arg-type]
             column_encoding={name: "DELTA_BINARY_PACKED" for name in schema.names if name in _ASCENDING_OR_SAME},
         )
 
 
-def _leaf(field: "pa.Field[Any]") -> str:
-    """What Parquet calls the values of a column."""
+def _leaf_name(field: "pa.Field[Any]") -> str:
+    """Return the name that Parquet gives to the values of a column."""
     return f"{field.name}.list.element" if pa.types.is_nested(field.type) else field.name
 
 
-def _may_repeat(field: "pa.Field[Any]") -> bool:
-    """Numbers that repeat are small enough without a dictionary."""
-    return field.type == pa.string_view() and field.name not in _HARDLY_REPEATED
+def _needs_dictionary(field: "pa.Field[Any]") -> bool:
+    """Tell whether a dictionary saves space: repeated numbers are small enough without."""
+    return field.type == pa.string_view() and field.name not in _RARELY_REPEATED

@@ -1,6 +1,6 @@
-"""The storage of snapshots: a folder, or a URI of any file system that pyarrow or fsspec knows.
+"""Write and read the files of snapshots below a root: a folder, or a URI that pyarrow or fsspec knows.
 
-Paths are relative to the root and use `/`. A file is written under a name of its own and never changed after; it counts
+Paths are relative to the root and use `/`. A file is written under a unique name and never changed after; it counts
 once a manifest in the journal names it.
 """
 
@@ -19,23 +19,23 @@ from makewhole.lake.parquet_writer import GrowingParquet
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem
 
 
-def _needed(columns: Sequence[str], there: Sequence[str]) -> list[str]:
-    """The columns of a file that the wanted ones are made of."""
+def _needed(columns: Sequence[str], present: Sequence[str]) -> list[str]:
+    """Return the columns of a file that the wanted ones are made of."""
     wanted = {*columns}
-    if "place" in wanted and "place" not in there:
+    if "place" in wanted and "place" not in present:
         wanted |= {"key_hi", "partition", "offset"}
-    return [name for name in there if name in wanted]
+    return [name for name in present if name in wanted]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Storage:
-    """A root, and reading and writing below it."""
+    """Storage below a root."""
 
     root: str
 
     @classmethod
     def from_environment(cls) -> "Storage":
-        """`MAKEWHOLE_STORAGE`.
+        """Return the storage that `MAKEWHOLE_STORAGE` names.
 
         Raises:
             ConfigurationError: it is not set.
@@ -55,7 +55,7 @@ class Storage:
         return cls(root=root)
 
     def uri(self, path: str) -> str:
-        """Where a path of this storage is, for people."""
+        """Return the full name of a path of this storage, for people."""
         return f"{self.root.rstrip('/')}/{path}"
 
     def _locate(self, path: str) -> tuple[fs.FileSystem, str]:
@@ -65,25 +65,25 @@ class Storage:
         return fs.LocalFileSystem(), str(Path(self.root).absolute() / path)
 
     def write_parquet(self, folder: str, frame: pl.DataFrame) -> str:
-        """Write a frame into a new file of the folder; returns its path."""
+        """Write a frame into a new file of the folder; return its path."""
         with self.growing_parquet(folder) as growing:
             growing.append(frame)
         return growing.path
 
     def growing_parquet(self, folder: str, never_null: Collection[str] = ()) -> GrowingParquet:
-        """A new file of the folder, for frames of one schema; none has a null in the columns that are never null."""
+        """Return a new file of the folder, for frames of one schema without nulls in the columns that are never null."""
         path = f"{folder}/part-{uuid4().hex[:16]}.parquet"
         system, full = self._locate(path)
         system.create_dir(full.rsplit("/", 1)[0], recursive=True)
         return GrowingParquet(path, system, full, never_null)
 
     def read_parquet(self, paths: Sequence[str], columns: Sequence[str] | None = None) -> pl.DataFrame | None:
-        """The rows of these files together; None for no files. A column that an older file lacks is null there.
+        """Return the rows of these files together; None for no files. A column that an older file lacks is null there.
 
-        `place` comes with the copies of a topic though their files do not hold it.
+        The copies of a topic come with `place` though their files do not hold it.
 
         Raises:
-            CorruptionError: a file that a manifest names is not there.
+            CorruptionError: a file that a manifest names does not exist.
         """
         frames = [self._read(path, columns) for path in paths]
         return pl.concat(frames, how="diagonal") if frames else None
@@ -107,7 +107,7 @@ class Storage:
         return frame.select(name for name in columns if name in frame.columns)
 
     def write_bytes(self, path: str, content: bytes) -> str:
-        """Write a small file whole; returns where it is."""
+        """Write a small file whole; return its full name."""
         system, full = self._locate(path)
         system.create_dir(full.rsplit("/", 1)[0], recursive=True)
         with system.open_output_stream(full) as stream:
@@ -115,7 +115,7 @@ class Storage:
         return self.uri(path)
 
     def read_bytes(self, path: str) -> bytes:
-        """A small file whole."""
+        """Return a small file whole."""
         system, full = self._locate(path)
         with system.open_input_stream(full) as stream:
             return bytes(stream.read())

@@ -1,3 +1,5 @@
+"""Test the storage of snapshots, by folder and by URI."""
+
 from pathlib import Path
 
 import polars as pl
