@@ -1,4 +1,4 @@
-"""Is the lock up to date with pyproject.toml? Says what is not; reads two files and asks nobody."""
+"""Check that the lock is up to date with pyproject.toml. Reads two files and makes no request."""
 
 import re
 import sys
@@ -14,7 +14,7 @@ _PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(\[[^]]*\])?==(?P<version>[^ ;\\]+
 
 
 def problems() -> list[str]:
-    """Every way in which the lock does not answer what pyproject.toml asks for."""
+    """Return every way in which the lock does not answer what pyproject.toml asks for."""
     text = (_ROOT / ".ci" / "requirements.lock").read_text(encoding="utf-8")
     pins = {canonicalize_name(pin["name"]): Version(pin["version"]) for pin in _PIN.finditer(text)}
     found = [complaint for asked in _asked_for() if (complaint := _complaint(asked, pins))]

@@ -1,4 +1,4 @@
-"""One DAG of Airflow per good pipeline file. A file with problems shows as an import error that names them all."""
+"""Define one DAG per good pipeline file. A file with problems shows as an import error that names them all."""
 
 from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
 from makewhole.model.errors import ConfigurationError

@@ -1,4 +1,4 @@
-"""Airflow's DAG that takes a plan back."""
+"""Define the DAG that takes a plan back."""
 
 from makewhole.orchestration.undo_dag import undo_dag
 

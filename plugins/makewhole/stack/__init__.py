@@ -1,1 +1,2 @@
-"""Kafka, PostgreSQL and Airflow on one machine, without containers: for the demo, for development and for the tests."""
+"""Run Kafka, PostgreSQL and Airflow on one machine, without containers: for the demo, for development, for the
+tests."""

@@ -1,4 +1,4 @@
-"""Airflow's four components, side by side, each a process of its own."""
+"""Run Airflow's four components side by side, each as a process of its own."""
 
 import os
 import subprocess
@@ -33,11 +33,11 @@ class AirflowServer:
         self._migrated = self.directory / "migrated"
 
     def process(self, component: str) -> ServerProcess:
-        """The process of one of `COMPONENTS`."""
+        """Return the process of one of `COMPONENTS`."""
         return ServerProcess(name=component, directory=self.directory)
 
     def migrate(self) -> bool:
-        """Bring Airflow's database to this Airflow's version; whether there was something to do.
+        """Bring Airflow's database to this Airflow's version; tell whether there was something to do.
 
         Raises:
             TransientError: it failed; what Airflow said is in the message.
@@ -98,13 +98,14 @@ class AirflowServer:
             process.stop(grace_seconds=15.0)
 
     def health(self) -> dict[str, str]:
-        """What Airflow says of its components. Empty when it does not answer."""
+        """Return the state of each component as Airflow reports it. Empty when it does not answer."""
         report = self._report()
         states = {name: str(report.get(key, {}).get("status")) for name, key in _HEALTH_KEYS.items() if key in report}
         return {"api-server": "healthy", **states} if report else {}
 
     def _is_fresh(self, component: str) -> bool:
-        """A heartbeat from before this start, still in the database, does not count."""
+        """Tell whether a component has reported since this start; an earlier heartbeat in the database does not
+        count."""
         report = self._report()
         if component == "api-server" or not report:
             return bool(report)
@@ -125,7 +126,7 @@ class AirflowServer:
         return report if isinstance(report, dict) else {}
 
     def _is_migrated(self) -> bool:
-        """The mark alone is not enough: the database may be a new one."""
+        """Tell whether the database is of this version. The file alone is not enough: the database may be a new one."""
         if not self._migrated.exists() or self._migrated.read_text() != version("apache-airflow"):
             return False
         dsn = postgres(self.home / "postgres").dsn(AIRFLOW_DATABASE)

@@ -1,4 +1,4 @@
-"""Java's class data sharing: what a JVM loads at its start, mapped from one file, not parsed out of a hundred jars.
+"""Keep Java's archives of loaded classes: one file that a JVM maps at its start, in place of a hundred jars to parse.
 
 A short Spark job and a small Kafka spend most of their processor time there. An archive is an aid only: Java compares
 it with its own version and with every jar, and reads the jars as ever when anything differs.
@@ -21,14 +21,14 @@ _QUIET = ["-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
 
 
 class Program(StrEnum):
-    """What there are archives of."""
+    """The programs that there are archives of."""
 
     SPARK = "spark"
     KAFKA = "kafka"
 
 
 def sharing(program: Program) -> Sequence[str]:
-    """Java's options that use the archive of a program; none when there is no archive."""
+    """Return Java's options that use the archive of a program; none when there is no archive."""
     archive = _archive(program)
     return [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", *_QUIET] if archive.exists() else []
 
@@ -39,13 +39,14 @@ def short_job_jvm() -> str:
 
 
 def has_archive(program: Program) -> bool:
-    """Whether this environment has one, made by this Java."""
+    """Tell whether this environment has one, made by this Java."""
     return _archive(program).exists()
 
 
 @contextmanager
 def recording(program: Program) -> Iterator[Sequence[str]]:
-    """Java's options that make the archive of a program of what one JVM loads; it must have ended when this does."""
+    """Yield Java's options that make the archive of a program of what one JVM loads; it must have ended when this
+    does."""
     archive = _archive(program)
     archive.parent.mkdir(parents=True, exist_ok=True)
     made = archive.with_suffix(f".{os.getpid()}")
@@ -58,7 +59,7 @@ def recording(program: Program) -> Iterator[Sequence[str]]:
 
 
 def _archive(program: Program) -> Path:
-    """In the environment, under the name of the Java that made it: gone when either is another."""
+    """Return the path in the environment, under the name of the Java that made it: gone when either is another."""
     command = Path(java()).resolve()
     made_by = hashlib.sha256(f"{command} {command.stat().st_mtime_ns}".encode()).hexdigest()[:12]
     return Path(sys.prefix) / "share" / "makewhole" / f"{program}-{made_by}.jsa"

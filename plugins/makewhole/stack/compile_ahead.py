@@ -1,4 +1,4 @@
-"""Calls every compiled function once, so that none has to be compiled in the middle of a window."""
+"""Call every compiled function once, so that none has to be compiled in the middle of a window."""
 
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.kafka.log.batches import Batch

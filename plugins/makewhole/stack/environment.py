@@ -1,4 +1,4 @@
-"""The environment of the service: makewhole's own variables, Airflow's, and what Spark needs to be found."""
+"""Build the environment of the service: makewhole's own variables, Airflow's, and what Spark needs to be found."""
 
 import json
 import os
@@ -38,7 +38,8 @@ _SMALL = {
 
 
 def environment(home: Path) -> dict[str, str]:
-    """Every variable that the parts of the stack in `home`, and commands that use it, have in addition to the shell's.
+    """Return every variable that the parts of the stack in `home`, and commands that use it, have in addition to the
+    shell's.
 
     Raises:
         PermanentError: there was never a stack in `home`.
@@ -50,12 +51,12 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def connection_kafka(bootstrap: str) -> str:
-    """An Airflow connection to a Kafka, as JSON."""
+    """Return an Airflow connection to a Kafka, as JSON."""
     return json.dumps({"conn_type": "kafka", "extra": {"bootstrap.servers": bootstrap}})
 
 
 def connection_postgres(dsn: str) -> str:
-    """An Airflow connection to a PostgreSQL database, as JSON."""
+    """Return an Airflow connection to a PostgreSQL database, as JSON."""
     parts = urlsplit(dsn)
     return json.dumps(
         {
@@ -70,12 +71,12 @@ def connection_postgres(dsn: str) -> str:
 
 
 def airflow_url(settings: AirflowSettings) -> str:
-    """Where people open Airflow."""
+    """Return the address at which people open Airflow."""
     return f"http://{LOOPBACK}:{settings.api_port}"
 
 
 def passwords_file(home: Path) -> Path:
-    """Where Airflow's simple authentication looks up passwords."""
+    """Return the file in which Airflow's simple authentication looks up passwords."""
     return home / "airflow" / "passwords.json"
 
 
@@ -123,7 +124,7 @@ def _airflow(home: Path, settings: AirflowSettings) -> dict[str, str]:
 
 
 def _spark() -> dict[str, str]:
-    """`spark-submit` by name, with this Python on both its sides."""
+    """Return the variables by which `spark-submit` is found, with this Python on both its sides."""
     spec = find_spec("pyspark")
     programs = str(Path(sys.executable).parent)
     variables = {

@@ -1,4 +1,4 @@
-"""Kafka's own jars: resolved by the Ivy that pyspark carries, verified by hash, kept in a cache."""
+"""Provide Kafka's own jars: resolved by the Ivy that pyspark carries, verified by hash, kept in a cache."""
 
 import fcntl
 import hashlib
@@ -19,14 +19,14 @@ _RESOLVE_TIMEOUT_SECONDS = 600
 
 
 def cache_root() -> Path:
-    """`$MAKEWHOLE_CACHE`, or `makewhole` in the user's cache folder."""
+    """Return `$MAKEWHOLE_CACHE`, or `makewhole` in the user's cache folder."""
     if configured := os.environ.get("MAKEWHOLE_CACHE"):
         return Path(configured).resolve()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "makewhole"
 
 
 def java() -> str:
-    """The `java` command.
+    """Return the `java` command.
 
     Raises:
         PermanentError: there is none.
@@ -40,13 +40,13 @@ def java() -> str:
 
 
 def expected_hashes() -> Mapping[str, str]:
-    """File name to SHA-256 of every jar that belongs to this Kafka."""
+    """Return file name to SHA-256 of every jar that belongs to this Kafka."""
     lines = (line.split() for line in _HASHES.read_text(encoding="ascii").splitlines())
     return {name: digest for digest, name in lines}
 
 
 def kafka_libs() -> Path:
-    """The folder with Kafka's jars; fills the cache first when it is empty. Safe to call from several processes.
+    """Return the folder with Kafka's jars; fill the cache first when it is empty. Safe to call from several processes.
 
     Raises:
         TransientError: the jars could not be resolved.

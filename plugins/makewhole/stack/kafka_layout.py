@@ -1,4 +1,4 @@
-"""Which nodes a Kafka cluster has, on which ports, and what each is told: `node.properties` as a mapping. No I/O."""
+"""Lay out a Kafka cluster: its nodes, their ports, their `node.properties` as a mapping. No I/O."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,8 @@ _SETTINGS: Settings = {
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterLayout:
-    """The nodes count from 1: the brokers, then the controller when it is a node of its own.
+    """The nodes and ports of a cluster. Nodes count from 1: the brokers, then the controller when it is a node of its
+    own.
 
     Without one, every broker is a controller too, and `ports` are two per node, the broker's then the controller's;
     with one, they are one per broker, then the controller's.
@@ -57,17 +58,17 @@ class ClusterLayout:
 
     @property
     def nodes(self) -> range:
-        """All of them, the controller's own node included; the order to start them in is the reverse."""
+        """All nodes, the controller's own included; the order to start them in is the reverse."""
         return range(1, len(self.brokers) + 1 + self.has_own_controller)
 
     def broker_port(self, node: int) -> int | None:
-        """Where a node answers clients; None for a controller alone."""
+        """Return the port at which a node answers clients; None for a controller alone."""
         if self.has_own_controller:
             return self.ports[node - 1] if node in self.brokers else None
         return self.ports[2 * node - 2]
 
     def controller_port(self, node: int) -> int | None:
-        """Where a node speaks as controller; None for a broker alone."""
+        """Return the port at which a node speaks as controller; None for a broker alone."""
         if self.has_own_controller:
             return None if node in self.brokers else self.ports[-1]
         return self.ports[2 * node - 1]
@@ -76,7 +77,8 @@ class ClusterLayout:
         return [port for port in (self.broker_port(node), self.controller_port(node)) if port is not None]
 
     def settings_of(self, node: int, data: Path, extra: Settings) -> Settings:
-        """Everything one node is told. `extra` comes last on brokers; a controller alone keeps its own listener."""
+        """Return every setting of one node. `extra` comes last on brokers; a controller alone keeps its own
+        listener."""
         own = self._own_settings(node, data)
         if node in self.brokers:
             return {**_SETTINGS, **own, **extra}

@@ -1,4 +1,4 @@
-"""Kafka in KRaft mode on loopback: brokers that are controllers too, or brokers and a controller apart."""
+"""Run Kafka in KRaft mode on loopback: brokers that are controllers too, or brokers and a controller apart."""
 
 import base64
 import json
@@ -73,7 +73,7 @@ class KafkaServer:
 
     @property
     def nodes(self) -> int:
-        """How many brokers there are."""
+        """Number of brokers."""
         return len(self.layout.brokers)
 
     @property
@@ -86,7 +86,7 @@ class KafkaServer:
         return [port for node in self.layout.brokers if (port := self.layout.broker_port(node)) is not None]
 
     def process(self, node: int) -> ServerProcess:
-        """The server process of a node; nodes count from 1, a controller of its own comes last."""
+        """Return the server process of a node; nodes count from 1, a controller of its own comes last."""
         return ServerProcess(name=f"kafka-{node}", directory=self.directory / f"node-{node}")
 
     def start(self) -> None:
@@ -143,21 +143,21 @@ class KafkaServer:
                 process.stop(grace_seconds=_STOP_GRACE_SECONDS)
 
     def kill_node(self, node: int) -> None:
-        """SIGKILL: what was not written is gone. Ends a paused node too, and returns when its ports are free."""
+        """Send SIGKILL: what was not written is gone. Ends a paused node too, and returns when its ports are free."""
         self.process(node).stop(how=signal.SIGKILL)
         for port in self.layout.ports_of(node):
             becomes_free(port, _STOP_GRACE_SECONDS)
 
     def pause_node(self, node: int) -> None:
-        """SIGSTOP: it keeps its connections and answers nothing, until it is resumed."""
+        """Send SIGSTOP: the node keeps its connections and answers nothing, until it is resumed."""
         self.process(node).pause()
 
     def resume_node(self, node: int) -> None:
-        """SIGCONT; harmless when it runs, or is dead."""
+        """Send SIGCONT; harmless when the node runs, or is dead."""
         self.process(node).resume()
 
     def is_healthy(self) -> bool:
-        """Whether all nodes answer as one cluster."""
+        """Tell whether all nodes answer as one cluster."""
         if not all(is_open(port) for port in self._broker_ports):
             return False
         # A client of its own each time: one that has given up on a dead broker is slow to come back.
@@ -167,7 +167,7 @@ class KafkaServer:
         return False
 
     def exists(self) -> bool:
-        """Whether it was ever started here."""
+        """Tell whether it was ever started here."""
         return self._cluster_file.exists()
 
     def change_ports(self) -> None:

@@ -1,4 +1,4 @@
-"""The local stack as a whole: up, down, and how each part is."""
+"""Start, end and describe the local stack as a whole."""
 
 import errno
 import fcntl
@@ -31,7 +31,7 @@ Report = Callable[[str], None]
 
 
 class Health(StrEnum):
-    """How a part is."""
+    """The states of a part."""
 
     HEALTHY = "healthy"
     NOT_ANSWERING = "not answering"
@@ -241,7 +241,7 @@ def _explaining_full_disk(home: Path) -> Iterator[None]:
 
 @contextmanager
 def _locked(home: Path, report: Report) -> Iterator[None]:
-    """One `up` or `down` at a time. The kernel lets go of the lock of a process that was killed."""
+    """Allow one `up` or `down` at a time. The kernel releases the lock of a process that was killed."""
     with (home / "lock").open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Makes the archives of classes: a small Spark job and a small Kafka show Java what such programs load."""
+"""Make the archives of classes: a small Spark job and a small Kafka show Java what such programs load."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ _SPARK_TIMEOUT_SECONDS, _KAFKA_TIMEOUT_SECONDS = 300, 60
 
 
 def make_archives() -> None:
-    """Those that this environment does not have yet.
+    """Make the archives that this environment does not have yet.
 
     Raises:
         PermanentError: Spark does not work here.

@@ -1,4 +1,4 @@
-"""Loopback ports: finding free ones, and saying who holds one that is not."""
+"""Find free loopback ports, and the process that holds one that is not free."""
 
 import random
 import socket
@@ -9,11 +9,11 @@ import psutil
 LOOPBACK = "127.0.0.1"
 # Below the range the kernel gives to outgoing connections, so that a port stays ours between `down` and `up`.
 _RANGE = range(20_000, 32_000)
-_LETTING_GO_SECONDS = 2.0
+_RELEASE_SECONDS = 2.0
 
 
 def free_ports(count: int) -> list[int]:
-    """`count` different ports that nothing listens on now."""
+    """Return `count` different ports that nothing listens on now."""
     found: list[int] = []
     for port in random.sample(_RANGE, k=len(_RANGE)):
         if len(found) == count:
@@ -33,9 +33,9 @@ def is_free(port: int) -> bool:
         return True
 
 
-def becomes_free(port: int, seconds: float = _LETTING_GO_SECONDS) -> bool:
-    """Whether nothing listens on the port, now or soon: the kernel closes the sockets of a large process some time
-    after it counts as dead."""
+def becomes_free(port: int, seconds: float = _RELEASE_SECONDS) -> bool:
+    """Tell whether nothing listens on the port, now or soon: the kernel closes the sockets of a large process some
+    time after it counts as dead."""
     deadline = time.monotonic() + seconds
     while not is_free(port):
         if time.monotonic() > deadline:
@@ -45,14 +45,14 @@ def becomes_free(port: int, seconds: float = _LETTING_GO_SECONDS) -> bool:
 
 
 def is_open(port: int) -> bool:
-    """Whether something accepts connections there."""
+    """Tell whether something accepts connections there."""
     with socket.socket() as probe:
         probe.settimeout(1.0)
         return probe.connect_ex((LOOPBACK, port)) == 0
 
 
 def holder(port: int) -> str:
-    """Who listens on the port, for a message to a person: `python (pid 4711)`."""
+    """Return who listens on the port, for a message to a person: `python (pid 4711)`."""
     try:
         connections = psutil.net_connections(kind="tcp")
     except psutil.AccessDenied:

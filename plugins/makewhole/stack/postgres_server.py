@@ -1,4 +1,4 @@
-"""PostgreSQL on loopback: the binaries of a Python package, or a server that exists already."""
+"""Run PostgreSQL on loopback from the binaries of a Python package, or use a server that exists already."""
 
 import json
 import os
@@ -33,7 +33,7 @@ _NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes":
 
 
 def postgres(directory: Path) -> "PostgresServer | ExistingPostgres":
-    """The server that `MAKEWHOLE_POSTGRES_DSN` names, or one of our own in `directory`."""
+    """Return the server that `MAKEWHOLE_POSTGRES_DSN` names, or one of our own in `directory`."""
     if existing := os.environ.get(EXISTING_SERVER_VARIABLE):
         return ExistingPostgres(existing)
     return PostgresServer(directory)
@@ -46,7 +46,7 @@ class ExistingPostgres:
         self._parts = parse_dsn(dsn)
 
     def launch(self) -> None:
-        """Nothing to do: it is not ours."""
+        """Do nothing: it is not ours."""
 
     def wait_ready(self) -> None:
         """Refuse to go on when it does not answer."""
@@ -57,14 +57,14 @@ class ExistingPostgres:
             )
 
     def stop(self) -> None:
-        """Nothing to do: it is not ours."""
+        """Do nothing: it is not ours."""
 
     def is_healthy(self) -> bool:
-        """Whether it accepts our connection."""
+        """Tell whether it accepts our connection."""
         return answers(self.dsn(str(self._parts.get("dbname", "postgres"))))
 
     def dsn(self, database: str) -> str:
-        """The URI of a database on this server."""
+        """Return the URI of a database on this server."""
         parts = {name: quote(str(value), safe="") for name, value in self._parts.items()}
         login = parts.pop("user", "") + (f":{parts.pop('password')}" if "password" in parts else "")
         address = f"{parts.pop('host', 'localhost')}:{parts.pop('port', '5432')}"
@@ -129,15 +129,15 @@ class PostgresServer:
         self.process.stop(how=signal.SIGINT)
 
     def is_healthy(self) -> bool:
-        """Whether it accepts connections."""
+        """Tell whether it accepts connections."""
         return answers(self.dsn("postgres"))
 
     def dsn(self, database: str) -> str:
-        """The URI of a database on this server."""
+        """Return the URI of a database on this server."""
         return f"postgresql://{_SUPERUSER}:{self._password}@{LOOPBACK}:{self.port}/{quote(database)}"
 
     def create_database(self, name: str, *, template: str | None = None) -> str:
-        """Create a database when it is not there; its URI."""
+        """Create a database when it is not there; return its URI."""
         return create_database(self.dsn, name, template=template)
 
     def change_port(self) -> None:
@@ -188,7 +188,7 @@ class PostgresServer:
 
 
 def create_database(dsn_of: "DsnOf", name: str, *, template: str | None = None) -> str:
-    """Create a database when it is not there, as a copy of `template` when given; its URI."""
+    """Create a database when it is not there, as a copy of `template` when given; return its URI."""
     with closing(psycopg2.connect(dsn_of("postgres"))) as connection, connection.cursor() as cursor:
         connection.autocommit = True
         statement = sql.SQL("create database {}").format(sql.Identifier(name))
@@ -207,13 +207,13 @@ def drop_database(dsn_of: "DsnOf", name: str) -> None:
 
 
 class DsnOf(Protocol):
-    """From the name of a database to its URI."""
+    """A function from the name of a database to its URI."""
 
     def __call__(self, database: str) -> str: ...
 
 
 def answers(dsn: str) -> bool:
-    """Whether a connection can be made."""
+    """Tell whether a connection can be made."""
     try:
         psycopg2.connect(make_dsn(dsn, connect_timeout=2)).close()
     except psycopg2.OperationalError:
@@ -257,7 +257,8 @@ def _initdb(data: Path, password_file: Path, user: str | None) -> None:
 
 
 def _system_user() -> str | None:
-    """None when we are an ordinary user; as root the name of the user PostgreSQL runs as, created when missing."""
+    """Return None when we are an ordinary user; as root the name of the user PostgreSQL runs as, created when
+    missing."""
     if os.geteuid() != 0:
         return None
     try:

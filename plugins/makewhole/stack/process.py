@@ -1,4 +1,4 @@
-"""Processes that outlive the command that started them, found again by pid *and* start time.
+"""Start processes that outlive their command, and find them again by pid *and* start time.
 
 Each is the leader of its own session. It writes its own kernel record (`/proc/<pid>/stat`) to the pid file before it
 becomes the server, so there is no moment at which a server runs and no file names it, and a pid that the kernel has
@@ -71,7 +71,7 @@ class ServerProcess:
         _wait(lambda: self.was_started() or started.poll() is not None, _RECORD_TIMEOUT_SECONDS)
 
     def pid(self) -> int | None:
-        """The pid of the running server, or None when it does not run."""
+        """Return the pid of the running server, or None when it does not run."""
         _reap()
         recorded = _recorded_identity(self.pid_file)
         if recorded is None:
@@ -83,7 +83,7 @@ class ServerProcess:
         return self.pid() is not None
 
     def was_started(self) -> bool:
-        """Whether a start is on record, be the server alive or dead."""
+        """Tell whether a start is on record, be the server alive or dead."""
         return _recorded_identity(self.pid_file) is not None
 
     def stop(self, *, grace_seconds: float = 20.0, how: signal.Signals = signal.SIGTERM) -> None:
@@ -97,25 +97,25 @@ class ServerProcess:
         self.pid_file.unlink(missing_ok=True)
 
     def ask_to_end(self, how: signal.Signals = signal.SIGTERM) -> int | None:
-        """Signal the server, without waiting; its pid, None when it does not run."""
+        """Signal the server, without waiting; return its pid, None when it does not run."""
         leader = self.send(how)
         self.send(signal.SIGCONT)  # a paused one would not hear the other
         return leader
 
     def send(self, number: signal.Signals) -> int | None:
-        """Send the server a signal; its pid, None when it does not run."""
+        """Send the server a signal; return its pid, None when it does not run."""
         leader = self.pid()
         if leader is not None:
             _signal(leader, number)
         return leader
 
     def pause(self) -> None:
-        """SIGSTOP; returns when every thread stands still, or when there is nothing to pause."""
+        """Send SIGSTOP; return when every thread stands still, or when there is nothing to pause."""
         self.send(signal.SIGSTOP)
         _wait(lambda: self.is_paused() or not self.is_running(), _PAUSE_TIMEOUT_SECONDS)
 
     def resume(self) -> None:
-        """SIGCONT; harmless when it runs, or is dead."""
+        """Send SIGCONT; harmless when it runs, or is dead."""
         self.send(signal.SIGCONT)
 
     def is_paused(self) -> bool:
@@ -125,7 +125,7 @@ class ServerProcess:
         return all(_state(thread / "stat") in "TX" for thread in Path(f"/proc/{pid}/task").iterdir())
 
     def _end_session(self, session: int, *, leader_was_ours: bool) -> None:
-        """A server killed from outside leaves children; they are ours when they work in our directory."""
+        """End the children of a server that was killed from outside; they are ours when they work in our directory."""
         members = [
             member for member in _session_members(session) if leader_was_ours or _works_in(member, self.directory)
         ]
@@ -139,7 +139,7 @@ class ServerProcess:
             self.stop()
 
     def log_tail(self) -> str:
-        """The last lines of the log, for a person who has to see why it died."""
+        """Return the last lines of the log, for a person who has to see why it died."""
         if not self.log_file.exists():
             return ""
         with self.log_file.open("rb") as log:
@@ -163,7 +163,7 @@ class ServerProcess:
 
 
 def _reap() -> None:
-    """Let the dead go that are our own children: while they are zombies, their pid counts as taken."""
+    """Release our own dead children: while they are zombies, their pid counts as taken."""
     _started[:] = [process for process in _started if process.poll() is None]
 
 
@@ -177,7 +177,7 @@ def _wait(condition: Callable[[], bool], timeout_seconds: float) -> bool:
 
 
 def _recorded_identity(pid_file: Path) -> tuple[int, int] | None:
-    """What `start` put on record, when that was since the machine came up: ticks count from there."""
+    """Return what `start` put on record, when that was since the machine came up: ticks count from there."""
     try:
         stat, boot_id = pid_file.read_text().splitlines()
     except (FileNotFoundError, ValueError):
@@ -186,7 +186,7 @@ def _recorded_identity(pid_file: Path) -> tuple[int, int] | None:
 
 
 def _identity(stat_file: Path) -> tuple[int, int] | None:
-    """(pid, start time in clock ticks since boot) of a process; None for the dead and for zombies."""
+    """Return (pid, start time in clock ticks since boot) of a process; None for the dead and for zombies."""
     try:
         return _parse_identity(stat_file.read_text())
     except (FileNotFoundError, ProcessLookupError):
@@ -199,7 +199,7 @@ def _parse_identity(line: str) -> tuple[int, int] | None:
 
 
 def _state(stat_file: Path) -> str:
-    """The kernel's letter for a thread; X for one that is gone."""
+    """Return the kernel's letter for a thread; X for one that is gone."""
     try:
         return stat_file.read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""What a local stack keeps about itself between `down` and `up`: folders, Airflow's ports, secrets, passwords."""
+"""Keep what a local stack needs between `down` and `up`: folders, Airflow's ports, secrets, passwords."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ USERS = {"admin": "admin", "oncall": "op", "viewer": "viewer"}  # name: role in 
 
 @dataclass(frozen=True, kw_only=True)
 class AirflowSettings:
-    """Chosen once; only the ports can change."""
+    """The ports, secrets and passwords of Airflow. Chosen once; only the ports can change."""
 
     api_port: int
     worker_log_port: int
@@ -28,18 +28,18 @@ class AirflowSettings:
 
 
 def project_root() -> Path:
-    """The checkout that this code runs from: it holds `dags/` and `plugins/`."""
+    """Return the checkout that this code runs from: it holds `dags/` and `plugins/`."""
     return Path(__file__).resolve().parents[3]
 
 
 def home_folder() -> Path:
-    """Where the stack lives: `$MAKEWHOLE_HOME`, or `.makewhole` in the checkout."""
+    """Return the folder of the stack: `$MAKEWHOLE_HOME`, or `.makewhole` in the checkout."""
     configured = os.environ.get("MAKEWHOLE_HOME")
     return Path(configured).resolve() if configured else project_root() / ".makewhole"
 
 
 def load(home: Path) -> AirflowSettings | None:
-    """The settings of the stack in `home`; None when there was never one.
+    """Return the settings of the stack in `home`; None when there was never one.
 
     Raises:
         CorruptionError: the file is there and cannot be read.
@@ -56,7 +56,7 @@ def load(home: Path) -> AirflowSettings | None:
 
 
 def load_or_create(home: Path) -> AirflowSettings:
-    """The settings of the stack in `home`, chosen now when there was never one."""
+    """Return the settings of the stack in `home`, chosen now when there was never one."""
     settings = load(home)
     if settings is None:
         settings = AirflowSettings(
