@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
-from makewhole.journal import plans
+from makewhole.journal import plan_progress
 from makewhole.journal.database import connect
 from makewhole.model.plan import count_remedies
 from makewhole.model.window import WindowState
@@ -181,7 +181,7 @@ def test_the_latest_version_is_what_a_repair_writes(changes: ReconciledShop) -> 
     compensate_window(context, lambda _: None)
     verify_window(context, lambda *_: None)
     with connect(changes.journal) as journal:
-        actions = [stored.action for stored in plans.actions_of(journal, frozen.plan.id)]
+        actions = [stored.action for stored in plan_progress.actions_of(journal, frozen.plan.id)]
 
     assert count_remedies(actions) == {"upsert": 1}
     assert changes.sql("select amount::text, version from warehouse where id = 'O2'") == [("2.25", 2)]

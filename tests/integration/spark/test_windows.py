@@ -5,7 +5,7 @@ import pytest
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
-from makewhole.journal import plans
+from makewhole.journal import plan_progress
 from makewhole.journal.database import connect
 from makewhole.model.plan import count_remedies
 from makewhole.model.window import WindowState
@@ -163,7 +163,7 @@ def test_replays_are_no_duplicates_later_and_forged_lineage_is(shop: ReconciledS
     assert (verified.whole, verified.gaps) == (2, 2)
     assert shop.certify(first).state is WindowState.CERTIFIED
     with connect(shop.journal) as journal:
-        actions = [stored.action for stored in plans.actions_of(journal, frozen.plan.id)]
+        actions = [stored.action for stored in plan_progress.actions_of(journal, frozen.plan.id)]
     assert count_remedies(actions) == {"redeliver": 2}
 
     genuine = {"makewhole-plan": frozen.plan.id}
