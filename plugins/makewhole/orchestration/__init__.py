@@ -1,1 +1,1 @@
-"""The Airflow side: the steps of a window, the DAGs made of them, what they are given and how they report."""
+"""Run the steps of a window and of an undo in Airflow: DAGs, tasks, operators, connections, answers."""

@@ -1,4 +1,4 @@
-"""Copy a person's answer to the plan of a run from Airflow to the journal, and say who may give one."""
+"""Copy a person's answer to the plan of a run from Airflow to the journal, and list who may give one."""
 
 import logging
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Approvers:
-    """User names of those who may answer (none: anybody), and how long they have."""
+    """User names of the people who may answer (none: anybody), and the time they have."""
 
     people: tuple[str, ...]
     expires: timedelta
@@ -35,9 +35,9 @@ def read_approvers(context: Mapping[str, Any]) -> Approvers:
 
 @step
 def recorded_answer(context: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the answer that the journal has already, in Airflow's form; None: a person has to be asked.
+    """Return the answer that the journal has, in Airflow's form; None: a person has to be asked.
 
-    A task that is tried again or cleared after its answer must not ask once more: nobody would look.
+    A task that is tried again or cleared after its answer must not ask once more: nobody would see the question.
     """
     from makewhole.journal import plans
     from makewhole.journal.database import connect
@@ -95,7 +95,7 @@ def _is_undo(context: Mapping[str, Any]) -> bool:
 
 
 def _pipeline(context: Mapping[str, Any]) -> Pipeline:
-    """Read the pipeline of a run; for an undo that of the plan in its form, which cannot change once the run is there."""
+    """Read the pipeline of a run; for an undo, of the plan in its form, which cannot change after the run was made."""
     from makewhole.journal import plans
     from makewhole.journal.database import connect
     from makewhole.window.context import find_pipeline
@@ -116,5 +116,5 @@ def _require_own_plan(context: Mapping[str, Any], plan: str) -> None:
         if _is_undo(context):
             require_own_undo(journal, undo_steps.requested_plan(context), plan)
         else:
-            there = opened_window(context)
-            require_own_plan(journal, (there["pipeline"], there["window"], there["revision"]), plan)
+            opened = opened_window(context)
+            require_own_plan(journal, (opened["pipeline"], opened["window"], opened["revision"]), plan)

@@ -1,4 +1,4 @@
-"""Connections of Airflow, handed on the one way that every part of makewhole reads them: the environment."""
+"""Export Airflow's connections to the environment, where every part of makewhole reads them."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from makewhole.model.pipeline import Pipeline
 def export_connections(pipeline: Pipeline) -> None:
     """Put every connection that the pipeline names into this process's environment, as `AIRFLOW_CONN_<ID>`.
 
-    Those that are there stay. Only the process of one task sees them, and the Spark driver that it starts.
+    Variables that exist are left as they are. Only the task's process and the Spark driver that it starts see them.
     """
     for name in sorted({point.connection for point in pipeline.points.values()}):
         variable = f"AIRFLOW_CONN_{name.upper()}"

@@ -108,7 +108,7 @@ def _form() -> dict[str, Param]:
 def _window_tasks(pipeline_name: str | None) -> None:
     """Wire the tasks of a window. `pipeline_name` None: the form says which pipeline."""
     open_window = task(task_id=task_ids.OPEN_WINDOW, retries=20)(steps.open_window)(pipeline_name)
-    # Rescheduled seldom: when a task comes back within seconds, Airflow can take its first end for a failure.
+    # A long interval: when a task is rescheduled within seconds, Airflow can take its first end for a failure.
     settle = task.sensor(
         task_id=task_ids.SETTLE,
         mode="reschedule",

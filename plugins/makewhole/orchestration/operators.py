@@ -1,4 +1,4 @@
-"""Extend two operators of Airflow: submit a job of a window, and ask a person about a plan.
+"""Submit the Spark jobs of a window, and ask a person about a plan: two extended operators of Airflow.
 
 DAG files import this module, so what the steps need is imported when they run.
 """
@@ -15,13 +15,13 @@ _PERMANENT = "Error code is: 64."
 
 
 class SparkStep(SparkSubmitOperator):
-    """A job of one window, submitted through `spark_default`. The pipeline is read when the task runs, not before."""
+    """A Spark job of one window, submitted through `spark_default`. The pipeline is read when the task runs."""
 
     def execute(self, context: Context) -> None:
         """Submit the job.
 
         Raises:
-            AirflowFailException: the job said that a retry will not help.
+            AirflowFailException: the job ended with the exit code of permanent errors.
         """
         opened = steps.opened_window(context)
         steps.load_pipeline(opened["pipeline"])
@@ -42,14 +42,14 @@ class SparkStep(SparkSubmitOperator):
 
 
 class PlanApproval(ApprovalOperator):
-    """Asks a person about the plan of a run; who may answer, and for how long, comes from the pipeline.
+    """A question to a person about the plan of a run; who may answer, and for how long, comes from the pipeline.
 
     The answer goes to the journal before anything downstream runs, bound to the hash of the plan that was shown.
     """
 
     @classmethod
     def of_planned(cls) -> "PlanApproval":
-        """The task that asks about what the task `plan` of the same run froze."""
+        """Make the task that asks about the plan which the task `plan` of the same run froze."""
         return cls(
             task_id=task_ids.APPROVE,
             subject="{{ ti.xcom_pull(task_ids='plan', key='approval')['subject'] }}",
@@ -58,15 +58,15 @@ class PlanApproval(ApprovalOperator):
         )
 
     def execute(self, context: Context) -> Any:
-        """Ask, with the pipeline's own time limit and list of people; or take the answer that was given before."""
+        """Ask, with the pipeline's time limit and list of people; or use the answer that is in the journal."""
         from makewhole.orchestration import answers
 
-        given = answers.recorded_answer(context)
-        if given is not None:
-            return super().execute_complete(context, given)
-        who = answers.read_approvers(context)
-        self.response_timeout = who.expires
-        self.assigned_users = [{"id": name, "name": name} for name in who.people] or None
+        recorded = answers.recorded_answer(context)
+        if recorded is not None:
+            return super().execute_complete(context, recorded)
+        approvers = answers.read_approvers(context)
+        self.response_timeout = approvers.expires
+        self.assigned_users = [{"id": name, "name": name} for name in approvers.people] or None
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Run the steps of a window as tasks of Airflow: read what the run is about, do the step, log the result.
+"""Run the steps of a window as tasks of Airflow: load the run's window, do the step, log the result.
 
 DAG files import this module, so what the steps need is imported when they run. Our transient errors are left to
 Airflow's retries; permanent ones fail the task at once.
@@ -17,7 +17,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from makewhole.model.errors import PermanentError
 from makewhole.model.gate import GateAnswer
 from makewhole.model.pipeline import Pipeline
-from makewhole.model.plan import PlanState
+from makewhole.model.plan import Plan, PlanState
 from makewhole.model.window import WindowState
 from makewhole.orchestration.task_ids import (
     APPROVE,
@@ -37,7 +37,7 @@ StepFunction = TypeVar("StepFunction", bound=Callable[..., Any])
 
 
 def step(function: StepFunction) -> StepFunction:
-    """Fail the task without a retry where our error is permanent."""
+    """Wrap a step: an error of ours that is permanent fails the task without a retry."""
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -60,7 +60,7 @@ def load_pipeline(name: str) -> Pipeline:
 
 
 def opened_window(context: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `open_window` of this run returned: pipeline, window, revision, label, settled_at.
+    """Return the result of the task `open_window` of this run: pipeline, window, revision, label, settled_at.
 
     Raises:
         AirflowFailException: it did not open a window.
@@ -71,15 +71,16 @@ def opened_window(context: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _window_context() -> "WindowContext":
+def _load_context() -> "WindowContext":
+    """Load the window of this run, with the connections of its pipeline."""
     from makewhole.journal import windows
     from makewhole.journal.database import connect
     from makewhole.window.context import window_context
 
-    there = opened_window(get_current_context())
-    pipeline = load_pipeline(there["pipeline"])
+    opened = opened_window(get_current_context())
+    pipeline = load_pipeline(opened["pipeline"])
     with connect() as journal:
-        window = windows.load(journal, there["pipeline"], there["window"], there["revision"])
+        window = windows.load(journal, opened["pipeline"], opened["window"], opened["revision"])
     return window_context(window, pipeline)
 
 
@@ -97,29 +98,30 @@ def open_window(pipeline_name: str | None) -> dict[str, Any]:
     context = get_current_context()
     pipeline = load_pipeline(pipeline_name or context["params"]["pipeline"])
     with connect() as journal:
-        found = open_interval(journal, pipeline, connections_of(pipeline), _window_request(context))
-    window = found.window
+        opened = open_interval(journal, pipeline, connections_of(pipeline), _window_request(context))
+    window = opened.window
     logger.info(
         "%s: %s to %s, %d offsets, settled at %s%s",
         window.label,
         window.start or "the beginning",
         window.end,
         sum(part.span for parts in window.ranges.values() for part in parts),
-        found.settled_at,
-        "" if found.is_new else "; it was judged before, this is a new revision",
+        opened.settled_at,
+        "" if opened.is_new else "; it was judged before, this is a new revision",
     )
-    for incident in found.incidents:
+    for incident in opened.incidents:
         logger.warning("%s: %s", window.label, incident_sentence(incident))
     return {
         "pipeline": pipeline.name,
         "window": window.number,
         "revision": window.revision,
         "label": window.label,
-        "settled_at": found.settled_at.isoformat(),
+        "settled_at": opened.settled_at.isoformat(),
     }
 
 
 def _window_request(context: Mapping[str, Any]) -> "Request":
+    """Return the interval of a scheduled run, or the one in the form."""
     from makewhole.window.interval import Request
 
     run, form = context["dag_run"], context["params"]
@@ -152,14 +154,14 @@ def parse_moment(text: str | None) -> datetime | None:
 
 
 def settle() -> bool:
-    """Tell whether an absence counts by now; the last minute is waited for here."""
-    there = opened_window(get_current_context())
-    remaining = (datetime.fromisoformat(there["settled_at"]) - datetime.now(UTC)).total_seconds()
+    """Tell whether an absence counts by now; the last minute is spent waiting here."""
+    opened = opened_window(get_current_context())
+    remaining = (datetime.fromisoformat(opened["settled_at"]) - datetime.now(UTC)).total_seconds()
     if remaining > SETTLE_POLL_SECONDS:
-        logger.info("%s: an absence counts from %s on; looking again then", there["label"], there["settled_at"])
+        logger.info("%s: an absence counts from %s on; looking again then", opened["label"], opened["settled_at"])
         return False
     if remaining > 0:
-        logger.info("%s: waiting %.0f s until an absence counts", there["label"], remaining)
+        logger.info("%s: waiting %.0f s until an absence counts", opened["label"], remaining)
         time.sleep(remaining)
     return True
 
@@ -172,16 +174,16 @@ def plan() -> list[str]:
     from makewhole.journal import evidence, windows
     from makewhole.journal.database import connect
 
-    there = _window_context()
+    context = _load_context()
     with connect() as journal:
-        report = evidence.gate_reports(journal, there.window).get(evidence.RECONCILED)
-        plan_only = windows.is_plan_only(journal, there.window)
+        report = evidence.gate_reports(journal, context.window).get(evidence.RECONCILED)
+        plan_only = windows.is_plan_only(journal, context.window)
     if report is None or report.answer is not GateAnswer.FAIL:
         logger.info("the gate says %s: nothing to plan", report.answer.value if report else "nothing")
         return [CERTIFY]
     for failure in report.failures:
         logger.info("gate: %s", failure)
-    frozen = plan_window(there)
+    frozen = plan_window(context)
     for refusal in frozen.refusals[:20]:
         logger.info("no action for a finding of %s: %s", refusal.hop, refusal.reason)
     if frozen.plan is None:
@@ -194,20 +196,22 @@ def plan() -> list[str]:
         frozen.plan.state.value,
         f" ({frozen.plan.reason})" if frozen.plan.reason else "",
     )
-    get_current_context()["ti"].xcom_push(key="approval", value=approval_request(there, frozen.plan))
-    if plan_only:
-        return [CERTIFY]
-    if frozen.plan.state is PlanState.AWAITING_APPROVAL:
-        return [APPROVE]
-    return [VERIFY] if frozen.plan.state in (PlanState.REFUSED, PlanState.REJECTED) else [COMPENSATE]
+    get_current_context()["ti"].xcom_push(key="approval", value=approval_request(context, frozen.plan))
+    return [CERTIFY] if plan_only else [_task_after(frozen.plan)]
+
+
+def _task_after(plan: Plan) -> str:
+    if plan.state is PlanState.AWAITING_APPROVAL:
+        return APPROVE
+    return VERIFY if plan.state in (PlanState.REFUSED, PlanState.REJECTED) else COMPENSATE
 
 
 @step
 def compensate() -> int:
-    """Do the plan; return how many chunks are proven by receipts."""
+    """Run the plan; return the number of chunks that receipts prove."""
     from makewhole.compensation.execution.run_plan import compensate_window
 
-    return len(compensate_window(_window_context(), lambda progress: logger.info("%s", progress)))
+    return len(compensate_window(_load_context(), lambda progress: logger.info("%s", progress)))
 
 
 @step
@@ -215,10 +219,10 @@ def verify() -> dict[str, Any]:
     """Read the touched keys again and judge them anew."""
     from makewhole.compensation.verification.verify_window import verify_window
 
-    def tell(done: int, total: int) -> None:
+    def log_progress(done: int, total: int) -> None:
         logger.info("%d of %d gaps are whole or decided", done, total)
 
-    found = verify_window(_window_context(), tell)
+    found = verify_window(_load_context(), log_progress)
     for failure in found.gate.failures:
         logger.info("gate: %s", failure)
     return {"whole": found.whole, "gaps": found.gaps, "gate": found.gate.answer.value}
@@ -226,7 +230,7 @@ def verify() -> dict[str, Any]:
 
 @step
 def certify() -> dict[str, Any]:
-    """Close the window; red when it is not certified, with the reason.
+    """Certify the window, or fail the task with the reason why it stays open.
 
     Raises:
         AirflowFailException: the window is not certified.
@@ -234,10 +238,10 @@ def certify() -> dict[str, Any]:
     from makewhole.journal.database import connect
     from makewhole.window.certify import certify_window
 
-    there = _window_context()
+    context = _load_context()
     with connect() as journal:
-        closed = certify_window(journal, there.pipeline, there.window, there.storage)
+        closed = certify_window(journal, context.pipeline, context.window, context.storage)
     if closed.state is not WindowState.CERTIFIED or closed.certificate is None:
-        raise AirflowFailException(f"{there.window.label} is not certified ({closed.state.value}): {closed.reason}")
-    logger.info("%s is certified: %s", there.window.label, closed.certificate.uri)
+        raise AirflowFailException(f"{context.window.label} is not certified ({closed.state.value}): {closed.reason}")
+    logger.info("%s is certified: %s", context.window.label, closed.certificate.uri)
     return {"digest": closed.certificate.digest, "certificate": closed.certificate.uri}

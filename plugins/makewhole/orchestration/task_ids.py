@@ -1,4 +1,4 @@
-"""The names of the tasks: of a window in the order of its way, then of an undo. Light: DAG files import it."""
+"""Name the tasks of a window, in their order, and of an undo. DAG files import it: it imports nothing."""
 
 OPEN_WINDOW = "open_window"
 SETTLE = "settle"
@@ -16,4 +16,4 @@ RESTORE = "restore"
 REOPEN = "reopen"
 
 SETTLE_POLL_SECONDS = 60.0
-"""How long `settle` waits in its process; a longer wait gives the worker back in between."""
+"""The longest wait of `settle` in its process; for a longer one it is rescheduled."""

@@ -22,7 +22,7 @@ Records in topics stay: a log takes nothing back. Started by `makewhole plan und
 
 
 def undo_dag() -> DAG:
-    """Make the one DAG for all pipelines: the plan says which."""
+    """Make the one DAG for all pipelines: the plan names its pipeline."""
     with DAG(
         dag_id=task_ids.UNDO_DAG,
         description="Take a plan back: rows as they were before it",

@@ -25,14 +25,14 @@ logger = logging.getLogger(__name__)
 
 @step
 def plan() -> str:
-    """Freeze the undo; return the id of the task to go on with."""
+    """Freeze the undo of the requested plan; return the id of the task to go on with."""
     from makewhole.compensation.approval.ask import approval_request
     from makewhole.compensation.undo.plan_undo import plan_undo
 
     context = get_current_context()
     undone = requested_plan(context)
-    there = _window_of(undone)
-    undo = plan_undo(there, undone, reverses=bool(context["params"]["reverse"]))
+    window_context = _load_context_of(undone)
+    undo = plan_undo(window_context, undone, reverses=bool(context["params"]["reverse"]))
     for sentence in undo.remaining:
         logger.warning("%s", sentence)
     if undo.plan is None:
@@ -40,17 +40,17 @@ def plan() -> str:
     logger.info("plan %s: %s; %s", undo.plan.id, _counts(undo.plan), undo.plan.state.value)
     reason = context["params"]["reason"]
     about = ([f"Why: {reason}"] if reason else []) + list(undo.remaining)
-    context["ti"].xcom_push(key="approval", value=approval_request(there, undo.plan, about))
+    context["ti"].xcom_push(key="approval", value=approval_request(window_context, undo.plan, about))
     return APPROVE if undo.plan.state is PlanState.AWAITING_APPROVAL else RESTORE
 
 
 def requested_plan(context: Mapping[str, Any]) -> str:
-    """Return the id of the plan that the form names."""
+    """Return the id of the plan that the form of the run names."""
     return str(context["params"]["plan"]).strip()
 
 
-def _window_of(plan_id: str) -> "WindowContext":
-    """Return the context of a plan's window, with the connections given to this process."""
+def _load_context_of(plan_id: str) -> "WindowContext":
+    """Load the window of a plan, with the connections of its pipeline in this process."""
     from makewhole.journal import plans, windows
     from makewhole.journal.database import connect
     from makewhole.window.context import window_context
@@ -69,23 +69,23 @@ def _counts(undo: Plan) -> str:
 
 @step
 def restore() -> int:
-    """Put the rows back; return how many chunks are proven by receipts."""
+    """Put the rows back; return the number of chunks that receipts prove."""
     from makewhole.compensation.execution.run_plan import run_window_plan
     from makewhole.journal import plans
     from makewhole.journal.database import connect
 
     undone = requested_plan(get_current_context())
-    there = _window_of(undone)
+    window_context = _load_context_of(undone)
     with connect() as journal:
         undo = plans.undo_of(journal, undone)
     if undo is None:
         raise RefusedError(f"plan {undone} has no undo that could be done; ask for it again")
-    return len(run_window_plan(there, undo.plan.id, lambda progress: logger.info("%s", progress)))
+    return len(run_window_plan(window_context, undo.plan.id, lambda progress: logger.info("%s", progress)))
 
 
 @step
 def reopen() -> dict[str, Any]:
-    """Give the window the state that is true now; red when a row could not be put back.
+    """Judge the window anew and set its state; fail the task when a row could not be put back.
 
     Raises:
         AirflowFailException: rows were left as they are.
@@ -93,12 +93,16 @@ def reopen() -> dict[str, Any]:
     from makewhole.compensation.undo.reopen import reopen_window
 
     undone = requested_plan(get_current_context())
-    there = _window_of(undone)
-    reopened = reopen_window(there, undone, lambda done, total: logger.info("%d of %d gaps are whole", done, total))
+    window_context = _load_context_of(undone)
+    reopened = reopen_window(
+        window_context, undone, lambda done, total: logger.info("%d of %d gaps are whole", done, total)
+    )
     if reopened.state is WindowState.CERTIFIED:
-        logger.info("%s stays certified: nothing in it is missing or repeated without the plan", there.window.label)
+        logger.info(
+            "%s stays certified: nothing in it is missing or repeated without the plan", window_context.window.label
+        )
     else:
-        logger.info("%s is %s: %s", there.window.label, reopened.state.value, reopened.reason)
+        logger.info("%s is %s: %s", window_context.window.label, reopened.state.value, reopened.reason)
     if reopened.not_restored:
         reasons = "; ".join(f"{count} {reason}" for reason, count in sorted(reopened.not_restored.items()))
         raise AirflowFailException(

@@ -1,1 +1,1 @@
-"""The life of a window apart from its repair: open, observe, certify, chain. Knows neither Airflow nor Spark."""
+"""Open windows, record what exists at their sources, certify them and chain the certificates; no Airflow, no Spark."""

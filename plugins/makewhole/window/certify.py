@@ -1,7 +1,6 @@
 """Certify a window: close it with a certificate, or give the reason why it stays open.
 
-Asks only the journal. Whatever is not there did not happen: a step that failed leaves no trace, so the window cannot be
-certified by mistake.
+It reads the journal only. A step that failed committed nothing there, so the window cannot be certified by mistake.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +23,7 @@ _INCIDENTS_LISTED_MOST = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Closed:
-    """How the window ended. `reason` is None only for a certified one."""
+    """The state that a window was given. `reason` is None only for a certified one."""
 
     state: WindowState
     reason: str | None
@@ -34,7 +33,7 @@ class Closed:
 def certify_window(journal: PgConnection, pipeline: Pipeline, window: Window, storage: Storage) -> Closed:
     """Decide the state of a revision from what the steps committed, and issue the certificate when it is certified.
 
-    Asked again, the answer that was given stays, and so does what an undo made of it since.
+    Called again, it returns the certificate that was issued, or the state that an undo has given the window since.
     """
     given = evidence.certificate_of(journal, window)
     if given is not None:
@@ -51,14 +50,14 @@ def certify_window(journal: PgConnection, pipeline: Pipeline, window: Window, st
 
 
 def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[WindowState, str | None]:
-    """The state that the committed evidence allows, with the reason when it is not `certified`."""
+    """Return the state that the committed evidence allows, with the reason when it is not `certified`."""
     results, gates = final_results(journal, window), evidence.gate_reports(journal, window)
     if set(results) != {hop.name for hop in pipeline.hops}:
         return WindowState.ERROR, "the comparison did not finish; see the failed task of this run"
     first = gates.get(evidence.RECONCILED)
     if first is None or first.answer is GateAnswer.ERROR:
-        said = "; ".join(first.failures) if first else "it was not asked; see the failed task of this run"
-        return WindowState.ERROR, f"the gate could not answer: {said}"
+        failures = "; ".join(first.failures) if first else "it was not asked; see the failed task of this run"
+        return WindowState.ERROR, f"the gate could not answer: {failures}"
     last = gates.get(evidence.VERIFIED, first)
     if last.answer is GateAnswer.ERROR:
         return WindowState.ERROR, f"the gate could not answer after compensation: {'; '.join(last.failures)}"
@@ -77,7 +76,7 @@ def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[W
 
 
 def _incident_reason(blocking: Sequence[Incident], results: Mapping[str, HopResult]) -> str:
-    """What happened to the logs, what would settle it, and what was found for certain all the same."""
+    """Return the reason of a window with blocking incidents: these, what would settle them, and the certain gaps."""
     kind = "partial" if any(one.is_partial for one in blocking) else "not proven"
     sentences = [incident_sentence(one) for one in blocking]
     more = (
@@ -85,7 +84,7 @@ def _incident_reason(blocking: Sequence[Incident], results: Mapping[str, HopResu
         if len(sentences) > _INCIDENTS_LISTED_MOST
         else []
     )
-    what_to_do = dict.fromkeys(settled_by(one) for one in blocking)
+    remedies = dict.fromkeys(settled_by(one) for one in blocking)
     gaps = [
         f"{hop}: {count} {verdict.value}"
         for hop, result in sorted(results.items())
@@ -95,7 +94,7 @@ def _incident_reason(blocking: Sequence[Incident], results: Mapping[str, HopResu
     return ". ".join(
         [
             f"{kind}: {'; '.join([*sentences[:_INCIDENTS_LISTED_MOST], *more])}",
-            *(f"{sentence[0].upper()}{sentence[1:]}" for sentence in what_to_do),
+            *(f"{sentence[0].upper()}{sentence[1:]}" for sentence in remedies),
             *([f"Certain all the same: {', '.join(gaps)}"] if gaps else []),
         ]
     )
@@ -104,6 +103,7 @@ def _incident_reason(blocking: Sequence[Incident], results: Mapping[str, HopResu
 def _uncertified_state(
     journal: PgConnection, window: Window, results: Mapping[str, HopResult], gate: GateReport
 ) -> tuple[WindowState, str]:
+    """Return the state and the reason of a window whose last gate report is not PASS."""
     remaining = sum(getattr(result.counts, verdict.value) for result in results.values() for verdict in GAPS)
     why = "; ".join(gate.failures)
     if not remaining:

@@ -18,7 +18,7 @@ from makewhole.postgres.read.expressions import TableShape
 
 @dataclass(frozen=True, kw_only=True)
 class WindowContext:
-    """Small enough to travel to executors inside their tasks."""
+    """A window with its pipeline, connections and storage; small enough to be sent to executors with their tasks."""
 
     pipeline: Pipeline
     window: Window
@@ -26,19 +26,19 @@ class WindowContext:
     storage: Storage
 
     def kafka(self, point: TopicPoint) -> KafkaConnection:
-        """The cluster of a topic."""
+        """Return the connection of a topic."""
         connection = self.connections[point.connection]
         assert isinstance(connection, KafkaConnection)
         return connection
 
     def postgres(self, point: TablePoint) -> PostgresConnection:
-        """The database of a table."""
+        """Return the connection of a table."""
         connection = self.connections[point.connection]
         assert isinstance(connection, PostgresConnection)
         return connection
 
     def value_shape(self, point: TopicPoint) -> ValueShape:
-        """What is wanted from the records of a topic."""
+        """Return the columns to decode from the records of a topic."""
         hops = [hop for hop in self.pipeline.hops if point.name in (hop.source, hop.target)]
         return ValueShape(
             key=point.key,
@@ -49,7 +49,7 @@ class WindowContext:
         )
 
     def table_shape(self, point: TablePoint) -> TableShape:
-        """What is wanted from the rows of a table."""
+        """Return the columns to read from the rows of a table."""
         return TableShape(point=point, compare=self.pipeline.compare, filters=self._filters(point.name))
 
     def _filters(self, point: str) -> dict[str, tuple[TypedTerm, ...]]:
@@ -61,7 +61,7 @@ class WindowContext:
 
 
 def window_context(window: Window, pipeline: Pipeline | None = None) -> WindowContext:
-    """Return the context of a window. `pipeline`: as it was read already; None: it is read from its file.
+    """Return the context of a window. `pipeline` None: it is read from its file.
 
     Raises:
         ConfigurationError: the pipeline is not known, or a connection or the storage is not configured.
@@ -76,7 +76,7 @@ def window_context(window: Window, pipeline: Pipeline | None = None) -> WindowCo
 
 
 def connections_of(pipeline: Pipeline) -> dict[str, Connection]:
-    """Every connection that the pipeline names, from the environment (`AIRFLOW_CONN_…`).
+    """Read every connection that the pipeline names from the environment (`AIRFLOW_CONN_…`).
 
     Raises:
         ConfigurationError: one is not there or cannot be read.
@@ -85,7 +85,7 @@ def connections_of(pipeline: Pipeline) -> dict[str, Connection]:
 
 
 def find_pipeline(name: str) -> Pipeline:
-    """The pipeline of this name from the pipeline folders.
+    """Read the pipeline of this name from the pipeline folders.
 
     Raises:
         ConfigurationError: there is none, or its file has problems.

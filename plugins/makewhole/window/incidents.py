@@ -1,4 +1,4 @@
-"""Incidents that opening a window finds: what happened to a topic since the last one, and what holds this one back."""
+"""Build the incidents that opening a window finds: changes of a topic since the last window, and open transactions."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ from makewhole.window.observe import ObservedTopic
 
 
 def truncated(point: TopicPoint, last: PartitionRange, seen: Epochs, kept: int, end: int) -> Incident:
-    """Offsets `[kept, end)` that windows had read are gone, or hold other records now."""
+    """Return the incident of offsets `[kept, end)`, read by windows, that are gone or hold other records now."""
     return Incident(
         kind=IncidentKind.TRUNCATED,
         point=point.name,
@@ -30,7 +30,7 @@ def truncated(point: TopicPoint, last: PartitionRange, seen: Epochs, kept: int, 
 
 
 def topic_recreated(point: TopicPoint, topic_id: str, old_id: str, old_ends: Mapping[int, int]) -> Incident:
-    """The topic was deleted and made again; `old_ends` is how far windows had read the old one."""
+    """Return the incident of a topic that was deleted and made again. `old_ends`: where windows ended in it."""
     ends = {str(partition): end for partition, end in old_ends.items()}
     return Incident(
         kind=IncidentKind.TOPIC_RECREATED,
@@ -42,7 +42,7 @@ def topic_recreated(point: TopicPoint, topic_id: str, old_id: str, old_ends: Map
 
 
 def partition_added(point: TopicPoint, part: PartitionRange) -> Incident:
-    """A partition that the last window did not know."""
+    """Return the incident of a partition that the last window did not know."""
     return Incident(
         kind=IncidentKind.PARTITIONS_ADDED,
         point=point.name,
@@ -54,40 +54,43 @@ def partition_added(point: TopicPoint, part: PartitionRange) -> Incident:
     )
 
 
-def blocking_transactions(
+def transactions_at_window_end(
     point: TopicPoint, log: TopicLog, now: ObservedTopic, ranges: Sequence[PartitionRange]
 ) -> list[Incident]:
-    """The open transactions at whose first record the window had to end; asked only where the stable offset lags."""
+    """Return the open transactions at whose first record the window had to end.
+
+    The coordinators are asked only where the stable offset lags behind the high watermark.
+    """
     high = {partition: end.offset for partition, end in log.high_watermarks().items()}
-    held = {
+    ended_early = {
         part.partition: part
         for part in ranges
         if part.topic_id == now.state.topic_id
         and part.hi == now.stable[part.partition].offset < high.get(part.partition, 0)
     }
-    if not held:
+    if not ended_early:
         return []
     return [
-        _transaction_incident(point, held[one.partition], one, high[one.partition])
-        for one in open_transactions(log.connection, log.topic)
-        if one.partition in held and one.first_offset == held[one.partition].hi
+        _transaction_incident(point, ended_early[transaction.partition], transaction, high[transaction.partition])
+        for transaction in open_transactions(log.connection, log.topic)
+        if transaction.partition in ended_early and transaction.first_offset == ended_early[transaction.partition].hi
     ]
 
 
-def _transaction_incident(point: TopicPoint, part: PartitionRange, one: OpenTransaction, high: int) -> Incident:
+def _transaction_incident(point: TopicPoint, part: PartitionRange, transaction: OpenTransaction, high: int) -> Incident:
     return Incident(
-        kind=IncidentKind.HANGING_TRANSACTION if one.is_hanging else IncidentKind.OPEN_TRANSACTION,
+        kind=IncidentKind.HANGING_TRANSACTION if transaction.is_hanging else IncidentKind.OPEN_TRANSACTION,
         point=point.name,
         topic=point.topic,
         topic_id=part.topic_id,
-        partition=one.partition,
-        lo=one.first_offset,
-        hi=max(high, one.first_offset),
+        partition=transaction.partition,
+        lo=transaction.first_offset,
+        hi=max(high, transaction.first_offset),
         detail={
-            "producer_id": one.producer_id,
-            "producer_epoch": one.producer_epoch,
-            "transactional_id": one.transactional_id,
-            "state": one.state,
-            "last_timestamp_ms": one.last_timestamp_ms,
+            "producer_id": transaction.producer_id,
+            "producer_epoch": transaction.producer_epoch,
+            "transactional_id": transaction.transactional_id,
+            "state": transaction.state,
+            "last_timestamp_ms": transaction.last_timestamp_ms,
         },
     )

@@ -1,4 +1,4 @@
-"""Which window an interval is. Windows tile: an interval lies in one that exists, or behind the last one."""
+"""Find the window that covers an interval. Windows tile: it lies in an existing one or reaches beyond the last."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from makewhole.model.errors import RefusedError
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is asked for. `id`: the same for all tries of a DAG run. `start` None: from where the last window ended."""
+    """An interval to judge. `id`: the same for all tries of a DAG run. `start` None: where the last window ended."""
 
     id: str
     end: datetime
@@ -20,7 +20,11 @@ class Request:
 
 
 def require_past(request: Request) -> None:
-    """Refuse an interval that is not over, or has no length."""
+    """Refuse an interval that is not over, or has no length.
+
+    Raises:
+        RefusedError: it ends in the future, or not after its start.
+    """
     now = datetime.now(UTC)
     if request.end > now:
         raise RefusedError(
@@ -34,31 +38,31 @@ def require_past(request: Request) -> None:
         )
 
 
-def find_covering_window(there: Sequence[WindowBounds], request: Request) -> WindowBounds | None:
-    """The window that covers the asked interval; None when it reaches beyond the last one, so that a new one is due.
+def find_covering_window(existing: Sequence[WindowBounds], request: Request) -> WindowBounds | None:
+    """Return the window that covers the requested interval; None: it ends after the last one, and a new one is due.
 
     Raises:
         RefusedError: the interval covers several windows, or pieces of some.
     """
-    if not there or request.end > there[-1].end:
+    if not existing or request.end > existing[-1].end:
         return None
-    for window in there:
+    for window in existing:
         ends_inside = request.end <= window.end and (window.start is None or request.end > window.start)
         starts_inside = request.start is None or window.start is None or request.start >= window.start
         if ends_inside and starts_inside:
             return window
-    listed = "; ".join(f"{item.number}: {interval_text(item)}" for item in there[-10:])
+    listed = "; ".join(f"{item.number}: {interval_text(item)}" for item in existing[-10:])
     raise RefusedError(
-        f"the interval {moment_text(request.start)} to {moment_text(request.end)} lies across windows that exist already; ask for "
-        f"one of them ({listed}), or for an end after {moment_text(there[-1].end)}"
+        f"the interval {moment_text(request.start)} to {moment_text(request.end)} lies across windows that exist "
+        f"already; ask for one of them ({listed}), or for an end after {moment_text(existing[-1].end)}"
     )
 
 
 def interval_text(window: WindowBounds) -> str:
-    """Its interval, for messages."""
+    """Return the interval of a window for messages."""
     return f"{moment_text(window.start)} to {moment_text(window.end)}"
 
 
 def moment_text(moment: datetime | None) -> str:
-    """A moment for messages."""
+    """Return a moment for messages."""
     return "the beginning" if moment is None else moment.isoformat()

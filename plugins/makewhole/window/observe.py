@@ -1,4 +1,4 @@
-"""What exists at the sources of a pipeline now: remembered, because an absence counts from what was seen to exist."""
+"""Record what exists at the sources of a pipeline: an absence counts only the settle time after existence was seen."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -18,7 +18,7 @@ from makewhole.sql import PgConnection
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedTopic:
-    """A topic as it stood when it was looked at: `stable` ends by partition, with the epochs of their leaders."""
+    """The state of a topic at one moment. `stable`: stable offset and leader epoch by partition."""
 
     state: TopicState
     stable: Mapping[int, LogEnd]
@@ -26,7 +26,7 @@ class ObservedTopic:
 
 @contextmanager
 def topic_logs(points: Iterable[Point], connections: Mapping[str, Connection]) -> Iterator[dict[str, TopicLog]]:
-    """Every topic among the points, by point, open for questions."""
+    """Open a connection to the log of every topic among the points; by the name of the point."""
     with ExitStack() as stack:
         logs = {}
         for point in points:
@@ -38,15 +38,15 @@ def topic_logs(points: Iterable[Point], connections: Mapping[str, Connection]) -
 
 
 def read_topic_state(log: TopicLog) -> ObservedTopic:
-    """A topic as it is now."""
+    """Read the state of a topic now."""
     return ObservedTopic(state=log.describe(), stable=log.stable_ends())
 
 
 def require_same_leaders(log: TopicLog, seen: ObservedTopic) -> None:
-    """A leader that stayed did not cut anything off since it was asked.
+    """Refuse to go on when a leader changed: only a leader that stayed has truncated nothing since it was read.
 
     Raises:
-        TransientError: the topic is another one, or a partition has another leader now: what was seen may be gone.
+        TransientError: the topic is another one, or a partition has another leader now: what was read may be gone.
     """
     if log.describe().topic_id != seen.state.topic_id:
         raise TransientError(f"topic {log.topic} was made again while its offsets were being frozen; try again")
@@ -63,18 +63,18 @@ def observe(
     connections: Mapping[str, Connection],
     topics: Mapping[str, ObservedTopic],
 ) -> datetime:
-    """Remember what exists at every point that can be a source; returns the moment when all of it did (S1)."""
+    """Record what exists at every point that can be a source; return the moment at which all of it existed (S1)."""
     ledgers: dict[str, str] = {}
     for point in pipeline.points.values():
         if point.kind is PointKind.LEDGER:
             connection = connections[point.connection]
             assert isinstance(connection, PostgresConnection)
             ledgers[point.name] = current_snapshot(connection)
-    # Only now: everything seen was there by this moment, whatever came in between.
+    # After the reads: everything that they returned existed by this moment.
     now = datetime.now(UTC)
-    for name, seen in topics.items():
-        stable = {partition: end.offset for partition, end in seen.stable.items()}
-        topic_id = seen.state.topic_id
+    for name, topic in topics.items():
+        stable = {partition: end.offset for partition, end in topic.stable.items()}
+        topic_id = topic.state.topic_id
         observations.put(
             journal, pipeline.name, Observation(point=name, observed_at=now, topic_id=topic_id, stable_offsets=stable)
         )
@@ -84,14 +84,14 @@ def observe(
 
 
 def settled_at(journal: PgConnection, pipeline: Pipeline, window: Window) -> datetime:
-    """From when on an absence counts: everything in the window had been seen to exist for the settle time by then, and
-    so had everything that compensation wrote for it."""
+    """Return the moment from which on an absence counts: the settle time after everything in the window, and everything
+    that compensation wrote for it, was first seen to exist."""
     moments = []
     for point in pipeline.ordered_points():
         if point.kind is PointKind.STORE:
             continue
-        seen = observations.of(journal, pipeline.name, point.name)
-        covering = [entry.observed_at for entry in seen if _covers(entry, window, point)]
+        observed = observations.of(journal, pipeline.name, point.name)
+        covering = [entry.observed_at for entry in observed if _covers(entry, window, point)]
         moments.append(min(covering, default=window.opened_at))
     written = windows.last_chunk(journal, pipeline.name, window.number)
     moments += [] if written is None else [written]
@@ -99,7 +99,7 @@ def settled_at(journal: PgConnection, pipeline: Pipeline, window: Window) -> dat
 
 
 def _covers(entry: Observation, window: Window, point: TablePoint | TopicPoint) -> bool:
-    """Whether everything of the window had been there when this was observed."""
+    """Tell whether everything of the window existed at this observation."""
     if isinstance(point, TablePoint):
         return entry.observed_at >= window.end
     stable = entry.stable_offsets or {}

@@ -1,6 +1,6 @@
-"""The first step: which window an interval is, and which offsets belong to it, frozen once.
+"""Open a window for an interval: find or make it, and freeze its offset ranges once.
 
-Windows tile. A new one starts where the last one ended, whatever interval was asked for; an interval that is covered
+Windows tile. A new one starts where the last one ended, whatever interval was requested; an interval that is covered
 already gets a new revision of the window that covers it.
 """
 
@@ -18,7 +18,7 @@ from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Pipeline, TopicPoint
 from makewhole.model.window import Window, WindowState
 from makewhole.sql import PgConnection
-from makewhole.window.incidents import blocking_transactions
+from makewhole.window.incidents import transactions_at_window_end
 from makewhole.window.interval import Request, find_covering_window, interval_text, moment_text, require_past
 from makewhole.window.observe import (
     ObservedTopic,
@@ -37,7 +37,7 @@ _RANGE_SHAPING_KINDS = (IncidentKind.TRUNCATED, IncidentKind.TOPIC_RECREATED, In
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """The window, what happened to its topics, and from when on an absence in it counts."""
+    """An open window, the incidents of its topics, and the moment from which on an absence in it counts."""
 
     window: Window
     settled_at: datetime
@@ -47,16 +47,16 @@ class Opened:
 
 @dataclass(frozen=True, kw_only=True)
 class _ObservedTopics:
-    """The topics of a pipeline, open for questions, and as they were when first looked at."""
+    """The topics of a pipeline by point: connections to their logs, and their states when they were first read (S1)."""
 
     logs: Mapping[str, TopicLog]
-    now: Mapping[str, ObservedTopic]
+    states: Mapping[str, ObservedTopic]
     observed_at: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
 class _NewRevision:
-    """A revision that is not written yet."""
+    """A revision of a window that is not in the journal yet."""
 
     window: Window
     incidents: list[Incident] = field(default_factory=list)
@@ -65,7 +65,7 @@ class _NewRevision:
 def open_interval(
     journal: PgConnection, pipeline: Pipeline, connections: Mapping[str, Connection], request: Request
 ) -> Opened:
-    """Open the window of an interval, or a new revision of the one that covers it. Asked again: the same answer.
+    """Open the window of an interval, or a new revision of the one that covers it; the same one for the same request.
 
     Raises:
         RefusedError: the interval lies in the future, or cuts through windows.
@@ -77,25 +77,25 @@ def open_interval(
         window = windows.load(journal, pipeline.name, *known)
         return _opened(journal, pipeline, window, is_new=window.revision == 1)
     require_past(request)
-    there = windows.bounds(journal, pipeline.name)
-    place = find_covering_window(there, request)
-    if place is None:
-        _require_compared(journal, pipeline, there)
+    existing = windows.bounds(journal, pipeline.name)
+    covering = find_covering_window(existing, request)
+    if covering is None:
+        _require_compared(journal, pipeline, existing)
     else:
-        _supersede_plans(journal, pipeline, place)
+        _supersede_plans(journal, pipeline, covering)
     with topic_logs(pipeline.ordered_points(), connections) as logs:
-        topics = {name: read_topic_state(log) for name, log in logs.items()}
-        sight = _ObservedTopics(logs=logs, now=topics, observed_at=observe(journal, pipeline, connections, topics))
+        states = {name: read_topic_state(log) for name, log in logs.items()}
+        topics = _ObservedTopics(logs=logs, states=states, observed_at=observe(journal, pipeline, connections, states))
         draft = (
-            _draft_window(journal, pipeline, there, request, sight)
-            if place is None
-            else _draft_revision(journal, pipeline, place, sight)
+            _draft_window(journal, pipeline, existing, request, topics)
+            if covering is None
+            else _draft_revision(journal, pipeline, covering, topics)
         )
-        draft.incidents.extend(_transaction_incidents(pipeline, draft.window, sight))
+        draft.incidents.extend(_transaction_incidents(pipeline, draft.window, topics))
         for name, log in logs.items():
-            require_same_leaders(log, topics[name])
+            require_same_leaders(log, states[name])
     _insert_revision(journal, pipeline, request, draft)
-    return _opened(journal, pipeline, draft.window, is_new=place is None)
+    return _opened(journal, pipeline, draft.window, is_new=covering is None)
 
 
 def _opened(journal: PgConnection, pipeline: Pipeline, window: Window, *, is_new: bool) -> Opened:
@@ -107,11 +107,16 @@ def _opened(journal: PgConnection, pipeline: Pipeline, window: Window, *, is_new
     )
 
 
-def _require_compared(journal: PgConnection, pipeline: Pipeline, there: Sequence[WindowBounds]) -> None:
-    """Windows are judged in order: a duplicate is found against the keys of all windows before."""
-    if not there or windows.is_reconciled(journal, pipeline.name, there[-1].number):
+def _require_compared(journal: PgConnection, pipeline: Pipeline, existing: Sequence[WindowBounds]) -> None:
+    """Refuse a new window before the last one was compared: duplicates are found against all windows before.
+
+    Raises:
+        RefusedError: the last window was never compared.
+        TransientError: it is being compared.
+    """
+    if not existing or windows.is_reconciled(journal, pipeline.name, existing[-1].number):
         return
-    last = there[-1]
+    last = existing[-1]
     if windows.load(journal, pipeline.name, last.number, last.revision).state is WindowState.OPEN:
         raise TransientError(
             f"window {last.number} ({interval_text(last)}) of {pipeline.name} is being compared; this one waits"
@@ -122,66 +127,72 @@ def _require_compared(journal: PgConnection, pipeline: Pipeline, there: Sequence
     )
 
 
-def _supersede_plans(journal: PgConnection, pipeline: Pipeline, place: WindowBounds) -> None:
-    """A plan of an earlier revision that waits or runs must not write beside the one that comes."""
-    for plan in windows.live_plans(journal, pipeline.name, place.number):
-        plans.supersede(journal, plan, place.revision + 1)
+def _supersede_plans(journal: PgConnection, pipeline: Pipeline, covering: WindowBounds) -> None:
+    """End the plans of earlier revisions that wait or run: they must not write beside the plan of the new revision."""
+    for plan in windows.live_plans(journal, pipeline.name, covering.number):
+        plans.supersede(journal, plan, covering.revision + 1)
 
 
 def _draft_window(
-    journal: PgConnection, pipeline: Pipeline, there: Sequence[WindowBounds], request: Request, sight: _ObservedTopics
+    journal: PgConnection,
+    pipeline: Pipeline,
+    existing: Sequence[WindowBounds],
+    request: Request,
+    topics: _ObservedTopics,
 ) -> _NewRevision:
-    start = there[-1].end if there else _first_start(pipeline, request)
-    interval = Interval(start=start, end=request.end, now=sight.observed_at)
+    start = existing[-1].end if existing else _first_start(pipeline, request)
+    interval = Interval(start=start, end=request.end, now=topics.observed_at)
     ranges: dict[str, Ranges] = {}
-    found: list[Incident] = []
+    changes: list[Incident] = []
     for point in pipeline.ordered_points():
         if isinstance(point, TopicPoint):
-            before = _covered_ranges(journal, pipeline, point, there)
-            frozen, happened = freeze_ranges(point, sight.logs[point.name], sight.now[point.name], before, interval)
+            covered = _covered_ranges(journal, pipeline, point, existing)
+            frozen, incidents_of_topic = freeze_ranges(
+                point, topics.logs[point.name], topics.states[point.name], covered, interval
+            )
             ranges[point.name] = frozen
-            found += happened
+            changes += incidents_of_topic
     window = Window(
         pipeline=pipeline.name,
-        number=len(there) + 1,
+        number=len(existing) + 1,
         revision=1,
         start=start,
         end=request.end,
-        opened_at=sight.observed_at,
+        opened_at=topics.observed_at,
         ranges=ranges,
     )
-    return _NewRevision(window=window, incidents=found)
+    return _NewRevision(window=window, incidents=changes)
 
 
 def _first_start(pipeline: Pipeline, request: Request) -> datetime | None:
-    """Where the first window starts: None is the beginning of everything."""
+    """Return where the first window starts; None: at the beginning of the logs."""
     if isinstance(pipeline.start, datetime):
         return pipeline.start
     return None if pipeline.start == "earliest" else (request.start or datetime.now(UTC))
 
 
 def _covered_ranges(
-    journal: PgConnection, pipeline: Pipeline, point: TopicPoint, there: Sequence[WindowBounds]
+    journal: PgConnection, pipeline: Pipeline, point: TopicPoint, existing: Sequence[WindowBounds]
 ) -> CoveredRanges:
     ranges = windows.history(journal, pipeline.name, point.name)
-    last = next(iter(windows.newest_judged(journal, pipeline.name)[:1]), None) if there else None
+    last = next(iter(windows.newest_judged(journal, pipeline.name)[:1]), None) if existing else None
     manifest = {} if last is None else evidence.snapshots(journal, last).get(point.name, {})
     read_until = {int(partition): offset for partition, offset in manifest.get("read_until", {}).items()}
     return CoveredRanges(ranges=ranges, read_until=read_until)
 
 
 def _draft_revision(
-    journal: PgConnection, pipeline: Pipeline, place: WindowBounds, sight: _ObservedTopics
+    journal: PgConnection, pipeline: Pipeline, covering: WindowBounds, topics: _ObservedTopics
 ) -> _NewRevision:
-    """The same ranges again, with what happened when they were frozen."""
-    first = windows.load(journal, pipeline.name, place.number, 1)
+    """Draft a revision with the ranges of the first one, and the incidents that shaped them."""
+    first = windows.load(journal, pipeline.name, covering.number, 1)
     window = Window(
         pipeline=pipeline.name,
-        number=place.number,
-        revision=place.revision + 1,
-        start=place.start,
-        end=place.end,
-        opened_at=sight.observed_at,
+        number=covering.number,
+        revision=covering.revision + 1,
+        start=covering.start,
+        end=covering.end,
+        opened_at=topics.observed_at,
         ranges=first.ranges,
     )
     shaping = [
@@ -192,12 +203,12 @@ def _draft_revision(
     return _NewRevision(window=window, incidents=shaping)
 
 
-def _transaction_incidents(pipeline: Pipeline, window: Window, sight: _ObservedTopics) -> list[Incident]:
+def _transaction_incidents(pipeline: Pipeline, window: Window, topics: _ObservedTopics) -> list[Incident]:
     return [
         incident
         for name, parts in window.ranges.items()
         if isinstance(point := pipeline.points.get(name), TopicPoint)
-        for incident in blocking_transactions(point, sight.logs[name], sight.now[name], parts)
+        for incident in transactions_at_window_end(point, topics.logs[name], topics.states[name], parts)
     ]
 
 

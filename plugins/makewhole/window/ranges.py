@@ -1,4 +1,4 @@
-"""Which offsets belong to a new window, and what happened to the log since the last one.
+"""Freeze the offset ranges of a new window, and find what happened to the log since the last one.
 
 A range starts where the one before it ended. Where that cannot be (the log was truncated, the topic was made again, a
 partition is new) it starts where the records begin that no window has read, and an incident says why.
@@ -23,7 +23,7 @@ Ranges = tuple[PartitionRange, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """What a window is labelled with; `start` None is the beginning of everything, `now` when it was opened."""
+    """The times that a window is labelled with. `start` None: the beginning of the logs; `now`: when it was opened."""
 
     start: datetime | None
     end: datetime
@@ -32,7 +32,7 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class CoveredRanges:
-    """What earlier windows covered of a topic: ranges by partition, oldest first.
+    """The ranges that earlier windows covered of a topic, by partition, oldest first.
 
     `read_until`: where reading the last one ended, for partitions that were truncated before it was read.
     """
@@ -47,7 +47,7 @@ class CoveredRanges:
 
 @dataclass(frozen=True, kw_only=True)
 class RangeStart:
-    """Where a partition's range starts, on which lineage, and what happened there."""
+    """The first offset of a partition's range, its lineage, and the incident that moved it, if any."""
 
     lo: int
     lineage: int = 0
@@ -55,104 +55,109 @@ class RangeStart:
 
 
 def freeze_ranges(
-    point: TopicPoint, log: TopicLog, now: ObservedTopic, before: CoveredRanges, interval: Interval
+    point: TopicPoint, log: TopicLog, now: ObservedTopic, covered: CoveredRanges, interval: Interval
 ) -> tuple[Ranges, list[Incident]]:
-    """The ranges of a new window, and the incidents that shaped them.
+    """Return the ranges of a new window, and the incidents that shaped them.
 
     Raises:
         TransientError: the brokers do not answer, or do not agree with each other yet.
     """
-    starts = {partition: end.offset for partition, end in log.starts().items()}
-    begins = _range_starts(point, log, now, before, interval, starts)
-    ends = _range_ends(log, now, begins, interval, starts)
+    log_starts = {partition: end.offset for partition, end in log.starts().items()}
+    range_starts = _range_starts(point, log, now, covered, interval, log_starts)
+    ends = _range_ends(log, now, range_starts, interval, log_starts)
     ranges = tuple(
         PartitionRange(
             topic=point.topic,
             topic_id=now.state.topic_id,
             partition=partition,
-            lo=begin.lo,
+            lo=start.lo,
             hi=ends[partition],
-            lineage=begin.lineage,
-            leader_epochs=_range_epochs(log, now, partition, max(begin.lo, starts[partition]), ends[partition]),
+            lineage=start.lineage,
+            leader_epochs=_range_epochs(log, now, partition, max(start.lo, log_starts[partition]), ends[partition]),
         )
-        for partition, begin in sorted(begins.items())
+        for partition, start in sorted(range_starts.items())
     )
     return ranges, [
-        *_topic_incidents(point, now, before, ranges),
-        *(one.incident for one in begins.values() if one.incident),
+        *_topic_incidents(point, now, covered, ranges),
+        *(one.incident for one in range_starts.values() if one.incident),
     ]
 
 
-def _topic_incidents(point: TopicPoint, now: ObservedTopic, before: CoveredRanges, ranges: Ranges) -> list[Incident]:
-    if before.topic_id is None:
+def _topic_incidents(point: TopicPoint, now: ObservedTopic, covered: CoveredRanges, ranges: Ranges) -> list[Incident]:
+    """Return the incidents of a topic that was made again, or that has more partitions."""
+    if covered.topic_id is None:
         return []
-    if before.topic_id != now.state.topic_id:
-        ends = {partition: parts[-1].hi for partition, parts in sorted(before.ranges.items())}
-        return [topic_recreated(point, now.state.topic_id, before.topic_id, ends)]
-    return [partition_added(point, part) for part in ranges if part.partition not in before.ranges]
+    if covered.topic_id != now.state.topic_id:
+        ends = {partition: parts[-1].hi for partition, parts in sorted(covered.ranges.items())}
+        return [topic_recreated(point, now.state.topic_id, covered.topic_id, ends)]
+    return [partition_added(point, part) for part in ranges if part.partition not in covered.ranges]
 
 
 def _range_starts(
     point: TopicPoint,
     log: TopicLog,
     now: ObservedTopic,
-    before: CoveredRanges,
+    covered: CoveredRanges,
     interval: Interval,
-    starts: Mapping[int, int],
+    log_starts: Mapping[int, int],
 ) -> dict[int, RangeStart]:
-    if not before.ranges:
-        return _baseline_starts(log, now, interval, starts)
-    if before.topic_id != now.state.topic_id:
+    if not covered.ranges:
+        return _baseline_starts(log, now, interval, log_starts)
+    if covered.topic_id != now.state.topic_id:
         return {partition: RangeStart(lo=0) for partition in now.state.partitions}
-    gone = sorted(set(before.ranges) - set(now.state.partitions))
+    gone = sorted(set(covered.ranges) - set(now.state.partitions))
     if gone:
         raise TransientError(
             f"the brokers do not know partition {gone[0]} of {point.topic}, which a window has read; their "
             "description of the topic is out of date. Try again"
         )
     return {
-        partition: _continued_start(point, log, before, partition) if partition in before.ranges else RangeStart(lo=0)
+        partition: _continued_start(point, log, covered, partition) if partition in covered.ranges else RangeStart(lo=0)
         for partition in now.state.partitions
     }
 
 
 def _baseline_starts(
-    log: TopicLog, now: ObservedTopic, interval: Interval, starts: Mapping[int, int]
+    log: TopicLog, now: ObservedTopic, interval: Interval, log_starts: Mapping[int, int]
 ) -> dict[int, RangeStart]:
-    """The first window of a topic starts at the log's start, or at the first record of the interval."""
+    """Return the starts of a topic's first window: the log's start, or the first record of the interval."""
     if interval.start is None:
-        return {partition: RangeStart(lo=starts[partition]) for partition in now.stable}
-    within = [_unread_range(log, now, partition, starts[partition]) for partition in now.stable]
+        return {partition: RangeStart(lo=log_starts[partition]) for partition in now.stable}
+    within = [_unread_range(log, now, partition, log_starts[partition]) for partition in now.stable]
     found = first_records(log, within, since=interval.start, now=interval.now)
     stable = {partition: end.offset for partition, end in now.stable.items()}
     return {partition: RangeStart(lo=stable[partition] if at is None else at) for partition, at in found.items()}
 
 
-def _continued_start(point: TopicPoint, log: TopicLog, before: CoveredRanges, partition: int) -> RangeStart:
-    """From where the last window ended; from the point of truncation on when that is earlier, as another lineage."""
-    parts = before.ranges[partition]
+def _continued_start(point: TopicPoint, log: TopicLog, covered: CoveredRanges, partition: int) -> RangeStart:
+    """Start where the last window ended; where the log was truncated before that, there, as a new lineage."""
+    parts = covered.ranges[partition]
     last, seen = parts[-1], seen_epochs(parts)
     if not seen:
         return RangeStart(lo=last.hi, lineage=last.lineage)
     kept = divergence(lambda epoch: log.end_of_leader_epoch(partition, epoch), seen, parts[0].lo)
     if kept >= seen[-1][1]:
         return RangeStart(lo=last.hi, lineage=last.lineage)
-    end = before.read_until.get(partition, last.hi)
-    incident = truncated(point, last, seen, kept, end) if end > kept else None  # else nobody had read what is gone
+    end = covered.read_until.get(partition, last.hi)
+    incident = truncated(point, last, seen, kept, end) if end > kept else None  # None: no window had read what is gone
     return RangeStart(lo=kept, lineage=last.lineage + 1, incident=incident)
 
 
 def _range_ends(
-    log: TopicLog, now: ObservedTopic, begins: Mapping[int, RangeStart], interval: Interval, starts: Mapping[int, int]
+    log: TopicLog,
+    now: ObservedTopic,
+    range_starts: Mapping[int, RangeStart],
+    interval: Interval,
+    log_starts: Mapping[int, int],
 ) -> dict[int, int]:
-    """The first record after the interval, or the stable offset when there is none."""
+    """Return the ends by partition: the first record after the interval, or the stable offset when there is none."""
     within = [
-        _unread_range(log, now, partition, max(begin.lo, starts[partition]))
-        for partition, begin in sorted(begins.items())
+        _unread_range(log, now, partition, max(start.lo, log_starts[partition]))
+        for partition, start in sorted(range_starts.items())
     ]
     found = first_records(log, within, since=interval.end, now=interval.now)
     return {
-        partition: max(begins[partition].lo, now.stable[partition].offset if at is None else at)
+        partition: max(range_starts[partition].lo, now.stable[partition].offset if at is None else at)
         for partition, at in found.items()
     }
 
