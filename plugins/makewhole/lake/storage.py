@@ -71,7 +71,7 @@ class Storage:
         return growing.path
 
     def growing_parquet(self, folder: str, never_null: Collection[str] = ()) -> GrowingParquet:
-        """Return a new file of the folder, for frames of one schema without nulls in the columns that are never null."""
+        """Return a new file of the folder, for frames of one schema. Columns of `never_null` hold no nulls."""
         path = f"{folder}/part-{uuid4().hex[:16]}.parquet"
         system, full = self._locate(path)
         system.create_dir(full.rsplit("/", 1)[0], recursive=True)

@@ -1,4 +1,4 @@
-"""Hand-made record batches, and a log source that serves them from memory."""
+"""Build record batches by hand, and serve them from memory as a log source."""
 
 import struct
 import sys
@@ -51,7 +51,7 @@ def batch_of(
     leader_epoch: int = 0,
     base_timestamp: int = 0,
 ) -> bytes:
-    """A batch with a right checksum around any record bytes."""
+    """Return a batch with a right checksum around any record bytes."""
     tail = _TAIL.pack(attributes, last_delta, base_timestamp, base_timestamp + 1000, *producer, count) + records
     head = struct.pack(">qiibI", base_offset, 9 + len(tail), leader_epoch, 2, calc_crc32c(tail))
     return head + tail
@@ -63,7 +63,7 @@ def plain_batch(base_offset: int, rows: Sequence[Row], **options: object) -> byt
 
 
 def sparse_batch(base_offset: int, rows: dict[int, Row], last_delta: int, **options: object) -> bytes:
-    """A batch as compaction leaves it: only some offsets have records."""
+    """Return a batch as compaction leaves it: only some offsets have records."""
     records = b"".join(record(delta, row) for delta, row in rows.items())
     return batch_of(base_offset, records, count=len(rows), last_delta=last_delta, **options)  # type: ignore[arg-type]
 
@@ -86,7 +86,7 @@ def aiokafka_batch(values: Sequence[Row]) -> bytes:
 
 @dataclass
 class MemoryLog:
-    """Serves batches like a broker does: from the one that holds the asked offset, `page_batches` at a time."""
+    """Log source that serves batches as a broker does: from the one that holds the asked offset, `page_batches` at a time."""
 
     batches: list[bytes]
     aborted: list[AbortedTransaction] = field(default_factory=list)
@@ -96,7 +96,7 @@ class MemoryLog:
     doubt: str | None = None
 
     def check(self, wanted: PartitionRange) -> None:
-        """Any topic id will do."""
+        """Accept any topic id."""
 
     def next_batch(self, wanted: PartitionRange, offset: int, likely: int, isolation: Isolation) -> int:
         bases = (
@@ -129,5 +129,5 @@ def wanted(lo: int, hi: int, partition: int = 3) -> PartitionRange:
 
 @pytest.fixture(scope="session")
 def handmade() -> ModuleType:
-    """This module: the makers of batches and the log in memory."""
+    """Return this module, with the builders of batches and the log in memory."""
     return sys.modules[__name__]

@@ -1,4 +1,4 @@
-"""The abort filter against a model that knows which transaction each batch belongs to."""
+"""Test the abort filter against a model that knows which transaction each batch belongs to."""
 
 from dataclasses import dataclass
 
@@ -91,21 +91,21 @@ def test_plain_batches_of_an_active_producer_are_kept() -> None:
     assert not AbortFilter([AbortedTransaction(first_offset=0, producer_id=7)]).is_aborted(4, 7, False)
 
 
-def test_the_ledger_knows_each_transaction_once_with_its_marker() -> None:
-    ledger = AbortedTransactions()
+def test_each_transaction_is_listed_once_with_its_marker() -> None:
+    transactions = AbortedTransactions()
     first = AbortedTransaction(first_offset=3, producer_id=7)
-    ledger.add([first, AbortedTransaction(first_offset=5, producer_id=8)])
-    ledger.end_transaction(9, 7)
-    ledger.add([first])
-    assert ledger.listed() == (
+    transactions.add([first, AbortedTransaction(first_offset=5, producer_id=8)])
+    transactions.end_transaction(9, 7)
+    transactions.add([first])
+    assert transactions.listed() == (
         AbortedTransaction(first_offset=3, producer_id=7, marker_offset=9),
         AbortedTransaction(first_offset=5, producer_id=8),
     )
 
 
 def test_a_marker_does_not_end_a_transaction_that_began_behind_it() -> None:
-    ledger = AbortedTransactions()
-    ledger.end_transaction(2, 7)
-    ledger.add([AbortedTransaction(first_offset=3, producer_id=7)])
-    ledger.end_transaction(2, 7)
-    assert ledger.listed()[0].marker_offset is None
+    transactions = AbortedTransactions()
+    transactions.end_transaction(2, 7)
+    transactions.add([AbortedTransaction(first_offset=3, producer_id=7)])
+    transactions.end_transaction(2, 7)
+    assert transactions.listed()[0].marker_offset is None

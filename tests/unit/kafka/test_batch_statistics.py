@@ -1,4 +1,4 @@
-"""Sums over batch headers."""
+"""Test the sums over batch headers."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The options of the Spark data source: read, or refused all at once without a value in the message."""
+"""Test the options of the Spark data source: read, or refused all at once without a value in the message."""
 
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType

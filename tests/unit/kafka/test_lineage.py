@@ -1,4 +1,4 @@
-"""Truncation told by leader epochs, against logs that are compared record by record."""
+"""Test the detection of truncation by leader epochs, against logs that are compared record by record."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Log:
     leader: int
 
     def ask(self, epoch: int) -> EpochEnd | None:
-        """As Kafka's LeaderEpochFileCache.endOffsetFor answers."""
+        """Answer as Kafka's LeaderEpochFileCache.endOffsetFor does."""
         starts = {epoch: offset for offset, epoch in reversed(list(enumerate(self.records)))}
         starts.setdefault(self.leader, len(self.records))
         epochs = sorted(starts)

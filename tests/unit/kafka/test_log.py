@@ -1,4 +1,4 @@
-"""The reader over logs made by hand: every offset is accounted for, whatever stands there."""
+"""Test the reader on hand-made logs: every offset is accounted for, whatever stands there."""
 
 import hashlib
 import itertools
@@ -27,7 +27,7 @@ def offsets(reader: RangeReader) -> list[int]:
 
 
 def mixed(handmade: ModuleType, page_batches: int = 2):  # type: ignore[no-untyped-def]
-    """0-4 plain, 5-7 aborted, 8 abort marker, 9-10 committed, 11 commit marker, 12-13 hole, 14-16 (not 15)."""
+    """Return a log: 0-4 plain, 5-7 aborted, 8 abort marker, 9-10 committed, 11 commit marker, 12-13 hole, 14-16 (not 15)."""
     transactional = {"attributes": 0x10, "producer": (9, 0, 0)}
     return handmade.MemoryLog(
         batches=[
@@ -149,7 +149,7 @@ def test_an_empty_batch_kept_for_a_live_producer_is_compacted(handmade: ModuleTy
 def test_a_source_that_does_not_move_is_a_short_read(handmade: ModuleType) -> None:
     class Stuck:
         def check(self, wanted: PartitionRange) -> None:
-            """Fine."""
+            """Accept any range."""
 
         def intact_end(self, wanted: PartitionRange) -> int:
             return wanted.hi

@@ -1,4 +1,4 @@
-"""Which open transactions hang."""
+"""Test which open transactions count as hanging."""
 
 from dataclasses import replace
 

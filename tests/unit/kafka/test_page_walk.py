@@ -1,4 +1,4 @@
-"""What a damaged batch costs: itself, up to the next one that can be had."""
+"""Test that a damaged batch costs only the offsets up to the next sound one."""
 
 import struct
 from types import ModuleType
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.unit
 
 
 def three(handmade: ModuleType, form: str, at: int, value: int) -> list[bytes]:
-    """Batches of five offsets each, a header field of the second overwritten."""
+    """Return batches of five offsets each, a header field of the second overwritten."""
     batches = [bytearray(handmade.plain_batch(5 * number, handmade.rows(5))) for number in range(3)]
     struct.pack_into(form, batches[1], at, value)
     return [bytes(batch) for batch in batches]
@@ -65,7 +65,7 @@ def test_a_run_of_damaged_batches_is_judged_once(handmade: ModuleType) -> None:
     reach=st.integers(0, 30),
 )
 def test_the_first_batch_behind_the_damage_is_found(sizes: list[int], damaged: int, reach: int) -> None:
-    """A broker stumbles up to some offset behind the damage, and answers from there on."""
+    """A broker fails up to some offset behind the damage, and answers from there on."""
     bases = [sum(sizes[:number]) for number in range(len(sizes))]
     hi, behind = sum(sizes), bases[damaged % len(sizes)]
     lost_up_to = behind + sizes[damaged % len(sizes)] + reach

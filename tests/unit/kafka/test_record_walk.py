@@ -1,4 +1,4 @@
-"""What stands in the records of batches: as record by record in Python, whatever is wrong with a neighbour."""
+"""Test that the compiled walk finds what plain Python finds record by record, whatever is wrong with a neighbour."""
 
 from types import ModuleType
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makewhole.kafka.log import record_walk as walk_module
+from makewhole.kafka.log import record_walk
 from makewhole.kafka.log.batches import HEADER_BYTES, Batch, split_batches
 from makewhole.kafka.log.record_table import RecordTable
 from makewhole.kafka.log.record_walk import Batches, HeaderColumns, Records, walk_headers, walk_records
@@ -48,7 +48,7 @@ def item(
 
 
 def alone(one: BatchToDecode) -> Salvage | None:
-    """The slow way's answer for a batch that it finds nothing wrong with."""
+    """Return what plain Python reads from a batch without a fault; None when it finds one."""
     found = salvage(one.batch, bytes(one.data), 3)
     sizes = len(found.records) == one.batch.record_count and not found.undecodable
     ends = sum(len(part) for part in _record_bytes(bytes(one.data), one.batch.record_count)) == len(one.data)
@@ -56,7 +56,7 @@ def alone(one: BatchToDecode) -> Salvage | None:
 
 
 def _record_bytes(data: bytes, count: int) -> list[bytes]:
-    """The records one behind the other, as far as their lengths make sense."""
+    """Return the records one behind the other, as far as their lengths make sense."""
     parts, at = [], 0
     while len(parts) < count and at < len(data):
         value, shift, begin = 0, 0, at
@@ -93,7 +93,7 @@ def same_as_alone(items: list[BatchToDecode]) -> None:
 
 @st.composite
 def batches(draw: st.DrawFn, handmade: ModuleType) -> BatchToDecode:
-    """Sound, or with some bytes changed, put in or cut off, or with other numbers said."""
+    """Sound batches, or such with bytes changed, inserted or cut off, or with other numbers in the header."""
     rows = draw(_rows)
     data, count = b"".join(handmade.record(delta, row) for delta, row in enumerate(rows)), len(rows)
     odds = st.sampled_from(HOSTILE) | st.binary(max_size=2)
@@ -112,21 +112,21 @@ def test_a_batch_beside_others_is_as_alone(handmade: ModuleType, data: st.DataOb
 
 
 def test_a_batch_that_is_cut_or_damaged_anywhere_is_told(handmade: ModuleType) -> None:
-    """Cut at every place, and with every hostile number at every place, between two sound ones."""
+    """Batches are cut at every byte, and get every hostile number at every byte, between two sound ones."""
     rows = [(3, b"k", b"v", [("n", b"h"), ("m", None)]), (70, None, b"w" * 70, [])]
     data = b"".join(handmade.record(delta, row) for delta, row in enumerate(rows))
     for at in range(len(data) + 1):
         odd = [item(data[:at], 2), *(item(data[:at] + one + data[at + 1 :], 2) for one in HOSTILE)]
         same_as_alone([item(data, 2), *odd, item(data, 2)])
-        with bounds_checked(walk_module):
+        with bounds_checked(record_walk):
             assert all(RecordTable([one]).damaged == {0} for one in odd if alone(one) is None)
 
 
 @pytest.mark.parametrize("number", HOSTILE)
 @pytest.mark.parametrize("place", range(6))
-def test_an_odd_number_in_a_record_of_the_right_length_gives_what_the_slow_way_gives(number: bytes, place: int) -> None:
-    """As age, offset, length of the key and of the value, count of headers and length of a header's name. What the slow
-    way alone takes, like a number of over 64 bits for null, is left to it."""
+def test_a_hostile_number_in_a_record_of_the_right_length_gives_what_salvage_gives(number: bytes, place: int) -> None:
+    """The number is age, offset, length of the key and of the value, count of headers, length of a header's name. What
+    only `salvage` reads, like a number of over 64 bits for null, is left to it."""
     numbers = [b"\x00", b"\x00", b"\x01", b"\x01", b"\x02", b"\x00"]
     body = b"\x00" + b"".join([*numbers[:place], number, *numbers[place + 1 :]]) + b"\x01"
 
@@ -143,11 +143,11 @@ def test_an_odd_number_in_a_record_of_the_right_length_gives_what_the_slow_way_g
 
 @pytest.mark.parametrize("rest", range(7))
 def test_nothing_is_noted_of_more_records_than_there_is_room_for(rest: int) -> None:
-    """The smallest records, and the beginning of one more than can be there."""
+    """The smallest records, and the beginning of one more than fits."""
     smallest = [bytes([12, 0, 0, 2 * delta, 1, 1, 0]) for delta in range(4)]
     begun = bytes([2 * rest - 2 if rest else 0, 0, 0, 6, 1, 1, 0])[:rest]
 
-    with bounds_checked(walk_module):
+    with bounds_checked(record_walk):
         assert RecordTable([item(b"".join(smallest), 4)]).damaged == set()
         for count in (4, 2**31 - 1):
             assert RecordTable([item(b"".join(smallest[:3]) + begun, count)]).damaged == {0}
@@ -191,7 +191,7 @@ def test_nothing_outside_the_text_is_read(handmade: ModuleType, data: st.DataObj
         walk_headers(inner, records, headers)
         return [fits.tolist(), *(column.tolist() for column in (*records, *headers))]
 
-    with bounds_checked(walk_module):
+    with bounds_checked(record_walk):
         alone = walked(b"")
     assert walked(guard) == walked(bytes(16)) == walked(b"\x02" * 16) == alone
 

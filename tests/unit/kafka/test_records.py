@@ -1,4 +1,4 @@
-"""Decoding of record bytes into columns, against aiokafka's parser and with damage."""
+"""Test the decoding of record bytes into columns, against aiokafka's parser and with damage."""
 
 from types import ModuleType
 

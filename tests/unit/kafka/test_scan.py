@@ -1,4 +1,4 @@
-"""The header scan against the log reader that opens every record, on hand-made logs."""
+"""Test the header scan against the log reader that opens every record, on hand-made logs."""
 
 from types import ModuleType
 from typing import Any

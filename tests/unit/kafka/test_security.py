@@ -1,4 +1,4 @@
-"""librdkafka's properties as connection arguments."""
+"""Test the translation of librdkafka's properties into connection arguments."""
 
 import ssl
 

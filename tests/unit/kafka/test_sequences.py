@@ -1,4 +1,4 @@
-"""Sequence arithmetic and the audit of producers."""
+"""Test the sequence arithmetic and the audit of producers."""
 
 import json
 from functools import reduce
@@ -215,7 +215,7 @@ def test_merging_changes_neither_piece(log: list[Step]) -> None:
 
 
 def brute_force(log: list[Step]) -> dict[int, tuple[int, int, int]]:
-    """Per producer: gaps, records missing, records repeated; told apart record by record."""
+    """Return gaps, records missing and records repeated per producer, counted record by record."""
     stands: dict[int, tuple[int, int, int, int]] = {}  # epoch, highest, previous, unseen
     found: dict[int, tuple[int, int, int]] = {}
     unseen = 0
