@@ -1,200 +1,24 @@
-"""The kernel of upsert hops against an oracle that looks at one key at a time, in plain Python."""
+"""Check what each verdict of an upsert hop means, one by one."""
 
-import random
 from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, JUDGED, KEYS, REPLAYS, TOPIC_KEYS, empty
 from makewhole.compute.judge import BucketInput
-from makewhole.compute.keys import with_hash
 from makewhole.compute.versions import judge_versions
-from makewhole.model.errors import CorruptionError
+from tests.unit.compute.bucket_input import NEW, NEWER, OLD, bucket, one, verdict_by_key
 
 pytestmark = pytest.mark.unit
 
-HOP = "source→target"
-NAMES = ["a", "b", "c"]
-OLD, NEW, NEWER = 11, 12, 13
-
-
-def hashed(rows: list[dict[str, Any]], schema: dict[str, Any]) -> pl.DataFrame:
-    wanted = {"key": pl.String, **schema}
-    frame = with_hash(pl.DataFrame(rows, schema={name: kind for name, kind in wanted.items() if name not in HASH}))
-    return frame.select(*schema)
-
-
-def copies(rows: list[dict[str, Any]], is_topic: bool) -> pl.DataFrame:
-    usual: dict[str, Any] = {"row_hash": OLD, "excluded_by": [], "is_aborted": False, "partition": 0}
-    filled = [usual | {"place": f"{row.get('partition', 0)}:{row['offset']}"} | row for row in rows]
-    return hashed(filled, TOPIC_KEYS if is_topic else KEYS)
-
-
-def bucket(
-    source: list[dict[str, Any]],
-    target: list[dict[str, Any]],
-    *,
-    target_is_topic: bool = True,
-    source_is_topic: bool = True,
-    source_elsewhere: list[dict[str, Any]] | None = None,
-    target_elsewhere: list[dict[str, Any]] | None = None,
-    handed_over: list[str] | None = None,
-    unsettled: list[str] | None = None,
-) -> BucketInput:
-    return BucketInput(
-        hop=HOP,
-        source=copies(source, source_is_topic),
-        target=copies(target, target_is_topic),
-        source_elsewhere=hashed(source_elsewhere or [], ELSEWHERE),
-        target_elsewhere=hashed(target_elsewhere or [], ELSEWHERE),
-        handed_over=hashed([{"key": key} for key in handed_over or []], {"key": pl.String} | HASHES),
-        unsettled=hashed([{"key": key} for key in unsettled or []], HASHES),
-        replays=empty(REPLAYS),
-    )
-
 
 def verdicts(known: BucketInput) -> dict[str, str]:
-    return dict(judge_versions(known).select("key", "verdict").rows())
+    return verdict_by_key(judge_versions, known)
 
 
 def hints(known: BucketInput) -> dict[str, str | None]:
     return dict(judge_versions(known).select("key", "hint").rows())
-
-
-# The oracle: what could be the latest is a set of (partition, state); state None: absent
-
-
-def newest(found: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """Per partition the copy that could be the latest, of (number, age, offset); a number orders all partitions."""
-    top = max(((copy["version"] or -1, copy["age"]) for copy in found), default=None)
-    best = [copy for copy in found if (copy["version"] or -1, copy["age"]) == top]
-    return {copy["partition"]: copy for copy in sorted(best, key=lambda copy: copy["offset"])}
-
-
-def state(copy: dict[str, Any]) -> int | None:
-    return None if copy["is_tombstone"] else copy["row_hash"]
-
-
-def oracle(key: str, known: dict[str, Any]) -> str | None:
-    """The verdict of one key; None when nothing has to be said of it."""
-    source = [c for c in known["source"] if c["key"] == key and not c["is_aborted"] and not c["excluded_by"]]
-    target = [c for c in known["target"] if c["key"] == key and not c["is_aborted"]]
-    of_source = newest(source)
-    wanted = {state(copy) for copy in of_source.values()}
-    number = max((copy["version"] or -1 for copy in of_source.values()), default=-1)
-    beyond = [c for c in known["source_elsewhere"] if c["key"] == key]
-    later = {state(c) for c in beyond if (c["version"] > number if c["version"] and number > 0 else c["age"] == 2)}
-    elsewhere = [c for c in known["target_elsewhere"] if c["key"] == key]
-
-    def holds(found: list[dict[str, Any]]) -> tuple[bool, bool]:
-        """Surely and perhaps the latest, or a later one."""
-        last = newest(found)
-        states = {state(copy) for copy in last.values()} or {None}
-        older = states != {None} and any(0 < (copy["version"] or -1) < number for copy in last.values())
-        has = bool(wanted & states) and not (len(states) == 1 and older)
-        if not source and states != {None}:
-            return True, True  # its value is not known
-        single = len(states) == 1
-        return (has and single and len(wanted) == 1) or (bool(later & states) and single), has or bool(later & states)
-
-    here = {c["place"] for c in target}
-    present = {state(copy) for copy in newest(target + elsewhere).values()} or {None}
-    if not (source or key in known["handed_over"]):
-        if beyond:
-            return "duplicate" if not known["target_is_topic"] and len(here) > 1 else None
-        return "unexpected" if target and present != {None} else None
-    if not known["target_is_topic"] and len(here) > 1:
-        return "duplicate"
-    fine, maybe = zip(holds(target + [c for c in elsewhere if c["age"] != 2]), holds(target + elsewhere), strict=True)
-    if any(fine):
-        return "matched"
-    if key in known["unsettled"]:
-        return "pending"
-    return "undecidable" if any(maybe) else "missing" if present == {None} else "mismatched"
-
-
-@st.composite
-def situations(draw: st.DrawFn) -> dict[str, Any]:
-    keys = st.sampled_from(NAMES)
-
-    def log(most: int, age: int, first: int) -> list[dict[str, Any]]:
-        return [
-            {
-                "key": draw(keys),
-                "partition": draw(st.integers(0, 1)),
-                "offset": offset,
-                "row_hash": draw(st.sampled_from([OLD, NEW])),
-                "version": draw(st.sampled_from([None, None, 1, 2])),
-                "is_tombstone": draw(st.sampled_from([False, False, False, True])),
-                "is_aborted": age == 1 and draw(st.sampled_from([False, False, True])),
-                "excluded_by": draw(st.sampled_from([[], [], [HOP]])) if age == 1 else [],
-                "age": age,
-                "is_later": age == 2,
-                "is_replay": False,
-            }
-            for offset in draw(st.lists(st.integers(first, first + 20), unique=True, max_size=most))
-        ]
-
-    def elsewhere() -> list[dict[str, Any]]:
-        found = [*log(2, 0, 0), *log(2, 2, 100)]
-        return [copy | {"place": f"{copy['partition']}:{copy['offset']}"} for copy in found]
-
-    target_is_topic = draw(st.booleans())
-    target = log(6, 1, 50)
-    if not target_is_topic:
-        target = [copy | {"is_aborted": False, "is_tombstone": False, "partition": 0} for copy in target]
-    return {
-        "source": [copy | {"place": f"{copy['partition']}:{copy['offset']}"} for copy in log(6, 1, 50)],
-        "target": [copy | {"place": f"{copy['partition']}:{copy['offset']}"} for copy in target],
-        "target_is_topic": target_is_topic,
-        "source_elsewhere": elsewhere(),
-        "target_elsewhere": elsewhere() if target_is_topic else [],
-        "handed_over": draw(st.lists(keys, unique=True, max_size=1)),
-        "unsettled": draw(st.lists(keys, max_size=2)),
-    }
-
-
-def padded(known: dict[str, Any]) -> BucketInput:
-    """A table's rows are in the order of their times."""
-    wanted = dict(known)
-    if not known["target_is_topic"]:
-        moments = [datetime.fromtimestamp(copy["offset"], UTC) for copy in known["target"]]
-        wanted["target"] = [copy | {"time": at} for copy, at in zip(known["target"], moments, strict=True)]
-    kept = {*TOPIC_KEYS, *ELSEWHERE, "key"}
-    for name in ("source", "target", "source_elsewhere", "target_elsewhere"):
-        wanted[name] = [{field: copy[field] for field in copy if field in kept} for copy in wanted[name]]
-    return bucket(**wanted)
-
-
-@settings(max_examples=400, deadline=None)
-@given(situations())
-def test_every_verdict_is_the_one_of_the_oracle(known: dict[str, Any]) -> None:
-    expected = {key: verdict for key in NAMES if (verdict := oracle(key, known)) is not None}
-
-    assert verdicts(padded(known)) == expected
-
-
-@settings(max_examples=60, deadline=None)
-@given(situations(), st.randoms(use_true_random=False))
-def test_the_order_of_the_rows_changes_nothing(known: dict[str, Any], chance: random.Random) -> None:
-    first = judge_versions(padded(known))
-    shuffled = {
-        name: chance.sample(value, len(value)) if isinstance(value, list) else value for name, value in known.items()
-    }
-
-    assert dict(first.schema) == JUDGED
-    assert judge_versions(padded(shuffled)).equals(first)
-
-
-# What each word means, one by one
-
-
-def one(key: str, offset: int, row_hash: int = OLD, **more: Any) -> dict[str, Any]:
-    return {"key": key, "offset": offset, "row_hash": row_hash, **more}
 
 
 def elsewhere(key: str, offset: int, row_hash: int = OLD, **more: Any) -> dict[str, Any]:
@@ -299,14 +123,3 @@ def test_a_value_that_an_old_index_does_not_know_is_not_held_against_the_key() -
     run = [{"key": "a", "place": "0:7", "is_replay": False}]
 
     assert verdicts(bucket([one("a", 90)], [], target_elsewhere=run)) == {"a": "matched"}
-
-
-def test_two_keys_with_one_hash_stop_everything() -> None:
-    forged = copies([one("a", 0)], True).with_columns(pl.lit("b").alias("key"))
-
-    with pytest.raises(CorruptionError, match="two different business keys share one 128-bit hash"):
-        judge_versions(BucketInput(hop=HOP, source=copies([one("a", 0)], True), target=forged))
-
-
-def test_nothing_gives_nothing() -> None:
-    assert judge_versions(BucketInput(hop=HOP, source=empty(KEYS), target=empty(TOPIC_KEYS))).is_empty()

@@ -16,7 +16,7 @@ from makewhole.kafka.log.records import BatchToDecode, decode
 from makewhole.kafka.log.salvage import Salvage, salvage
 from makewhole.native import byte_strings
 from makewhole.native.byte_strings import Blobs, Content
-from tests.unit.compute.bounds import bounds_checked
+from tests.unit.native.bounds_checks import bounds_checked
 
 pytestmark = pytest.mark.unit
 

@@ -17,7 +17,7 @@ from makewhole.compute.decode.same_layout import decode_same_layout
 from makewhole.native import json_scan
 from makewhole.native.byte_strings import Blobs, Content
 from makewhole.native.json_scan import NULL, NUMBER, TEXT
-from tests.unit.compute.bounds import bounds_checked
+from tests.unit.native.bounds_checks import bounds_checked
 
 pytestmark = pytest.mark.unit
 

@@ -1,0 +1,67 @@
+"""Build the input of the kernels from plain rows, and read verdicts from their output."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import polars as pl
+
+from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, KEYS, REPLAYS, TOPIC_KEYS
+from makewhole.compute.judge import BucketInput
+from makewhole.compute.keys import with_hash
+
+HOP = "source→target"
+PLANS = ["demo-1-000000000001", "demo-2-000000000002", "demo-9-00000000dead"]
+OLD, NEW, NEWER = 11, 12, 13
+"""Row hashes."""
+
+Row = dict[str, Any]
+Kernel = Callable[[BucketInput], pl.DataFrame]
+
+
+def hashed(rows: Sequence[Row], schema: dict[str, Any]) -> pl.DataFrame:
+    """Return rows with a `key` as a frame in the schema, hashed, without the key unless the schema has it."""
+    wanted = {"key": pl.String, **schema}
+    frame = with_hash(pl.DataFrame(rows, schema={name: kind for name, kind in wanted.items() if name not in HASH}))
+    return frame.select(*schema)
+
+
+def copies(rows: Sequence[Row], is_topic: bool) -> pl.DataFrame:
+    """Return copies, given at least by `key` and `offset`, in the schema of a topic or a table."""
+    usual: Row = {"row_hash": OLD, "excluded_by": [], "is_aborted": False, "partition": 0}
+    filled = [usual | {"place": f"{row.get('partition', 0)}:{row['offset']}"} | row for row in rows]
+    return hashed(filled, TOPIC_KEYS if is_topic else KEYS)
+
+
+def bucket(
+    source: Sequence[Row],
+    target: Sequence[Row],
+    *,
+    source_is_topic: bool = True,
+    target_is_topic: bool = True,
+    source_elsewhere: Sequence[Row] = (),
+    target_elsewhere: Sequence[Row] = (),
+    handed_over: Sequence[str] = (),
+    unsettled: Sequence[str] = (),
+    replays: Sequence[tuple[str, str]] = (),
+) -> BucketInput:
+    """Return the input of a kernel; `replays` are (plan, key)."""
+    return BucketInput(
+        hop=HOP,
+        source=copies(source, source_is_topic),
+        target=copies(target, target_is_topic),
+        source_elsewhere=hashed(source_elsewhere, ELSEWHERE),
+        target_elsewhere=hashed(target_elsewhere, ELSEWHERE),
+        handed_over=hashed([{"key": key} for key in handed_over], {"key": pl.String} | HASHES),
+        unsettled=hashed([{"key": key} for key in unsettled], HASHES),
+        replays=hashed([{"plan": plan, "key": key} for plan, key in replays], REPLAYS),
+    )
+
+
+def one(key: str, offset: int, row_hash: int = OLD, **more: Any) -> Row:
+    """Return one copy of a key in the slice."""
+    return {"key": key, "offset": offset, "row_hash": row_hash, **more}
+
+
+def verdict_by_key(kernel: Kernel, known: BucketInput) -> dict[str, str]:
+    """Return the verdict of each judged key."""
+    return dict(kernel(known).select("key", "verdict").rows())
