@@ -1,4 +1,4 @@
-"""`python -m bench`: start a broker, fill topics, measure, write `results.md` and `results.json`."""
+"""Run `python -m bench`: start a broker, fill topics, measure, write `results.md` and `results.json`."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""A process with a Spark session of its own: nothing that one side warms or fills helps or hurts the other."""
+"""Run one side in a process with a Spark session of its own: nothing that one side warms or fills helps the other."""
 
 import multiprocessing
 import os
@@ -27,7 +27,7 @@ _SETTINGS = {
 
 
 class Contender:
-    """Runs tasks `task(spark, *arguments)`, functions of a module, one at a time, and says what each cost."""
+    """A process that runs tasks `task(spark, *arguments)`, functions of a module, one at a time, and measures each."""
 
     def __init__(self, name: str, folder: Path, jars: Sequence[Path] = ()) -> None:
         self.name = name
@@ -52,7 +52,7 @@ class Contender:
             self._process.kill()
 
     def run(self, task: Task, *arguments: Any) -> tuple[Any, Cost]:
-        """The task's answer, and its cost.
+        """Run a task; return its answer and its cost.
 
         Raises:
             RuntimeError: the task failed.

@@ -1,4 +1,4 @@
-"""Topics full of records, the same in every run: JSON of about 110 bytes or of 1 KB, from an idempotent producer."""
+"""Fill topics with records, the same in every run: JSON of about 110 bytes or of 1 KB, from an idempotent producer."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class DataSet:
-    """So many records of one size in one codec, spread evenly over the partitions."""
+    """A number of records of one size in one codec, spread evenly over the partitions."""
 
     records: int
     is_large: bool = False
@@ -38,12 +38,12 @@ class DataSet:
 
 
 def millions(records: int) -> str:
-    """`10 M`, `20 k`, for people."""
+    """Format a number for people: `10 M`, `20 k`."""
     return f"{records / 1e6:g} M" if records >= 100_000 else f"{records / 1e3:g} k"
 
 
 def fill(bootstrap: str, data: DataSet, progress: Progress) -> None:
-    """Make the topic and produce the records; `progress` is told how many more are written."""
+    """Make the topic and produce the records; `progress` is called with how many more are written."""
     _make_topic(bootstrap, data.topic)
     producer = Producer(
         {
@@ -66,7 +66,7 @@ def fill(bootstrap: str, data: DataSet, progress: Progress) -> None:
 
 
 def records(data: DataSet) -> Iterator[dict[str, Any]]:
-    """The records themselves, in order: `key` and `value`, both text."""
+    """Yield the records themselves, in order: `key` and `value`, both text."""
     for messages in _calls(data):
         yield from messages
 

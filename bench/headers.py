@@ -1,4 +1,4 @@
-"""A topic by its batch headers alone, as `makewhole audit` scans it: on one core, with and without the checksums."""
+"""Scan a topic's batch headers alone, as `makewhole audit` does: on one core, with and without the checksums."""
 
 import multiprocessing
 import os
@@ -12,7 +12,7 @@ from makewhole.model.connection import KafkaConnection
 
 
 def scan(bootstrap: str, topic: str, is_crc_checked: bool) -> tuple[int, Cost]:
-    """Scan a topic in a process of its own; returns (records, cost). Memory is not looked at."""
+    """Scan a topic in a process of its own; return (records, cost). Memory is not measured."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:
         return pool.submit(_scan, bootstrap, topic, is_crc_checked).result()

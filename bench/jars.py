@@ -1,4 +1,4 @@
-"""The jars of Spark's own Kafka connector, the peer: resolved by the Ivy of pyspark, verified by hash, cached.
+"""Provide the jars of Spark's own Kafka connector, the peer: resolved by the Ivy of pyspark, verified by hash, cached.
 
 By hand, not by `spark.jars.packages`: the connector asks for a token provider that the registries do not have, an older
 one works.
@@ -27,7 +27,7 @@ _TIMEOUT_SECONDS = 300
 
 
 def connector_jars() -> list[Path]:
-    """The four jars; fills the cache first when it is empty.
+    """Return the four jars; fill the cache first when it is empty.
 
     Raises:
         RuntimeError: they could not be resolved, or are not the expected ones.
@@ -46,7 +46,7 @@ def connector_jars() -> list[Path]:
 
 
 def _resolve(work: Path, target: Path, artifact: tuple[str, str, str]) -> None:
-    """One artifact without what it asks for; codecs, logging and Hadoop are Spark's own."""
+    """Resolve one artifact without its dependencies; codecs, logging and Hadoop are Spark's own."""
     ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
     found = work / artifact[1]
     command = [java(), "-jar", str(ivy), "-cache", str(work / "ivy"), "-dependency", *artifact, "-types", "jar"]
@@ -67,6 +67,6 @@ def verify(folder: Path) -> None:
 
 
 def expected_hashes() -> Mapping[str, str]:
-    """File name to SHA-256."""
+    """Return file name to SHA-256."""
     lines = (line.split() for line in _HASHES.read_text(encoding="ascii").splitlines())
     return {name: digest for digest, name in lines}

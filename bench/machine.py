@@ -1,4 +1,4 @@
-"""What it was measured on: no host names, no paths."""
+"""Describe the machine that was measured on: no host names, no paths."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ _PACKAGES = ("pyspark", "pyarrow", "polars", "polars-hash", "numpy", "aiokafka",
 
 
 def described() -> dict[str, str]:
-    """Name to text, in the order to be shown."""
+    """Return name to text, in the order to be shown."""
     return {
         "processor": _processor(),
         "cores": str(len(os.sched_getaffinity(0))),
@@ -30,7 +30,8 @@ def described() -> dict[str, str]:
 
 
 def load() -> float:
-    """How many processes wanted a core over the last minute: far above zero before a run, and its times say little."""
+    """Return how many processes wanted a core over the last minute: far above zero before a run, and its times say
+    little."""
     return os.getloadavg()[0]
 
 

@@ -1,4 +1,4 @@
-"""What a run costs: wall time, processor time and memory of a process and everything it started."""
+"""Measure what a run costs: wall time, processor time and memory of a process and everything it started."""
 
 import threading
 import time
@@ -14,7 +14,8 @@ _SAMPLE_SECONDS = 0.25
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Of one run. Processor seconds are user and system time; memory is the peak seen, shared pages counted once."""
+    """The cost of one run. Processor seconds are user and system time; memory is the peak seen, shared pages counted
+    once."""
 
     wall_seconds: float
     python_cpu_seconds: float
@@ -36,7 +37,7 @@ class _Split(NamedTuple):
 
 @dataclass
 class Meter:
-    """Measures a process tree while the block runs; then `cost` is there."""
+    """A meter of a process tree while the block runs; then `cost` is there."""
 
     pid: int
     _peak: _Split = field(default_factory=lambda: _Split(0, 0))
@@ -71,7 +72,7 @@ class Meter:
 
 
 def cpu_seconds(pid: int) -> _Split:
-    """User and system time of a tree so far, of its ended and awaited children too."""
+    """Return user and system time of a tree so far, of its ended and awaited children too."""
     python = jvm = 0.0
     for process, is_java in _tree(pid):
         with suppress(psutil.Error):
@@ -83,7 +84,7 @@ def cpu_seconds(pid: int) -> _Split:
 
 
 def memory_bytes(pid: int) -> _Split:
-    """Resident memory of the tree now, a page that several processes share counted once."""
+    """Return resident memory of the tree now, a page that several processes share counted once."""
     python = jvm = 0
     for process, is_java in _tree(pid):
         with suppress(psutil.Error):
@@ -93,7 +94,7 @@ def memory_bytes(pid: int) -> _Split:
 
 
 def _tree(pid: int) -> list[tuple[psutil.Process, bool]]:
-    """The process and all below it, each with whether it is a Java machine."""
+    """Return the process and all below it, each with whether it is a Java machine."""
     found = []
     with suppress(psutil.Error):
         root = psutil.Process(pid)

@@ -1,4 +1,4 @@
-"""How much is measured: all of it, a quick part, or so little that it only proves that the harness runs."""
+"""Choose how much is measured: all of it, a quick part, or so little that it only proves that the harness runs."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from bench.data import DataSet
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Data sets of each part, smaller ones first; `rounds` are counted runs of each side, after those that warm up.
+    """The data sets of each part, smaller ones first; `rounds` are counted runs of each side, after those that warm up.
 
     Those of `replays` and `upserts` are made by the parts themselves.
     """
@@ -22,7 +22,7 @@ class Plan:
     writes: int
 
     def topics(self, parts: Collection[str]) -> list[DataSet]:
-        """The data sets that have to be in topics before these parts, each once."""
+        """Return the data sets that have to be in topics before these parts, each once."""
         of_parts = {"duels": self.reads, "scans": self.scans, "snapshots": self.snapshots}
         return list(dict.fromkeys(data for part, sets in of_parts.items() if part in parts for data in sets))
 

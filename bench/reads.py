@@ -1,4 +1,4 @@
-"""A topic read by `kafka_log` and by Spark's own connector: the same columns, the same sink, the same answer."""
+"""Read a topic by `kafka_log` and by Spark's own connector: the same columns, the same sink, the same answer."""
 
 import shutil
 from pathlib import Path
@@ -12,7 +12,8 @@ KAFKA_LOG, CONNECTOR = "kafka_log", "Spark's connector"
 
 
 def _frame(spark: SparkSession, side: str, bootstrap: str, topic: str) -> DataFrame:
-    """Committed records only on both sides. The connector has no say in which columns it makes, `kafka_log` has."""
+    """Read committed records only, on both sides. The connector has no say in which columns it makes, `kafka_log`
+    has."""
     if side == KAFKA_LOG:
         register(spark)
         reading = spark.read.format("kafka_log").option("topic", topic).option("columns", ",".join(COLUMNS))
@@ -24,18 +25,18 @@ def _frame(spark: SparkSession, side: str, bootstrap: str, topic: str) -> DataFr
 
 
 def read(spark: SparkSession, side: str, bootstrap: str, topic: str) -> None:
-    """Every row, key and value copied into Spark's own row format, and then thrown away."""
+    """Copy every row, key and value into Spark's own row format, and throw it away."""
     _frame(spark, side, bootstrap, topic).write.format("noop").mode("overwrite").save()
 
 
 def write(spark: SparkSession, side: str, bootstrap: str, topic: str, target: str) -> None:
-    """Every row into Parquet files."""
+    """Write every row into Parquet files."""
     _frame(spark, side, bootstrap, topic).write.mode("overwrite").parquet(target)
     shutil.rmtree(Path(target))
 
 
 def checksum(spark: SparkSession, side: str, bootstrap: str, topic: str) -> tuple[int, int]:
-    """Number of rows, and a hash over the content of all of them that does not depend on their order."""
+    """Return the number of rows, and a hash over the content of all of them that does not depend on their order."""
     hashed = _frame(spark, side, bootstrap, topic).selectExpr(f"xxhash64({', '.join(COLUMNS)}) as hash")
     count, digest = hashed.selectExpr("count(hash)", "bit_xor(hash)").first() or (0, 0)
     return count, digest

@@ -1,6 +1,7 @@
-"""A plan that redelivers records, as compensation runs it, beside a plain idempotent producer of the very same records.
+"""Replay a plan as compensation runs it, beside a plain idempotent producer of the very same records.
 
-The plan is frozen as `makewhole.compensation.freezing.freeze` leaves it: actions and approval in a journal, payloads in a file.
+The plan is frozen as `makewhole.compensation.freezing.freeze` leaves it: actions and approval in a journal, payloads in
+a file.
 """
 
 import hashlib
@@ -48,7 +49,7 @@ _FLUSH_SECONDS = 120
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """Where plans are replayed to, and the journal that they are in."""
+    """The Kafka that plans are replayed to, and the journal that they are in."""
 
     bootstrap: str
     topic: str
@@ -92,7 +93,7 @@ class Side:
 
 
 def measured(bootstrap: str, folder: Path, data: DataSet, rounds: int, tell: Callable[[str], None]) -> Iterator[Series]:
-    """Both sides in turn, a plan of its own each time, after one run each that warms up."""
+    """Measure both sides in turn, a plan of its own each time, after one run each that warms up."""
     with PostgresServer(folder / "postgres") as server, Side(REPLAY, replay) as ours, Side(PRODUCER, produce) as theirs:
         topic = f"replays-{data.topic}"
         journal = create_database(server.dsn, topic.replace("-", "_"))
@@ -119,7 +120,8 @@ def _make(stage: Stage) -> None:
 
 
 def _require_all(stage: Stage, wanted: int) -> None:
-    """Every record is there, and committed. The broker answers a commit before it has marked the records as such."""
+    """Require that every record is there, and committed. The broker answers a commit before it has marked the
+    records as such."""
     deadline = time.monotonic() + _FLUSH_SECONDS
     while stable_offsets(stage.connection, stage.topic) != high_watermarks(stage.connection, stage.topic):
         if time.monotonic() > deadline:
@@ -131,7 +133,7 @@ def _require_all(stage: Stage, wanted: int) -> None:
 
 
 def freeze(stage: Stage, data: DataSet, number: int, folder: Path) -> Plan:
-    """A plan of window `number` that redelivers every record of the data set, and needs nobody's approval."""
+    """Freeze a plan of window `number` that redelivers every record of the data set, and needs nobody's approval."""
     now = datetime.now(UTC)
     window = Window(pipeline="bench", number=number, revision=1, start=None, end=now, opened_at=now, ranges={})
     frame = PlanFrame(window=window, storage=str(folder), limits=Limits(records_per_second=10_000))
@@ -167,13 +169,14 @@ def _items(stage: Stage, data: DataSet) -> Iterator[PlannedPayload]:
 
 
 def replay(stage: Stage, plan: Plan) -> int:
-    """The whole of it: lease, checks, every chunk exactly once, the journal."""
+    """Run the plan: lease, checks, every chunk exactly once, the journal."""
     receipts = run_plan(stage.journal, plan.id, {_TARGET: stage.target})
     return sum(receipt.actions for receipt in receipts)
 
 
 def produce(stage: Stage, plan: Plan) -> int:
-    """The same records with the same headers from the same file: no transaction, no journal, nothing checked."""
+    """Produce the same records with the same headers from the same file: no transaction, no journal, nothing
+    checked."""
     settings: dict[str, Any] = {**stage.connection.properties, **BATCHING, "enable.idempotence": True}
     producer, written = Producer(settings), 0
     assert plan.payload_uri is not None

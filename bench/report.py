@@ -1,4 +1,4 @@
-"""The results as a page: `results.md`."""
+"""Write the results as a page: `results.md`."""
 
 from collections.abc import Iterable, Sequence
 
@@ -17,7 +17,7 @@ that followed each other. Processor time is user and system time of all processe
 
 
 def page(machine: dict[str, str], load: float, series: Sequence[Series]) -> str:
-    """The whole page, in Markdown."""
+    """Return the whole page, in Markdown."""
     told = "".join(f"| {name} | {text} |\n" for name, text in machine.items())
     parts = [
         f"# Benchmarks\n\n{_ABOUT}\nLoad of the machine before the run: {load:.1f}.\n",

@@ -1,4 +1,4 @@
-"""What was measured, and what it comes to: medians, ranges and ratios."""
+"""Sum up what was measured: medians, ranges and ratios."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -21,16 +21,16 @@ class Series:
     written_bytes: int | None = None
 
     def median(self, figure: str) -> float:
-        """The median over the warm runs of a figure of `Cost`."""
+        """Return the median over the warm runs of a figure of `Cost`."""
         return float(median(getattr(cost, figure) for cost in self.warm))
 
     def range(self, figure: str) -> tuple[float, float]:
-        """The least and the most of the warm runs."""
+        """Return the least and the most of the warm runs."""
         figures = [getattr(cost, figure) for cost in self.warm]
         return min(figures), max(figures)
 
     def peak(self, figure: str) -> float:
-        """The most of all runs, the cold one too."""
+        """Return the most of all runs, the cold one too."""
         runs = self.warm if self.cold is None else [self.cold, *self.warm]
         return max(float(getattr(cost, figure)) for cost in runs)
 
@@ -44,11 +44,11 @@ class Series:
 
 
 def ratio(of: Series, to: Series, figure: str) -> float:
-    """How many times as much the peer takes, run by run in pairs: they ran next to each other."""
+    """Return how many times as much the peer takes, run by run in pairs: they ran next to each other."""
     pairs = zip(of.warm, to.warm, strict=True)
     return float(median(getattr(theirs, figure) / max(getattr(ours, figure), 1e-3) for ours, theirs in pairs))
 
 
 def as_json(machine: dict[str, str], series: Sequence[Series]) -> dict[str, Any]:
-    """Everything measured, for machines."""
+    """Return everything measured, for machines."""
     return {"machine": machine, "series": [asdict(one) | {"data": asdict(one.data)} for one in series]}

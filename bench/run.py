@@ -1,4 +1,4 @@
-"""The parts of a benchmark, one after the other, side by side within each."""
+"""Run the parts of a benchmark, one after the other, side by side within each."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """What all parts need. `folder` is for files that come and go; `tell` is told of every run."""
+    """The settings that all parts need. `folder` is for files that come and go; `tell` is called after every run."""
 
     bootstrap: str
     plan: Plan
@@ -24,7 +24,7 @@ class Bench:
     tell: Tell
 
     def duels(self) -> Iterator[Series]:
-        """Reads and writes of both sides, in turn, the one that begins changing from round to round."""
+        """Measure reads and writes of both sides, in turn, the one that begins changing from round to round."""
         with (
             Contender(reads.KAFKA_LOG, self.folder / "ours") as ours,
             Contender(reads.CONNECTOR, self.folder / "theirs", connector_jars()) as theirs,
@@ -32,7 +32,7 @@ class Bench:
             for number, data in enumerate(self.plan.reads):
                 sides = (ours, theirs)
                 cold = {side.name: self._once(side, "read", data) for side in sides} if number == 0 else {}
-                self._agree(sides, data)
+                self._require_agreement(sides, data)
                 for part, rounds in (("read", self.plan.rounds), ("write", self.plan.writes)):
                     yield from self._duel(sides, part, data, rounds, cold if part == "read" else {})
 
@@ -58,14 +58,14 @@ class Bench:
         )
         return Series(part=part, side=side.name, data=data, warm=[cost])
 
-    def _agree(self, sides: tuple[Contender, ...], data: DataSet) -> None:
-        """Both sides must have read the same: all of it."""
+    def _require_agreement(self, sides: tuple[Contender, ...], data: DataSet) -> None:
+        """Require that both sides have read the same: all of it."""
         seen = [side.run(reads.checksum, side.name, self.bootstrap, data.topic)[0] for side in sides]
         if len(set(seen)) != 1 or seen[0][0] != data.records:
             raise RuntimeError(f"{data.title}: the sides do not agree on what is in the topic: {seen}")
 
     def scans(self) -> Iterator[Series]:
-        """Headers of every batch, with and without the checksums."""
+        """Measure scans of every batch's header, with and without the checksums."""
         for data in self.plan.scans:
             for is_checked in (True, False):
                 found = Series(part="scan", side="checked" if is_checked else "not checked", data=data)
@@ -78,7 +78,8 @@ class Bench:
                 yield found
 
     def snapshots(self) -> Iterator[Series]:
-        """Snapshots in sessions of their own, in turn, smaller ones first, so that each size shows its own memory."""
+        """Measure snapshots in sessions of their own, in turn, smaller ones first, so that each size shows its own
+        memory."""
         with (
             Contender(snapshots.MAKEWHOLE, self.folder / "snapshot") as ours,
             Contender(snapshots.BY_HAND, self.folder / "by-hand", connector_jars()) as theirs,
@@ -104,11 +105,11 @@ class Bench:
         return Series(part="snapshot", side=side.name, data=data, warm=[cost], written_bytes=size)
 
     def replays(self) -> Iterator[Series]:
-        """A plan of compensation, side by side with a plain producer of the same records."""
+        """Measure a plan of compensation, side by side with a plain producer of the same records."""
         for data in self.plan.replays:
             yield from replays.measured(self.bootstrap, self.folder, data, self.plan.rounds, self.tell)
 
     def upserts(self) -> Iterator[Series]:
-        """Plans of compensation that write rows, side by side with a plain COPY of the same rows."""
+        """Measure plans of compensation that write rows, side by side with a plain COPY of the same rows."""
         for data in self.plan.upserts:
             yield from upserts.measured(self.folder, data, self.plan.rounds, self.tell)

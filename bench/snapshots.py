@@ -1,4 +1,4 @@
-"""The snapshot of a topic, as a window takes it: decoded, hashed, bucketed, written to Parquet, archived.
+"""Take the snapshot of a topic, as a window takes it: decoded, hashed, bucketed, written to Parquet, archived.
 
 Its peer is the job that people write by hand: Spark's connector, `from_json`, hashes, Parquet by bucket; no archive.
 """
@@ -40,7 +40,7 @@ hops:
 
 
 def take(spark: SparkSession, bootstrap: str, topic: str, folder: str) -> tuple[int, int]:
-    """Take a snapshot and remove it; returns (rows, bytes written)."""
+    """Take a snapshot and remove it; return (rows, bytes written)."""
     context = _context(bootstrap, topic, Path(folder))
     pieces = list(_pieces(context))
     answers = carry(spark, pieces, read_piece)
@@ -50,7 +50,7 @@ def take(spark: SparkSession, bootstrap: str, topic: str, folder: str) -> tuple[
 
 
 def take_by_hand(spark: SparkSession, bootstrap: str, topic: str, folder: str) -> tuple[int, int]:
-    """The same rows by Spark alone, removed again; returns (rows, bytes written)."""
+    """Write the same rows by Spark alone, and remove them; return (rows, bytes written)."""
     reading = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)
     value = f.from_json(f.col("value").cast("string"), _FIELDS)
     decoded = (
@@ -100,7 +100,7 @@ def _context(bootstrap: str, topic: str, folder: Path) -> WindowContext:
 
 
 def ranges(connection: KafkaConnection, topic: str) -> tuple[PartitionRange, ...]:
-    """All of a topic."""
+    """Return the ranges of all of a topic."""
     topic_id = describe_topic(connection, topic).topic_id
     starts, ends = log_starts(connection, topic), stable_offsets(connection, topic)
     return tuple(

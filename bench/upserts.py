@@ -1,4 +1,4 @@
-"""Plans that write rows into PostgreSQL, as compensation runs them, beside a plain COPY of the very same rows.
+"""Run plans that write rows into PostgreSQL, as compensation does, beside a plain COPY of the very same rows.
 
 First every key is missing, then every key is there with another value. The journal is on the same server. A COPY looks
 at nothing and keeps nothing: it is how fast the server takes rows at all.
@@ -49,7 +49,8 @@ _COLUMNS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """Store and journal; the table that the plan writes, and the one that COPY fills from `rows`, a CSV file."""
+    """The store and the journal; the table that the plan writes, and the one that COPY fills from `rows`, a CSV
+    file."""
 
     store: str
     journal: str
@@ -70,7 +71,7 @@ class Stage:
 
 
 def measured(folder: Path, data: DataSet, rounds: int, tell: Callable[[str], None]) -> Iterator[Series]:
-    """Both sides in turn, tables of their own each time, after one run each that warms up."""
+    """Measure both sides in turn, tables of their own each time, after one run each that warms up."""
     with PostgresServer(folder / "postgres") as server, Side(UPSERT, upsert) as ours, Side(COPY, copy) as theirs:
         store, journal = (create_database(server.dsn, f"{name}_{data.records}") for name in ("store", "journal"))
         migrate(journal)
@@ -81,18 +82,18 @@ def measured(folder: Path, data: DataSet, rounds: int, tell: Callable[[str], Non
         }
         for number in range(rounds + 1):
             for step, part in enumerate((MISSING, MISMATCHED)):
-                stage = _set(store, journal, folder, data, number=number, step=step)
+                stage = _make_stage(store, journal, folder, data, number=number, step=step)
                 plan = freeze(stage, data, folder, number=1 + 2 * number + step, step=step)
                 for side in (ours, theirs) if number % 2 else (theirs, ours):
                     cost = side.run(cast(Any, stage), plan)
                     tell(f"{part:17} {data.title:18} {side.name:10} {cost.wall_seconds:6.2f} s")
                     found[part, side.name].warm.extend([cost] if number else [])
-                _agree(stage, data)
+                _require_agreement(stage, data)
         yield from found.values()
 
 
-def _set(store: str, journal: str, folder: Path, data: DataSet, *, number: int, step: int) -> Stage:
-    """The tables of a step, and the rows that it leads to. The second step goes on with the first one's table."""
+def _make_stage(store: str, journal: str, folder: Path, data: DataSet, *, number: int, step: int) -> Stage:
+    """Make the tables of a step, and the rows that it leads to. The second step goes on with the first one's table."""
     stage = Stage(
         store=store,
         journal=journal,
@@ -109,14 +110,14 @@ def _set(store: str, journal: str, folder: Path, data: DataSet, *, number: int, 
 
 
 def _rows(data: DataSet, step: int) -> Iterator[Mapping[str, Any]]:
-    """What the records say; in the second step something else."""
+    """Yield what the records say; in the second step something else."""
     for record in records(data):
         row = json.loads(record["value"])
         yield {**row, "seats": row["seats"] + step}
 
 
 def freeze(stage: Stage, data: DataSet, folder: Path, *, number: int, step: int) -> Plan:
-    """A plan of window `number` that upserts every row, and needs nobody's approval."""
+    """Freeze a plan of window `number` that upserts every row, and needs nobody's approval."""
     now = datetime.now(UTC)
     window = Window(pipeline="bench", number=number, revision=1, start=None, end=now, opened_at=now, ranges={})
     frame = PlanFrame(window=window, storage=str(folder), limits=Limits(records_per_second=10_000))
@@ -151,28 +152,28 @@ def _items(stage: Stage, data: DataSet, step: int) -> Iterator[PlannedPayload]:
 
 
 def _before(stage: Stage) -> dict[str, list[dict[str, Any]]]:
-    """What a plan sees of each key."""
+    """Return what a plan sees of each key."""
     query = sql.SQL("select flight_id, tableoid::bigint, ctid::text, row_to_json(t)::text from {} as t")
     found = _run(stage, query.format(sql.Identifier(stage.table)))
     return {key: [{"table_oid": oid, "ctid": ctid, "text": text}] for key, oid, ctid, text in found}
 
 
 def upsert(stage: Stage, plan: Plan) -> int:
-    """The whole of it: lease, checks, every chunk exactly once with its effects and its receipt, the journal."""
+    """Run the plan: lease, checks, every chunk exactly once with its effects and its receipt, the journal."""
     receipts = run_plan(stage.journal, plan.id, {_TARGET: stage.target})
     return sum(receipt.actions for receipt in receipts)
 
 
 def copy(stage: Stage, _: Plan) -> int:
-    """The same rows from a file, in one transaction."""
+    """Copy the same rows from a file, in one transaction."""
     query = sql.SQL("copy {} from stdin with (format csv)").format(sql.Identifier(stage.copied))
     with connect(stage.connection) as session, session.cursor() as cursor, stage.rows.open() as file:
         cursor.copy_expert(query, file)
         return int(cursor.rowcount)
 
 
-def _agree(stage: Stage, data: DataSet) -> None:
-    """Both tables must hold the same: all of it."""
+def _require_agreement(stage: Stage, data: DataSet) -> None:
+    """Require that both tables hold the same: all of it."""
     query = sql.SQL("select count(*), sum(hashtextextended((t.*)::text, 0)) from {} as t")
     ours, theirs = (_run(stage, query.format(sql.Identifier(table))) for table in (stage.table, stage.copied))
     if ours != theirs or ours[0][0] != data.records:

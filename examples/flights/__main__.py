@@ -1,4 +1,4 @@
-"""The example's command line: `python -m examples.flights run --days 3`, then `planted`, `verify`, `stop`."""
+"""Drive the example: `python -m examples.flights run --days 3`, then `planted`, `verify`, `stop`."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ from examples.flights.verify import prove
 
 
 def parser() -> argparse.ArgumentParser:
-    """All commands and their options."""
+    """Return the parser of all commands and their options."""
     options = argparse.ArgumentParser(prog="python -m examples.flights", description=__doc__)
     commands = options.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="set up, let the days pass with their mistakes, leave a loader running")
@@ -33,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run_days(systems: Systems, arguments: argparse.Namespace) -> None:
-    """The whole way: set up, the days, the loader that stays."""
+    """Set up, let the days pass, and leave the loader running."""
     last = FIRST_DAY.toordinal() + DAYS_IN_DATA
     if arguments.days < 1 or not FIRST_DAY.toordinal() <= arguments.first.toordinal() <= last - arguments.days:
         raise SystemExit(f"there is data for {DAYS_IN_DATA} days from {FIRST_DAY}; ask for days within")
@@ -44,7 +44,7 @@ def run_days(systems: Systems, arguments: argparse.Namespace) -> None:
 
 
 def show_planted(systems: Systems) -> None:
-    """One line per planted finding."""
+    """Print one line per planted finding."""
     database = systems.database()
     try:
         with database, database.cursor() as cursor:
@@ -55,7 +55,7 @@ def show_planted(systems: Systems) -> None:
 
 
 def main() -> None:
-    """Dispatch."""
+    """Run the command that is named."""
     arguments = parser().parse_args()
     systems = systems_of(arguments)
     if arguments.command == "run":

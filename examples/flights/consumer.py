@@ -1,4 +1,4 @@
-"""The loader: reads the topic and appends to the warehouse, in one of three orders.
+"""Load the topic: read it and append to the warehouse, in one of three orders.
 
 - commit-before-write: a crash in between loses the batch, and the group shows no lag;
 - write-before-commit: a crash in between loads the batch twice;
@@ -40,8 +40,8 @@ on conflict (topic, partition) do update set next_offset = excluded.next_offset
 
 
 @dataclass(frozen=True, kw_only=True)
-class Habits:
-    """How this loader was configured. Counts are records of this run; 0 is never."""
+class LoaderSettings:
+    """The configuration of a loader. Counts are records of this run; 0 is never."""
 
     mode: Mode = "exact"
     isolation: str = "read_committed"
@@ -52,7 +52,7 @@ class Habits:
     until_end: bool = False
 
     def client(self, bootstrap: str) -> dict[str, str | int | bool]:
-        """The configuration of librdkafka."""
+        """Return the configuration of librdkafka."""
         return {
             "bootstrap.servers": bootstrap,
             "client.id": GROUP,
@@ -66,12 +66,12 @@ class Habits:
 
 
 def warehouse_row(value: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The row for one record's JSON: the flight's own time, never that of the loading."""
+    """Return the row for one record's JSON: the flight's own time, never that of the loading."""
     return (value["flight_id"], value["time_hour"], *(value[column] for column in COLUMNS))
 
 
 def next_offsets(batch: Sequence[Message]) -> list[TopicPartition]:
-    """Per partition, the offset after the last record of the batch."""
+    """Return per partition the offset after the last record of the batch."""
     last: dict[int, int] = {}
     for message in batch:
         last[message.partition() or 0] = (message.offset() or 0) + 1
@@ -81,11 +81,11 @@ def next_offsets(batch: Sequence[Message]) -> list[TopicPartition]:
 class Loader:
     """One run of the loader."""
 
-    def __init__(self, systems: Systems, habits: Habits, crash_log: CrashLog | None) -> None:
-        self._habits = habits
+    def __init__(self, systems: Systems, settings: LoaderSettings, crash_log: CrashLog | None) -> None:
+        self._settings = settings
         self._crash_log = crash_log
         self._database = systems.database()
-        self._consumer = Consumer(habits.client(systems.bootstrap))
+        self._consumer = Consumer(settings.client(systems.bootstrap))
         self._loaded = 0
         self._ended: set[int] = set()
         self._stopping = False
@@ -95,7 +95,7 @@ class Loader:
         self._stopping = True
 
     def run(self) -> int:
-        """Load until told to stop, or as far as the habits say; returns the number of records."""
+        """Load until told to stop, or as far as the settings say; returns the number of records."""
         start = self._start()
         self._consumer.assign(start)
         say("ready", positions={place.partition: place.offset for place in start})
@@ -107,12 +107,12 @@ class Loader:
         return self._loaded
 
     def _start(self) -> list[TopicPartition]:
-        """Where to begin: the group's committed offsets, or what the warehouse knows when that is further."""
+        """Return where to begin: the group's committed offsets, or what the warehouse knows when that is further."""
         committed = self._consumer.committed(
             [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)], timeout=ANSWER_SECONDS
         )
         known = {place.partition: place.offset if place.offset >= 0 else AT_START for place in committed}
-        if self._habits.mode == "exact":
+        if self._settings.mode == "exact":
             with self._database, self._database.cursor() as cursor:
                 cursor.execute(OFFSETS, (TOPIC,))
                 stored = dict(cursor.fetchall())
@@ -120,14 +120,15 @@ class Loader:
         return [TopicPartition(TOPIC, partition, offset) for partition, offset in sorted(known.items())]
 
     def _is_done(self) -> bool:
-        if self._habits.max_records and self._loaded >= self._habits.max_records:
+        if self._settings.max_records and self._loaded >= self._settings.max_records:
             return True
-        return self._habits.until_end and len(self._ended) == PARTITIONS
+        return self._settings.until_end and len(self._ended) == PARTITIONS
 
     def _next_batch(self) -> list[Message]:
-        """What came in; the end of a partition is noted. An offset cannot tell the end: markers take offsets too."""
+        """Return what came in; the end of a partition is noted. An offset cannot tell the end: markers take offsets
+        too."""
         batch = []
-        for message in self._consumer.consume(self._habits.batch, timeout=POLL_SECONDS):
+        for message in self._consumer.consume(self._settings.batch, timeout=POLL_SECONDS):
             error = message.error()
             if error is None:
                 batch.append(message)
@@ -139,10 +140,10 @@ class Loader:
 
     def _load(self, batch: Sequence[Message]) -> None:
         before, self._loaded = self._loaded, self._loaded + len(batch)
-        pause = before < self._habits.pause_at <= self._loaded
-        if self._habits.mode == "commit-before-write":
+        pause = before < self._settings.pause_at <= self._loaded
+        if self._settings.mode == "commit-before-write":
             self._two_steps(batch, self._commit, self._write, pause=pause)
-        elif self._habits.mode == "write-before-commit":
+        elif self._settings.mode == "write-before-commit":
             self._two_steps(batch, self._write, self._commit, pause=pause)
         else:
             self._write_exactly(batch)
@@ -154,7 +155,7 @@ class Loader:
         first(batch)
         if pause:
             say("pause")
-            time.sleep(self._habits.pause_ms / 1000)
+            time.sleep(self._settings.pause_ms / 1000)
         second(batch)
 
     def _note(self, batch: Sequence[Message]) -> None:
@@ -168,7 +169,7 @@ class Loader:
             }
             for message in batch
         ]
-        self._crash_log.write(self._habits.mode, items)
+        self._crash_log.write(self._settings.mode, items)
 
     def _commit(self, batch: Sequence[Message]) -> None:
         self._consumer.commit(offsets=next_offsets(batch), asynchronous=False)
@@ -189,7 +190,7 @@ class Loader:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The loader's options."""
+    """Return the parser of the loader's options."""
     options = argparse.ArgumentParser(prog="python -m examples.flights.consumer", description=__doc__)
     add_systems(options)
     options.add_argument("--mode", choices=MODES, default="exact")
@@ -204,9 +205,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """Run the loader and say how much it loaded."""
+    """Run the loader and print how much it loaded."""
     arguments = parser().parse_args()
-    habits = Habits(
+    settings = LoaderSettings(
         mode=arguments.mode,
         isolation=arguments.isolation,
         batch=arguments.batch,
@@ -216,7 +217,7 @@ def main() -> None:
         until_end=arguments.until_end,
     )
     crash_log = CrashLog(arguments.crash_log) if arguments.crash_log else None
-    loader = Loader(systems_of(arguments), habits, crash_log)
+    loader = Loader(systems_of(arguments), settings, crash_log)
     signal.signal(signal.SIGTERM, loader.stop)
     signal.signal(signal.SIGINT, loader.stop)
     say("done", loaded=loader.run())

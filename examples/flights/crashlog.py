@@ -1,4 +1,4 @@
-"""What a process notes before it may be killed, so that the one who killed it can tell what it was doing."""
+"""Note what a process is about to do, so that the one who kills it can tell what it was doing."""
 
 import json
 import os
@@ -14,7 +14,7 @@ class CrashLog:
         self._path = Path(path)
 
     def write(self, step: str, items: Sequence[Mapping[str, Any]]) -> None:
-        """Replace what is there."""
+        """Replace the last note."""
         draft = self._path.with_suffix(".draft")
         with draft.open("w", encoding="utf-8") as file:
             json.dump({"pid": os.getpid(), "step": step, "items": list(items)}, file)
@@ -23,7 +23,7 @@ class CrashLog:
         draft.replace(self._path)
 
     def read(self, pid: int, step: str) -> list[dict[str, Any]]:
-        """The items that process `pid` noted at `step`.
+        """Return the items that process `pid` noted at `step`.
 
         Raises:
             RuntimeError: the last note is another one: the process was not killed where it was meant to be.
@@ -38,5 +38,5 @@ class CrashLog:
 
 
 def say(event: str, **fields: Any) -> None:
-    """One line of JSON on the standard output, at once: the driver reads it."""
+    """Print one line of JSON on the standard output, at once: the driver reads it."""
     print(json.dumps({"event": event, **fields}), flush=True)

@@ -1,4 +1,4 @@
-"""The example's own record of what it did wrong, kept by the part that did it or by the driver that killed it."""
+"""Record what the example did wrong; written by the part that did it or by the driver that killed it."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -22,17 +22,20 @@ class Misdeed:
 
 def record(cursor: extensions.cursor, misdeeds: Iterable[Misdeed]) -> None:
     """Write them down in the caller's transaction."""
-    rows = [(deed.what, deed.hop, deed.flight_id, deed.effect, Json(dict(deed.detail))) for deed in misdeeds]
+    rows = [
+        (misdeed.what, misdeed.hop, misdeed.flight_id, misdeed.effect, Json(dict(misdeed.detail)))
+        for misdeed in misdeeds
+    ]
     if rows:
         execute_values(cursor, "insert into ops.misdeeds (what, hop, flight_id, effect, detail) values %s", rows)
 
 
 def planted(cursor: extensions.cursor) -> list[dict[str, str]]:
-    """What a checker should find, in a stable order."""
+    """Return what a checker should find, in a stable order."""
     cursor.execute('select hop, key, verdict, misdeed from ops.planted order by hop collate "C", key collate "C"')
     return [dict(zip(("hop", "key", "verdict", "misdeed"), row, strict=True)) for row in cursor.fetchall()]
 
 
 def as_line(row: Mapping[str, Any]) -> str:
-    """One line of JSON, readable."""
+    """Return one line of JSON, readable."""
     return json.dumps(row, ensure_ascii=False)

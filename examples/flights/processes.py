@@ -1,4 +1,4 @@
-"""Runs the producer and the loader as processes of their own, and kills them where they pause."""
+"""Run the producer and the loader as processes of their own, and kill them where they pause."""
 
 import json
 import os
@@ -16,18 +16,18 @@ RUN_SECONDS = 900
 
 
 class Parts:
-    """Starts the example's parts against the same systems."""
+    """A starter of the example's parts against the same systems."""
 
     def __init__(self, systems: Systems) -> None:
         self._environment = {**os.environ, **systems.environment, "PYTHONUNBUFFERED": "1"}
 
     def start(self, module: str, arguments: list[str]) -> subprocess.Popen[str]:
-        """Start one part; what it says comes through a pipe."""
+        """Start one part; what it prints comes through a pipe."""
         command = [sys.executable, "-m", f"examples.flights.{module}", *arguments]
         return subprocess.Popen(command, cwd=CHECKOUT, env=self._environment, stdout=subprocess.PIPE, text=True)
 
     def start_detached(self, module: str, arguments: list[str], log: Path) -> subprocess.Popen[bytes]:
-        """Start one part that outlives us; what it says goes to `log`."""
+        """Start one part that outlives us; what it prints goes to `log`."""
         command = [sys.executable, "-m", f"examples.flights.{module}", *arguments]
         with log.open("wb") as output:
             return subprocess.Popen(
@@ -54,7 +54,7 @@ class Parts:
             )
 
     def run_and_kill(self, module: str, arguments: list[str]) -> int:
-        """Run one part and SIGKILL it between its two steps; returns the process id it had.
+        """Run one part and SIGKILL it between its two steps; return the process id it had.
 
         Raises:
             RuntimeError: it ended, or went on, instead of pausing.
@@ -79,7 +79,7 @@ def _event(line: str) -> str | None:
 
 
 def is_alive(pid: int, word: str) -> bool:
-    """Whether `pid` is still the process we started (its command line has `word` in it)."""
+    """Tell whether `pid` is still the process we started (its command line has `word` in it)."""
     try:
         return word in Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -87,7 +87,7 @@ def is_alive(pid: int, word: str) -> bool:
 
 
 def end(pid: int, word: str, *, patience_seconds: float = 15.0) -> bool:
-    """SIGTERM, then SIGKILL when patience is over; False when it was not running."""
+    """Send SIGTERM, then SIGKILL when patience is over; return False when it was not running."""
     if not is_alive(pid, word):
         return False
     os.kill(pid, signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""The producer: reads the outbox in time order and writes the topic, with the mistakes people make as options.
+"""Produce the topic: read the outbox in time order and send it, with the mistakes people make as options.
 
 A batch is sent, acknowledged, and then the checkpoint moves. A crash between the last two sends the batch again at the
 next start, under a new producer id: idempotence ends with the process. `--pause-at` leaves a gap there to be killed in.
@@ -45,8 +45,8 @@ class Departure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Habits:
-    """How this producer was configured, mistakes included. Counts are records of this run; 0 is never."""
+class ProducerSettings:
+    """The configuration of a producer, mistakes included. Counts are records of this run; 0 is never."""
 
     acks: str = "all"
     idempotence: bool = True
@@ -58,7 +58,7 @@ class Habits:
     pause_ms: int = 20
 
     def client(self, bootstrap: str) -> dict[str, str | int | bool]:
-        """The configuration of librdkafka."""
+        """Return the configuration of librdkafka."""
         properties: dict[str, str | int | bool] = {
             "bootstrap.servers": bootstrap,
             "client.id": NAME,
@@ -75,18 +75,18 @@ class Habits:
 
 
 class Sender:
-    """Sends batches and knows that each record was acknowledged."""
+    """A sender of batches that knows that each record was acknowledged."""
 
-    def __init__(self, bootstrap: str, habits: Habits) -> None:
-        self._habits = habits
-        self._producer = Producer(habits.client(bootstrap))
+    def __init__(self, bootstrap: str, settings: ProducerSettings) -> None:
+        self._settings = settings
+        self._producer = Producer(settings.client(bootstrap))
         self._failures: list[str] = []
-        if habits.transactions:
+        if settings.transactions:
             self._producer.init_transactions(DELIVERY_SECONDS)
 
     def send(self, departures: Sequence[Departure], *, abort: bool = False) -> None:
         """Send one batch and wait for it; with transactions, one transaction, aborted after the send if asked."""
-        if self._habits.transactions:
+        if self._settings.transactions:
             self._producer.begin_transaction()
         for departure in departures:
             self._producer.produce(
@@ -101,7 +101,7 @@ class Sender:
             raise SystemExit(f"{left} records unanswered, {len(self._failures)} refused: {self._failures[:1]}")
         if abort:
             self._producer.abort_transaction(DELIVERY_SECONDS)
-        elif self._habits.transactions:
+        elif self._settings.transactions:
             self._producer.commit_transaction(DELIVERY_SECONDS)
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
@@ -112,11 +112,11 @@ class Sender:
 class Shift:
     """One run of the producer: from its checkpoint up to a moment."""
 
-    def __init__(self, systems: Systems, habits: Habits, crash_log: CrashLog) -> None:
-        self._habits = habits
+    def __init__(self, systems: Systems, settings: ProducerSettings, crash_log: CrashLog) -> None:
+        self._settings = settings
         self._crash_log = crash_log
         self._database = systems.database()
-        self._sender = Sender(systems.bootstrap, habits)
+        self._sender = Sender(systems.bootstrap, settings)
         self._read = 0
 
     def run(self, until: datetime) -> int:
@@ -124,10 +124,10 @@ class Shift:
         for batch in self._batches(until):
             before, self._read = self._read, self._read + len(batch)
             skipped = self._skipped(batch, before)
-            aborted = before < self._habits.abort_at <= self._read
+            aborted = before < self._settings.abort_at <= self._read
             sent = [departure for departure in batch if departure not in skipped]
             self._sender.send(sent, abort=aborted)
-            if before < self._habits.pause_at <= self._read:
+            if before < self._settings.pause_at <= self._read:
                 self._pause(sent)
             self._checkpoint(batch[-1], [*self._confess_skips(skipped), *self._confess_abort(sent if aborted else [])])
         return self._read
@@ -135,24 +135,24 @@ class Shift:
     def _batches(self, until: datetime) -> Iterator[list[Departure]]:
         while True:
             with self._database, self._database.cursor() as cursor:
-                cursor.execute(NEXT_BATCH, {"producer": NAME, "until": until, "batch": self._habits.batch})
+                cursor.execute(NEXT_BATCH, {"producer": NAME, "until": until, "batch": self._settings.batch})
                 rows = cursor.fetchall()
             if not rows:
                 return
             yield [Departure(flight_id=row[0], at=row[1], value=row[2]) for row in rows]
 
     def _skipped(self, batch: Sequence[Departure], before: int) -> list[Departure]:
-        """The buggy filter: every Nth record never reaches `produce`."""
-        every = self._habits.skip_every
+        """Tell whether the buggy filter drops a row: every Nth record never reaches `produce`."""
+        every = self._settings.skip_every
         if not every:
             return []
         return [departure for place, departure in enumerate(batch, before + 1) if place % every == 0]
 
     def _pause(self, sent: Sequence[Departure]) -> None:
-        """Between the acknowledgement and the checkpoint. Killed here, the next run sends these again."""
+        """Wait between the acknowledgement and the checkpoint. Killed here, the next run sends these again."""
         self._crash_log.write("acknowledged", [{"flight_id": departure.flight_id} for departure in sent])
         say("pause")
-        time.sleep(self._habits.pause_ms / 1000)
+        time.sleep(self._settings.pause_ms / 1000)
 
     def _checkpoint(self, last: Departure, misdeeds: Sequence[Misdeed]) -> None:
         """Move on, whatever became of the batch: what was skipped or aborted is never looked at again."""
@@ -161,7 +161,7 @@ class Shift:
             record(cursor, misdeeds)
 
     def _confess_skips(self, skipped: Sequence[Departure]) -> list[Misdeed]:
-        detail = {"filter": f"every {self._habits.skip_every}th record"}
+        detail = {"filter": f"every {self._settings.skip_every}th record"}
         return [
             Misdeed(what="send skipped", hop=TO_TOPIC, flight_id=row.flight_id, effect=-1, detail=detail)
             for row in skipped
@@ -172,7 +172,7 @@ class Shift:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The producer's options."""
+    """Return the parser of the producer's options."""
     options = argparse.ArgumentParser(prog="python -m examples.flights.producer", description=__doc__)
     add_systems(options)
     options.add_argument("--until", type=datetime.fromisoformat, required=True, help="send what was recorded before")
@@ -189,11 +189,11 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """Run one shift and say what it did."""
+    """Run one shift and print what it did."""
     arguments = parser().parse_args()
     if arguments.abort_at and not arguments.transactions:
         raise SystemExit("--abort-at needs --transactions")
-    habits = Habits(
+    settings = ProducerSettings(
         acks=arguments.acks,
         # Idempotence needs every replica's word; asking for less switches it off, as librdkafka would insist.
         idempotence=arguments.idempotence and arguments.acks == "all",
@@ -204,7 +204,7 @@ def main() -> None:
         pause_at=arguments.pause_at,
         pause_ms=arguments.pause_ms,
     )
-    shift = Shift(systems_of(arguments), habits, CrashLog(arguments.crash_log))
+    shift = Shift(systems_of(arguments), settings, CrashLog(arguments.crash_log))
     say("done", passed=shift.run(arguments.until))
 
 

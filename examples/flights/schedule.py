@@ -1,4 +1,4 @@
-"""Which mistake happens when: drawn from the seed, bounded in number, spread over the days."""
+"""Schedule the mistakes: drawn from the seed, bounded in number, spread over the days."""
 
 import random
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ AFTERNOON_ENDS = timedelta(hours=15)
 
 @dataclass(frozen=True, kw_only=True)
 class FaultyDay:
-    """One day's mistakes. Moments are shares, 0..1, of what the run in question has to do."""
+    """The mistakes of one day. Moments are shares, 0..1, of what the run in question has to do."""
 
     day: date
     morning_crash: float
@@ -30,7 +30,7 @@ class FaultyDay:
 
 
 def faulty_days(first: date, days: int, seed: int) -> list[FaultyDay]:
-    """Up to `MOST_FAULTY_DAYS` days, evenly spread; the same for the same arguments."""
+    """Return up to `MOST_FAULTY_DAYS` days, evenly spread; the same for the same arguments."""
     chance = random.Random(f"{seed}/{first}/{days}")
     count = min(days, MOST_FAULTY_DAYS)
     places = sorted({place * days // count for place in range(count)})
@@ -49,7 +49,7 @@ def faulty_days(first: date, days: int, seed: int) -> list[FaultyDay]:
 
 
 def quiet_stretches(first: date, days: int, faulty: Sequence[FaultyDay]) -> list[tuple[date, date]]:
-    """The days without a mistake as half-open stretches `[start, end)`."""
+    """Return the days without a mistake as half-open stretches `[start, end)`."""
     stretches = []
     start = first
     for day in [*(fault.day for fault in faulty), day_after(first, days)]:

@@ -1,4 +1,4 @@
-"""Where the example's broker and database are, and the few names its parts agree on."""
+"""Find the example's broker and database, and define the few names its parts agree on."""
 
 import argparse
 import os
@@ -44,13 +44,13 @@ DAYS_IN_DATA = 365
 
 @dataclass(frozen=True, kw_only=True)
 class Systems:
-    """How to reach the broker and the database."""
+    """The addresses of the broker and the database."""
 
     bootstrap: str
     dsn: str
 
     def database(self) -> extensions.connection:
-        """A new connection that speaks UTC."""
+        """Open a new connection that speaks UTC."""
         return psycopg2.connect(self.dsn, options="-c timezone=UTC", application_name="flights")
 
     @property
@@ -60,26 +60,26 @@ class Systems:
 
 
 def add_systems(parser: argparse.ArgumentParser) -> None:
-    """The two options every part takes; the environment may give them instead."""
+    """Add the two options every part takes; the environment may give them instead."""
     parser.add_argument("--bootstrap", default=os.environ.get("FLIGHTS_BOOTSTRAP", "127.0.0.1:9092"))
     parser.add_argument("--dsn", default=os.environ.get("FLIGHTS_DSN", "postgresql://127.0.0.1/local"))
 
 
 def systems_of(arguments: argparse.Namespace) -> Systems:
-    """The systems that the parsed options name."""
+    """Return the systems that the parsed options name."""
     return Systems(bootstrap=arguments.bootstrap, dsn=arguments.dsn)
 
 
 def day_start(day: date) -> datetime:
-    """The moment `day` begins for the airline, in UTC."""
+    """Return the moment `day` begins for the airline, in UTC."""
     return datetime.combine(day, DAY_STARTS)
 
 
 def day_after(day: date, days: int = 1) -> date:
-    """`day` plus `days`."""
+    """Return `day` plus `days`."""
     return day + timedelta(days=days)
 
 
 def schema_sql() -> str:
-    """The example's tables."""
+    """Return the SQL of the example's tables."""
     return Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Drives the example: sets it up, lets the days pass with their mistakes, and leaves a correct loader running.
+"""Drive the example: set it up, let the days pass with their mistakes, and leave a correct loader running.
 
 The driver is the one who kills, so it is the one who writes down what a kill did: it reads what the victim noted before
 its pause, makes sure that the kill fell between the two steps, and records the effect once the restart has had its way.
@@ -61,7 +61,7 @@ class System:
     # -- setting up ------------------------------------------------------------------------------------------------
 
     def prepare(self, first: date, days: int, *, replication: int = 1) -> int:
-        """Tables, topic, and the outbox of the days; returns the number of departures."""
+        """Make the tables, the topic and the outbox of the days; return the number of departures."""
         self._query(schema_sql())
         if self._rows(day_start(first), day_start(day_after(first, days))):
             raise SystemExit(
@@ -125,20 +125,21 @@ class System:
 
     # -- the producer's mistakes -------------------------------------------------------------------------------------
 
-    def _crash_producer(self, start: datetime, end: datetime, share: float, *habits: str) -> int:
-        """Kill it between acknowledgement and checkpoint, start it again: what was acknowledged is sent twice."""
+    def _crash_producer(self, start: datetime, end: datetime, share: float, *options: str) -> int:
+        """Kill the producer between acknowledgement and checkpoint, start it again: what was acknowledged is sent
+        twice."""
         pause_at = self._place(self._rows(start, end), share)
         killed = self._parts.run_and_kill(
-            "producer", [*self._producer_arguments(end), *habits, "--batch", str(BATCH), "--pause-at", str(pause_at)]
+            "producer", [*self._producer_arguments(end), *options, "--batch", str(BATCH), "--pause-at", str(pause_at)]
         )
         sent = self._crash_log().read(killed, "acknowledged")
         self._require_stale_checkpoint([item["flight_id"] for item in sent])
-        self._produce(end, *habits, "--batch", str(QUIET_BATCH))
-        self._record("sent again after a crash", TO_TOPIC, +1, sent, habits=" ".join(habits))
+        self._produce(end, *options, "--batch", str(QUIET_BATCH))
+        self._record("sent again after a crash", TO_TOPIC, +1, sent, habits=" ".join(options))
         return len(sent)
 
     def _evening(self, start: datetime, end: datetime, fault: FaultyDay) -> None:
-        """Transactions, one of them aborted and forgotten, and a filter that drops some records."""
+        """Send in transactions, one of them aborted and forgotten, through a filter that drops some records."""
         rows = self._rows(start, end)
         abort_at, skip_every = self._place(rows, fault.evening_abort), max(2, rows // fault.skipped)
         mistakes = ["--abort-at", str(abort_at), "--skip-every", str(skip_every)]
@@ -157,7 +158,7 @@ class System:
     # -- the loader's mistakes -----------------------------------------------------------------------------------
 
     def _crash_loader(self, mode: str, day_size: int, share: float) -> list[dict[str, Any]]:
-        """Kill it between its two steps; returns the records in between. What was lost is recorded at once."""
+        """Kill the loader between its two steps; return the records in between. What was lost is recorded at once."""
         pause_at = self._place(int(day_size * 0.4), share)
         arguments = [*self._loader_arguments(mode), "--batch", str(LOAD), "--pause-at", str(pause_at), "--until-end"]
         killed = self._parts.run_and_kill("consumer", arguments)
@@ -179,7 +180,7 @@ class System:
     # -- the correct loader ----------------------------------------------------------------------------------------
 
     def live(self) -> int:
-        """Start the exact loader in the background, from where the group stands; returns its pid when it is ready."""
+        """Start the exact loader in the background, from where the group stands; return its pid when it is ready."""
         self.stop()
         log = self._state / "loader.log"
         process = self._parts.start_detached("consumer", ["--mode", "exact"], log)
@@ -192,7 +193,7 @@ class System:
         return process.pid
 
     def stop(self) -> bool:
-        """Stop the exact loader; False when none was running."""
+        """Stop the exact loader; return False when none was running."""
         if not self._pid_file.exists():
             return False
         was_running = processes.end(int(self._pid_file.read_text(encoding="utf-8")), LOADER)
@@ -217,11 +218,11 @@ class System:
     def _loader_arguments(self, mode: str) -> list[str]:
         return [*self._crash_arguments(), "--mode", mode]
 
-    def _produce(self, until: datetime, *habits: str) -> None:
-        self._parts.run("producer", [*self._producer_arguments(until), *habits])
+    def _produce(self, until: datetime, *options: str) -> None:
+        self._parts.run("producer", [*self._producer_arguments(until), *options])
 
-    def _consume(self, mode: str, *habits: str) -> None:
-        self._parts.run("consumer", [*self._loader_arguments(mode), *habits])
+    def _consume(self, mode: str, *options: str) -> None:
+        self._parts.run("consumer", [*self._loader_arguments(mode), *options])
 
     @staticmethod
     def _place(rows: int, share: float) -> int:

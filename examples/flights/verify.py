@@ -1,4 +1,4 @@
-"""The independent proof: plain SQL and a plain consumer, nothing of any tool.
+"""Prove the result independently: plain SQL and a plain consumer, nothing of any tool.
 
 Each flight of the ledger is in the topic, nothing else is, and each is in the warehouse exactly once.
 """
@@ -30,16 +30,16 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """An empty ledger proves nothing."""
+        """Tell whether all is where it belongs; an empty ledger proves nothing."""
         return self.ledger > 0 and not self.wrong
 
     def document(self) -> dict[str, Any]:
-        """JSON-able."""
+        """Return the proof as JSON-able values."""
         return {"holds": self.holds, **asdict(self)}
 
 
 def topic_keys(systems: Systems) -> Counter[str]:
-    """How often each record key is in the topic, read committed, from the beginning to the end."""
+    """Count how often each record key is in the topic, read committed, from the beginning to the end."""
     consumer = Consumer(
         {
             "bootstrap.servers": systems.bootstrap,
@@ -72,7 +72,7 @@ def topic_keys(systems: Systems) -> Counter[str]:
 
 
 def table_keys(systems: Systems, table: str) -> Counter[str]:
-    """How often each flight is in one of the two tables."""
+    """Count how often each flight is in one of the two tables."""
     statement = {
         "ops.departures": "select flight_id, count(*) from ops.departures group by flight_id",
         "dw.departures": "select flight_id, count(*) from dw.departures group by flight_id",
@@ -87,8 +87,8 @@ def table_keys(systems: Systems, table: str) -> Counter[str]:
 
 
 def judge(ledger: Counter[str], topic: Counter[str], warehouse: Counter[str]) -> Proof:
-    """Lay the three beside one another. A log keeps its second copies: they are listed, and are not wrong by
-    themselves, as long as the warehouse has the flight once."""
+    """Compare the three. A log keeps its second copies: they are listed, and are not wrong by themselves, as long as
+    the warehouse has the flight once."""
     wrong = [
         *_wrong(TO_TOPIC, "missing", ledger.keys() - topic.keys()),
         *_wrong(TO_TOPIC, "unexpected", topic.keys() - ledger.keys()),
