@@ -1,65 +1,65 @@
--- What the steps committed: snapshots, results, findings, gate reports, certificates.
+-- What a window's steps commit: snapshots, results, findings, gate reports, certificates.
 
 -- insert_snapshot --
--- The commit of a snapshot: from here on it exists.
+-- Commit a snapshot: from here on it exists.
 insert into makewhole.snapshot (pipeline, number, revision, point, manifest)
 values (%(pipeline)s, %(number)s, %(revision)s, %(point)s, %(manifest)s)
 on conflict (pipeline, number, revision, point) do nothing
 returning true;
 
 -- snapshots --
--- The manifests of one revision, by point.
+-- Read the manifests of one revision, by point.
 select point, manifest from makewhole.snapshot
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
 
 -- delete_results --
--- A reconcile that is tried again replaces what its earlier attempt wrote in the same revision.
+-- Delete the results of an earlier attempt at the same revision and stage.
 delete from makewhole.hop_result
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and stage = %(stage)s;
 
 -- insert_result --
--- Counts and digest of a hop.
+-- Write counts and digest of a hop.
 insert into makewhole.hop_result (pipeline, number, revision, hop, stage, counts, digest, files)
 values (%(pipeline)s, %(number)s, %(revision)s, %(hop)s, %(stage)s, %(counts)s, %(digest)s, %(files)s);
 
 -- results --
--- The results of one revision and stage, by hop.
+-- Read the results of one revision and stage, by hop.
 select hop, counts, digest, files from makewhole.hop_result
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and stage = %(stage)s;
 
 -- delete_findings --
--- See delete_results.
+-- Delete the findings of an earlier attempt at the same revision.
 delete from makewhole.finding where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
 
 -- insert_findings --
--- In bulk; the values list is filled in by the driver.
+-- Write findings in bulk; the driver fills in the list of values.
 insert into makewhole.finding (pipeline, number, revision, hop, key, key_hash, verdict, cause, evidence) values %s;
 
 -- findings --
--- The findings of one revision.
+-- Read the findings of one revision.
 select hop, key, key_hash, verdict, cause, evidence, outcome, outcome_reason
 from makewhole.finding
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 order by hop, verdict, key;
 
 -- set_outcome --
--- What became of one finding.
+-- Write the outcome of one finding.
 update makewhole.finding set outcome = %(outcome)s, outcome_reason = %(reason)s
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
   and hop = %(hop)s and key_hash = %(key_hash)s;
 
 -- delete_handovers --
--- See delete_results.
+-- Delete the handed-over keys of an earlier attempt at the same revision.
 delete from makewhole.handover
 where pipeline = %(pipeline)s and from_number = %(number)s and from_revision = %(revision)s;
 
 -- insert_handovers --
--- In bulk; the values list is filled in by the driver.
+-- Write handed-over keys in bulk; the driver fills in the list of values.
 insert into makewhole.handover (pipeline, from_number, from_revision, hop, key, key_hash, evidence) values %s
 on conflict do nothing;
 
 -- handovers --
--- The keys that the newest judged revision of a window handed over: one that ended before that says nothing.
+-- Read the keys that the newest judged revision of a window handed over; a revision that ended before has none.
 select hop, key, key_hash from makewhole.handover
 where pipeline = %(pipeline)s and from_number = %(number)s and from_revision = (
     select max(revision) from makewhole.hop_result
@@ -68,19 +68,19 @@ where pipeline = %(pipeline)s and from_number = %(number)s and from_revision = (
 order by hop, key;
 
 -- put_key_run --
--- A sorted run of the key index.
+-- Write a sorted run of the key index.
 insert into makewhole.key_run (pipeline, point, number, revision, files, keys)
 values (%(pipeline)s, %(point)s, %(number)s, %(revision)s, %(files)s, %(keys)s)
 on conflict (pipeline, point, number, revision) do update set files = excluded.files, keys = excluded.keys;
 
 -- key_runs --
--- The newest run of every other window, with whether it lies before.
+-- Read the newest run of every other window, by window.
 select distinct on (number) number, files from makewhole.key_run
 where pipeline = %(pipeline)s and point = %(point)s and number <> %(number)s
 order by number, revision desc;
 
 -- put_gate_report --
--- What the gate answered at a stage; asked again, the newest answer counts.
+-- Write the gate's report on a stage; the newest one counts.
 insert into makewhole.gate_report
     (pipeline, number, revision, stage, answer, planned, evaluated, failures, document)
 values
@@ -91,35 +91,35 @@ on conflict (pipeline, number, revision, stage) do update set
     failures = excluded.failures, document = excluded.document, committed_at = clock_timestamp();
 
 -- gate_reports --
--- The gate's answers of one revision, by stage.
+-- Read the gate's reports of one revision, by stage.
 select stage, answer, planned, evaluated, failures, document from makewhole.gate_report
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
 
 -- last_certificate --
--- The newest link of the chain.
+-- Read the newest link of the chain.
 select ordinal, sha256 from makewhole.certificate where pipeline = %(pipeline)s order by ordinal desc limit 1;
 
 -- insert_certificate --
--- A new link.
+-- Add a link to the chain.
 insert into makewhole.certificate
     (pipeline, number, revision, ordinal, digest, body, previous, sha256, uri)
 values
     (%(pipeline)s, %(number)s, %(revision)s, %(ordinal)s, %(digest)s, %(body)s, %(previous)s, %(sha256)s, %(uri)s);
 
 -- certificate --
--- The certificate of one revision.
+-- Read the certificate of one revision.
 select ordinal, digest, body, previous, sha256, uri, issued_at from makewhole.certificate
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
 
 -- certificates --
--- The whole chain, oldest first.
+-- Read the whole chain, oldest first.
 select ordinal, number, revision, digest, body, previous, sha256, uri, issued_at from makewhole.certificate
 where pipeline = %(pipeline)s order by ordinal;
 
 -- plans_of --
--- The plans that were made for a window, whatever the revision.
+-- Read the plans that were made for a window, whatever the revision.
 select id from makewhole.plan where pipeline = %(pipeline)s and number = %(number)s order by id;
 
 -- frozen_at --
--- When a plan was frozen.
+-- Read when a plan was frozen.
 select frozen_at from makewhole.plan where id = %(plan)s;

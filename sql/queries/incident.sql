@@ -1,7 +1,7 @@
--- What happened to a topic's log itself.
+-- Incidents of the logs.
 
 -- put_incident --
--- Found again, the newer word stays.
+-- Write an incident; one that is found again at the same place is replaced.
 insert into makewhole.incident
     (pipeline, number, revision, kind, point, topic, topic_id, partition, lo, hi, detail)
 values
@@ -11,14 +11,14 @@ on conflict (pipeline, number, revision, kind, point, topic_id, coalesce(partiti
 do update set hi = excluded.hi, detail = excluded.detail, found_at = excluded.found_at;
 
 -- incidents --
--- Of one revision, in the order of the log.
+-- Read the incidents of one revision, in the order of the log.
 select kind, point, topic, topic_id, partition, lo, hi, detail
 from makewhole.incident
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 order by point, partition nulls first, lo nulls first, kind;
 
 -- incidents_of_pipeline --
--- Of every revision of every window, oldest first.
+-- Read the incidents of every revision of every window, oldest first.
 select number, revision, kind, point, topic, topic_id, partition, lo, hi, detail
 from makewhole.incident
 where pipeline = %(pipeline)s

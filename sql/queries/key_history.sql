@@ -1,7 +1,7 @@
--- What the journal remembers of one business key, by its hash.
+-- The history of one business key, by its hash.
 
 -- judgements --
--- Every finding about the key, in every revision, with when it was judged and when it was verified.
+-- Read every finding about the key, in every revision, with when it was judged and when it was verified.
 select finding.number, finding.revision, finding.hop, finding.verdict, finding.cause, finding.evidence,
        finding.outcome, finding.outcome_reason, judged.committed_at, verified.committed_at
 from makewhole.finding
@@ -15,12 +15,12 @@ where finding.pipeline = %(pipeline)s and finding.key_hash = %(key_hash)s
 order by finding.number, finding.revision, finding.hop;
 
 -- judged_at --
--- When the hops of one revision were judged.
+-- Read when the hops of one revision were judged.
 select hop, committed_at from makewhole.hop_result
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and stage = 'reconciled';
 
 -- deeds --
--- Every action on the key, with its plan, the answer to the plan, and the receipt of the chunk that it was in.
+-- Read every action on the key, with its plan, the answer to the plan, and the receipt of its chunk.
 select plan.id, plan.number, plan.revision, plan.state, plan.reason, plan.frozen_at,
        approval.decision, approval.by, approval.at,
        action.seq, action.remedy, action.hop, action.target, action.outcome, action.outcome_reason,

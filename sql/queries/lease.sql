@@ -1,5 +1,5 @@
 -- limit_idle --
--- The server ends a transaction whose client stopped; for this transaction only.
+-- Let the server end the transaction of a client that stopped; for this transaction only.
 select set_config('idle_in_transaction_session_timeout', %(milliseconds)s::text, true)
 
 -- acquire_lease --
@@ -12,18 +12,18 @@ where held.expires_at <= clock_timestamp() or held.holder = excluded.holder
 returning epoch
 
 -- renew_lease --
--- Push the expiry on, and hold the row locked until commit: no row means that somebody else took over.
+-- Extend the lease, and hold its row locked until commit: no row means that another runner took over.
 update makewhole.lease
 set expires_at = clock_timestamp() + %(seconds)s * interval '1 second'
 where resource = %(resource)s and epoch = %(epoch)s
 returning epoch
 
 -- release_lease --
--- Let the next runner in at once; the epoch stays, so that an old runner stays fenced.
+-- Free the lease for the next runner at once; the epoch stays, so that an old runner stays fenced.
 update makewhole.lease
 set expires_at = clock_timestamp()
 where resource = %(resource)s and epoch = %(epoch)s
 
 -- lease_of --
--- Who holds a resource, for messages.
+-- Read who holds a resource, for messages.
 select holder, epoch, expires_at from makewhole.lease where resource = %(resource)s

@@ -1,37 +1,37 @@
 -- lock_window_plan --
--- One freeze at a time per window revision; released at the end of the transaction.
+-- Allow one freeze at a time per window revision; released at the end of the transaction.
 select pg_advisory_xact_lock(hashtextextended('makewhole plan ' || %(pipeline)s || '/' || %(number)s || '/' || %(revision)s, 0))
 
 -- plan_of_window --
--- The plan that was frozen for a window revision, if any.
+-- Read the plan that was frozen for a window revision, if any.
 select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
 payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and undoes is null
 
 -- plan_by_id --
--- One plan.
+-- Read one plan.
 select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
 payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
 where id = %(plan)s
 
 -- undo_of_plan --
--- The plan that undoes another one, unless it was turned down.
+-- Read the plan that undoes another one, unless it was turned down.
 select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
 payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
 where undoes = %(plan)s and state not in ('refused', 'rejected')
 
 -- newest_undo_of_plan --
--- The plan that was last made to undo another one, turned down or not.
+-- Read the plan that was last made to undo another one, turned down or not.
 select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
 payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
 where undoes = %(plan)s order by frozen_at desc limit 1
 
 -- lock_plan --
--- One plan, locked until the end of the transaction.
+-- Read one plan and lock it until the end of the transaction.
 select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
 payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
@@ -39,7 +39,7 @@ where id = %(plan)s
 for update
 
 -- plans_before --
--- Plans of earlier revisions of a window that could still write, or of which it was not yet asked what they wrote.
+-- Read the plans of earlier revisions of a window that could still write, or whose receipts are not all known.
 select id, pipeline, number, revision, sha256, payload_uri, counts, state, reason, undoes,
 payload_sha256, control, records_per_second, began_at, ended_at, log_ends
 from makewhole.plan
@@ -48,47 +48,47 @@ and (state not in ('done', 'refused', 'rejected') or state = 'rejected' and bega
 order by frozen_at
 
 -- insert_plan --
--- Freeze a plan.
+-- Write a frozen plan.
 insert into makewhole.plan
 (id, pipeline, number, revision, sha256, payload_uri, payload_sha256, counts, state, reason, undoes)
 values (%(plan)s, %(pipeline)s, %(number)s, %(revision)s, %(sha256)s, %(payload_uri)s, %(payload_sha256)s,
 %(counts)s::jsonb, %(state)s, %(reason)s, %(undoes)s)
 
 -- copy_actions_in --
--- The actions of a plan, each line of the plan's hash behind the plan's id.
+-- Write the actions of a plan: each line of the plan's hash, with the plan's id in front.
 copy makewhole.planned_action (plan, seq, chunk, remedy, hop, target, key, key_hash, before)
 from stdin with (format text, encoding 'UTF8')
 
 -- copy_actions_out --
--- The very bytes that the plan's hash is over.
+-- Read the very bytes that the plan's hash is over.
 copy (
     select seq, chunk, remedy, hop, target, key, key_hash, before
     from makewhole.planned_action where plan = {plan} order by seq
 ) to stdout with (format text, encoding 'UTF8')
 
 -- actions_of_plan --
--- Every action in order, with what became of it.
+-- Read every action in order, with its outcome.
 select seq, chunk, remedy, hop, target, key, key_hash, before, outcome, outcome_reason
 from makewhole.action
 where plan = %(plan)s
 order by seq
 
 -- refused_actions --
--- Which actions of a chunk are refused, and why.
+-- Read which actions of a chunk are refused, and why.
 select seq, refusal
 from makewhole.planned_action
 where plan = %(plan)s and target = %(target)s and chunk = %(chunk)s and seq between %(first)s and %(last)s
 and refusal is not null
 
 -- refused_keys --
--- What a plan refused to do when it ran: (hop, key hash, reason).
+-- Read what a plan refused to do when it ran: (hop, key hash, reason).
 select hop, key_hash, refusal
 from makewhole.planned_action
 where plan = %(plan)s and refusal is not null
 order by seq
 
 -- chunks_refused_whole --
--- The chunks of a target in which nothing is left to do.
+-- Read the chunks of a target whose every action is refused.
 select chunk from makewhole.planned_action
 where plan = %(plan)s and target = %(target)s
 group by chunk
@@ -111,7 +111,7 @@ where pipeline = %(pipeline)s and number = %(number)s and revision < %(revision)
 and state = 'rejected' and superseded_by = %(revision)s
 
 -- settle_plan --
--- Nobody writes for this plan any more, and its receipts are all known, or never will be.
+-- Mark a plan as settled: nobody writes for it any more, and its receipts are all known, or never will be.
 update makewhole.plan set settled_at = clock_timestamp(), is_untold = %(is_untold)s where id = %(plan)s
 
 -- set_plan_control --
@@ -119,17 +119,17 @@ update makewhole.plan set settled_at = clock_timestamp(), is_untold = %(is_untol
 update makewhole.plan set control = %(control)s, reason = %(reason)s where id = %(plan)s
 
 -- set_plan_rate --
--- Slow a plan down, or let it go at its own rate.
+-- Set a plan's rate, or give it back its own.
 update makewhole.plan set records_per_second = %(records_per_second)s, reason = %(reason)s where id = %(plan)s
 
 -- begin_plan --
--- The approval is used up. Where the logs ended is kept from the first time: nothing of the plan is before that.
+-- Use up the approval. The log ends are kept from the first time: nothing of the plan lies before them.
 update makewhole.plan
 set state = 'running', began_at = coalesce(began_at, clock_timestamp()), log_ends = coalesce(log_ends, %(log_ends)s::jsonb)
 where id = %(plan)s
 
 -- put_approval --
--- One answer per plan; a second one changes nothing.
+-- Write the answer to a plan; a second one changes nothing.
 insert into makewhole.approval (plan, sha256, decision, by, at, expires_at, seen)
 values (%(plan)s, %(sha256)s, %(decision)s, %(by)s, %(at)s,
 case when %(expires_seconds)s::float8 is null then null
@@ -137,44 +137,44 @@ else %(at)s::timestamptz + %(expires_seconds)s * interval '1 second' end, %(seen
 on conflict (plan) do nothing
 
 -- approval_of_plan --
--- The answer, and whether it has expired by the journal's own clock.
+-- Read the answer to a plan, and whether it has expired by the journal's own clock.
 select sha256, decision, by, expires_at, coalesce(expires_at <= clock_timestamp(), false)
 from makewhole.approval
 where plan = %(plan)s
 
 -- refuse_actions --
--- A refusal that is decided before the chunk, so that every later attempt leaves the same actions out.
+-- Write refusals that are decided before the chunk, so that every later attempt leaves the same actions out.
 update makewhole.planned_action set refusal = refused.reason
 from unnest(%(seqs)s::integer[], %(reasons)s::text[]) as refused (seq, reason)
 where planned_action.plan = %(plan)s and planned_action.seq = refused.seq and planned_action.refusal is null
 
 -- put_chunk --
--- A receipt seen at the target.
+-- Write a receipt that was seen at the target.
 insert into makewhole.chunk (plan, target, chunk, actions, place)
 values (%(plan)s, %(target)s, %(chunk)s, %(actions)s, %(place)s)
 on conflict (plan, target, chunk) do nothing
 
 -- actions_by_target --
--- How many actions a plan has for each target.
+-- Count the actions of a plan for each target.
 select target, count(*) from makewhole.planned_action where plan = %(plan)s group by target order by target
 
 -- actions_done --
--- How many actions took effect, by the receipts.
+-- Count the actions that took effect, by the receipts.
 select coalesce(sum(actions), 0) from makewhole.chunk where plan = %(plan)s
 
 -- chunks_of_plan --
--- What the journal knows of the receipts.
+-- Read the receipts that the journal knows of.
 select target, chunk, actions, place from makewhole.chunk where plan = %(plan)s order by target, chunk
 
 -- refuse_findings --
--- Findings that no action could be made for.
+-- Mark the findings that no action could be made for.
 update makewhole.finding set outcome = 'refused', outcome_reason = refused.reason
 from unnest(%(hops)s::text[], %(hashes)s::text[], %(reasons)s::text[]) as refused (hop, key_hash, reason)
 where finding.pipeline = %(pipeline)s and finding.number = %(number)s and finding.revision = %(revision)s
 and finding.hop = refused.hop and finding.key_hash = refused.key_hash
 
 -- keys_written_since --
--- Which of these keys a plan of the pipeline wrote after a window revision was opened: by its receipts, or possibly.
+-- Read which of the keys a plan of the pipeline wrote since a window revision was opened: by its receipts, or possibly.
 select distinct on (wanted.hop, wanted.key_hash) wanted.hop, wanted.key_hash, action.plan,
        coalesce(receipt.observed_at > judged.opened_at, false)
 from unnest(%(hops)s::text[], %(hashes)s::text[]) as wanted (hop, key_hash)
@@ -189,7 +189,7 @@ where receipt.observed_at > judged.opened_at or plan.is_untold and plan.settled_
 order by wanted.hop, wanted.key_hash, receipt.observed_at desc nulls last
 
 -- replayed_keys --
--- What the plans of a pipeline may have written to topics: (plan, key hash).
+-- Read what the plans of a pipeline may have written to topics: (plan, key hash).
 select action.plan, action.key_hash
 from makewhole.planned_action as action join makewhole.plan on plan.id = action.plan
 where plan.pipeline = %(pipeline)s and plan.id = any(%(plans)s) and plan.state in ('running', 'done', 'rejected')

@@ -1,6 +1,6 @@
 -- reversals_of_keys --
--- Every reversal that was written for copies of these keys, or may have been: by a plan that was begun, and of which
--- not every receipt is known.
+-- Read every reversal that was written for copies of these keys, or may have been: by a plan that began, and whose
+-- receipts are not all known.
 select action.key_hash, plan.id, plan.number, action.seq, action.target, action.before::jsonb ->> 'of',
        action.before::jsonb -> 'copy', coalesce(action.outcome = 'done', false)
 from makewhole.action
@@ -12,7 +12,7 @@ and (action.outcome = 'done'
 order by plan.frozen_at, plan.id, action.seq
 
 -- reversal_keys --
--- The business keys of the reversals themselves, where they went to a topic that is judged: (plan, key hash).
+-- Read the business keys of the reversals themselves, where they went to a topic that is judged: (plan, key hash).
 select action.plan, action.before::jsonb ->> 'reversal_key_hash'
 from makewhole.action
 join makewhole.plan on plan.id = action.plan

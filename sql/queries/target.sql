@@ -1,7 +1,7 @@
 -- create_target_schema --
--- Our tables beside the people's own: the receipts of chunks, the rows that were moved aside, what each action did, and
--- since which lease runners of a plan may write here.
--- Every statement leaves what is there: a schema that an earlier version made gets what it lacks.
+-- Create our tables in people's own database: the receipts of chunks, the rows that were moved aside, the effects of
+-- actions, and the lease from which on runners of a plan may write here.
+-- Every statement keeps what exists: a schema that an earlier version made gets what it lacks.
 create schema if not exists makewhole;
 create table if not exists makewhole.receipt (
     plan text not null,
@@ -45,7 +45,7 @@ create index if not exists effect_of_plan on makewhole.effect (plan, target, chu
 create index if not exists quarantine_of_plan on makewhole.quarantine (plan, seq)
 
 -- has_target_schema --
--- Whether all of it is there.
+-- Tell whether all of our tables exist.
 select
     to_regclass('makewhole.receipt') is not null
     and to_regclass('makewhole.quarantine_of_plan') is not null
@@ -53,13 +53,13 @@ select
     and to_regclass('makewhole.fence') is not null
 
 -- lock_target_schema --
--- `create … if not exists` still collides when two sessions create at once.
+-- Lock the creation: `create … if not exists` still collides when two sessions create at once.
 select pg_advisory_xact_lock(hashtextextended('makewhole target schema', 0))
 
 -- begin_chunk --
--- Each statement sees what was committed before it: what was waited for is seen. A deferred constraint is checked with
--- the row, so that it refuses a row and not the chunk. A chunk whose runner stopped is ended by the server, before
--- another runner gives up waiting for it. A receipt that was seen is never lost.
+-- Set up the transaction of a chunk. Each statement sees what was committed before it, so what was waited for is seen.
+-- A deferred constraint is checked with the row, so that it refuses a row and not the chunk. The server ends a chunk
+-- whose runner stopped, before another runner gives up waiting for it. A receipt that was seen is never lost.
 set transaction isolation level read committed;
 set constraints all immediate;
 select
@@ -72,17 +72,17 @@ select
     )
 
 -- lock_target --
--- One chunk of a plan at a time at this target, whoever the runner is.
+-- Allow one chunk of a plan at a time at this target, whoever the runner is.
 select pg_advisory_xact_lock(hashtextextended('makewhole chunk ' || %(plan)s || '/' || %(target)s, 0))
 
 -- raise_fence --
--- From now on nobody with an earlier lease writes for the plan here; a later one stays.
+-- Refuse every runner with an earlier lease of the plan here from now on; a later lease stays.
 insert into makewhole.fence as known (plan, target, lease_epoch)
 values (%(plan)s, %(target)s, %(lease_epoch)s)
 on conflict (plan, target) do update set lease_epoch = greatest(known.lease_epoch, excluded.lease_epoch)
 
 -- newest_epoch --
--- Of those who were here for a plan.
+-- Read the highest epoch of the leases under which a plan was worked on here.
 select coalesce(max(lease_epoch), 0)
 from (
     select lease_epoch from makewhole.fence where plan = %(plan)s and target = %(target)s
@@ -91,22 +91,22 @@ from (
 ) as known
 
 -- receipts_of_plan --
--- The chunks that happened here.
+-- Read the receipts of the chunks that happened here.
 select chunk, actions, plan_sha256, lease_epoch, refused
 from makewhole.receipt
 where plan = %(plan)s and target = %(target)s
 order by chunk
 
 -- insert_receipt --
--- The proof, in the transaction of the rows themselves.
+-- Write the proof of a chunk, in the transaction of its rows.
 insert into makewhole.receipt (plan, target, chunk, actions, plan_sha256, lease_epoch, refused)
 values (%(plan)s, %(target)s, %(chunk)s, %(actions)s, %(plan_sha256)s, %(lease_epoch)s, %(refused)s::jsonb)
 
 -- table_columns --
--- The catalogue's word on a table. The type is without its modifier: a cast to varchar(3) would cut a key short.
--- Last, the same in each row: the sets of columns by which no two rows are alike at any time, where `=` means to the
--- index what it means to a statement (types of PostgreSQL's own, their usual operators and collations) and where no
--- partition or child has rows beside it.
+-- Read a table from the catalogue. The type is without its modifier: a cast to varchar(3) would cut a key short.
+-- Last, the same in each row: the sets of columns that no two rows ever share, where `=` means to the index what it
+-- means to a statement (types of PostgreSQL's own, their usual operators and collations) and where no partition or
+-- child has rows of its own.
 select
     n.nspname, c.relname, a.attname, format_type(a.atttypid, -1), a.attgenerated <> '', a.attidentity = 'a',
     c.oid::bigint, u.column_sets
@@ -135,14 +135,14 @@ and (n.nspname = %(schema)s or %(schema)s::text is null and pg_table_is_visible(
 order by a.attnum
 
 -- cascading_references --
--- Foreign keys through which deleting a row here would delete or change rows elsewhere.
+-- Read the foreign keys through which deleting a row here would delete or change rows elsewhere.
 select conname from pg_constraint
 where contype = 'f' and confrelid = format('%%I.%%I', %(schema)s::text, %(name)s::text)::regclass
 and confdeltype in ('c', 'n', 'd')
 order by conname
 
 -- triggers_after --
--- Whether triggers of the table, or of its partitions and children, run after a row is written.
+-- Tell whether triggers of the table, or of its partitions and children, run after a row is written.
 with recursive family as (
     select format('%%I.%%I', %(schema)s::text, %(name)s::text)::regclass::oid as id
     union
@@ -154,24 +154,24 @@ select exists (
 )
 
 -- rows_of_key --
--- Every row of one key, the survivor first.
+-- Read every row of one key, the survivor first.
 select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text from {table} as t where {match} order by {order}
 
 -- lock_rows_of_key --
--- The same with their exact text, held until the end of the transaction where {hold} says so.
+-- The same rows with their exact text, locked until the end of the transaction where {hold} says so.
 select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, (t.*)::text, {place}
 from {table} as t where {match} {hold}
 
 -- lock_table --
--- Writers wait for the length of the chunk, readers do not: absence, once seen, stays true.
+-- Make writers wait for the length of the chunk, but not readers: absence, once seen, stays true.
 lock table {table} in share row exclusive mode
 
 -- keep_table --
--- Others write beside us, but the table stays as the catalogue has it: no foreign key is added meanwhile.
+-- Let others write, but keep the table as the catalogue has it: no foreign key is added meanwhile.
 lock table {table} in row exclusive mode
 
 -- move_to_quarantine --
--- One row, taken out of its table and kept.
+-- Move one row from its table into quarantine.
 with moved as (
     delete from {table} as t where t.ctid = %(ctid)s::tid and t.tableoid = %(table_oid)s
     returning {place} as place, to_jsonb(t.*) as row, (t.*)::text as image
@@ -186,7 +186,7 @@ select %(plan)s, %(target)s, %(chunk)s, %(seq)s, 'moved', m.place, m.image, %(st
 returning seq
 
 -- restore_row --
--- How a person puts a quarantined row back, once: a text for format(), with plan, action and place.
+-- Put a quarantined row back, once, by hand: a text for format(), with plan, action and place.
 with back as (
     update makewhole.quarantine as q set restored_at = clock_timestamp()
     from makewhole.effect as e
@@ -197,33 +197,33 @@ with back as (
 insert into {table} ({columns}) overriding system value select {values} from back
 
 -- insert_row --
--- A row from a JSON object, which lies over its key; columns it does not name take their defaults.
+-- Insert a row from a JSON object laid over its key; columns it does not name take their defaults.
 insert into {table} as t ({columns}) overriding system value
 select {columns} from jsonb_populate_record(null::{table}, %(key)s::jsonb || %(value)s::jsonb)
 returning {written}
 
 -- update_row --
--- The named columns of one row, from a JSON object.
+-- Update the named columns of one row, from a JSON object.
 update {table} as t set {assignments}
 from jsonb_populate_record(null::{table}, %(key)s::jsonb || %(value)s::jsonb) as wanted
 where t.ctid = %(ctid)s::tid and t.tableoid = %(table_oid)s
 returning {written}
 
 -- row_at --
--- A row that was written a moment ago, if no trigger has touched it since.
+-- Read a row that was just written, if no trigger has touched it since.
 select {place}, (t.*)::text from {table} as t where t.ctid = %(ctid)s::tid and t.tableoid = %(table_oid)s
 
 -- row_of_key --
--- The same, wherever it is now.
+-- Read a row that was just written, wherever a trigger moved it.
 select {place}, (t.*)::text from {table} as t where {match}
 
 -- insert_effect --
--- What was done to one row.
+-- Write the effect on one row.
 insert into makewhole.effect (plan, target, chunk, seq, kind, place, before, after)
 values (%(plan)s, %(target)s, %(chunk)s, %(seq)s, %(kind)s, %(place)s, %(before)s, %(after)s)
 
 -- chunks_without_effects --
--- Chunks whose receipt speaks of more actions than there are effects of.
+-- Read the chunks whose receipt counts other actions than there are effects of.
 select r.chunk, r.actions, count(distinct e.seq)
 from makewhole.receipt as r
 left join makewhole.effect as e on e.plan = r.plan and e.target = r.target and e.chunk = r.chunk
@@ -233,14 +233,14 @@ having count(distinct e.seq) <> r.actions
 order by r.chunk
 
 -- effects_of_plan --
--- What was done, the latest first.
+-- Read the effects of a plan, the latest first.
 select chunk, seq, kind, place, before, after
 from makewhole.effect
 where plan = %(plan)s and target = %(target)s
 order by chunk desc, seq desc, place desc
 
 -- delete_row --
--- One row that a plan had inserted.
+-- Delete one row that a plan had inserted.
 with gone as (
     delete from {table} as t where t.ctid = %(ctid)s::tid and t.tableoid = %(table_oid)s
     returning {place} as place, (t.*)::text as image
@@ -250,59 +250,59 @@ select %(plan)s, %(target)s, %(chunk)s, %(seq)s, 'deleted', gone.place, gone.ima
 returning seq
 
 -- put_back --
--- One row as it was.
+-- Update one row to what it was.
 update {table} as t set {assignments}
 from (select %(image)s::{table} as image offset 0) as was
 where t.ctid = %(ctid)s::tid and t.tableoid = %(table_oid)s
 returning {written}
 
 -- bring_back --
--- One row that was there.
+-- Insert one row again that was there.
 insert into {table} as t ({columns}) overriding system value
 select {values} from (select %(image)s::{table} as image offset 0) as was
 returning {written}
 
 -- read_image --
--- Whether the text of a row is still one of this table.
+-- Check that the text of a row is still one of this table.
 select %(image)s::{table} is null
 
 -- moved_beside --
--- The rows that an action moved aside.
+-- Read the rows that an action moved aside.
 select before from makewhole.effect
 where plan = %(undone_plan)s and target = %(target)s and seq = %(undone_seq)s and kind = 'moved'
 
 -- release_from_quarantine --
--- A row that was moved aside is back; once.
+-- Mark a row that was moved aside as put back; once.
 update makewhole.quarantine set restored_at = clock_timestamp()
 where plan = %(undone_plan)s and seq = %(undone_seq)s and place = %(undone_place)s and restored_at is null
 returning id
 
 -- is_in_quarantine --
--- Whether a row that was moved aside waits there still, or was put back; nothing where it is not kept.
+-- Tell whether a row that was moved aside is still there or was put back; no row where it is not kept.
 select restored_at is null from makewhole.quarantine
 where plan = %(undone_plan)s and seq = %(undone_seq)s and place = %(undone_place)s
 
 -- compare_version --
--- How the version of a key's rows stands to that of a JSON object.
+-- Compare the version of a key's rows with that of a JSON object.
 select {verdict}
 from {table} as t, jsonb_populate_record(null::{table}, %(key)s::jsonb || %(value)s::jsonb) as wanted
 where {match}
 
 -- ledger_rows --
--- What the ledger says of one key: record key, value, moment in milliseconds.
+-- Read the rows of one key from the ledger: record key, value, time in milliseconds.
 select {record_key}, {value}, {moment} from {table} as t where {match} order by {order}
 
 -- has_receipts --
--- Whether a plan was ever done in this database.
+-- Tell whether a plan was ever done in this database.
 select to_regclass('makewhole.receipt') is not null
 
 -- row_as_inserted --
--- The named columns of a row that is to be inserted, from a JSON object, as the table's types read it.
+-- Read the named columns of a row that is to be inserted, from a JSON object, as the table's types read it.
 select row_to_json(r.*)::text
 from (select {values} from jsonb_populate_record(null::{table}, %(key)s::jsonb || %(value)s::jsonb) as wanted) as r
 
 -- row_as_updated --
--- The same of a row that is to be changed: its other columns are as they are.
+-- Read a row as it would be after an update from a JSON object: its other columns are as they are.
 select row_to_json(r.*)::text
 from (
     select {values}
@@ -311,5 +311,5 @@ from (
 ) as r
 
 -- row_as_it_was --
--- A row that is to be put back, from its exact text.
+-- Read a row that is to be put back, from its exact text.
 select row_to_json(r.*)::text from (select {values} from (select %(image)s::{table} as image offset 0) as was) as r

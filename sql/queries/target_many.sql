@@ -1,7 +1,7 @@
 -- insert_rows --
--- Many rows from JSON objects, those of which the key is free: how many came of it, of how many keys, and of which
--- items under their own key. What `returning` gives is matched to what was given by order, and by key besides: in a full
--- join, which the planner cannot take for a loop in a loop, however few rows it expects of a JSON text.
+-- Insert many rows from JSON objects, those whose key is free. Returns how many were written, of how many keys, and
+-- which items under their own key. What `returning` gives is matched to what was given by order, and by key, too: in a
+-- full join, which the planner cannot turn into a nested loop, however few rows it expects of a JSON text.
 with item as materialized (
     select i.*, row_number() over (order by i.seq) as number
     from {items}
@@ -25,10 +25,10 @@ select
     (select coalesce(array_agg(seq), '{{}}') from kept)
 
 -- update_rows --
--- The named columns of many rows, from JSON objects, where {{guard}} holds of the row `old` that is to be replaced and is
--- the only one of its key: how many were written, and of which items under their own key. Keys with several rows are
--- looked for by themselves, so that a table without an index is read once, and not once for each key; and only where
--- {{is_only}} asks for them.
+-- The named columns of many rows are set from JSON objects, where {{guard}} holds of the row `old` that is to be
+-- replaced and is the only one of its key. Returns how many were written, and which items under their own key. Keys
+-- with several rows are found by a query of their own, so that a table without an index is read once, and not once for
+-- each key; and only where {{is_only}} asks for them.
 with item as materialized (
     select * from {items}
 ), several as (
@@ -49,9 +49,9 @@ with item as materialized (
 select (select count(*) from written), (select coalesce(array_agg(seq), '{{}}') from kept)
 
 -- keys_as_they_are --
--- Of each key: its rows, whether one was written by this very transaction, whether it is the one that the plan saw, how
--- its version stands to the record's, and where it is. Nobody else writes since we hold the lock, so what is not older
--- than our own transaction is ours.
+-- Read of each key: its rows, whether one was written by this very transaction, whether it is the one that the plan
+-- saw, how its version compares to the record's, and where it is. Nobody else writes since we hold the lock, so what is
+-- not older than our own transaction is ours.
 select
     i.seq, count(t.ctid), coalesce(bool_or(age(t.xmin) <= 0), false),
     coalesce(bool_and(t.ctid = i.ctid::tid and t.tableoid = i.table_oid::oid and row_to_json(t.*)::text = i.row), false),
@@ -61,7 +61,7 @@ left join {table} as t on {match} {version}
 group by i.seq
 
 -- rows_overtaken --
--- How many rows that were just written are another by now: a trigger wrote them again, or took them away.
+-- Count the rows that were just written and are another by now: a trigger wrote them again, or deleted them.
 select count(*)
 from makewhole.effect as e
 where e.plan = %(plan)s and e.target = %(target)s and e.chunk = %(chunk)s and e.seq = any(%(seqs)s)
@@ -72,12 +72,12 @@ and not exists (
 )
 
 -- lock_rows_of_keys --
--- Every row of many keys with its exact text, held until the end of the transaction where {hold} says so.
+-- Every row of many keys with its exact text, locked until the end of the transaction where {hold} says so.
 select i.seq, t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, (t.*)::text, {place}
 from {items} join {table} as t on {match} {hold}
 
 -- move_rows_to_quarantine --
--- Many rows, taken out of their table and kept: how many.
+-- Move many rows from their table into quarantine. Returns how many.
 with moved as (
     delete from {table} as t using {items}
     where t.ctid = i.ctid::tid and t.tableoid = i.table_oid::oid
@@ -93,21 +93,21 @@ with moved as (
 select count(*) from moved
 
 -- moved_beside_many --
--- The rows that actions moved aside, with the plan and the number of each.
+-- Read the rows that actions moved aside, with the plan and the number of each.
 select e.plan, e.seq, e.before
 from {items}
 join makewhole.effect as e on e.plan = i.undone_plan and e.target = %(target)s and e.seq = i.undone_seq
 where e.kind = 'moved'
 
 -- release_many_from_quarantine --
--- Rows that were moved aside are back; once.
+-- Mark rows that were moved aside as put back; once.
 update makewhole.quarantine as q set restored_at = clock_timestamp()
 from {items}
 where q.plan = i.undone_plan and q.seq = i.undone_seq and q.place = i.undone_place and q.restored_at is null
 returning q.id
 
 -- delete_rows --
--- Rows that a plan had inserted: how many are gone.
+-- Delete rows that a plan had inserted. Returns how many.
 with gone as (
     delete from {table} as t using {items}
     where t.ctid = i.ctid::tid and t.tableoid = i.table_oid::oid
@@ -120,7 +120,7 @@ with gone as (
 select count(*) from kept
 
 -- put_rows_back --
--- Rows as they were: how many are exactly that.
+-- Update rows to what they were. Returns how many are exactly that.
 with written as (
     update {table} as t set {assignments}
     from {items} cross join lateral (select i.image::{table} as image offset 0) as was
@@ -134,7 +134,7 @@ with written as (
 select count(*) from kept
 
 -- bring_rows_back --
--- Rows that were there: how many are exactly that. In a full join, as in insert_rows.
+-- Insert rows again that were there. Returns how many are exactly that. In a full join, as in insert_rows.
 with item as materialized (
     select i.*, row_number() over (order by i.seq) as number from {items}
 ), written as (
@@ -154,5 +154,5 @@ with item as materialized (
 select count(*) from kept
 
 -- values_read --
--- Whether the table's types can read the values of many items: an error says that they cannot.
+-- Read the values of many items as the table's types: an error says that they cannot be read.
 select count(*) from {items} cross join lateral jsonb_populate_record(null::{table}, i.value::jsonb) as wanted

@@ -1,20 +1,20 @@
 -- Windows, the ranges they cover, and what was known to exist when they opened.
 
 -- lock_pipeline --
--- Two runs must not open windows of one pipeline at once.
+-- Keep two runs from opening windows of one pipeline at once.
 select pg_advisory_xact_lock(hashtextextended('makewhole.window.' || %(pipeline)s, 0));
 
 -- by_request --
--- A request (one DAG run) opens one revision, however often its task is tried.
+-- Read the revision of a request (one DAG run): it opens one, however often its task is tried.
 select number, revision from makewhole.window where pipeline = %(pipeline)s and request = %(request)s;
 
 -- bounds --
--- Every window of a pipeline once, in order, with its newest revision.
+-- Read every window of a pipeline once, in order, with its newest revision.
 select number, max(revision) as revision, min(start_time) as start_time, min(end_time) as end_time
 from makewhole.window where pipeline = %(pipeline)s group by number order by number;
 
 -- insert_window --
--- A new revision.
+-- Write a new revision.
 insert into makewhole.window
     (pipeline, number, revision, start_time, end_time, opened_at, request, plan_only, configuration)
 values
@@ -22,7 +22,7 @@ values
      %(configuration)s);
 
 -- lane --
--- The id of a partition of a topic's incarnation and lineage, made when it is new.
+-- Read the id of a partition of a topic's incarnation and lineage; written when it is new.
 with made as (
     insert into makewhole.lane (pipeline, point, topic, topic_id, partition, lineage)
     values (%(pipeline)s, %(point)s, %(topic)s, %(topic_id)s, %(partition)s, %(lineage)s)
@@ -37,12 +37,12 @@ where pipeline = %(pipeline)s and point = %(point)s and topic_id = %(topic_id)s 
 limit 1;
 
 -- insert_range --
--- Refused by the exclusion constraint when it overlaps a range of another window.
+-- Write a range; the exclusion constraint refuses it when it overlaps a range of another window.
 insert into makewhole.window_range (pipeline, number, lane, offsets, lo, hi, leader_epochs)
 values (%(pipeline)s, %(number)s, %(lane)s, int8range(%(lo)s, %(hi)s), %(lo)s, %(hi)s, %(leader_epochs)s);
 
 -- ranges --
--- The ranges of one window, by point and partition.
+-- Read the ranges of one window, by point and partition.
 select lane.point, lane.topic, lane.topic_id, lane.partition, lane.lineage, covered.lo, covered.hi,
     covered.leader_epochs
 from makewhole.window_range covered join makewhole.lane on lane.id = covered.lane
@@ -50,7 +50,7 @@ where covered.pipeline = %(pipeline)s and covered.number = %(number)s
 order by lane.point, lane.partition;
 
 -- history --
--- What was covered of the topic that the newest window of a point read, oldest first.
+-- Read the covered ranges of the topic that the newest window of a point read, oldest first.
 with covered as (
     select lane.topic, lane.topic_id, lane.partition, lane.lineage, window_range.number, window_range.lo,
         window_range.hi, window_range.leader_epochs
@@ -63,40 +63,40 @@ where topic_id in (select topic_id from covered where number = (select max(numbe
 order by number, partition;
 
 -- get --
--- One revision of a window.
+-- Read one revision of a window.
 select number, revision, start_time, end_time, opened_at, state, reason, plan_only
 from makewhole.window
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
 
 -- newest --
--- The newest revision of every window, newest window first.
+-- Read the newest revision of every window, newest window first.
 select distinct on (number) number, revision, start_time, end_time, opened_at, state, reason, plan_only
 from makewhole.window where pipeline = %(pipeline)s order by number desc, revision desc;
 
 -- newest_judged --
--- The newest revision of every window that was compared to its end, newest window first.
+-- Read the newest revision of every window that was compared to its end, newest window first.
 select distinct on (number) number, revision, start_time, end_time, opened_at, state, reason, plan_only
 from makewhole.window join makewhole.hop_result using (pipeline, number, revision)
 where pipeline = %(pipeline)s and stage = 'reconciled' order by number desc, revision desc;
 
 -- close --
--- The end of a revision, with the reason when it is not certified.
+-- Write the end of a revision, with the reason when it is not certified.
 update makewhole.window set state = %(state)s, reason = %(reason)s, closed_at = clock_timestamp()
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
 
 -- observe --
--- What exists at a point now.
+-- Write what exists at a point now.
 insert into makewhole.observation (pipeline, point, observed_at, topic_id, stable_offsets, pg_snapshot)
 values (%(pipeline)s, %(point)s, %(observed_at)s, %(topic_id)s, %(stable_offsets)s, %(pg_snapshot)s)
 on conflict do nothing;
 
 -- observations --
--- Everything observed at a point, oldest first.
+-- Read everything observed at a point, oldest first.
 select observed_at, topic_id, stable_offsets, pg_snapshot from makewhole.observation
 where pipeline = %(pipeline)s and point = %(point)s order by observed_at;
 
 -- lanes --
--- Every lane of a point, where its first window started in it, and when that was opened.
+-- Read every lane of a point, where its first window started in it, and when that was opened.
 select lane.topic_id, lane.partition, lane.lineage, min(covered.lo), min(opened.opened_at)
 from makewhole.lane
 join makewhole.window_range covered on covered.lane = lane.id
@@ -106,22 +106,22 @@ group by lane.id
 order by min(covered.number), lane.partition;
 
 -- pipelines --
--- Every pipeline that ever opened a window.
+-- Read every pipeline that ever opened a window.
 select distinct pipeline from makewhole.window order by pipeline;
 
 -- is_reconciled --
--- Whether any revision of a window was compared: only then is its part of the key index there.
+-- Tell whether any revision of a window was compared: only then its part of the key index exists.
 select exists (
     select from makewhole.hop_result where pipeline = %(pipeline)s and number = %(number)s and stage = 'reconciled'
 );
 
 -- last_chunk --
--- When compensation last wrote for a window.
+-- Read when compensation last wrote for a window.
 select max(chunk.observed_at)
 from makewhole.chunk join makewhole.plan on plan.id = chunk.plan
 where plan.pipeline = %(pipeline)s and plan.number = %(number)s;
 
 -- live_plans --
--- Plans of a window that could still write.
+-- Read the plans of a window that could still write.
 select id from makewhole.plan
 where pipeline = %(pipeline)s and number = %(number)s and state not in ('done', 'refused', 'rejected');
