@@ -86,7 +86,7 @@ def aiokafka_batch(values: Sequence[Row]) -> bytes:
 
 @dataclass
 class MemoryLog:
-    """Log source that serves batches as a broker does: from the one that holds the asked offset, `page_batches` at a time."""
+    """Log source that serves `page_batches` at a time, as a broker does: from the one that holds the asked offset."""
 
     batches: list[bytes]
     aborted: list[AbortedTransaction] = field(default_factory=list)

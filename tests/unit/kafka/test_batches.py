@@ -53,7 +53,7 @@ def test_an_old_record_format_and_impossible_counts_are_named(handmade: ModuleTy
 
 @pytest.mark.parametrize("length", range(1, 49))
 def test_what_is_shorter_than_a_header_is_never_sound(length: int) -> None:
-    """The bytes where magic and checksum would be may be anything, also right by chance: the checksum of nothing is 0."""
+    """The bytes where magic and checksum would be may be anything, also right: the checksum of nothing is 0."""
     raw = struct.pack(">qi", 50, length) + bytes(4) + b"\x02" + bytes(length)
     [batch] = list(split_batches(raw[: 12 + length]))
     size = 12 + length

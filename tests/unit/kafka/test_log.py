@@ -27,7 +27,7 @@ def offsets(reader: RangeReader) -> list[int]:
 
 
 def mixed(handmade: ModuleType, page_batches: int = 2):  # type: ignore[no-untyped-def]
-    """Return a log: 0-4 plain, 5-7 aborted, 8 abort marker, 9-10 committed, 11 commit marker, 12-13 hole, 14-16 (not 15)."""
+    """A log: 0-4 plain, 5-7 aborted, 8 abort marker, 9-10 committed, 11 commit marker, 12-13 hole, 14-16 (not 15)."""
     transactional = {"attributes": 0x10, "producer": (9, 0, 0)}
     return handmade.MemoryLog(
         batches=[

@@ -11,14 +11,13 @@ from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
 from makewhole.model.errors import RefusedError
 from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Hop, Remedy, Semantics, TopicPoint
+from makewhole.model.plan import LINEAGE_PREFIX
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
 from makewhole.postgres.read.ledger import ledger_record
 from makewhole.postgres.tables import TableRow, rows_of_key
 from makewhole.postgres.write.quarantine import require_quarantine_possible
-
-_LINEAGE = "makewhole-"
 
 
 class Fetcher:
@@ -72,7 +71,7 @@ class Fetcher:
         return Payload(
             key=record.key,
             value=record.value,
-            headers=tuple(header for header in record.headers if not header[0].startswith(_LINEAGE)),
+            headers=tuple(header for header in record.headers if not header[0].startswith(LINEAGE_PREFIX)),
             timestamp_ms=record.timestamp_ms,
             partition=record.partition,
             extra={"origin": self._origin(draft)},

@@ -11,10 +11,11 @@ from makewhole.compensation.planning.action_draft import ActionDraft
 from makewhole.compensation.planning.extra_copies import left_to_reverse, row_copy
 from makewhole.compute.keys import key_hash
 from makewhole.config.template import exact_json
-from makewhole.config.template.reversal import REVERSES_HEADER, Rendered, Template, names_of, scope_of
+from makewhole.config.template.reversal import Rendered, Template, names_of, scope_of
 from makewhole.model.errors import RefusedError
 from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Hop, Pipeline, Reverse, TopicPoint
+from makewhole.model.plan import REVERSES_HEADER
 from makewhole.model.reversal import PastReversals, Repetition
 from makewhole.model.window import Window
 from makewhole.postgres.read.ledger import ledger_record

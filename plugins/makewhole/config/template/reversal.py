@@ -12,10 +12,6 @@ from makewhole.model.pipeline import Pipeline, Reverse
 from makewhole.model.verdict import Finding
 from makewhole.model.window import Window
 
-REVERSES_HEADER = "makewhole-reverses"
-"""The record header that names the copy which a reversal takes back: `point/table/place` or
-`point/topic/partition/offset`."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Rendered:
