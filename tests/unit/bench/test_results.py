@@ -1,4 +1,4 @@
-"""Medians, pairs and the page that is made of them."""
+"""Test medians, pairs and the page that is made of them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The command line with nothing around it: no stack, no journal, a home of its own."""
+"""Run the command line with nothing around it: no stack, no journal, a home of its own."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The audit for people: plots, tables, and a page that is never wider than it should be."""
+"""Test the audit for people: plots, tables, and a page that is never wider than it should be."""
 
 from dataclasses import replace
 from io import StringIO

@@ -1,4 +1,4 @@
-"""Client properties as people have them."""
+"""Test that client properties files are read as people write them."""
 
 from pathlib import Path
 

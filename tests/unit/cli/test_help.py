@@ -1,4 +1,4 @@
-"""Every command tells what it does, and every option what it is for."""
+"""Test that every command says what it does, and every option what it is for."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

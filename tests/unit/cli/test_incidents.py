@@ -1,4 +1,4 @@
-"""What happened to the logs, and what every offset was, as people and programs are shown it."""
+"""Test how incidents and the accounting of offsets are shown to people and programs."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What commands print: JSON one object a line, and nothing that a terminal or rich would obey."""
+"""Test what commands print: JSON one object a line, and nothing that a terminal or rich would obey."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""An answer on the command line: what is shown before it, to whom it goes, and what is said when it is not taken.
+"""Test an answer on the command line: what is shown before it, to whom it goes, and the message when it is refused.
 
 Airflow is played by a transport that knows its three paths; the real one is asked in tests/e2e/test_approval.py.
 """
@@ -35,7 +35,7 @@ XCOM = f"{RUN}/taskInstances/plan/xcomEntries/approval"
 
 @dataclass
 class Airflow:
-    """What waits there, how it answers to an answer, and what it was told."""
+    """A played Airflow: its question, its response to an answer, the requests that it got."""
 
     status: int = 200
     body: str = BODY

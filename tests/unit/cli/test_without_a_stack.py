@@ -1,4 +1,5 @@
-"""With nothing to talk to, every command says what is missing and what to do, on stderr, with the exit code for it."""
+"""Test that commands with nothing to talk to say what is missing and what to do, on stderr, with the exit code for
+it."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Pipeline files of a test's own."""
+"""Write pipeline files of a test's own."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +20,7 @@ hops:
 
 @pytest.fixture
 def minimal() -> str:
-    """The least that a pipeline file may say."""
+    """Return the least that a pipeline file may say."""
     return MINIMAL
 
 

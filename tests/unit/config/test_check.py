@@ -1,4 +1,4 @@
-"""`makewhole check` tells all, in words and in JSON, and its exit code tells the truth."""
+"""Test that `makewhole check` reports every problem, in words and in JSON, with the right exit code."""
 
 import json
 from pathlib import Path

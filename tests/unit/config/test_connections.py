@@ -1,4 +1,4 @@
-"""Connections are read as Airflow reads them, and a wrong one is named without showing what it holds."""
+"""Test that connections are read as Airflow reads them, and a wrong one is named without showing what it holds."""
 
 import traceback
 

@@ -1,4 +1,4 @@
-"""The reference of the pipeline file says what the code does."""
+"""Test that the reference of the pipeline file says what the code does."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where pipeline files are looked for."""
+"""Test where pipeline files are looked for."""
 
 import os
 from pathlib import Path

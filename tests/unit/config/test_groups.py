@@ -1,4 +1,4 @@
-"""The file of the groups: read whole, or refused with all that is wrong with it."""
+"""Test that the file of the groups is read whole, or refused with all that is wrong with it."""
 
 from pathlib import Path
 

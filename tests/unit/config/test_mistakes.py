@@ -1,4 +1,5 @@
-"""A bad file tells everything that is wrong with it, in one go, each with its place and what to write instead."""
+"""Test that a bad file reports everything that is wrong with it at once, each with its place and what to write
+instead."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.unit
 
 
 def problems_of(path: Path) -> list[str]:
-    """The messages about a file, without its folder."""
+    """Return the messages about a file, without its folder."""
     with pytest.raises(ConfigurationError) as caught:
         load_pipeline(path)
     assert {problem.file for problem in caught.value.problems} == {str(path)}

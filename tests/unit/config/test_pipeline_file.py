@@ -1,4 +1,4 @@
-"""A good file becomes the model; `test_mistakes` is about the others."""
+"""Test that a good file becomes the model; `test_mistakes` is about the others."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""`redeliver_to`: redelivered records go to a replay topic, which no hop need join."""
+"""Test `redeliver_to`: redelivered records go to a replay topic, which no hop need join."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`reverse`: a template is checked to its last leaf when the file is, and everything wrong with it is told at once."""
+"""Test `reverse`: a template is checked to its last leaf when the file is, and every problem is reported at once."""
 
 from collections.abc import Callable
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""`semantics: upsert`: what can be done about findings where the copies of a key are versions."""
+"""Test `semantics: upsert`: what can be done about findings where the copies of a key are versions."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What single values may say: durations, schedules, conditions."""
+"""Test what single values may say: durations, schedules, conditions."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""The example of coupons: its file is good, and its page tells what is really sent."""
+"""Test the example of coupons: its file is good, and its page shows what is really sent."""
 
 import re
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The demo's verdict on itself: found must be what was planted, key by key."""
+"""Test the demo's verdict on itself: found must be what was planted, key by key."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The example's own arithmetic: it must be right, or nothing that is laid beside it can be."""
+"""Test the example's own arithmetic: it must be right, or nothing that is compared with it can be."""
 
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta

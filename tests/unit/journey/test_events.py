@@ -1,4 +1,4 @@
-"""A journey is told in the order of time, and believes no header."""
+"""Test that a journey is shown in the order of time, and believes no header."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

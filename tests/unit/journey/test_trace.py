@@ -1,4 +1,4 @@
-"""How a person writes a key, and in which windows it was judged."""
+"""Test how a person writes a key, and in which windows it was judged."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

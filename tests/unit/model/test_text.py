@@ -1,4 +1,4 @@
-"""Numbers, times and sizes as people read them."""
+"""Test numbers, times and sizes as people read them."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The containers and the local stack give the service the same variables."""
+"""Test that the containers and the local stack give the service the same variables."""
 
 from pathlib import Path
 from typing import Any

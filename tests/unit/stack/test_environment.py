@@ -1,4 +1,4 @@
-"""What the service finds in its environment."""
+"""Test what the service finds in its environment."""
 
 import json
 import stat

@@ -1,4 +1,4 @@
-"""A process is known by its pid and its start time, never by its pid alone."""
+"""Test that a process is known by its pid and its start time, never by its pid alone."""
 
 import os
 from pathlib import Path

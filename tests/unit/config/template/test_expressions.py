@@ -1,4 +1,4 @@
-"""What a leaf of a template may say, that its values are exact, and that data are never anything but data."""
+"""Test what a leaf of a template may say, that its values are exact, and that data are never anything but data."""
 
 from decimal import Decimal
 from typing import Any

@@ -1,4 +1,4 @@
-"""A reversal is the template's text with the data in it: JSON stays JSON, numbers stay what they were."""
+"""Test that a reversal is the template's text with the data in it: JSON stays JSON, numbers stay what they were."""
 
 import json
 from datetime import UTC, datetime
