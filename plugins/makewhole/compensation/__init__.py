@@ -1,1 +1,1 @@
-"""Makes whole what was found: plan, freeze, approve, replay exactly once. Each step reads what the one before froze."""
+"""Repair what was found: plan, freeze, preview, approve, run exactly once, verify, undo."""

@@ -28,7 +28,7 @@ _FETCH_SECONDS_MOST = 900.0
 
 
 def plan_window(context: WindowContext) -> Frozen:
-    """Freeze the plan of a window whose gate failed; asked again, the one that is frozen."""
+    """Freeze the plan of a window whose gate failed; called again, return the plan that is frozen."""
     with connect() as journal:
         _observe_topics(journal, context)
         findings = [item.finding for item in evidence.findings(journal, context.window)]
@@ -48,12 +48,12 @@ def plan_window(context: WindowContext) -> Frozen:
 
 
 def freeze_plan(journal_dsn: str, request: FreezeRequest, sources: FreezeSources) -> Frozen:
-    """The plan of a window revision: the one that is frozen already, or a new one.
+    """Return the plan of a window revision: the one that is frozen already, or a new one.
 
-    A plan over its limits is frozen in state `refused`, without payloads. One that needs nobody's approval says so in
-    the journal. Findings that no action can answer are marked `refused` with the reason, in the same transaction.
-    Plans of earlier revisions of the window end, and what they or others wrote since the window was judged is left
-    alone.
+    A plan over its limits is frozen in state `refused`, without payloads. For one that needs no approval the journal
+    records that. Findings that no action can answer are marked `refused` with the reason, in the same transaction.
+    Plans of earlier revisions of the window end, and keys that they or others wrote since the window was judged are
+    refused.
 
     Raises:
         TransientError: a plan of an earlier revision is running, or a database or the storage is away; nothing was
@@ -77,7 +77,7 @@ def freeze_plan(journal_dsn: str, request: FreezeRequest, sources: FreezeSources
 
 
 def _log_deadlines(context: WindowContext, findings: Sequence[Finding]) -> None:
-    """Whether Kafka is about to delete what the findings are about. A frozen plan has its own copy."""
+    """Log when Kafka may delete the originals of the findings. A frozen plan has copies of its own."""
     ranked = soonest(read_deadlines(context.pipeline, context.connections), findings)
     deleted = sum(deadline.fate is RecordRetention.DELETED for _, deadline in ranked)
     due = [deadline.at for _, deadline in ranked if deadline.at is not None]
@@ -90,8 +90,7 @@ def _log_deadlines(context: WindowContext, findings: Sequence[Finding]) -> None:
 
 
 def _observe_topics(journal: PgConnection, context: WindowContext) -> None:
-    """Where the logs stand before anything is written to them, those that no hop joins as well: verify reads from
-    there."""
+    """Record where all logs end before anything is written to them: verify reads from there."""
     with topic_logs(context.pipeline.points.values(), context.connections) as logs:
         observe(
             journal, context.pipeline, context.connections, {name: read_topic_state(log) for name, log in logs.items()}

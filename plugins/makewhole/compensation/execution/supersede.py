@@ -31,7 +31,7 @@ def end_earlier_plans(journal_dsn: str, journal: PgConnection, window: Window, t
 
 
 def supersede(journal_dsn: str, plan_id: str, targets: Mapping[str, Target], revision: int) -> None:
-    """Reject a plan in favour of a later revision, once it is known what it wrote, or that this cannot be told any more.
+    """Reject a plan in favour of a later revision, after the journal has learned what it wrote, as far as possible.
 
     Every target is asked, which fences the plan's runners there; the journal copies the receipts. A plan of which every
     chunk happened turns out to be done.

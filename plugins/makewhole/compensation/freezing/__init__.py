@@ -1,1 +1,1 @@
-"""Freeze: fetch what the actions will write, hash it, and commit plan and actions to the journal."""
+"""Freeze a plan: fetch what its actions write, hash it, and commit plan and actions to the journal."""

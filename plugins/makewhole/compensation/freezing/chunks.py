@@ -1,4 +1,4 @@
-"""Which actions make a chunk: frozen with the plan, found again when it runs."""
+"""Divide actions into chunks when a plan is frozen, and find the chunks again when it runs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,28 +33,28 @@ class ChunkRows:
 
 
 def actions_per_chunk(limits: Limits) -> int:
-    """Actions per chunk: at most a second's worth of the permitted rate, so that the rate is kept between chunks."""
+    """Return the actions per chunk: at most a second's worth of the permitted rate, which is kept between chunks."""
     return max(1, min(_ACTIONS_MOST, limits.records_per_second))
 
 
 def number_actions(
     items: Iterable[PlannedPayload], actions_most: int, bytes_most: int = _PAYLOAD_BYTES_MOST
 ) -> list[PlannedPayload]:
-    """The items with their numbers: `seq` over all, `chunk` within each target. Their order stays.
+    """Number the items without changing their order: `seq` over all, `chunk` within each target.
 
     A chunk ends before it has more than `actions_most` actions or `bytes_most` of payload; one payload always fits.
     """
-    filling: dict[str, _OpenChunk] = {}
+    open_chunks: dict[str, _OpenChunk] = {}
     found = []
     for seq, (action, payload) in enumerate(items):
-        chunk = filling.setdefault(action.target, _OpenChunk()).add(payload.size_bytes, actions_most, bytes_most)
+        chunk = open_chunks.setdefault(action.target, _OpenChunk()).add(payload.size_bytes, actions_most, bytes_most)
         found.append((replace(action, seq=seq, chunk=chunk), payload))
     return found
 
 
 @dataclass
 class _OpenChunk:
-    """The chunk of a target that is being filled."""
+    """The last chunk of a target while actions are added to it."""
 
     number: int = 0
     actions: int = 0
@@ -70,7 +70,7 @@ class _OpenChunk:
 
 
 def row_groups(items: Iterable[PlannedPayload]) -> list[Sequence[tuple[int, Payload]]]:
-    """The payloads of each chunk with their action numbers: target by target, in the order of their first action."""
+    """Return the payloads of each chunk with their action numbers, by target in the order of its first action."""
     by_target: dict[str, list[list[tuple[int, Payload]]]] = {}
     for action, payload in items:
         chunks = by_target.setdefault(action.target, [])
@@ -81,7 +81,7 @@ def row_groups(items: Iterable[PlannedPayload]) -> list[Sequence[tuple[int, Payl
 
 
 def chunks_of(actions: pa.Table) -> Mapping[str, Sequence[ChunkRows]]:
-    """The chunks of each target, in the order of their first action; from the columns of the journal.
+    """Return the chunks of each target, in the order of their first action, from the columns of the journal.
 
     Raises:
         CorruptionError: chunks are missing or out of order.
@@ -101,7 +101,7 @@ def chunks_of(actions: pa.Table) -> Mapping[str, Sequence[ChunkRows]]:
 
 
 def take_chunk(actions: pa.Table, chunk: ChunkRows) -> pa.Table:
-    """The actions of a chunk, in order."""
+    """Return the actions of a chunk, in order."""
     first, last = int(chunk.rows[0]), int(chunk.rows[-1])
     if last - first + 1 == chunk.size:
         return actions.slice(first, chunk.size)

@@ -1,4 +1,4 @@
-"""Fetches what each planned action will write, and what it will write over: read now, frozen next."""
+"""Fetch what each drafted action writes, and the rows that it overwrites."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from makewhole.postgres.write.quarantine import require_quarantine_possible
 
 
 class Fetcher:
-    """Turns drafts into (draft, payload)."""
+    """The payloads of one plan, read from its sources."""
 
     def __init__(self, window: Window, sources: Sources, past: PastReversals = NOTHING_REVERSED) -> None:
         self._pipeline, self._sources = sources.pipeline, sources
@@ -29,8 +29,8 @@ class Fetcher:
         self._reversals = ReversalFetcher(window, sources, past)
 
     def fetch(self, drafts: Sequence[ActionDraft]) -> tuple[list[tuple[ActionDraft, Payload]], list[Refusal]]:
-        """Every draft that can be done, in order, and a refusal for every finding that has one that cannot. What was
-        taken back before is in neither."""
+        """Return the drafts that can be done with their payloads, in order, and a refusal for each finding that has one
+        which cannot. Copies that were taken back before are in neither."""
         self._load(drafts)
         fetched: list[tuple[ActionDraft, Payload]] = []
         refusals: dict[tuple[str, str], Refusal] = {}
@@ -60,7 +60,7 @@ class Fetcher:
         return _with_before(draft, payload, self._payload_from(draft))
 
     def _payload_from(self, draft: ActionDraft) -> dict[str, Any]:
-        """Said of every action that writes something; one that moves rows aside has no payload."""
+        """Return the entry of the action that names its source; none for one that moves rows aside."""
         if draft.action.remedy is Remedy.QUARANTINE:
             return {}
         kept_in = PayloadFrom.LEDGER if draft.origin is None else self._original(draft).kept_in
@@ -114,7 +114,7 @@ class Fetcher:
         return Payload(key=draft.action.key.encode(), extra={"keeps": keeps, "rows": _row_images(rows)})
 
     def _value(self, draft: ActionDraft, hop: Hop) -> tuple[bytes, str]:
-        """The upstream value as it is, and where it is from."""
+        """Return the upstream value as it is, and its origin."""
         if isinstance(self._pipeline.points[hop.source], TopicPoint):
             value = self._original(draft).value
             if value is None:
@@ -146,15 +146,15 @@ class Fetcher:
 
 
 def _with_before(draft: ActionDraft, payload: Payload, before: Mapping[str, Any]) -> tuple[ActionDraft, Payload]:
-    """With what the action says of what is there: where it came from, and which rows it found."""
-    seen = {name: payload.extra[name] for name in ("origin",) if name in payload.extra}
+    """Add to the action the origin of its payload and the places of the rows that were found."""
+    found = {name: payload.extra[name] for name in ("origin",) if name in payload.extra}
     if "rows" in payload.extra:
-        seen["rows"] = [row["ctid"] for row in payload.extra["rows"]]
-    return replace(draft, action=replace(draft.action, before={**draft.action.before, **before, **seen})), payload
+        found["rows"] = [row["ctid"] for row in payload.extra["rows"]]
+    return replace(draft, action=replace(draft.action, before={**draft.action.before, **before, **found})), payload
 
 
 def _field_names(text: bytes) -> set[str]:
-    """The field names of a JSON object. The text itself goes to the database, which reads numbers exactly."""
+    """Return the field names of a JSON object. The text itself goes to the database, which reads numbers exactly."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -165,7 +165,7 @@ def _field_names(text: bytes) -> set[str]:
 
 
 def _require_as_judged(draft: ActionDraft, before: Sequence[TableRow], *, has_version: bool) -> None:
-    """The store must still be what the finding says of it."""
+    """Refuse an action when the store is not as the finding says any more."""
     if _is_mismatched(draft):
         if not before:
             raise RefusedError("erased: the row of this key is gone")

@@ -1,4 +1,4 @@
-"""Fetches the copy that a reversal takes back, and renders the reversal from it: read now, frozen next."""
+"""Fetch the copies that reversals take back, and render the reversals from them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -24,7 +24,7 @@ from makewhole.postgres.tables import TableRow, key_components, rows_of_key
 
 @dataclass(frozen=True, kw_only=True)
 class Reversal:
-    """What is written, and what the action says of it beside."""
+    """The payload of a reversal, and the entries that its action gets."""
 
     payload: Payload
     before: Mapping[str, Any]
@@ -32,8 +32,8 @@ class Reversal:
 
 @dataclass(frozen=True, kw_only=True)
 class _ExtraCopy:
-    """The copy to take back. `number` counts the key's copies from 1, `place` names it in the header, `identity` is
-    `ReversedCopy.copy`; `fields` reads what it says."""
+    """A copy to take back. `number` counts the key's copies from 1, `place` names it in the header, `identity` is
+    `ReversedCopy.copy`; `fields` decodes it."""
 
     number: int
     place: str
@@ -43,7 +43,7 @@ class _ExtraCopy:
 
 
 class ReversalFetcher:
-    """The reversals of one plan."""
+    """The reversals of one plan, rendered from their sources."""
 
     def __init__(self, window: Window, sources: Sources, past: PastReversals) -> None:
         self._window, self._sources, self._past = window, sources, past
@@ -53,7 +53,7 @@ class ReversalFetcher:
         self._rows: dict[tuple[str, str], Sequence[_ExtraCopy]] = {}
 
     def fetch(self, draft: ActionDraft) -> Reversal | None:
-        """The reversal of a draft; None when its copy was taken back before.
+        """Return the reversal of a draft; None: its copy was taken back before.
 
         Raises:
             RefusedError: the copy is not what was judged, or the template does not fit it.
@@ -139,7 +139,7 @@ class ReversalFetcher:
         return scope_of(self._pipeline, self._window, draft.finding, data)
 
     def _source(self, draft: ActionDraft, hop: Hop) -> dict[str, Any]:
-        """What the upstream says of the key."""
+        """Return the fields of the key's record or row upstream."""
         if isinstance(self._pipeline.points[hop.source], TopicPoint):
             return _record_fields(self._sources.record(hop.source, draft.origin, draft.action.key))
         point, session, table = self._sources.table(hop.source)
@@ -153,10 +153,10 @@ class ReversalFetcher:
         }
 
     def _own_key(self, hop: Hop, reverse: Reverse, rendered: Rendered, draft: ActionDraft) -> dict[str, str]:
-        """Where the topic of the reversal is judged, its own business key is remembered: it is no stranger there.
+        """Return the entry with the reversal's own key hash where its topic is judged: it must not be unexpected there.
 
         Raises:
-            RefusedError: it would be one more copy of the key that it takes back.
+            RefusedError: the reversal would be one more copy of the key that it takes back.
         """
         point = self._pipeline.points[reverse.to]
         if point not in self._pipeline.ordered_points() or not isinstance(point, TopicPoint):
@@ -189,7 +189,7 @@ def _record_fields(record: SourceRecord) -> dict[str, Any]:
 
 
 def _decodable_texts(values: Mapping[str, bytes | None]) -> dict[str, str | None]:
-    """Those that are text, or null. The others are left out: a template that names them is refused."""
+    """Decode the values that are text, or null. The others are left out: a template that names them is refused."""
     found: dict[str, str | None] = {}
     for name, value in values.items():
         with suppress(UnicodeDecodeError):
@@ -200,5 +200,5 @@ def _decodable_texts(values: Mapping[str, bytes | None]) -> dict[str, str | None
 def _parse_json(value: bytes | None) -> Any:
     try:
         return exact_json.loads(value or b"")
-    except ValueError:  # not chained: it quotes the data
+    except ValueError:  # not chained: the cause quotes the data
         raise RefusedError("unfit: the record's value is not JSON") from None

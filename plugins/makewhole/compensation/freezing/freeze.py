@@ -20,7 +20,7 @@ from makewhole.sql import PgConnection
 
 @dataclass(frozen=True, kw_only=True)
 class FreezeRequest:
-    """What to plan for. `window_keys`: the distinct keys that were judged, for the limit on the share."""
+    """A window and its findings to plan for. `window_keys`: distinct keys that were judged, for the share's limit."""
 
     pipeline: Pipeline
     window: Window
@@ -30,7 +30,7 @@ class FreezeRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class FreezeSources:
-    """Where things are: `storage` is the root (a path or fsspec URI), `connections` by id."""
+    """Where payloads are read and written. `storage`: its root (a path or fsspec URI); `connections` by id."""
 
     storage: str
     records: PayloadSource
@@ -39,7 +39,7 @@ class FreezeSources:
 
 @dataclass(frozen=True, kw_only=True)
 class Frozen:
-    """`plan` is None when there is nothing to do. `refusals` are those of this call; they are also in the findings."""
+    """A frozen plan; None: nothing can be done. `refusals` are those of this call; they are also in the findings."""
 
     plan: Plan | None
     actions: tuple[Action, ...] = ()
@@ -47,19 +47,20 @@ class Frozen:
 
 
 def freeze_findings(journal: PgConnection, request: FreezeRequest, sources: FreezeSources) -> Frozen:
+    """Draft, fetch and freeze the plan of a window, in the caller's transaction."""
     window, to_reverse = request.window, keys_to_reverse(request.pipeline, request.findings)
     past = reversals_of(journal, request.pipeline, window.number, to_reverse)
     draft = draft_plan(request.pipeline, request.findings, window_keys=request.window_keys, past=past)
     frame = PlanFrame(window=window, storage=sources.storage, limits=request.pipeline.limits)
     if draft.refused_as_a_whole:
         return _freeze_refused(journal, frame, draft)
-    with Sources(request.pipeline, sources.records, sources.connections) as read:
-        items, refusals = Fetcher(request.window, read, past).fetch(draft.drafts)
+    with Sources(request.pipeline, sources.records, sources.connections) as opened:
+        items, refusals = Fetcher(request.window, opened, past).fetch(draft.drafts)
     refusals = [*draft.refusals, *refusals]
     if not items:
         return Frozen(plan=None, refusals=tuple(refusals))
     over = over_limits(request.pipeline.limits, actions=len(items), window_keys=request.window_keys)
-    if over is not None:  # of the rows that are reversed, only reading them tells how many there are
+    if over is not None:  # the number of rows to reverse is known only after they are read
         return _freeze_refused(journal, frame, replace(draft, refused_as_a_whole=over, refusals=tuple(refusals)))
     needs_approval = len(items) > request.pipeline.approval.above_actions
     fetched = ((item.action, payload) for item, payload in items)
@@ -76,7 +77,7 @@ def _freeze_refused(journal: PgConnection, frame: PlanFrame, draft: PlanDraft) -
 def refuse_written(
     journal: PgConnection, window: Window, findings: Sequence[Finding]
 ) -> tuple[list[Finding], list[Refusal]]:
-    """The findings that still stand, and a refusal for each whose key was written after it was judged."""
+    """Return the findings that still stand, and a refusal for each whose key was written after it was judged."""
     gaps = [(finding.hop, finding.key_hash) for finding in findings if finding.verdict.is_gap]
     written = written_keys.keys_written_since(journal, (window.pipeline, window.number, window.revision), gaps)
     refusals = [

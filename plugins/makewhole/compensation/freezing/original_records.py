@@ -1,4 +1,4 @@
-"""Original records by position, from the archives of the windows, or from the brokers where an archive has none."""
+"""Read original records by position from the archives of windows, or from the brokers where no archive holds them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -15,41 +15,41 @@ from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange, Window
 from makewhole.window.context import WindowContext
 
-_GAP_MOST = 1_000  # positions closer than this are read in one go
+_GAP_MOST = 1_000  # offsets; positions closer than this are read together
 
 
 @dataclass(frozen=True, kw_only=True)
 class _RecordSource:
-    """Where a position is read: in the archive in `folder`, or from the brokers when there is none."""
+    """Where a position is read: from the archive in `folder`, or from the brokers (None)."""
 
     part: PartitionRange
     folder: str | None = None
 
 
 class WindowRecords:
-    """The payload source of one window. What an `earlier` one read (a key handed over) comes from its archive: the same
-    offsets of the log may hold other records now. `earlier`: newest first."""
+    """The payload source of one window. Records of `earlier` windows (newest first), which keys that were handed over
+    need, come from their archives: the same offsets of the log may hold other records now."""
 
     def __init__(self, context: WindowContext, earlier: Iterable[Window] = ()) -> None:
         self._context = context
         self._windows = (context.window, *(window for window in earlier if window.number < context.window.number))
 
     def records(self, point: str, positions: Sequence[tuple[int, int]]) -> Iterator[SourceRecord]:
-        """The records at these (partition, offset), ordered; those that are nowhere any more are left out."""
+        """Return the records at these (partition, offset), ordered; those that are nowhere any more are left out."""
         topic = self._context.pipeline.points[point]
         assert isinstance(topic, TopicPoint)
-        placed = ((self._place(point, *position), position[1]) for position in sorted(set(positions)))
+        sources = ((self._record_source(point, *position), position[1]) for position in sorted(set(positions)))
         archives: dict[str, ArchiveLog] = {}  # each verifies its files once
         with closing(BrokerLog(self._context.kafka(topic))) as broker:
-            for place, offsets in _offset_runs(placed):
+            for origin, offsets in _offset_runs(sources):
                 source: LogSource = broker
-                if place.folder is not None:
-                    source = archives.setdefault(place.folder, ArchiveLog(place.folder))
-                wanted = replace(place.part, lo=offsets[0], hi=offsets[-1] + 1, leader_epochs=())
-                kept_in = PayloadFrom.BROKER if place.folder is None else PayloadFrom.ARCHIVE
+                if origin.folder is not None:
+                    source = archives.setdefault(origin.folder, ArchiveLog(origin.folder))
+                wanted = replace(origin.part, lo=offsets[0], hi=offsets[-1] + 1, leader_epochs=())
+                kept_in = PayloadFrom.BROKER if origin.folder is None else PayloadFrom.ARCHIVE
                 yield from _read_records(source, wanted, set(offsets), kept_in)
 
-    def _place(self, point: str, partition: int, offset: int) -> _RecordSource:
+    def _record_source(self, point: str, partition: int, offset: int) -> _RecordSource:
         for window in self._windows:
             for part in window.ranges.get(point, ()):
                 if part.partition == partition and part.lo <= offset < part.hi:
@@ -59,16 +59,16 @@ class WindowRecords:
         return _RecordSource(part=next(part for part in now if part.partition == partition))
 
 
-def _offset_runs(placed: Iterable[tuple[_RecordSource, int]]) -> Iterator[tuple[_RecordSource, list[int]]]:
-    """Runs of near offsets in one place."""
+def _offset_runs(positions: Iterable[tuple[_RecordSource, int]]) -> Iterator[tuple[_RecordSource, list[int]]]:
+    """Group positions into runs of near offsets of one source."""
     run: list[int] = []
     last: _RecordSource | None = None
-    for place, offset in placed:
-        if last is not None and (place != last or offset - run[-1] > _GAP_MOST):
+    for source, offset in positions:
+        if last is not None and (source != last or offset - run[-1] > _GAP_MOST):
             yield last, run
             run = []
         run.append(offset)
-        last = place
+        last = source
     if last is not None:
         yield last, run
 

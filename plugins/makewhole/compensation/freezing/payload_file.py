@@ -1,4 +1,4 @@
-"""The payload file of a plan: what will be written, frozen; the plan's hash is over the file's."""
+"""Write and read the payload file of a plan. The plan's hash covers the hash of the file."""
 
 import hashlib
 import tempfile
@@ -30,7 +30,7 @@ _TYPES: dict[str, pa.DataType] = {
     "extra": pa.string(),
 }
 SCHEMA = pa.schema(_TYPES)
-"""A row per action, a row group per chunk: target by target in the order of their first action, chunk by chunk."""
+"""A row per action, a row group per chunk: by target in the order of its first action, then by chunk."""
 
 
 class PayloadFile:
@@ -39,7 +39,7 @@ class PayloadFile:
     def __init__(self, uri: str, copy: IO[bytes]) -> None:
         self._uri = uri
         self._copy = copy
-        self._alone = Lock()  # the next chunk is read by another thread than one that is looked for again
+        self._lock = Lock()  # a prefetch reads in another thread than a rescan
         with _damage_reported(uri):
             self._parquet = pq.ParquetFile(copy)
 
@@ -48,17 +48,17 @@ class PayloadFile:
         return int(self._parquet.metadata.num_rows)
 
     def close(self) -> None:
-        """Let the copy go."""
+        """Delete the copy."""
         self._parquet.close()
         self._copy.close()
 
     def chunk(self, group: int, seqs: Any) -> pa.Table:
-        """The payloads of a chunk, by the number of its row group: columns of `SCHEMA`, rows in the order of `seqs`.
+        """Read the payloads of a chunk by the number of its row group: columns of `SCHEMA`, rows as in `seqs`.
 
         Raises:
             CorruptionError: they are not those of these actions.
         """
-        with _damage_reported(self._uri), self._alone:
+        with _damage_reported(self._uri), self._lock:
             table = self._parquet.read_row_group(group)
         if table.schema.names != SCHEMA.names or not table.column("seq").equals(seqs):
             raise _tampered(self._uri)
@@ -66,7 +66,7 @@ class PayloadFile:
 
 
 def write_payloads(prefix: str, chunks: Iterable[Sequence[tuple[int, Payload]]]) -> tuple[str, str]:
-    """Write the payloads of chunks, each a row group of (action number, payload); returns the file's URI and SHA-256.
+    """Write the payloads of chunks, each a row group of (action number, payload); return the file's URI and SHA-256.
 
     The URI is `<prefix>-<first 12 of the SHA-256>.parquet`. It is written under another name first: a reader sees all
     of it or nothing. One chunk at a time is in memory.
@@ -88,9 +88,9 @@ def write_payloads(prefix: str, chunks: Iterable[Sequence[tuple[int, Payload]]])
 
 
 def verified_copy(uri: str, file_sha256: str, while_copying: Callable[[], None] = lambda: None) -> PayloadFile:
-    """Copy the file to a private place, hashed on the way: nothing can change between the check and the use.
+    """Copy the file to a private place and check its hash: nothing can change between the check and the use.
 
-    `while_copying` is called after every block of it.
+    `while_copying` is called after every block.
 
     Raises:
         CorruptionError: the file is not there, or is not what was frozen.
@@ -108,7 +108,7 @@ def verified_copy(uri: str, file_sha256: str, while_copying: Callable[[], None] 
 
 
 def _copy_hashed(source: IO[bytes], target: IO[bytes] | None, after_block: Callable[[], None] = lambda: None) -> str:
-    """The SHA-256 of what was read, and written to `target` if there is one."""
+    """Copy `source` to `target`, if there is one, and return the SHA-256."""
     digest = hashlib.sha256()
     while block := source.read(_BLOCK_BYTES):
         digest.update(block)
@@ -155,7 +155,7 @@ def _payload_table(chunk: Sequence[tuple[int, Payload]]) -> pa.Table:
         "headers": [payload.headers for payload in payloads],
         "timestamp": [payload.timestamp_ms for payload in payloads],
         "partition": [payload.partition for payload in payloads],
-        # Beside the rest, so that the headers of a replay are made without reading JSON.
+        # A column of its own, so that the headers of a replay are made without parsing JSON.
         _ORIGIN: [payload.extra.get(_ORIGIN) for payload in payloads],
         "extra": [extra_text({k: v for k, v in payload.extra.items() if k != _ORIGIN}) for payload in payloads],
     }

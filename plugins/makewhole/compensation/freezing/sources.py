@@ -1,4 +1,4 @@
-"""Where payloads are read from: original records by position, and tables by key."""
+"""Read the sources of payloads: original records by position, and tables by key."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -25,8 +25,8 @@ Position = tuple[int, int]
 
 
 class PayloadFrom(StrEnum):
-    """Where what an action writes comes from: a snapshot's archive, a broker that still had it, a table upstream, or
-    the template of a reversal."""
+    """The source of a payload: a snapshot's archive, a broker that still had the record, a table upstream, or the
+    template of a reversal."""
 
     ARCHIVE = "archive"
     BROKER = "broker"
@@ -36,7 +36,7 @@ class PayloadFrom(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceRecord:
-    """A record as it stands in the log. `timestamp_ms` None: it carries none. `kept_in` is where it was read."""
+    """A record as it is in the log. `timestamp_ms` None: it has none. `kept_in`: where it was read."""
 
     partition: int
     offset: int
@@ -48,15 +48,15 @@ class SourceRecord:
 
 
 class PayloadSource(Protocol):
-    """Original records by position, from the archive of the window (or wherever they still are)."""
+    """Original records by position, from the archive of the window or wherever they still are."""
 
     def records(self, point: str, positions: Sequence[Position]) -> Iterable[SourceRecord]:
-        """The records of a topic point at these positions, in any order; those not found are left out."""
+        """Return the records of a topic point at these positions, in any order; those not found are left out."""
         ...
 
 
 class Sources:
-    """What a plan is made from; keeps one session per database. Use as a context manager."""
+    """The sources of a plan's payloads, with one session per database. A context manager."""
 
     def __init__(self, pipeline: Pipeline, records: PayloadSource, connections: Mapping[str, Connection]) -> None:
         self.pipeline = pipeline
@@ -73,13 +73,13 @@ class Sources:
         self._stack.close()
 
     def load(self, wanted: Mapping[str, Iterable[Position]]) -> None:
-        """Read these records of topic points, in one go per point."""
+        """Read these records of topic points, with one call per point."""
         for point, positions in wanted.items():
             for record in self._records.records(point, sorted(set(positions))):
                 self._loaded[point, (record.partition, record.offset)] = record
 
     def record(self, name: str, position: Position | None, key: str) -> SourceRecord:
-        """A record that was loaded.
+        """Return a record that was loaded.
 
         Raises:
             RefusedError: it is nowhere any more, or is not of this business key.
@@ -96,7 +96,7 @@ class Sources:
         return found
 
     def table(self, name: str) -> tuple[TablePoint, PgConnection, Table]:
-        """A table point with the way to it.
+        """Return a table point, a session at its database and its description.
 
         Raises:
             RefusedError: the table is not there, or lacks a column.
@@ -114,7 +114,7 @@ class Sources:
 
 
 def business_key(point: TopicPoint, record: SourceRecord) -> str | None:
-    """The key of a record, as snapshots know it; None where it has none."""
+    """Return the business key of a record, as snapshots decode it; None: it has none."""
     headers = [{"key": name, "value": value} for name, value in record.headers]
     row: dict[str, list[Any]] = {"key": [record.key], "value": [record.value], "headers": [headers]}
     shape = ValueShape(key=point.key, compare={}, keeps_tombstones=True)

@@ -1,4 +1,4 @@
-"""Writes a plan down: the payload file, then plan and actions in the journal, and that nobody is asked if so."""
+"""Write a plan: its payload file, then plan and actions in the journal, with the approval where none is needed."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,8 +16,8 @@ from makewhole.sql import PgConnection
 
 @dataclass(frozen=True, kw_only=True)
 class PlanFrame:
-    """What a plan is besides its actions. `storage` is the root for its payload file (a path or fsspec URI), `undoes`
-    the plan that it takes back."""
+    """The window, storage and limits of a plan. `storage`: the root for its payload file (a path or fsspec URI);
+    `undoes`: the plan that it takes back."""
 
     window: Window
     storage: str
@@ -28,7 +28,7 @@ class PlanFrame:
 def put_frozen(
     journal: PgConnection, frame: PlanFrame, items: Iterable[PlannedPayload], *, needs_approval: bool
 ) -> tuple[Plan, tuple[Action, ...]]:
-    """Freeze actions with their payloads, in this order: numbered, in chunks, hashed. In the caller's transaction."""
+    """Number, chunk, hash and store actions with their payloads, in this order, in the caller's transaction."""
     chunked = number_actions(items, actions_per_chunk(frame.limits))
     actions = tuple(action for action, _ in chunked)
     prefix = f"{frame.storage.rstrip('/')}/{frame.window.prefix}/plan/payloads"
@@ -42,14 +42,15 @@ def put_frozen(
 
 
 def put_refused(journal: PgConnection, frame: PlanFrame, actions: Sequence[Action], reason: str) -> Plan:
-    """Write down a plan that never runs, without payloads, and why."""
+    """Store a plan that never runs, without payloads, with the reason."""
     plan = replace(_plan(journal, frame, actions, None), reason=reason)
     plans.put_plan(journal, plans.StoredPlan(plan=plan, payload_sha256=None), actions)
     return plan
 
 
 def _plan(journal: PgConnection, frame: PlanFrame, actions: Sequence[Action], payload_sha256: str | None) -> Plan:
-    """A plan whose id is free: the very same planned again, by a later revision or after a no, is another plan."""
+    """Make a plan with an unused id: the same content planned again, after a rejection or by a later revision, is another
+    plan."""
     window = frame.window
     sha256 = plan_digest(window.pipeline, window.number, payload_sha256, actions)
     content = f"{window.pipeline}-{window.number}-{sha256[:12]}"

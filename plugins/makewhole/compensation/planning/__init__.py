@@ -1,1 +1,1 @@
-"""Plan: findings become ordered actions. Pure but for the deadlines, which ask Kafka."""
+"""Turn findings into ordered actions. Only the deadlines ask Kafka; the rest is pure."""

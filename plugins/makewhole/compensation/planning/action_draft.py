@@ -1,4 +1,4 @@
-"""Draft an action for a finding, or refuse it with the reason."""
+"""Hold the draft of an action, or the refusal of a finding with its reason."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ from makewhole.model.verdict import Finding
 
 @dataclass(frozen=True, kw_only=True)
 class ActionDraft:
-    """An action in the making, with the finding it answers. `origin` is the (partition, offset) to take it from.
+    """An action without its payload, and the finding it answers. `origin`: (partition, offset) of the original record.
 
-    A reversal takes back the `repetition`, or of the rows that are too many the one with the number `extra`, from 0.
+    A reversal takes back the record `repetition`, or of the extra rows the one with the number `extra`, from 0.
     """
 
     action: Action
@@ -23,7 +23,7 @@ class ActionDraft:
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """A finding for which nothing is done, and why."""
+    """A finding for which nothing is done, and the reason."""
 
     hop: str
     key_hash: str

@@ -1,4 +1,4 @@
-"""The race with retention: until when Kafka still has the original of a finding."""
+"""Find until when Kafka keeps the original records of findings."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ _PATIENCE_SECONDS = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Deadlines:
-    """What is known of the topics of a pipeline now. `silent`: topics that could not be asked, with the reason."""
+    """Retention of the topics of a pipeline now. `silent`: topics that could not be asked, with the reason."""
 
     retention: Mapping[str, Retention]
     silent: Mapping[str, str]
 
     def of(self, hop: str, evidence: Mapping[str, Any]) -> Deadline | None:
-        """Of the first of the finding's copies to go; None where no topic has to be asked for its original."""
+        """Return the earliest deadline of the finding's copies in topics; None: it has none there."""
         source, _, target = hop.partition("→")
         copies = [(source, copy) for copy in evidence.get("source", ())]
         copies += [(target, copy) for copy in evidence.get("target", ())]
@@ -35,7 +35,7 @@ class Deadlines:
 
 
 def read_deadlines(pipeline: Pipeline, connections: Mapping[str, Connection]) -> Deadlines:
-    """Ask the brokers of every topic of the pipeline; one that does not answer within seconds is left out."""
+    """Ask the brokers for the retention of every topic of the pipeline, and wait a few seconds for each."""
     retention, silent = {}, {}
     for point in pipeline.points.values():
         connection = connections.get(point.connection)
@@ -49,7 +49,7 @@ def read_deadlines(pipeline: Pipeline, connections: Mapping[str, Connection]) ->
 
 
 def soonest(deadlines: Deadlines, findings: Iterable[Finding]) -> Sequence[tuple[Finding, Deadline]]:
-    """The findings with an original in a topic, the first to go first."""
+    """Return the findings with a copy in a topic and their deadlines, the earliest first."""
     known = [(finding, deadlines.of(finding.hop, finding.evidence)) for finding in findings]
     return sorted(
         ((finding, deadline) for finding, deadline in known if deadline is not None),

@@ -1,4 +1,4 @@
-"""From findings to ordered actions: pure. What a remedy cannot do is a refusal with its reason, never a silent gap."""
+"""Draft the ordered actions of findings: pure. What a remedy cannot do becomes a refusal with its reason."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ _UPSERTABLE = (Verdict.MISSING, Verdict.MISMATCHED)
 
 @dataclass(frozen=True, kw_only=True)
 class PlanDraft:
-    """What can be done and what cannot. `refused_as_a_whole` says which limit the plan is over, if one."""
+    """Drafted actions and refusals of a plan. `refused_as_a_whole`: the limit that the plan exceeds, if any."""
 
     drafts: tuple[ActionDraft, ...]
     refusals: tuple[Refusal, ...]
@@ -43,16 +43,16 @@ class PlanDraft:
 
 
 def plan_actions(pipeline: Pipeline, findings: Sequence[Finding]) -> list[Action]:
-    """The actions for these findings in their fixed order: hop, remedy, key; numbered from 0. Limits not applied."""
+    """Return the actions for findings, ordered by hop, remedy and key, numbered from 0; limits are not applied."""
     return [draft.action for draft in _draft_all(pipeline, findings, NOTHING_REVERSED)[0]]
 
 
 def draft_plan(
     pipeline: Pipeline, findings: Sequence[Finding], *, window_keys: int, past: PastReversals = NOTHING_REVERSED
 ) -> PlanDraft:
-    """Actions, refusals, and whether limits or approval stand in the way. `window_keys`: distinct keys judged.
+    """Draft actions and refusals, and apply limits and the approval policy. `window_keys`: distinct keys judged.
 
-    Rows that were taken back before are known again only when they are read: their drafts are there, and do not count.
+    Rows that were taken back before are recognised only when they are read: they have drafts, which do not count.
     """
     drafts, refusals = _draft_all(pipeline, findings, past)
     actions = len(drafts) - _count_reversed_rows(pipeline, drafts, past)
@@ -65,18 +65,18 @@ def draft_plan(
 
 
 def keys_to_reverse(pipeline: Pipeline, findings: Iterable[Finding]) -> set[str]:
-    """The hashes of the keys that have copies to take back."""
+    """Return the hashes of the keys that have copies to take back."""
     return {finding.key_hash for finding in findings if is_reversed(pipeline, finding)}
 
 
 def is_reversed(pipeline: Pipeline, finding: Finding) -> bool:
-    """Whether the copies of a finding that are too many are to be taken back by an event."""
+    """Tell whether the extra copies of a finding are to be taken back by an event."""
     remedies = next((hop.remedies for hop in pipeline.hops if hop.name == finding.hop), None)
     return remedies is not None and finding.verdict in GAPS and _remedy(remedies, finding.verdict) is Remedy.REVERSE
 
 
 def _count_reversed_rows(pipeline: Pipeline, drafts: Iterable[ActionDraft], past: PastReversals) -> int:
-    """How many of the drafts are for rows of keys of which as many were taken back."""
+    """Return the number of drafts for rows of keys of which as many were taken back before."""
     places = {hop.name: pipeline.points[hop.target].place for hop in pipeline.hops}
     by_key = Counter(
         (places[draft.action.hop], draft.action.key_hash)
@@ -87,7 +87,7 @@ def _count_reversed_rows(pipeline: Pipeline, drafts: Iterable[ActionDraft], past
 
 
 def over_limits(limits: Limits, *, actions: int, window_keys: int) -> str | None:
-    """Why a plan of so many actions is refused as a whole, if it is."""
+    """Return the reason why a plan of so many actions is refused as a whole, or None."""
     if actions > limits.actions:
         return (
             f"{actions} actions are more than the limit of {limits.actions}; find out what broke before repairing it, "
@@ -102,7 +102,7 @@ def over_limits(limits: Limits, *, actions: int, window_keys: int) -> str | None
 
 
 def renumbered(drafts: Sequence[ActionDraft]) -> tuple[ActionDraft, ...]:
-    """The same drafts, numbered from 0 without holes."""
+    """Number the drafts from 0 without holes."""
     return tuple(replace(draft, action=replace(draft.action, seq=seq)) for seq, draft in enumerate(drafts))
 
 
@@ -126,15 +126,15 @@ def _draft_all(
         if isinstance(made, str):
             refusals.append(_refuse(finding, made))
         else:
-            several = [made] if isinstance(made, ActionDraft) else made
-            drafts += [((place, _REMEDY_ORDER.index(remedy), finding.key), draft) for draft in several]
+            made = [made] if isinstance(made, ActionDraft) else made
+            drafts += [((place, _REMEDY_ORDER.index(remedy), finding.key), draft) for draft in made]
     ordered = [draft for _, draft in sorted(drafts, key=lambda item: item[0])]
     sources = {hop.name: hop.source for hop in pipeline.hops}
     return list(renumbered(_without_repetition(ordered, sources))), refusals
 
 
 def _without_repetition(drafts: Iterable[ActionDraft], sources: Mapping[str, str]) -> list[ActionDraft]:
-    """A record that several hops miss is redelivered to a topic once: every reader of the topic gets it."""
+    """Keep one draft for a record that several hops miss: redelivered to a topic, it reaches every reader."""
     kept: dict[object, ActionDraft] = {}
     for number, draft in enumerate(drafts):
         action = draft.action
@@ -156,7 +156,7 @@ def _remedy(remedies: Remedies, verdict: Verdict) -> Remedy:
 def _draft_actions(
     pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding, past: PastReversals
 ) -> ActionDraft | Sequence[ActionDraft] | str:
-    """The draft, or several, or why there is none."""
+    """Return the draft or drafts for a finding, or the reason why there is none."""
     source, target = pipeline.points[hop.source], pipeline.points[hop.target]
     if isinstance(source, TopicPoint) and finding.evidence.get("has_later"):
         return "stale: the log has a later version of this key; the window that holds it judges that one"
@@ -198,7 +198,7 @@ def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding) -> ActionDraft | 
 
 
 def _may_add_a_row(pipeline: Pipeline, hop: Hop, finding: Finding) -> bool:
-    """Only under `upsert`, or where the store orders its rows by a version, is a loader known to overwrite."""
+    """Tell whether a loader could insert a second row: only `upsert`, or a version, shows that it overwrites."""
     target = pipeline.points[hop.target]
     overwrites = hop.semantics is Semantics.UPSERT or (isinstance(target, TablePoint) and target.version is not None)
     return finding.verdict is Verdict.MISMATCHED and not overwrites
@@ -226,7 +226,7 @@ def _quarantine(target: Point, finding: Finding) -> ActionDraft | str:
 
 
 def _reverse(pipeline: Pipeline, hop: Hop, finding: Finding, past: PastReversals) -> Sequence[ActionDraft] | str:
-    """A draft for every copy that is too many. Which rows they are is found out when they are read."""
+    """Draft a reversal for every extra copy. Which rows these are is found when they are read."""
     source, target = pipeline.points[hop.source], pipeline.points[hop.target]
     if hop.reverse is None:
         return f"{hop.name} has no template to reverse with any more"
@@ -262,8 +262,8 @@ def _draft_action(
 
 
 def source_position(finding: Finding, semantics: Semantics = Semantics.EVENT) -> tuple[int, int] | None:
-    """(partition, offset) of the committed copy to repeat: the first of `evidence["source"]`, or for `upsert` the
-    latest version, as the evidence names it."""
+    """Return (partition, offset) of the committed copy to repeat: the first of `evidence["source"]`, or for `upsert`
+    the latest version that the evidence names."""
     copies = finding.evidence.get("source", ())
     if semantics is Semantics.UPSERT:
         copies = [finding.evidence["latest"]] if "latest" in finding.evidence else []

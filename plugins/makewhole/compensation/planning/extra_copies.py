@@ -1,6 +1,6 @@
-"""Which copies of a key are taken back: those beyond the survivor, without those that were taken back before.
+"""Select the copies of a key to take back: those beyond the survivor that were not taken back before.
 
-What cannot be told for certain is refused: a copy that is taken back twice harms as much as one that is there twice.
+What is not certain is refused: a copy that is taken back twice does as much harm as one that exists twice.
 """
 
 import hashlib
@@ -19,17 +19,17 @@ _SHA256_DIGITS = 32
 
 
 def extra_rows(finding: Finding) -> int:
-    """How many of the rows that were judged are too many: all of an unexpected key, all but one of a duplicate."""
+    """Return the number of extra rows among those judged: all of an unexpected key, all but one of a duplicate."""
     return int(finding.evidence["target_copies"]) - _surviving_copies(finding)
 
 
 def extra_records(finding: Finding, place: str, past: PastReversals) -> list[Repetition]:
-    """The window's records in a topic beyond the survivor that were not taken back before, by position.
+    """Return the window's records in a topic beyond the survivor that were not taken back before, by position.
 
     The survivor is the key's first record: one of an earlier window, or else the first by position.
 
     Raises:
-        RefusedError: the evidence does not name every copy, or what was taken back is not known.
+        RefusedError: the evidence does not name every copy, or what was taken back is not certain.
     """
     before = _known_reversals(past, place, finding)
     done = {(copy.copy.get("partition"), copy.copy.get("offset")) for copy in before if copy.window == past.window}
@@ -50,7 +50,7 @@ def _repetitions(finding: Finding) -> list[Repetition]:
 
 
 def row_copy(row: TableRow, rows: Sequence[TableRow], point: TablePoint) -> dict[str, Any]:
-    """What identifies a row among the rows of its key, for `ReversedCopy.copy`."""
+    """Return what identifies a row among the rows of its key, for `ReversedCopy.copy`."""
     time, times = _time(row, point), Counter(_time(other, point) for other in rows)
     is_own_time = time is not None and times[time] == 1
     return _row_identity(row) | {"rows": len(rows)} | ({"time": time} if is_own_time else {})
@@ -59,13 +59,13 @@ def row_copy(row: TableRow, rows: Sequence[TableRow], point: TablePoint) -> dict
 def left_to_reverse(
     rows: Sequence[TableRow], finding: Finding, point: TablePoint, past: PastReversals
 ) -> list[tuple[int, TableRow]]:
-    """The rows beyond the survivor that were not taken back before, each with its number among the key's rows, from 1.
+    """Return the rows beyond the survivor that were not taken back before, each with its number among the rows, from 1.
 
-    `rows` are all of the key, the survivor first. A row is known again by its place and text, or by a time that is its
-    own: a consumer may mark what was taken back.
+    `rows` are all of the key, the survivor first. A row is recognised by its place and text, or by a time that no other
+    row of the key has: a consumer may change what was taken back.
 
     Raises:
-        RefusedError: there are not as many rows as were judged, or what was taken back is not known.
+        RefusedError: there are not as many rows as were judged, or what was taken back is not certain.
     """
     if len(rows) != finding.evidence["target_copies"]:
         raise RefusedError(
@@ -90,7 +90,11 @@ def left_to_reverse(
 
 
 def _known_reversals(past: PastReversals, place: str, finding: Finding) -> Sequence[ReversedCopy]:
-    """What was taken back in this place, when nothing is in doubt."""
+    """Return the copies of a key that were taken back in a table or topic.
+
+    Raises:
+        RefusedError: one was taken back in a place that is no point any more, or has no receipt.
+    """
     elsewhere = past.in_former_places(finding.key_hash)
     if elsewhere:
         raise RefusedError(
@@ -98,11 +102,11 @@ def _known_reversals(past: PastReversals, place: str, finding: Finding) -> Seque
             "point of the pipeline any more; whether it is this one under another name cannot be told. Reverse by hand"
         )
     copies = past.of(place, finding.key_hash)
-    doubtful = next((copy for copy in copies if not copy.is_done), None)
-    if doubtful is not None:
+    unproven = next((copy for copy in copies if not copy.is_done), None)
+    if unproven is not None:
         raise RefusedError(
-            f"not known: plan {doubtful.plan} was begun, and the journal has no receipt of its action {doubtful.seq}, "
-            f"which takes back a copy of this key. Look for both numbers in the lineage headers of {doubtful.target}"
+            f"not known: plan {unproven.plan} was begun, and the journal has no receipt of its action {unproven.seq}, "
+            f"which takes back a copy of this key. Look for both numbers in the lineage headers of {unproven.target}"
         )
     return copies
 

@@ -156,7 +156,9 @@ class _PlanForecast:
 
     def _chunks_seen(self, name: str) -> int:
         with _read_only_transaction(self._journal) as journal:
-            seen = [item.chunk for item in plan_progress.chunks_of(journal, self._stored.plan.id) if item.target == name]
+            seen = [
+                item.chunk for item in plan_progress.chunks_of(journal, self._stored.plan.id) if item.target == name
+            ]
         return max(seen, default=-1) + 1
 
     def _decided(self, name: str, number: int) -> Mapping[int, str]:
