@@ -19,7 +19,7 @@ from makewhole.stack.settings import home_folder, load
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object.")]
 AsJsonLines = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
-_OURS = ("MAKEWHOLE_", "AIRFLOW_CONN_")
+_OUR_VARIABLES = ("MAKEWHOLE_", "AIRFLOW_CONN_")
 
 
 class Exit(IntEnum):
@@ -32,7 +32,7 @@ class Exit(IntEnum):
     COULD_NOT_RUN = 4
 
 
-_BY_STATE = {
+_EXIT_BY_STATE = {
     WindowState.CERTIFIED: Exit.CERTIFIED,
     WindowState.GAPS: Exit.GAPS_REMAIN,
     WindowState.NOT_KNOWN: Exit.NOT_KNOWN,
@@ -63,7 +63,7 @@ def console(*, stderr: bool = False) -> Console:
 
 def exit_of(state: WindowState) -> Exit:
     """Return the exit code for a window that ended in a state."""
-    return _BY_STATE[state]
+    return _EXIT_BY_STATE[state]
 
 
 @contextmanager
@@ -98,7 +98,7 @@ def _local_stack(home: Path) -> dict[str, str]:
             remedy="Start one with `makewhole up`, or set it to the journal's PostgreSQL URI of your service",
         )
         raise ConfigurationError([problem])
-    return {name: value for name, value in environment(home).items() if name.startswith(_OURS)}
+    return {name: value for name, value in environment(home).items() if name.startswith(_OUR_VARIABLES)}
 
 
 def printable(text: str) -> str:

@@ -70,9 +70,9 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
         )
     out.print(table)
     for document in documents:
-        told = [incident["told"] for incident in document["incidents"]]
+        sentences = [incident["told"] for incident in document["incidents"]]
         reason = document["reason"] or ""
-        for sentence in [*(one for one in told if one not in reason), *([reason] if reason else [])]:
+        for sentence in [*(one for one in sentences if one not in reason), *([reason] if reason else [])]:
             out.print(Text(printable(f"window {document['window']}: {sentence}")))
 
 

@@ -1,7 +1,7 @@
 """Follow one key through its pipeline: every point in order, every window, every plan.
 
-Nothing is judged here. What cannot be looked at (a database that does not answer, a snapshot whose file is gone) is
-said beside what was found, and does not stop the rest.
+Nothing is judged here. What cannot be read (a database that does not answer, a snapshot whose file is gone) is
+reported with what was found, and does not stop the rest.
 """
 
 import json
@@ -188,13 +188,13 @@ def _matched(
     """Return the verdict `matched`, on the hops of a window that holds the key, or was left it, and found nothing
     about it."""
     window = seen.window
-    told = {(item.window, item.revision, item.hop) for item in found}
+    judged = {(item.window, item.revision, item.hop) for item in found}
     left = {(item.window, item.hop) for item in found if item.verdict == Verdict.PENDING.value}
     times: dict[str, datetime] = {}
     results: dict[str, Any] = {}
     for hop in pipeline.hops:
         is_ours = seen.copies.get(hop.source) or (window.number - 1, hop.name) in left
-        if (window.number, window.revision, hop.name) in told or not is_ours:
+        if (window.number, window.revision, hop.name) in judged or not is_ours:
             continue
         results = results or evidence.results(journal, window)
         times = times or key_history.judged_at(journal, window)

@@ -58,21 +58,21 @@ class Backfill:
                 day = datetime.fromisoformat(run["logical_date"])
                 if day in ended or run["state"] == "queued":
                     continue
-                self._tell_tasks(day, run["dag_run_id"], seen, watcher)
+                self._report_tasks(day, run["dag_run_id"], seen, watcher)
                 if run["state"] in FINISHED_RUN:
                     ended[day] = run["state"]
                     watcher.run(day, run["state"], run["duration"])
             time.sleep(_POLL_SECONDS)
         return ended
 
-    def _tell_tasks(
+    def _report_tasks(
         self, day: datetime, run_id: str, seen: dict[tuple[datetime, str], str | None], watcher: Watcher
     ) -> None:
         tasks = self._api.get(f"/dags/{self._dag}/dagRuns/{run_id}/taskInstances", limit=100)["task_instances"]
         for task in sorted(tasks, key=lambda task: task["start_date"] or "9999"):
-            place, state = (day, _name(task)), task["state"]
-            if state and seen.get(place) != state:
-                seen[place] = state
+            task_key, state = (day, _name(task)), task["state"]
+            if state and seen.get(task_key) != state:
+                seen[task_key] = state
                 watcher.task(day, _name(task), state, task["duration"])
 
     def _runs(self, first: datetime, last: datetime) -> list[Mapping[str, Any]]:

@@ -29,8 +29,8 @@ _DAG = f"makewhole_reconcile_{_PIPELINE}"
 _FIRST = datetime(2013, 1, 1, 5, tzinfo=UTC)  # as the schedule in flights.yaml cuts the days
 _DAYS_IN_DATA = 365
 _MOST_DAYS_IN_DETAIL = 10
-# A task that waits goes in and out of these every few seconds: each is told once.
-_TOLD = frozenset({"running", "success", "failed", "upstream_failed", "up_for_retry", "awaiting_input"})
+# A task that waits goes in and out of these every few seconds: each is reported once.
+_REPORTED_STATES = frozenset({"running", "success", "failed", "upstream_failed", "up_for_retry", "awaiting_input"})
 _GAPS_REMAIN, _COULD_NOT_RUN = 1, 4
 
 
@@ -87,8 +87,7 @@ def demo(
     keep: Annotated[bool, typer.Option(help="Leave the stack running at the end, to look around.")] = True,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object; progress goes to stderr.")] = False,
 ) -> None:
-    """Plant mistakes in real flights on their way to a warehouse; find, repair, prove. Exit code 0 only if all of it
-    came true."""
+    """Plant mistakes in the loading of real flights; find, repair, prove. Exit code 0 only if all of it came true."""
     out = console(stderr=json)
     try:
         outcome = _Demo(out, days=_DAYS_IN_DATA if year else days, seed=seed).run()
@@ -98,7 +97,7 @@ def demo(
     if json:
         typer.echo(json_text.dumps(outcome.document(), ensure_ascii=False))
     _print(out, outcome)
-    _leave(out, keep=keep)
+    _end_or_leave_running(out, keep=keep)
     if outcome.problems:
         raise typer.Exit(_GAPS_REMAIN)
 
@@ -110,7 +109,7 @@ class _Demo:
         self._out = out
         self._days = days
         self._seed = seed
-        self._told: set[tuple[datetime, str, str]] = set()
+        self._reported: set[tuple[datetime, str, str]] = set()
         self._began = time.monotonic()
 
     def run(self) -> DemoOutcome:
@@ -118,18 +117,18 @@ class _Demo:
         _start_over(self._out)
         self._title("The local stack: Kafka, PostgreSQL, Airflow")
         _follow(self._out, _makewhole("up"))
-        status = json_text.loads(_answer(_makewhole("status", "--json")))
+        status = json_text.loads(_output_of(_makewhole("status", "--json")))
         _refuse_used_stack()
         self._title("Days of real departures, with real mistakes")
         environment = _example_environment(status)
         state = str(home_folder() / "flights")
         run = _example("run", "--days", str(self._days), "--seed", str(self._seed), "--state", state)
         _follow(self._out, run, environment)
-        planted = planted_ones(_rows(_answer(_example("planted"), environment)))
+        planted = planted_ones(_rows(_output_of(_example("planted"), environment)))
         self._title(f"One run a day, by Airflow's backfill: {len(planted)} findings are planted")
         self._backfill(status["airflow"])
         self._title("The independent proof: plain SQL, a plain consumer")
-        proof = json_text.loads(_answer(_example("verify"), environment, may_fail=True))
+        proof = json_text.loads(_output_of(_example("verify"), environment, may_fail=True))
         return self._outcome(planted, proof, status["airflow"]["url"])
 
     def _backfill(self, access: Mapping[str, str]) -> None:
@@ -139,12 +138,12 @@ class _Demo:
             api.wait_for_dag(_DAG)
             dag = Backfill(api, _DAG)
             dag.backfill(_FIRST, last)
-            watcher = Watcher(task=self._tell_task if in_detail else _ignore, run=self._tell_run)
+            watcher = Watcher(task=self._report_task if in_detail else _ignore, run=self._report_run)
             dag.watch(_FIRST, last, self._days, watcher)
 
     def _outcome(self, planted: frozenset[Discrepancy], proof: Mapping[str, Any], url: str) -> DemoOutcome:
-        found = found_ones(_rows(_answer(_makewhole("findings", _PIPELINE, "--json"), may_fail=True)))
-        windows = _rows(_answer(_makewhole("windows", _PIPELINE, "--json"), may_fail=True))
+        found = found_ones(_rows(_output_of(_makewhole("findings", _PIPELINE, "--json"), may_fail=True)))
+        windows = _rows(_output_of(_makewhole("windows", _PIPELINE, "--json"), may_fail=True))
         wrong_now = frozenset(Discrepancy(**row) for row in proof["wrong"])
         return DemoOutcome(
             lines=lines(planted, found, wrong_now),
@@ -157,13 +156,13 @@ class _Demo:
             airflow_url=url,
         )
 
-    def _tell_task(self, day: datetime, task: str, state: str, seconds: float | None) -> None:
+    def _report_task(self, day: datetime, task: str, state: str, seconds: float | None) -> None:
         took = f" {seconds:.1f} s" if seconds and state == "success" else ""
-        if state in _TOLD and (day, task, state) not in self._told:
-            self._told.add((day, task, state))
+        if state in _REPORTED_STATES and (day, task, state) not in self._reported:
+            self._reported.add((day, task, state))
             self._out.print(f"  {day:%Y-%m-%d}  {task}: {state}{took}")
 
-    def _tell_run(self, day: datetime, state: str, seconds: float | None) -> None:
+    def _report_run(self, day: datetime, state: str, seconds: float | None) -> None:
         colour = "green" if state == "success" else "red"
         self._out.print(Text.assemble(f"  {day:%Y-%m-%d}  ", (state, colour), f" after {seconds or 0:.0f} s"))
 
@@ -208,7 +207,7 @@ def _print(out: Console, outcome: DemoOutcome) -> None:
         )
 
 
-def _leave(out: Console, *, keep: bool) -> None:
+def _end_or_leave_running(out: Console, *, keep: bool) -> None:
     if keep:
         stop = f"python -m examples.flights stop --state {home_folder() / 'flights'}"
         out.print(f"The stack keeps running: `makewhole down` ends it. So does the example's loader: `{stop}`")
@@ -233,7 +232,7 @@ def _start_over(out: Console) -> None:
 
 
 def _refuse_used_stack() -> None:
-    if not _answer(_makewhole("windows", _PIPELINE, "--json"), may_fail=True).strip():
+    if not _output_of(_makewhole("windows", _PIPELINE, "--json"), may_fail=True).strip():
         return
     raise RefusedError(
         f"the stack in {home_folder()} already holds windows of the pipeline {_PIPELINE}, and no demo "
@@ -265,7 +264,7 @@ def _example_environment(status: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _stop_example() -> None:
-    _answer(_example("stop", "--state", str(home_folder() / "flights")), may_fail=True)
+    _output_of(_example("stop", "--state", str(home_folder() / "flights")), may_fail=True)
 
 
 def _follow(out: Console, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
@@ -275,7 +274,7 @@ def _follow(out: Console, command: Sequence[str], environment: Mapping[str, str]
     _require(command, done.returncode)
 
 
-def _answer(command: Sequence[str], environment: Mapping[str, str] | None = None, *, may_fail: bool = False) -> str:
+def _output_of(command: Sequence[str], environment: Mapping[str, str] | None = None, *, may_fail: bool = False) -> str:
     """Run a command for its output. `may_fail`: its exit code says what it found, not that it could not run."""
     done = subprocess.run(command, cwd=project_root(), env=_with(environment), stdout=subprocess.PIPE, text=True)
     if not may_fail:

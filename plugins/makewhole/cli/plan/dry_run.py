@@ -43,7 +43,7 @@ def run_dry(
         with connect() as journal:
             pipeline = find_pipeline(plans.get_plan(journal, plan).plan.pipeline)
         targets = targets_of(pipeline, connections_of(pipeline))
-        report = dry_run(journal_dsn(), plan, targets, samples=samples, progress=bar.tell)
+        report = dry_run(journal_dsn(), plan, targets, samples=samples, progress=bar.update)
     if json:
         typer.echo(json_format.dumps(dry_run_document(report), ensure_ascii=False))
         return
@@ -66,7 +66,7 @@ class _Bar:
         if self._progress.live.is_started:
             self._progress.stop()
 
-    def tell(self, done: int, total: int) -> None:
+    def update(self, done: int, total: int) -> None:
         """Update the bar; both numbers are actions."""
         if time.monotonic() - self._began > _QUIET_SECONDS:
             self._progress.start()
