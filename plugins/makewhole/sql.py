@@ -1,4 +1,4 @@
-"""Load the named statements of `sql/queries/`, and name the type of the connection that runs them."""
+"""Load the named statements of `sql/queries/`, and name the types of the connection and cursor that run them."""
 
 import re
 from collections.abc import Mapping
@@ -7,8 +7,9 @@ from importlib import resources
 from pathlib import Path
 
 from psycopg2.extensions import connection as PgConnection  # noqa: N812 - it is a class
+from psycopg2.extensions import cursor as PgCursor  # noqa: N812 - it is a class
 
-__all__ = ["PgConnection", "load_queries", "sql_root"]
+__all__ = ["PgConnection", "PgCursor", "load_queries", "sql_root"]
 
 _BLOCK = re.compile(r"^-- (?P<name>[a-z_]+) --$", re.MULTILINE)
 

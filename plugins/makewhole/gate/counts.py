@@ -54,11 +54,19 @@ def _bounded(name: str, value: int, most: int | None) -> Number:
 
 def identity_numbers(summary: HopSummary) -> list[Number]:
     """Return the numbers that are conserved: every key that the snapshots hold has exactly one verdict."""
+    return [
+        *_source_key_numbers(summary),
+        *_without_source_numbers(summary),
+        *_key_numbers(summary),
+        *_row_numbers(summary),
+    ]
+
+
+def _source_key_numbers(summary: HopSummary) -> list[Number]:
     counts = summary.counts
     with_source = counts.duplicate - summary.duplicates_without_source
     undecidable = counts.undecidable - summary.undecidable_without_source
     accounted = counts.matched + counts.missing + counts.mismatched + with_source + counts.pending + undecidable
-    in_counts = counts.judged + counts.pending + counts.undecidable
     return [
         Number(
             name="source_keys",
@@ -73,6 +81,12 @@ def identity_numbers(summary: HopSummary) -> list[Number]:
             at_most=0,
             sentence=f"{keys(counts.source_keys)} at the source, but {text(accounted)} of them have a verdict",
         ),
+    ]
+
+
+def _without_source_numbers(summary: HopSummary) -> list[Number]:
+    counts = summary.counts
+    return [
         Number(
             name="duplicates_without_source",
             value=summary.duplicates_without_source,
@@ -92,6 +106,12 @@ def identity_numbers(summary: HopSummary) -> list[Number]:
             at_most=max(counts.source_keys, 0),
             sentence=f"{keys(summary.handed_over)} handed over, only {text(counts.source_keys)} at the source",
         ),
+    ]
+
+
+def _key_numbers(summary: HopSummary) -> list[Number]:
+    in_counts = summary.counts.judged + summary.counts.pending + summary.counts.undecidable
+    return [
         Number(
             name="expected_rows",
             value=summary.expected_rows,
@@ -104,24 +124,19 @@ def identity_numbers(summary: HopSummary) -> list[Number]:
             at_most=0,
             sentence=f"{keys(in_counts)} in the counts, the snapshots hold {text(summary.expected_rows)}",
         ),
-        Number(
-            name="source_rows",
-            value=counts.source_rows,
-            at_most=HIGHEST,
-            sentence=f"{text(counts.source_rows)} rows at the source",
-        ),
-        Number(
-            name="target_rows",
-            value=counts.target_rows,
-            at_most=HIGHEST,
-            sentence=f"{text(counts.target_rows)} rows at the target",
-        ),
-        Number(
-            name="extra_copies",
-            value=counts.extra_copies,
-            at_most=HIGHEST,
-            sentence=f"{text(counts.extra_copies)} extra copies",
-        ),
+    ]
+
+
+def _row_numbers(summary: HopSummary) -> list[Number]:
+    counts = summary.counts
+    sentences = {
+        "source_rows": f"{text(counts.source_rows)} rows at the source",
+        "target_rows": f"{text(counts.target_rows)} rows at the target",
+        "extra_copies": f"{text(counts.extra_copies)} extra copies",
+    }
+    return [
+        Number(name=name, value=getattr(counts, name), at_most=HIGHEST, sentence=sentence)
+        for name, sentence in sentences.items()
     ]
 
 

@@ -10,7 +10,7 @@ HIGHEST = 2**53  # the largest whole number that every float comparison on the w
 
 
 class Role(StrEnum):
-    """What a failed expectation means for the answer."""
+    """The consequence of a failed expectation for the answer."""
 
     EVIDENCE = "evidence"  # the verdicts cannot be trusted: ERROR, nothing may be repaired on them
     FINDING = "finding"  # the verdicts are sound and say that something is wrong: FAIL

@@ -3,6 +3,7 @@
 from makewhole.gate.planned import HIGHEST, Number, Role, difference, text
 from makewhole.gate.summary import HopSummary, PointEvidence
 from makewhole.model.pipeline import Gate, Pipeline, PointKind
+from makewhole.model.window import Accounting
 
 
 def point_numbers(pipeline: Pipeline, summary: HopSummary) -> list[Number]:
@@ -66,16 +67,6 @@ def _topic(side: str, evidence: PointEvidence) -> list[Number]:
     if accounting is None:
         return [_unaccounted(side, point, None)]
     span, data = accounting.span, accounting.data
-    most = max(span, 0)
-    parts = [
-        Number(
-            name=f"{side}_offsets_{part}",
-            value=getattr(accounting, part),
-            at_most=most,
-            sentence=f"{text(getattr(accounting, part))} offsets of {point} are counted as {part}, {most:,} allowed",
-        )
-        for part in _PARTS
-    ]
     return [
         Number(
             name=f"{side}_offsets",
@@ -83,7 +74,7 @@ def _topic(side: str, evidence: PointEvidence) -> list[Number]:
             at_most=HIGHEST,
             sentence=f"the window holds {text(span)} offsets of {point}",
         ),
-        *parts,
+        *_offset_parts(side, point, accounting),
         Number(
             name=f"{side}_offsets_never_read",
             value=accounting.expired,
@@ -100,6 +91,19 @@ def _topic(side: str, evidence: PointEvidence) -> list[Number]:
             at_most=max(data, data + accounting.aborted + accounting.undecodable),
             sentence=f"the snapshot of {point} has {text(evidence.rows_read)} rows for {text(data)} data records",
         ),
+    ]
+
+
+def _offset_parts(side: str, point: str, accounting: Accounting) -> list[Number]:
+    most = max(accounting.span, 0)
+    return [
+        Number(
+            name=f"{side}_offsets_{part}",
+            value=getattr(accounting, part),
+            at_most=most,
+            sentence=f"{text(getattr(accounting, part))} offsets of {point} are counted as {part}, {most:,} allowed",
+        )
+        for part in _PARTS
     ]
 
 

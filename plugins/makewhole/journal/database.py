@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg2
-from psycopg2.extensions import cursor as PgCursor  # noqa: N812 - it is a class
 
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem, TransientError
-from makewhole.sql import PgConnection, sql_root
+from makewhole.sql import PgConnection, PgCursor, sql_root
 
 _MIGRATION_LOCK = 0x6D616B65  # "make": only one process migrates at a time
 

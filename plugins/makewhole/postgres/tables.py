@@ -8,12 +8,11 @@ from functools import cache
 
 import psycopg2
 from psycopg2 import sql
-from psycopg2.extensions import cursor as PgCursor  # noqa: N812 - it is a class
 
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import TablePoint
 from makewhole.postgres.connect import describe
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import PgConnection, PgCursor, load_queries
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,6 @@ import psycopg2.errors
 import pyarrow as pa
 import pyarrow.csv as pcsv
 from psycopg2 import sql
-from psycopg2.extensions import cursor as Cursor  # noqa: N812 - it is a class
 
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import PermanentError, TransientError
@@ -33,7 +32,7 @@ from makewhole.postgres.read.expressions import (
     table_identifier,
     time_condition,
 )
-from makewhole.sql import PgConnection
+from makewhole.sql import PgConnection, PgCursor
 
 _BLOCK_BYTES = 16 << 20
 _PAGES_PER_PART = 4_096  # 32 MiB: below that a second connection costs more than it saves
@@ -120,7 +119,7 @@ def _parts(session: PgConnection, shape: TableShape, bounds: TimeBounds | None, 
     )
 
 
-def _single_value(cursor: Cursor) -> Any:
+def _single_value(cursor: PgCursor) -> Any:
     """Return the value of a query that always gives one row of one column."""
     row = cursor.fetchone()
     assert row is not None

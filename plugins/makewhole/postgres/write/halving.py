@@ -10,7 +10,6 @@ from itertools import groupby
 
 import psycopg2
 from psycopg2 import errors as pg_errors
-from psycopg2.extensions import cursor as PgCursor  # noqa: N812 - it is a class
 
 from makewhole.model.errors import RefusedError
 from makewhole.postgres.connect import describe
@@ -19,6 +18,7 @@ from makewhole.postgres.write.chunk import OpenChunk
 from makewhole.postgres.write.quarantine import QuarantineRows
 from makewhole.postgres.write.restore import RestoreRow
 from makewhole.postgres.write.upsert_row import UpsertRow
+from makewhole.sql import PgCursor
 
 RowItem = UpsertRow | QuarantineRows | RestoreRow
 
