@@ -1,4 +1,4 @@
-"""What Airflow loads: DAG files that are light and without errors, a plugin without errors."""
+"""What Airflow loads: DAG files that are light and without errors, and no plugin."""
 
 import json
 import subprocess

@@ -1,2 +1,1 @@
-"""Run Kafka, PostgreSQL and Airflow on one machine, without containers: for the demo, for development, for the
-tests."""
+"""Run Kafka, PostgreSQL and Airflow on one machine, without containers: for demo, development and tests."""
