@@ -21,9 +21,8 @@ def split_by_bucket(frame: pl.DataFrame, buckets: int) -> Iterator[tuple[int, pa
     """Yield each bucket that has rows, ascending, with its rows in their order; texts as Arrow's views."""
     if not len(frame):
         return
-    bucket_numbers = (
-        frame.select(bucket_of(buckets)).to_series().to_numpy().astype(np.uint16)
-    )  # small integers: numpy sorts them in linear time
+    # As 16-bit integers, which numpy sorts in linear time.
+    bucket_numbers = frame.select(bucket_of(buckets)).to_series().to_numpy().astype(np.uint16)
     order = np.argsort(bucket_numbers, kind="stable")
     ordered = pa.table({name: _take(column, order) for name, column in zip(frame.columns, frame, strict=True)})
     start = 0

@@ -25,7 +25,7 @@ def source_copies_outside(task: BucketTask) -> pl.DataFrame:
 def target_copies_outside(task: BucketTask, target: pl.DataFrame) -> pl.DataFrame:
     """Return the copies that count at the target (`ELSEWHERE`).
 
-    Of events: a later copy counts only where there is none before it (a repeat is judged in the window that it falls
+    For events, a later copy counts only where there is none before it (a repeat is judged in the window that it falls
     into), and one of a former incarnation only where there is no other: it is not in the topic any more.
     """
     index = task.target_index

@@ -1,4 +1,4 @@
-"""Copies parted by bucket are the same rows in the same order, whatever their columns hold."""
+"""Check that splitting by bucket keeps rows and their order, whatever their columns hold."""
 
 import polars as pl
 import pytest

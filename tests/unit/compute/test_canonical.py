@@ -1,3 +1,5 @@
+"""Check the canonical text of values and the row hash."""
+
 from decimal import Decimal
 from typing import Any
 

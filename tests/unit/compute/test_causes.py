@@ -1,3 +1,5 @@
+"""Check the cause and the evidence of every kind of verdict."""
+
 import json
 from typing import Any
 
@@ -147,7 +149,7 @@ def test_a_repeated_record_has_the_places_of_all_its_copies_that_name_no_plan() 
     assert "repeated" not in finding([{}], [{}, {}])["evidence"]
 
 
-def test_matched_keys_need_no_word() -> None:
+def test_matched_keys_are_no_findings() -> None:
     source = frame([{}], PointKind.TOPIC)
     judged = judge(BucketInput(hop="topic→store", source=source, target=frame([{}], PointKind.STORE)))
     context = HopContext(
@@ -190,7 +192,7 @@ def test_an_absence_is_explained_by_what_happened_to_the_log(
 
 
 class Numbering:
-    """Producer 9 is known, and suspect."""
+    """Sequence evidence in which producer 9 alone is known, and suspect."""
 
     def of(self, partition: int, producer_id: int, epoch: int) -> dict[str, Any] | None:
         return {"producer_id": 9, "producer_epoch": epoch, "gaps": 1} if producer_id == 9 else None
@@ -199,7 +201,7 @@ class Numbering:
         return [{"partition": 0, "producer_id": 9, "epoch_bumps": 1}]
 
 
-def test_a_changed_leader_is_told_with_its_epochs_and_the_producers_that_are_suspect() -> None:
+def test_a_changed_leader_is_evidence_with_its_epochs_and_the_suspect_producers() -> None:
     log = LogHistory(leader_changes=(CHANGED,))
 
     evidence = finding([{}], [], "ledger→topic", target_log=log, target_sequences=Numbering())["evidence"]

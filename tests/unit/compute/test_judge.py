@@ -97,7 +97,7 @@ def test_a_header_copied_from_a_real_replay_hides_no_duplicate() -> None:
     assert verdicts(known) == {"a": "duplicate"}
 
 
-def test_a_key_of_another_window_is_no_stranger() -> None:
+def test_a_key_of_another_window_is_not_unexpected() -> None:
     elsewhere = [{"key": "a", "place": "0:7", "is_replay": False}]
 
     assert verdicts(bucket([], [one("a", 0)], source_elsewhere=elsewhere)) == {}

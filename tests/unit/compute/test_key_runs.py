@@ -1,4 +1,4 @@
-"""Runs of the key index: small, sorted, and readable by those who know more."""
+"""Check that runs of the key index are sorted, one row per key, and readable by newer versions."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def test_a_run_of_versions_has_the_latest_too() -> None:
     assert len(first_copies(run, is_later=False)) == 2
 
 
-def test_a_run_that_was_written_before_is_read_and_knows_less() -> None:
+def test_a_run_of_an_older_version_is_read_and_lacks_columns_as_null() -> None:
     old = build_key_run(LOG, has_versions=False).select(*HASH, "place", "is_replay", "row_hash")
 
     for found in (first_copies(old, is_later=False), first_and_latest_copies(old, is_later=False)):

@@ -1,3 +1,5 @@
+"""Check the text of keys, and that their hashes never change."""
+
 import json
 from decimal import Decimal
 from typing import Any
@@ -77,7 +79,7 @@ def test_a_component_keeps_its_text_and_a_number_its_value(value: Any, text: str
         (10**1001, "key is a number beyond measure"),
     ],
 )
-def test_what_can_be_no_key_is_refused_with_the_reason(value: Any, why: str) -> None:
+def test_a_value_that_can_be_no_key_is_refused_with_the_reason(value: Any, why: str) -> None:
     with pytest.raises(KeyProblem, match=f"^{why}$"):
         component_text(value)
 

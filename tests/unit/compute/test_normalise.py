@@ -1,3 +1,5 @@
+"""Check the keys frames of records and rows."""
+
 from datetime import UTC, datetime
 from typing import Any
 
@@ -58,7 +60,7 @@ def replayed(*values: bytes | None) -> dict[str, Any]:
     return {"is_replayed": True, "headers": [{"key": "makewhole-plan", "value": value} for value in values]}
 
 
-def test_a_batch_becomes_keys_with_places_and_what_has_no_key_is_placed_with_its_reason() -> None:
+def test_a_batch_becomes_keys_with_places_and_undecodable_records_with_reasons() -> None:
     good, bad = topic_frame(log([{}, {"value": None}, {"value": b"{}", "is_aborted": True}]), SHAPE)
 
     assert dict(good.schema) == TOPIC_KEYS | {"c:n": pl.String}

@@ -1,3 +1,5 @@
+"""Check the counts and the digest of buckets."""
+
 import random
 from dataclasses import fields
 

@@ -1,4 +1,4 @@
-"""What part of a log that is gone leaves open, and what it does not."""
+"""Check which verdicts become undecidable where part of a log is gone."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -37,8 +37,8 @@ def judged(*rows: tuple[str, datetime | None]) -> pl.DataFrame:
     return pl.DataFrame(filled, schema=JUDGED)
 
 
-def turned(frame: pl.DataFrame, doubt: UndecidableSpans) -> list[tuple[str, str | None]]:
-    return mark_undecidable(frame, doubt).select("verdict", "hint").rows()
+def turned(frame: pl.DataFrame, open_spans: UndecidableSpans) -> list[tuple[str, str | None]]:
+    return mark_undecidable(frame, open_spans).select("verdict", "hint").rows()
 
 
 EXPIRED = ("undecidable", "expired")
@@ -50,7 +50,7 @@ def test_where_every_offset_was_read_every_verdict_stands() -> None:
     assert mark_undecidable(frame, undecidable_spans(WHOLE, WHOLE, SETTLE, is_upsert=True)).equals(frame)
 
 
-def test_what_a_partial_topic_lacks_may_have_been_in_what_is_gone() -> None:
+def test_a_key_that_a_partial_topic_lacks_is_undecidable() -> None:
     frame = judged(("missing", BORN), ("mismatched", BORN), ("unexpected", BORN), ("duplicate", BORN))
 
     assert turned(frame, undecidable_spans(WHOLE, PARTIAL, SETTLE, is_upsert=False)) == [
@@ -62,7 +62,7 @@ def test_what_a_partial_topic_lacks_may_have_been_in_what_is_gone() -> None:
     assert turned(frame, undecidable_spans(WHOLE, PARTIAL, SETTLE, is_upsert=True))[:2] == [EXPIRED, EXPIRED]
 
 
-def test_a_stranger_at_the_store_may_be_of_a_record_that_is_gone() -> None:
+def test_an_unexpected_row_is_undecidable_where_records_of_the_source_are_gone() -> None:
     frame = judged(("missing", BORN), ("unexpected", BORN), ("mismatched", BORN))
 
     assert turned(frame, undecidable_spans(PARTIAL, WHOLE, SETTLE, is_upsert=False)) == [
@@ -72,7 +72,7 @@ def test_a_stranger_at_the_store_may_be_of_a_record_that_is_gone() -> None:
     ]
 
 
-def test_an_earlier_partial_window_leaves_open_only_what_is_of_its_time() -> None:
+def test_an_earlier_partial_window_makes_only_keys_of_its_time_undecidable() -> None:
     """A producer and a consumer lag by the settle time at most."""
     history = LogHistory(expired=(TimeSpan(start=BORN, end=BORN + DAY),))
     moments = [BORN - 2 * SETTLE, BORN - SETTLE, BORN + DAY - SETTLE, BORN + DAY, BORN + DAY + SETTLE, None]
@@ -89,7 +89,7 @@ def test_an_earlier_partial_window_leaves_open_only_what_is_of_its_time() -> Non
 
 
 @pytest.mark.parametrize(("kind", "cause"), [("truncated", "truncated"), ("recreated", "topic_recreated")])
-def test_nobody_knows_what_a_log_held_that_was_cut_off_or_made_again(kind: str, cause: str) -> None:
+def test_an_unexpected_row_is_undecidable_where_the_log_was_truncated_or_recreated(kind: str, cause: str) -> None:
     history = LogHistory(**{kind: (incident(IncidentKind.TRUNCATED),)})
     frame = judged(("unexpected", BORN), ("missing", BORN))
 
@@ -103,7 +103,7 @@ def test_nobody_knows_what_a_log_held_that_was_cut_off_or_made_again(kind: str, 
     ]
 
 
-def test_the_history_tells_the_windows_apart() -> None:
+def test_the_history_keeps_incidents_of_this_and_of_earlier_windows_apart() -> None:
     found = [
         (window(1), incident(IncidentKind.EXPIRED, before_it_was_read=True)),
         (window(2), incident(IncidentKind.TRUNCATED, lo=5, lineage=0)),
@@ -115,7 +115,7 @@ def test_the_history_tells_the_windows_apart() -> None:
     history = log_history(window(3), "orders", found, expired=0)
 
     assert history.expired == (TimeSpan(start=BORN, end=BORN + DAY),)
-    assert [cut.lo for cut in history.truncations] == [5, 7]
+    assert [one.lo for one in history.truncations] == [5, 7]
     assert [one.lo for one in history.truncated] == [7]
     assert (len(history.leader_changes), len(history.transactions), history.is_partial) == (1, 1, False)
     assert log_history(window(3), "other", found, expired=0) == LogHistory()
@@ -125,7 +125,7 @@ def test_the_history_tells_the_windows_apart() -> None:
     assert (partial.is_partial, partial.truncated, partial.truncations) == (True, (), ())
 
 
-def test_a_cut_takes_every_older_lineage_from_its_offset_on() -> None:
+def test_a_truncation_takes_every_older_lineage_from_its_offset_on() -> None:
     def part(partition: int, lo: int, hi: int, lineage: int = 0, topic_id: str = "A") -> PartitionRange:
         return PartitionRange(topic="orders", topic_id=topic_id, partition=partition, lo=lo, hi=hi, lineage=lineage)
 
@@ -142,7 +142,7 @@ def test_a_cut_takes_every_older_lineage_from_its_offset_on() -> None:
     assert history.truncated_from([part(0, 0, 200, topic_id="B")]) == {}
 
 
-def test_copies_are_gone_by_partition_and_offset() -> None:
+def test_copies_are_truncated_by_partition_and_offset() -> None:
     copies = pl.DataFrame({"partition": [0, 0, 1], "offset": [99, 100, 100]})
 
     assert truncated_copies(copies, {0: 100}).rows() == [(0, 100)]

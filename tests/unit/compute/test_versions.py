@@ -63,7 +63,7 @@ def test_a_deleted_key_is_absent_at_the_target_or_stale() -> None:
     assert (verdicts(stale), hints(stale)) == ({"a": "mismatched"}, {"a": "stale_version"})
 
 
-def test_a_tombstone_of_a_key_that_the_source_never_had_is_no_stranger() -> None:
+def test_a_tombstone_of_a_key_that_the_source_never_had_is_not_unexpected() -> None:
     assert verdicts(bucket([], [one("a", 0), one("a", 1, is_tombstone=True)])) == {}
     assert verdicts(bucket([], [one("a", 0, is_tombstone=True), one("a", 1)])) == {"a": "unexpected"}
 
@@ -84,7 +84,7 @@ def test_a_store_that_is_ahead_of_the_window_is_fine_when_the_log_has_that_versi
     assert verdicts(bucket(source, [one("a", 0, NEW)])) == {"a": "mismatched"}
 
 
-def test_what_came_to_the_target_later_mends_the_past_and_does_not_spoil_it() -> None:
+def test_a_later_version_at_the_target_can_make_a_key_matched_and_never_mismatched() -> None:
     source = [one("a", 0, NEW)]
 
     assert verdicts(bucket(source, [], target_elsewhere=[elsewhere("a", 90, NEW, is_later=True)])) == {"a": "matched"}
@@ -104,8 +104,8 @@ def test_which_of_two_partitions_has_the_latest_is_not_known_without_numbers() -
     known = bucket(source, [one("a", 0, NEW)], target_is_topic=False)
     assert (verdicts(known), hints(known)) == ({"a": "undecidable"}, {"a": "order_unknown"})
     assert verdicts(bucket(source, [one("a", 0, NEWER)], target_is_topic=False)) == {"a": "mismatched"}
-    alike = [one("a", 0, NEW, partition=0), one("a", 0, NEW, partition=1)]
-    assert verdicts(bucket(alike, [one("a", 0, NEW)], target_is_topic=False)) == {"a": "matched"}
+    equal = [one("a", 0, NEW, partition=0), one("a", 0, NEW, partition=1)]
+    assert verdicts(bucket(equal, [one("a", 0, NEW)], target_is_topic=False)) == {"a": "matched"}
 
 
 def test_rows_of_a_ledger_are_in_the_order_of_their_times() -> None:

@@ -1,3 +1,5 @@
+"""Check the terms of a `where` against values of JSON."""
+
 from decimal import Decimal
 from typing import Any
 

@@ -63,7 +63,7 @@ def context(*parts: PartitionRange, number: int = 1, storage: Files | None = Non
 
 
 def read(data: int, **numbers: Any) -> PieceRead:
-    """A piece with so many data records, and spans that were gone."""
+    """Return a piece with so many data records and these spans gone."""
     expired: tuple[OffsetSpan, ...] = numbers.get("expired", ())
     gone = sum(end - start for start, end in expired)
     values = {
@@ -102,22 +102,22 @@ def test_pieces_of_a_range_add_up_to_its_span() -> None:
     ],
     ids=["short", "repeated", "nothing", "not accounted for", "expired without a place", "of another partition"],
 )
-def test_a_range_that_is_not_whole_is_kept_nowhere(reads: list[PieceRead]) -> None:
+def test_a_range_with_unaccounted_offsets_is_refused(reads: list[PieceRead]) -> None:
     with pytest.raises(CorruptionError, match=r"orders/0 has 20 offsets in \[0, 20\), .* nothing was kept\. Run the"):
         account(part(0, 20), *reads)
 
 
-def test_a_range_of_a_topic_that_was_made_again_is_gone_as_a_whole() -> None:
+def test_a_range_of_a_recreated_topic_is_expired_as_a_whole() -> None:
     one = account(part(5, 20), now_id="id2")
 
     assert (one.accounting, one.read_until) == (Accounting(span=15, expired=15), 5)
 
 
-def test_spans_that_touch_are_one() -> None:
+def test_adjacent_spans_are_merged() -> None:
     assert merge_spans([(5, 7), (0, 2), (2, 5), (9, 10)]) == [(0, 7), (9, 10)]
 
 
-def test_reading_ended_where_the_end_of_the_range_was_cut_off() -> None:
+def test_reading_ended_where_the_end_of_the_range_was_truncated() -> None:
     cut = ((6, 10),)
     tail = read(0, expired=((10, 20),), truncated=((10, 20),))
 
@@ -199,7 +199,7 @@ def found(one: PartitionAccount, before: int | None = None) -> list[tuple[str, i
     return [(item.kind.value, item.lo, item.hi) for item in log_incidents(POINT, [one], epochs_before)]
 
 
-def test_what_was_gone_is_told_with_what_took_it() -> None:
+def test_each_expired_and_each_truncated_span_is_an_incident() -> None:
     cut = ((15, 20),)
     one = account(part(0, 20, (3, 20), lineage=2), read(8, expired=((0, 2),)), read(5, expired=cut, truncated=cut))
 
@@ -243,13 +243,13 @@ def test_a_range_that_is_gone_with_its_topic_is_one_incident() -> None:
         ([(0, 20), (1, 20)], 0, [("leader_changed", 20, 20)]),
     ],
 )
-def test_a_change_of_leader_is_told_from_the_first_offset_under_another_epoch_on(
+def test_the_incident_of_a_leader_change_begins_at_the_first_offset_of_another_epoch(
     epochs: list[tuple[int, int]], before: int | None, expected: list[tuple[str, int, int]]
 ) -> None:
     assert found(account(part(0, 20, *epochs), read(20)), before) == expected
 
 
-def test_without_frozen_epochs_those_of_the_batches_tell() -> None:
+def test_without_frozen_epochs_those_of_the_batches_count() -> None:
     one = account(part(0, 20), read(20, leader_epochs=((0, 0, 12), (1, 12, 20))))
 
     (changed,) = log_incidents(POINT, [one], {})

@@ -1,3 +1,5 @@
+"""Check that record values are decoded right, and the same by every decoder."""
+
 import json
 from decimal import Decimal
 from typing import Any
@@ -68,7 +70,7 @@ SCALARS = st.one_of(
 
 
 class Raw(str):
-    """A number as it stands in the JSON text."""
+    """A number by its JSON text."""
 
 
 def dumped(document: dict[str, Any]) -> bytes:
@@ -169,8 +171,8 @@ VALUES = st.lists(
 @example([b'{"id":"a"}', b'{"id":"b"}{"id":"c"}', b'{"id":"d"}\n'], 128)
 @example([b'{"id":"}', b'{","b":1}', b"{}{}"], 128)
 @example([b"{}" + b" " * 300 + b"}", b'{"id":"a"}', b'{"id":"' + b"[" * 300 + b'"}'], 1)
-def test_a_record_is_decoded_the_same_alone_and_beside_any_others(values: list[bytes | None], few: int) -> None:
-    """No neighbour shifts, spoils or colours another, whichever way a batch takes, however it is halved."""
+def test_a_record_is_decoded_the_same_alone_and_among_others(values: list[bytes | None], few: int) -> None:
+    """Neighbours change nothing, whichever decoder takes a batch and however it is halved."""
     alone = [record_values._decode_one_by_one(batch([value]), SHAPE) for value in values]
 
     with mock.patch.object(record_values, "_FEWEST_HALVED", few):
@@ -181,36 +183,36 @@ def test_a_record_is_decoded_the_same_alone_and_beside_any_others(values: list[b
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(DOCUMENTS.map(dumped), min_size=1, max_size=6))
-def test_the_quick_way_agrees_with_the_slow_one_on_all_that_it_accepts(values: list[bytes]) -> None:
+def test_decoding_with_arrow_agrees_with_decoding_one_by_one_on_all_that_it_accepts(values: list[bytes]) -> None:
     try:
-        quick = record_values._decode_with_arrow(batch(list(values)), SHAPE)
+        decoded = record_values._decode_with_arrow(batch(list(values)), SHAPE)
     except (UnusualBatch, pa.ArrowInvalid):
         return
 
-    assert quick.equals(record_values._decode_one_by_one(batch(list(values)), SHAPE))
+    assert decoded.equals(record_values._decode_one_by_one(batch(list(values)), SHAPE))
 
 
-def test_an_unusual_record_takes_few_neighbours_along_the_slow_way() -> None:
+def test_an_unusual_record_takes_few_neighbours_along_to_decoding_one_by_one() -> None:
     values: list[bytes | None] = [b'{"id":"k%d"}' % number for number in range(1_000)]
     values[700] = b"{}{}"
 
-    with mock.patch.object(record_values, "_decode_one_by_one", wraps=record_values._decode_one_by_one) as slowly:
+    with mock.patch.object(record_values, "_decode_one_by_one", wraps=record_values._decode_one_by_one) as one_by_one:
         decoded = decode_values(batch(values), SHAPE)
 
     assert decoded["key"].to_list() == [None if number == 700 else f"k{number}" for number in range(1_000)]
-    assert [call.args[0].num_rows for call in slowly.call_args_list] == [1]
+    assert [call.args[0].num_rows for call in one_by_one.call_args_list] == [1]
 
 
-def test_typical_records_go_the_quick_way() -> None:
+def test_typical_records_are_decoded_with_arrow() -> None:
     values: list[bytes | None] = [
         dumped({"id": f"k{n}", "text": "ü", "count": n, "price": Raw("1.5"), "fine": Raw("0.000000001"), "flag": True})
         for n in range(3)
     ]
 
-    quick = record_values._decode_with_arrow(batch(values), SHAPE)
+    decoded = record_values._decode_with_arrow(batch(values), SHAPE)
 
-    assert quick["key"].to_list() == ["k0", "k1", "k2"]
-    assert quick.row(1) == ("k1", None, "ü", "1", "1.50", "0.000000001", "true", None, None, None, [])
+    assert decoded["key"].to_list() == ["k0", "k1", "k2"]
+    assert decoded.row(1) == ("k1", None, "ü", "1", "1.50", "0.000000001", "true", None, None, None, [])
 
 
 @pytest.mark.parametrize("value", HOSTILE, ids=lambda value: repr(value)[:40])
@@ -242,7 +244,7 @@ def test_hostile_values_stop_nothing_and_leave_their_neighbours_alone(value: byt
         (b'{"id":""}', "key is empty"),
     ],
 )
-def test_what_has_no_key_says_why(value: bytes | None, problem: str) -> None:
+def test_a_record_without_a_key_has_the_reason(value: bytes | None, problem: str) -> None:
     assert key_and_problem(value) == (None, problem)
 
 
@@ -279,7 +281,7 @@ def test_keys_are_read_from_the_record_key_and_from_headers() -> None:
     assert decoded.select("key", "problem").rows() == [(case[2], case[3]) for case in cases]
 
 
-def test_nested_paths_are_followed_both_ways() -> None:
+def test_nested_paths_are_followed_by_both_decoders() -> None:
     shape = ValueShape(key=("$.a.b",), compare={})
     values: list[bytes | None] = [b'{"a":{"b":"x"}}', b'{"a":{"b":"y","c":1}}']
 

@@ -1,4 +1,4 @@
-"""Values of one layout, side by side: whatever is taken that way is as it would be record by record."""
+"""Check that values decoded by their shared layout are as if decoded record by record."""
 
 import json
 from unittest import mock
@@ -107,7 +107,7 @@ ODD = LEAF | st.just(b'"\xff"') | st.just(b'"\xc3') | st.text().map(lambda text:
 
 @st.composite
 def rows(draw: st.DrawFn) -> list[bytes | None]:
-    """Values of two layouts, most leaves good, some rows nothing at all."""
+    """Draw values of two layouts: most leaves are usual, some rows are no objects."""
     found: list[bytes | None] = []
     for _ in range(draw(st.integers(1, 8))):
         leaves = [leaf.encode() for leaf in GOOD]
@@ -140,7 +140,7 @@ def batch(values: list[bytes | None], column: pa.Array | None = None) -> pa.Reco
 
 
 def views(values: list[bytes | None], padding: bytes) -> pa.Array:  # type: ignore[type-arg]
-    """The values as views into one content that has other bytes between them."""
+    """Return the values as views into one content that has other bytes between them."""
     content, starts = b"", []
     for value in values:
         content += b"\x81\xff\x00"
@@ -153,8 +153,8 @@ def views(values: list[bytes | None], padding: bytes) -> pa.Array:  # type: igno
 @settings(max_examples=500, deadline=None)
 @given(rows(), st.sampled_from([None, b"", b'0"}\xe2']))
 @example([(LAYOUT % tuple(GOOD)).encode(), (LAYOUT % (*GOOD[:7], "7}")).encode()], b"")
-def test_values_side_by_side_are_as_each_alone(values: list[bytes | None], padding: bytes | None) -> None:
-    """Copied, or as views into bytes that hold anything."""
+def test_values_of_shared_layouts_are_decoded_as_each_alone(values: list[bytes | None], padding: bytes | None) -> None:
+    """The column is copied, or of views into any other bytes."""
     alone = [record_values._decode_one_by_one(batch([value]), SHAPE).row(0) for value in values]
 
     together = decode_values(batch(values, None if padding is None else views(values, padding)), SHAPE)
@@ -173,22 +173,22 @@ def test_no_leaf_is_taken_for_what_it_is_not(leaf: str, place: int) -> None:
     assert together.row(0) == together.row(2) == record_values._decode_one_by_one(batch([usual]), SHAPE).row(0)
 
 
-def test_what_programs_write_is_read_side_by_side() -> None:
-    """Fields that are sometimes null or not there, wide and long texts, numbers of any length: no record is left."""
+def test_records_as_programs_write_them_are_decoded_by_layout() -> None:
+    """Fields that are null or absent at times, wide and long texts, numbers of any length: no record is left over."""
     values: list[bytes | None] = []
     for number in range(300):
         row = {"id": f"k{number}", "a": {"text": [None, "ü" * number, "x" * number][number % 3]}, "n": number**3}
         row |= {"price": number / 4, "flag": number % 2 == 0, "v": number} if number % 5 else {"other": [1.5, "y"]}
         values.append(json.dumps(row, ensure_ascii=False).encode())
 
-    with mock.patch.object(record_values, "_decode_rest") as slowly:
+    with mock.patch.object(record_values, "_decode_rest") as decode_rest:
         decoded = decode_values(batch(values), SHAPE)
 
-    assert not slowly.called
+    assert not decode_rest.called
     assert decoded.rows() == record_values._decode_one_by_one(batch(values), SHAPE).rows()
 
 
-def test_one_odd_record_does_not_keep_the_others_from_being_read_side_by_side() -> None:
+def test_one_odd_record_does_not_keep_the_others_from_being_decoded_by_layout() -> None:
     usual = (LAYOUT % tuple(GOOD)).encode()
 
     parts, left = decode_same_layout(pa.array([b"{", *[usual] * 9], pa.binary()), record_values._wanted(SHAPE))
@@ -232,7 +232,7 @@ def test_a_layout_is_the_fixed_text_around_the_leaves() -> None:
 @pytest.mark.parametrize("wide", WIDE)
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_strings_are_taken_if_and_only_if_python_takes_them_for_utf8(wide: bytes, place: int) -> None:
-    """A key, a compared text and one that nobody wants; alone, amid others and at the end."""
+    """As a key, a compared text and an unused one; alone, among other characters and at the end."""
     usual = (LAYOUT % tuple(GOOD)).encode()
     leaves = [leaf.encode() for leaf in GOOD]
     texts = [wide, b"a" + wide + b"b", "ü".encode() + wide]
@@ -248,8 +248,8 @@ def test_strings_are_taken_if_and_only_if_python_takes_them_for_utf8(wide: bytes
 
 
 @pytest.mark.parametrize("place", [3, 4, 5, 7])
-def test_a_value_is_followed_to_its_own_end_and_never_on(place: int) -> None:
-    """Cut anywhere, with the rest of it right behind: it is no value, and what follows it plays no part."""
+def test_a_value_is_matched_to_its_own_end_and_no_further(place: int) -> None:
+    """A value that is cut anywhere is no value, even with its rest right behind it in the content."""
     usual = (LAYOUT % (*GOOD[:place], "null", *GOOD[place + 1 :])).encode()
     for end in range(1, len(usual)):
         column = pa.array([usual, usual[:end], usual[end:], usual], pa.binary())
@@ -266,32 +266,31 @@ def test_a_value_is_followed_to_its_own_end_and_never_on(place: int) -> None:
     places=st.lists(st.tuples(st.integers(-9, 400), st.integers(-9, 400)), max_size=4),
 )
 def test_nothing_outside_the_content_is_read(values: list[bytes], guard: bytes, places: list[tuple[int, int]]) -> None:
-    """Whatever the bytes are, and wherever a value is said to stand: every index is right, and what is around them
-    changes nothing."""
+    """For any bytes and any places of values, every index is within bounds, and the bytes around change nothing."""
     usual = (LAYOUT % tuple(GOOD)).encode()
     ends = np.cumsum([len(usual), *map(len, values)])
-    said = [(int(end - size), size) for end, size in zip(ends, [len(usual), *map(len, values)], strict=True)] + places
+    spans = [(int(end - size), size) for end, size in zip(ends, [len(usual), *map(len, values)], strict=True)] + places
     content = usual + b"".join(values)
 
-    def followed(around: bytes) -> list[object]:
+    def matched(around: bytes) -> list[object]:
         whole = np.frombuffer(around + content + around, dtype=np.uint8)
-        starts, lengths = np.array(said, dtype=np.int32).T.copy()
+        starts, lengths = np.array(spans, dtype=np.int32).T.copy()
         odd = ValueColumn(content=Content(b""), blobs=Blobs(starts=starts, lengths=lengths))
         odd.content.bytes = whole[len(around) : len(whole) - len(around)]
         found = match_layout(
-            learn_layout(usual), odd, np.arange(len(said)), {0: LeafRule(TEXT | NUMBER), 3: LeafRule(NUMBER | NULL)}
+            learn_layout(usual), odd, np.arange(len(spans)), {0: LeafRule(TEXT | NUMBER), 3: LeafRule(NUMBER | NULL)}
         )
         blobs = [leaf.blobs for leaf in found.leaves.values()]
         return [found.rows.tolist(), [(one.starts.tolist(), one.lengths.tolist()) for one in blobs]]
 
     with bounds_checked(json_scan):
-        alone = followed(b"")
-    assert followed(guard) == followed(bytes(16)) == followed(usual[-16:]) == alone
+        alone = matched(b"")
+    assert matched(guard) == matched(bytes(16)) == matched(usual[-16:]) == alone
 
 
 @pytest.mark.parametrize("leaf", [*(leaf.encode() for leaf in LEAVES), *(b'"%s"' % wide for wide in WIDE)])
-def test_a_value_that_is_cut_off_at_the_end_of_the_content_is_not_read_on(leaf: bytes) -> None:
-    """At every place, with any leaf: nothing stands behind it."""
+def test_a_value_that_ends_with_the_content_is_read_no_further(leaf: bytes) -> None:
+    """For a cut at every position and with any leaf, as the content has no bytes behind it."""
     usual, odd = b'{"a":%s,"id":"k"}', b'{"a":%s' % leaf
     samples = [usual % b'"x"', usual % b"1.5"]
     for sample in samples:

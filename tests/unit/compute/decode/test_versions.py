@@ -1,4 +1,4 @@
-"""What upsert needs of a record beside its values: the version that orders it, and whether it deletes its key."""
+"""Check the version that orders a record under upsert, and the tombstone that deletes its key."""
 
 from typing import Any
 
@@ -28,14 +28,14 @@ def values(*found: bytes | None) -> pa.RecordBatch:
     return batch([(b"k", value, []) for value in found])
 
 
-def test_the_version_of_a_record_is_read_the_quick_way_and_the_slow_way_alike() -> None:
+def test_both_decoders_read_the_same_version_of_a_record() -> None:
     shape = ValueShape(key=("$.id",), compare={"n": "int"}, version="$.at.v")
     records = values(b'{"id":"a","n":1,"at":{"v":7}}', b'{"id":"b","n":2}', b'{"id":"c","n":3,"at":{"v":-1}}')
 
-    quick = record_values._decode_with_arrow(records, shape)
+    decoded = record_values._decode_with_arrow(records, shape)
 
-    assert quick["version"].to_list() == [7, None, -1]
-    assert quick.equals(record_values._decode_one_by_one(records, shape))
+    assert decoded["version"].to_list() == [7, None, -1]
+    assert decoded.equals(record_values._decode_one_by_one(records, shape))
 
 
 def test_a_version_that_is_compared_too_is_read_once() -> None:
