@@ -44,8 +44,8 @@ def restore(chunk: OpenChunk, item: RestoreRow) -> None:
     Raises:
         RefusedError: the row is not as the plan left it, or the table does not take it as it was; the caller undoes it.
     """
-    moved = images_moved_by(chunk, item.effect)
-    row = row_to_undo(chunk, item.effect, chunk.lock_rows(item.key, is_exact=False), moved)
+    now = chunk.lock_rows(item.key, is_exact=False)
+    row = row_to_undo(chunk, item.effect, now, images_moved_by(chunk, item.effect))
     match item.effect.kind, row:
         case EffectKind.INSERTED, TableRow():
             _delete(chunk, item, row)
