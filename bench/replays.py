@@ -33,7 +33,7 @@ from makewhole.journal import windows
 from makewhole.journal.database import connect, migrate
 from makewhole.kafka.offsets import high_watermarks, stable_offsets
 from makewhole.kafka.replay import BATCHING
-from makewhole.kafka.replay_records import Lineage, ReplayRecords
+from makewhole.kafka.replay_records import LineageHeaders, ReplayRecords
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Limits, Remedy, TopicPoint
@@ -182,7 +182,8 @@ def produce(stage: Stage, plan: Plan) -> int:
     assert plan.payload_uri is not None
     with pq.ParquetFile(plan.payload_uri) as file:
         for chunk in range(file.num_row_groups):
-            found = ReplayRecords(file.read_row_group(chunk), Lineage(plan=plan.id, window="bench/0", chunk=chunk))
+            lineage = LineageHeaders(plan=plan.id, window="bench/0", chunk=chunk)
+            found = ReplayRecords(file.read_row_group(chunk), lineage)
             for value, key, headers, partition, timestamp in found.messages():
                 _send(producer, stage.topic, value, key, headers=headers, partition=partition, timestamp=timestamp)
                 written += 1

@@ -1,1 +1,1 @@
-"""A topic audited by itself: what its log proves, what its settings promise, and what neither can."""
+"""Audit a topic by itself: what its log proves, what its settings guarantee, and what neither can."""

@@ -15,7 +15,7 @@ VERSION = 1
 
 
 class Level(StrEnum):
-    """How much a finding or a setting matters."""
+    """Weight of a finding or a setting."""
 
     FOUND = "found"  # something happened that should not have
     NOT_KNOWN = "not_known"  # something could not be read
@@ -68,7 +68,7 @@ class EpochSpan:
 
 @dataclass(frozen=True, kw_only=True)
 class TailReport:
-    """Offsets behind the stable one: there, and held back from committed readers by an open transaction."""
+    """Offsets behind the stable one, which an open transaction holds back from committed readers."""
 
     start: int
     end: int
@@ -160,7 +160,7 @@ class ProducerReport:
 
 @dataclass(frozen=True, kw_only=True)
 class BreakReport:
-    """One place where a producer's numbering does not go on."""
+    """One place where a producer's numbering does not continue."""
 
     kind: str
     partition: int

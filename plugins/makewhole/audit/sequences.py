@@ -7,7 +7,9 @@ from operator import attrgetter
 
 from makewhole.audit.report import BreakReport, EpochReport, ProducerReport, SequencesReport
 from makewhole.kafka.scan.partition import PartitionScan
-from makewhole.kafka.sequences.audit import Counts, EpochRun, Producer, SequenceAudit
+from makewhole.kafka.sequences.audit import SequenceAudit
+from makewhole.kafka.sequences.epoch_runs import Counts, EpochRun
+from makewhole.kafka.sequences.producer_runs import Producer
 
 _LISTED_PRODUCERS = 1000
 _LISTED_BREAKS = 1000

@@ -66,7 +66,7 @@ class DescribedTransaction(NamedTuple):
 
 
 class CoordinatorRights(NamedTuple):
-    """What a coordinator's broker allows: whether it may hide transactions from us, and how long one may last."""
+    """Settings of a broker: whether it may hide transactions from us, and the longest timeout of one."""
 
     may_be_hidden: bool
     longest_timeout_ms: int
@@ -142,7 +142,7 @@ async def _known_to_coordinators(
     """Return the transactions of these producers, by producer id. Every coordinator has answered."""
     try:
         coordinators = set((await cluster.topic(_TRANSACTION_LOG, is_fresh=True)).leaders.values())
-    except ConfigurationError:  # no transaction was ever coordinated here
+    except ConfigurationError:  # the cluster never had a transaction
         return {}
     if -1 in coordinators:
         raise NotNowError(f"a partition of {_TRANSACTION_LOG} has no leader, so a coordinator is missing")
@@ -170,7 +170,7 @@ async def _described(cluster: Cluster, topic: str, node: int, ids: list[str]) ->
 
 
 async def _rights(cluster: Cluster, topic: str) -> CoordinatorRights:
-    """Return a broker's authorizer and longest timeout: what an authorizer hides is left out without a word."""
+    """Return whether a broker may hide transactions, which its answers do not show, and the longest timeout."""
     node = next(iter((await cluster.topic(topic)).leaders.values()))
     request = DescribeConfigsRequest([(_BROKER_RESOURCE, str(node), [_AUTHORIZER, _LONGEST_TIMEOUT])])
     response = await cluster.ask(node, request)

@@ -23,7 +23,7 @@ Header = tuple[str, str | bytes | None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lineage:
+class LineageHeaders:
     """Lineage headers of a chunk. They mark a record as ours, so that it is never counted as a duplicate later, and a
     lost marker can be made again. The number of the action and the origin differ from record to record."""
 
@@ -68,7 +68,7 @@ class ReplayRecords:
     """
 
     table: pa.Table
-    lineage: Lineage
+    lineage: LineageHeaders
 
     def without(self, seqs: Mapping[int, Any]) -> "ReplayRecords":
         """Return the records without those of these numbers."""
@@ -170,7 +170,7 @@ class _MessageColumns:
     stamps: list[int]
 
 
-def _headers(parts: _MessageColumns, lineage: Lineage) -> Iterator[list[Header]]:
+def _headers(parts: _MessageColumns, lineage: LineageHeaders) -> Iterator[list[Header]]:
     """Yield the headers of each record: its own, then those of the lineage."""
     own, leading, trailing = parts.own, lineage.leading, lineage.trailing
     for seq, origin, (start, end) in zip(parts.seqs, parts.origins, pairwise(parts.bounds), strict=True):

@@ -16,9 +16,9 @@ _LATEST_YEAR = datetime(9999, 1, 1, tzinfo=UTC)
 class RecordRetention(StrEnum):
     """Fate of a record in the log."""
 
-    DELETED = "deleted"  # the log starts behind it
-    EXPIRES = "expires"  # the time of it is known
-    KEPT = "kept"  # no setting deletes it for its age or for room
+    DELETED = "deleted"  # the log starts behind the record
+    EXPIRES = "expires"  # at a known time
+    KEPT = "kept"  # no setting deletes it for its age or for space
     NOT_KNOWN = "not_known"
 
 

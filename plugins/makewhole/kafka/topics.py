@@ -37,7 +37,7 @@ TOPIC_SETTINGS = (
 BROKER_SETTINGS = ("producer.id.expiration.ms", "transaction.max.timeout.ms", "transactional.id.expiration.ms")
 
 
-class Source(StrEnum):
+class SettingSource(StrEnum):
     """Level on which a setting was set."""
 
     TOPIC = "topic"
@@ -46,7 +46,13 @@ class Source(StrEnum):
     UNKNOWN = "unknown"
 
 
-_SOURCES = {1: Source.TOPIC, 2: Source.BROKER, 3: Source.BROKER, 4: Source.BROKER, 5: Source.DEFAULT}
+_SOURCES = {
+    1: SettingSource.TOPIC,
+    2: SettingSource.BROKER,
+    3: SettingSource.BROKER,
+    4: SettingSource.BROKER,
+    5: SettingSource.DEFAULT,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +60,7 @@ class Setting:
     """A value as the broker applies it; None where the broker does not show it."""
 
     value: str | None
-    source: Source
+    source: SettingSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +159,6 @@ def _read(cluster: Cluster, resource: tuple[object, ...], thing: str) -> dict[st
     cluster.raise_for_code(int(str(code)), thing)
     assert isinstance(entries, list)
     return {
-        entry[0]: Setting(value=None if entry[4] else entry[1], source=_SOURCES.get(entry[3], Source.UNKNOWN))
+        entry[0]: Setting(value=None if entry[4] else entry[1], source=_SOURCES.get(entry[3], SettingSource.UNKNOWN))
         for entry in entries
     }

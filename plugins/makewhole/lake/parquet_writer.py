@@ -47,7 +47,7 @@ class GrowingParquet(ClosingContext):
             schema,
             filesystem=self._system,
             compression={_leaf_name(field): "none" if field.name in _HASHES else "snappy" for field in schema},
-            write_statistics=False,  # nothing is looked for by its range
+            write_statistics=False,  # nothing is searched by range
             use_dictionary=[field.name for field in schema if _needs_dictionary(field)],  # type: ignore[arg-type]
             column_encoding={name: "DELTA_BINARY_PACKED" for name in schema.names if name in _ASCENDING_OR_SAME},
         )

@@ -9,18 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makewhole.kafka.sequences.audit import (
-    SEQUENCES,
-    Break,
-    Counts,
-    ProducerState,
-    SequenceAudit,
-    SequenceBreak,
-    merge,
-    sequence_after,
-    sequence_distance,
-)
-from makewhole.kafka.sequences.epoch_runs import LISTED_STRETCHES
+from makewhole.kafka.sequences.audit import ProducerState, SequenceAudit, merge
+from makewhole.kafka.sequences.epoch_runs import LISTED_STRETCHES, Counts
+from makewhole.kafka.sequences.numbering import SEQUENCES, Break, SequenceBreak, sequence_after, sequence_distance
 
 pytestmark = pytest.mark.unit
 

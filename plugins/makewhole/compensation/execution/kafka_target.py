@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from makewhole.compensation.execution.targets import Chunk, DoneChunk, PlanAtTarget
 from makewhole.kafka.replay import ReplayWriter, now_ms
-from makewhole.kafka.replay_records import Lineage, ReplayRecords, TopicRules
+from makewhole.kafka.replay_records import LineageHeaders, ReplayRecords, TopicRules
 from makewhole.model.errors import CorruptionError, TransientError
 from makewhole.model.plan import Plan
 
@@ -99,5 +99,5 @@ def replay_identity(plan_id: str, target: str) -> str:
 
 def chunk_records(plan: Plan, chunk: Chunk) -> ReplayRecords:
     """The records of a chunk as they are written: with the lineage of their plan."""
-    lineage = Lineage(plan=plan.id, window=f"{plan.pipeline}/{plan.window}", chunk=chunk.number)
+    lineage = LineageHeaders(plan=plan.id, window=f"{plan.pipeline}/{plan.window}", chunk=chunk.number)
     return ReplayRecords(chunk.columns, lineage)

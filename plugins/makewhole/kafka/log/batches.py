@@ -12,7 +12,7 @@ import google_crc32c
 from aiokafka.errors import CorruptRecordException
 from aiokafka.record.default_records import DefaultRecordBatch
 
-from makewhole.kafka.sequences.audit import sequence_after
+from makewhole.kafka.sequences.numbering import sequence_after
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES = _HEADER.size

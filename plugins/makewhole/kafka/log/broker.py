@@ -35,7 +35,7 @@ _MAX_WAIT_MS = 500
 _EARLIEST = -2
 _OFFSET_OUT_OF_RANGE = 1
 _STALE_TOPIC_ID = (100, 103)
-# A broker that cannot read its own log says one of these; the last may mean anything else, too.
+# Error codes of a broker that cannot read its own log; the last has other meanings, too.
 _CORRUPT, _INVALID, _FAILED = 2, 87, -1
 _ANSWERS_WITHOUT_A_BATCH = 3
 _TOPIC_RESOURCE = 2

@@ -21,7 +21,7 @@ from makewhole.kafka.log.record_walk import (
     walk_headers,
     walk_records,
 )
-from makewhole.kafka.sequences.audit import NO_SEQUENCE, SEQUENCES
+from makewhole.kafka.sequences.numbering import NO_SEQUENCE, SEQUENCES
 from makewhole.model.plan import PLAN_HEADER
 from makewhole.native.arrays import ArrowArray, Bools, Longs
 from makewhole.native.byte_strings import Blobs, Content, are_utf8

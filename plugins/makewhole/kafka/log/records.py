@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from makewhole.kafka.log.record_table import SCHEMA, BatchToDecode, RecordTable
 from makewhole.kafka.log.salvage import Salvage, Undecodable, salvage
-from makewhole.kafka.sequences.audit import NO_SEQUENCE, SEQUENCES
+from makewhole.kafka.sequences.numbering import NO_SEQUENCE, SEQUENCES
 from makewhole.model.plan import PLAN_HEADER
 
 __all__ = ["SCHEMA", "BatchToDecode", "Decoded", "decode"]

@@ -113,9 +113,7 @@ class PartitionScan:
         """
         if not self.unopened:
             return
-        from makewhole.kafka.log.reader import (
-            read_range,  # what opens records takes long to import, and is seldom needed
-        )
+        from makewhole.kafka.log.reader import read_range  # slow to import, and rarely needed
 
         for part in self.unopened:
             reader = read_range(

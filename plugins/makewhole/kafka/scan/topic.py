@@ -19,7 +19,7 @@ from makewhole.model.errors import ConfigurationError, MakewholeError, Problem
 from makewhole.model.window import PartitionRange
 
 _WORKERS = 4
-_FIRST_CONTACT_SECONDS = 10.0  # a wrong address should not take long to say so
+_FIRST_CONTACT_SECONDS = 10.0  # a wrong address should be reported soon
 ScanProgress = Callable[[int, int], None]
 
 

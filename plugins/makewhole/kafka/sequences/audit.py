@@ -14,32 +14,8 @@ from heapq import nlargest
 from typing import Any, Protocol, Self
 
 from makewhole.kafka.sequences.epoch_runs import Counts, EpochRun, Stretch, begin_run
-from makewhole.kafka.sequences.numbering import (
-    NO_PRODUCER,
-    NO_SEQUENCE,
-    SEQUENCES,
-    Break,
-    SequenceBreak,
-    sequence_after,
-    sequence_distance,
-)
+from makewhole.kafka.sequences.numbering import NO_PRODUCER, NO_SEQUENCE, Break, SequenceBreak
 from makewhole.kafka.sequences.producer_runs import Producer
-
-__all__ = [
-    "NO_PRODUCER",
-    "NO_SEQUENCE",
-    "SEQUENCES",
-    "Break",
-    "Counts",
-    "EpochRun",
-    "Producer",
-    "ProducerState",
-    "SequenceAudit",
-    "SequenceBreak",
-    "merge",
-    "sequence_after",
-    "sequence_distance",
-]
 
 _LISTED_BREAKS = 1000
 _VERSION = 1

@@ -117,7 +117,7 @@ class EpochRun:
         return first.affected if first.broken is Break.MISSING_HEAD else 0
 
     def note_missing_head(self, records: int) -> None:
-        """Note that the epoch should have begin_run `records` before its first."""
+        """Note that the epoch should have begun `records` before its first."""
         first = self.stretches[0]
         first.broken, first.expected, first.affected = Break.MISSING_HEAD, 0, records
         self.counts.missing_heads = 1

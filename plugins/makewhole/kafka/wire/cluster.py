@@ -43,7 +43,7 @@ _REFUSED = (
     errors.UnsupportedSaslMechanismError,
     errors.IllegalSaslStateError,
 )
-# A connection that ended during TLS says nothing about certificates.
+# A connection that ended during TLS proves nothing about certificates.
 _TLS_ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 _T = TypeVar("_T")
 
@@ -79,7 +79,7 @@ class Cluster(ClosingContext):
         self._connections: dict[int, AIOKafkaConnection] = {}
         self._brokers: dict[int, tuple[str, int]] = {}
         self._topics: dict[str, Topic] = {}
-        self._silent: set[int] = set()  # brokers whose last answer did not come
+        self._silent: set[int] = set()  # brokers that left the last request unanswered
         self._epochs: dict[tuple[str, str], dict[int, int]] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="makewhole-kafka", daemon=True)

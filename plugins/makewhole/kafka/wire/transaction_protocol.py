@@ -64,7 +64,7 @@ class DescribeProducersRequestV0(RequestStruct):
 
 
 class DescribeProducersRequest(Request[DescribeProducersRequestV0]):
-    """What a leader remembers of the producers of its partitions. Ask the leader of all of them."""
+    """Request for the producers that a leader remembers in partitions, which it must all lead."""
 
     API_KEY = 61
 
@@ -112,7 +112,7 @@ class DescribeTransactionsRequestV0(RequestStruct):
 
 
 class DescribeTransactionsRequest(Request[DescribeTransactionsRequestV0]):
-    """What a coordinator knows of its transactional ids."""
+    """Request for what a coordinator knows of its transactional ids."""
 
     API_KEY = 65
 

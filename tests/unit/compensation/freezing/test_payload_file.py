@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makewhole.compensation.freezing.payload_file import verified_copy, write_payloads
-from makewhole.kafka.replay_records import Lineage, ReplayRecords, TopicRules
+from makewhole.kafka.replay_records import LineageHeaders, ReplayRecords, TopicRules
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.payload import Payload
 from makewhole.postgres.tables import key_components
@@ -170,7 +170,7 @@ def test_records_carry_their_own_headers_first_and_then_their_lineage() -> None:
 def _records(frozen: Sequence[tuple[int, Payload]]) -> ReplayRecords:
     uri, sha256 = write_payloads(f"memory://plans/{uuid.uuid4().hex}", [frozen])
     with closing(verified_copy(uri, sha256)) as file:
-        return ReplayRecords(file.chunk(0, _seqs(frozen)), Lineage(plan="p-1-f", window="p/1", chunk=3))
+        return ReplayRecords(file.chunk(0, _seqs(frozen)), LineageHeaders(plan="p-1-f", window="p/1", chunk=3))
 
 
 def test_a_key_of_several_columns_is_taken_apart() -> None:
