@@ -9,7 +9,7 @@ from makewhole.model.pipeline import Approval, Gate, Limits
 
 
 def below(section: Section | None, key: str, *known: str) -> Section | None:
-    """The section under an optional key, its unknown keys noted."""
+    """Return the section under an optional key, its unknown keys noted."""
     place = section.get(key) if section else None
     inner = place.section() if place else None
     if inner is not None:
@@ -18,7 +18,7 @@ def below(section: Section | None, key: str, *known: str) -> Section | None:
 
 
 def read_gate(top: Section) -> Gate:
-    """The gate's tolerances; nothing is tolerated that the file does not name."""
+    """Return the gate's tolerances; nothing is tolerated that the file does not name."""
     gate = below(top, "gate", "tolerance", "allow_empty")
     tolerable = (*VERDICTS, "undecodable")
     tolerance = below(gate, "tolerance", *tolerable)
@@ -30,7 +30,7 @@ def read_gate(top: Section) -> Gate:
 
 
 def read_limits(compensation: Section | None) -> Limits:
-    """The limits over which a plan is refused."""
+    """Return the limits over which a plan is refused."""
     section = below(compensation, "limits", "actions", "share", "records_per_second")
     share = section.get("share") if section else None
     number = share.number(values.share) if share else None
@@ -43,7 +43,7 @@ def read_limits(compensation: Section | None) -> Limits:
 
 
 def read_approval(compensation: Section | None) -> Approval:
-    """When a plan waits for a person, for whom, and how long."""
+    """Return when a plan waits for a person, for whom, and how long."""
     section = below(compensation, "approval", "above_actions", "by", "expires")
     by = section.get("by") if section else None
     expires = section.get("expires") if section else None

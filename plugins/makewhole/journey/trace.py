@@ -42,7 +42,7 @@ class Stop:
 
 @dataclass(frozen=True, kw_only=True)
 class Journey:
-    """Everything known of one key: `stops` in the pipeline's order, `judgements` and `actions` oldest first."""
+    """All that is known of one key: `stops` in the pipeline's order, `judgements` and `actions` oldest first."""
 
     pipeline: str
     key: str

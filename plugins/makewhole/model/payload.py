@@ -1,4 +1,4 @@
-"""Say what one action writes."""
+"""Describe what one action writes."""
 
 import json
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Payload:
-    """What one action writes. `extra` is JSON-able: origin, columns, before-images."""
+    """The payload of one action. `extra` is JSON-able: origin, columns, before-images."""
 
     key: bytes | None = None
     value: bytes | None = None
@@ -19,7 +19,7 @@ class Payload:
 
     @property
     def size_bytes(self) -> int:
-        """What it takes in memory, roughly."""
+        """Approximate size in memory."""
         headers = sum(len(name) + len(value or b"") for name, value in self.headers)
         return len(self.key or b"") + len(self.value or b"") + headers + len(extra_text(self.extra))
 
