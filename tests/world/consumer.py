@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -49,6 +49,13 @@ class Record:
         """The key, which is text."""
         assert self.key is not None
         return self.key.decode()
+
+    @property
+    def header_texts(self) -> dict[str, str]:
+        """The headers, each of which is text and there once."""
+        texts = {name: value.decode() for name, value in self.headers if value is not None}
+        assert len(texts) == len(self.headers)
+        return texts
 
     @property
     def document(self) -> Any:
@@ -105,9 +112,12 @@ def committed(client: Consumer, asked: list[TopicPartition]) -> list[TopicPartit
             time.sleep(0.05)
 
 
-def read_to_end(client: Consumer, topic: str, start: Mapping[int, int] | None = None) -> Iterator[Message]:
-    """Read every record from `start` (by partition; the beginning where it says nothing) to the end of now."""
-    open_ends = set(partitions_of(client, topic))
+def read_to_end(
+    client: Consumer, topic: str, start: Mapping[int, int] | None = None, partitions: Iterable[int] | None = None
+) -> Iterator[Message]:
+    """Read every record from `start` (by partition; the beginning where it says nothing) to the end of now, of all
+    partitions when none are named."""
+    open_ends = set(partitions_of(client, topic) if partitions is None else partitions)
     client.assign([TopicPartition(topic, at, (start or {}).get(at, OFFSET_BEGINNING)) for at in sorted(open_ends)])
     while open_ends:
         message = client.poll(_SILENCE_SECONDS)

@@ -184,7 +184,7 @@ class Shop(World):
         self.write("warehouse", [order for order in sent if order not in unloaded])
 
     def read(self, topic: str | None = None) -> list[Record]:
-        """Read what a read_committed consumer sees, of the shop's topic when no other is named."""
+        """Read a topic, the shop's own when no other is named, as `World.records` does."""
         return self.records(topic or self.topic)
 
     def commit_group(self, group: str, offset: int) -> None:

@@ -7,7 +7,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.world.consumer import Record, read_records
 from tests.world.sql import Rows, run_sql
-from tests.world.topics import admin_client
+from tests.world.topics import admin_client, left_open
 
 
 @dataclass(kw_only=True)
@@ -32,5 +32,6 @@ class World:
         return admin_client(self.bootstrap)
 
     def records(self, topic: str) -> list[Record]:
-        """Read what a read_committed consumer sees of a topic."""
+        """Read what a read_committed consumer sees of a topic when its transactions have ended."""
+        left_open(self.bootstrap, topic)
         return read_records(self.bootstrap, topic)

@@ -2,21 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
 from makewhole.compensation.approval.answer import Answer, Decision
-from makewhole.compensation.verification.committed_since import LogStart
-from makewhole.compensation.verification.verify import judge_gaps_anew
+from makewhole.compensation.verification.committed_since import StartOffsets
+from makewhole.compensation.verification.judge_gaps import judge_gaps_anew
 from makewhole.journal.database import connect as connect_journal
 from makewhole.journal.evidence import JudgedFinding
-from makewhole.journal.reversals import reversals_of
+from makewhole.journal.written_keys import reversals_of
 from makewhole.model.errors import MakewholeError, RefusedError
 from makewhole.model.pipeline import Approval, Remedy, Reverse
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.verdict import Finding, Verdict
+from tests.integration.compensation.world import PlanWorld
 
 HOP = "flights→warehouse"
 COUPON = Reverse(to="reversals", value={"id": "{{ key }}", "delay": "{{ row.delay }}"})
@@ -28,36 +28,36 @@ def refusal(attempt: Callable[[], object], kind: type[MakewholeError] = RefusedE
     return str(caught.value)
 
 
-def redelivery(world: Any, *, above_actions: int = 1_000, to: str | None = None) -> Plan:
+def redelivery(world: PlanWorld, *, above_actions: int = 1_000, to: str | None = None) -> Plan:
     """A plan that redelivers K0, K1 and K2."""
     if to is not None:
         world.add_topic(to)
         world.change_hop(HOP, redeliver_to=to)
     world.pipeline = replace(world.pipeline, approval=Approval(above_actions=above_actions))
     world.send(range(3))
-    plan = world.freeze([world.finding(number, Verdict.MISSING) for number in range(3)]).plan
+    plan = world.plan([world.finding(number, Verdict.MISSING) for number in range(3)])
     assert isinstance(plan, Plan)
     assert plan.state is (PlanState.AWAITING_APPROVAL if above_actions < 3 else PlanState.FROZEN)
     return plan
 
 
-def prepare(world: Any, reverse: Reverse) -> str:
+def prepare(world: PlanWorld, reverse: Reverse) -> str:
     topic: str = world.add_topic("reversals")
     world.change_hop(HOP, reverse=reverse)
     world.remedies(HOP, duplicate=Remedy.REVERSE)
     return topic
 
 
-def reversal(world: Any) -> Plan:
+def reversal(world: PlanWorld) -> Plan:
     """A plan that takes back the second row of K1."""
     prepare(world, COUPON)
     world.load_again("K1", copies=2)
-    plan = world.freeze([duplicate(world, "K1")]).plan
+    plan = world.plan([duplicate(world, "K1")])
     assert isinstance(plan, Plan)
     return plan
 
 
-def duplicate(world: Any, key: str) -> Finding:
+def duplicate(world: PlanWorld, key: str) -> Finding:
     number = sum(key.encode())
     finding = world.finding(number, Verdict.DUPLICATE)
     return replace(finding, key=key, evidence={**finding.evidence, "target_copies": 2})
@@ -75,8 +75,10 @@ def forge(bootstrap: str, topic: str, headers: list[tuple[str, str]]) -> None:
     assert producer.flush(30) == 0
 
 
-def judged(world: Any, since: LogStart | None = None) -> list[JudgedFinding]:
+def judged(world: PlanWorld, since: StartOffsets | None = None) -> list[JudgedFinding]:
     finding = duplicate(world, "K1")
     with connect_journal(world.journal) as journal:
         past = reversals_of(journal, world.pipeline, 1, [finding.key_hash])
-    return judge_gaps_anew(world.context, [JudgedFinding(finding=finding)], since or LogStart(offsets={}), 0.0, past=past)
+    return judge_gaps_anew(
+        world.context, [JudgedFinding(finding=finding)], since or StartOffsets(offsets={}), 0.0, past=past
+    )

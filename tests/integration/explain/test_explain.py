@@ -9,46 +9,45 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import psycopg2
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 from typer.testing import CliRunner, Result
 
 from makewhole.cli.main import app
 from makewhole.compute.frames import VERDICTS
 from makewhole.compute.keys import key_hash
-from makewhole.journal import evidence, plans, windows
+from makewhole.journal import evidence, plan_progress, plans, windows
 from makewhole.journal.database import connect
 from makewhole.journal.evidence import HopResult, JudgedFinding
 from makewhole.kafka.offsets import describe_topic
 from makewhole.lake.storage import Storage
+from makewhole.model.connection import KafkaConnection
 from makewhole.model.pipeline import Remedy, TopicPoint
 from makewhole.model.plan import Action, Plan, PlanState, Receipt
 from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
+from makewhole.stack.kafka_server import KafkaServer
 from makewhole.window.context import WindowContext, connections_of, find_pipeline
 from makewhole_spark.snapshot.read_piece import TopicPiece, read_topic_piece
-from tests.world.topics import left_open
+from tests.world.environment import enter, service_environment
+from tests.world.pipeline_file import ledger, pipeline_file, store
+from tests.world.pipeline_file import topic as topic_point
+from tests.world.topics import delete_topics, left_open, make_topic
+from tests.world.world import World
 
 pytestmark = pytest.mark.integration
 
 BORN = datetime(2013, 1, 1, 6, tzinfo=UTC)
 PLAN = "journeys-1-0123456789ab"
-FILE = """\
-version: 1
-pipeline: journeys
-compare: {delay: int}
-points:
-  outbox: {kind: ledger, connection: people, table: ops.outbox, key: id, time: at}
-  flights: {kind: topic, connection: log, topic: TOPIC, key: "$.id"}
-  warehouse: {kind: store, connection: people, table: dw.departures, key: id, time: loaded_at}
-hops:
-  - {from: outbox, to: flights}
-  - {from: flights, to: warehouse}
-"""
+TABLES = (
+    "create schema ops; create schema dw;"
+    "create table ops.outbox (id text primary key, delay int, secret text, at timestamptz);"
+    "create table dw.departures (id text, delay int, secret text, loaded_at timestamptz);"
+    "insert into ops.outbox values ('K1', 5, 'hush', '2013-01-01 06:00Z');"
+    "insert into ops.outbox values ('K2', 7, 'hush', '2013-01-01 06:00Z');"
+    "insert into dw.departures values ('K1', 5, 'hush', '2013-01-01 06:05Z')"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,60 +69,42 @@ class Service:
 
 
 @pytest.fixture
-def topic(kafka: Any) -> Iterator[str]:
-    name = f"flights-{uuid.uuid4().hex[:8]}"
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    config = {"retention.ms": "-1"}
-    admin.create_topics([NewTopic(name, num_partitions=1, replication_factor=1, config=config)])[name].result(30)
-    yield name
-    admin.delete_topics([name])[name].result(30)
+def world(kafka: KafkaServer, database: str, journal: str) -> World:
+    return World(bootstrap=kafka.bootstrap, dsn=database, journal=journal)
 
 
 @pytest.fixture
-def service(
-    kafka: Any, topic: str, database: str, journal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Service:
+def topic(world: World) -> Iterator[str]:
+    name = f"flights-{uuid.uuid4().hex[:8]}"
+    make_topic(world.admin, name)
+    yield name
+    delete_topics(world.admin, [name])
+
+
+@pytest.fixture
+def service(world: World, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
     """Window 1 of a pipeline: K1 was sent twice, K2 never reached the warehouse and was redelivered, K3 was aborted."""
-    (tmp_path / "pipelines").mkdir()
-    (tmp_path / "pipelines" / "flights.yaml").write_text(FILE.replace("TOPIC", topic))
-    parts = psycopg2.extensions.parse_dsn(database)
-    people = {
-        "conn_type": "postgres",
-        "host": parts["host"],
-        "port": int(parts.get("port", 5432)),
-        "login": parts["user"],
-        "password": parts.get("password", ""),
-        "schema": parts["dbname"],
-    }
-    environment = {
-        "MAKEWHOLE_JOURNAL_DSN": journal,
-        "MAKEWHOLE_STORAGE": str(tmp_path / "storage"),
-        "MAKEWHOLE_PIPELINES": str(tmp_path / "pipelines"),
-        "AIRFLOW_CONN_PEOPLE": json.dumps(people),
-        "AIRFLOW_CONN_LOG": json.dumps({"conn_type": "kafka", "extra": {"bootstrap.servers": kafka.bootstrap}}),
-        "COLUMNS": "400",
-    }
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    _tables(database)
-    _records(kafka.bootstrap, topic)
+    environment = {**service_environment(world, tmp_path, postgres="people"), "COLUMNS": "400"}
+    enter(monkeypatch, environment)
+    (tmp_path / "pipelines" / "flights.yaml").write_text(_file(topic))
+    world.sql(TABLES)
+    _records(world.bootstrap, topic)
     with connect() as session:
         _window(session)
     return Service(environment=environment, storage=tmp_path / "storage")
 
 
-def _tables(database: str) -> None:
-    connection = psycopg2.connect(database)
-    with connection, connection.cursor() as cursor:
-        cursor.execute(
-            "create schema ops; create schema dw;"
-            "create table ops.outbox (id text primary key, delay int, secret text, at timestamptz);"
-            "create table dw.departures (id text, delay int, secret text, loaded_at timestamptz);"
-            "insert into ops.outbox values ('K1', 5, 'hush', '2013-01-01 06:00Z');"
-            "insert into ops.outbox values ('K2', 7, 'hush', '2013-01-01 06:00Z');"
-            "insert into dw.departures values ('K1', 5, 'hush', '2013-01-01 06:05Z')"
-        )
-    connection.close()
+def _file(topic: str) -> str:
+    return pipeline_file(
+        "journeys",
+        points={
+            "outbox": ledger("people", "ops.outbox"),
+            "flights": topic_point("log", topic),
+            "warehouse": store("people", "dw.departures", time="loaded_at"),
+        },
+        hops=[{"from": "outbox", "to": "flights"}, {"from": "flights", "to": "warehouse"}],
+        settings={"compare": "{delay: int}"},
+    )
 
 
 def _records(bootstrap: str, topic: str) -> None:
@@ -148,7 +129,9 @@ def _window(journal: PgConnection) -> None:
     point = pipeline.points["flights"]
     assert isinstance(point, TopicPoint)
     connections = connections_of(pipeline)
-    topic_id = describe_topic(connections["log"], point.topic).topic_id  # type: ignore[arg-type]
+    log = connections["log"]
+    assert isinstance(log, KafkaConnection)
+    topic_id = describe_topic(log, point.topic).topic_id
     whole = PartitionRange(topic=point.topic, topic_id=topic_id, partition=0, lo=0, hi=5)
     window = Window(
         pipeline="journeys",
@@ -228,7 +211,7 @@ def _repair(journal: PgConnection, window: Window) -> None:
         receipt = Receipt(
             plan=PLAN, target="flights", chunk=chunk, actions=2 - len(refused), place=f"replay-{PLAN}@{chunk + 1}"
         )
-        plans.follow_receipt(journal, receipt, refused)
+        plan_progress.follow_receipt(journal, receipt, refused)
 
 
 def test_a_key_is_shown_at_every_point_with_all_that_the_log_says_of_it(service: Service) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -46,8 +47,8 @@ def rows() -> list[Row]:
 @pytest.fixture
 def summaries() -> list[HopSummary]:
     """What the snapshots say of those rows."""
-    table = {"has_manifest": True, "rows_read": KEYS, "rows_counted": KEYS}
-    outbox, warehouse = PointEvidence(point="outbox", **table), PointEvidence(point="warehouse", **table)
+    outbox = PointEvidence(point="outbox", has_manifest=True, rows_read=KEYS, rows_counted=KEYS)
+    warehouse = replace(outbox, point="warehouse")
     accounting = Accounting(span=KEYS + 1, data=KEYS, control=1)
     flights = PointEvidence(point="flights", has_manifest=True, rows_read=KEYS, accounting=accounting)
     counts = HopCounts(source_keys=KEYS, source_rows=KEYS, target_rows=KEYS, matched=KEYS)

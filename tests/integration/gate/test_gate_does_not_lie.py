@@ -20,6 +20,7 @@ from makewhole.gate.suite import HopSuite
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.pipeline import Pipeline
 from makewhole_spark.validate import validate
+from tests.integration.gate.conftest import Store
 
 pytestmark = pytest.mark.integration
 
@@ -29,7 +30,7 @@ Row = tuple[str | None, str | None, str | None, str | None]
 class Check:
     """Stores rows and has them checked."""
 
-    def __init__(self, spark: SparkSession, pipeline: Pipeline, summaries: list[HopSummary], store: Any) -> None:
+    def __init__(self, spark: SparkSession, pipeline: Pipeline, summaries: list[HopSummary], store: Store) -> None:
         self.spark, self.pipeline, self.summaries, self.store = spark, pipeline, summaries, store
 
     def __call__(self, rows: Sequence[Row]) -> GateReport:
@@ -37,7 +38,7 @@ class Check:
 
 
 @pytest.fixture
-def checked(spark: SparkSession, pipeline: Pipeline, summaries: list[HopSummary], store: Any) -> Check:
+def checked(spark: SparkSession, pipeline: Pipeline, summaries: list[HopSummary], store: Store) -> Check:
     return Check(spark, pipeline, summaries, store)
 
 
@@ -139,7 +140,7 @@ def test_what_the_library_always_calls_success(spark: SparkSession, type_: str, 
 
 
 def test_a_missing_column_is_an_error_and_not_bad_data(
-    spark: SparkSession, pipeline: Pipeline, summaries: list[HopSummary], store: Any, rows: list[Row]
+    spark: SparkSession, pipeline: Pipeline, summaries: list[HopSummary], store: Store, rows: list[Row]
 ) -> None:
     files = store(rows)
     for file in files:
@@ -234,7 +235,7 @@ def test_two_threads_on_one_session_each_get_their_own_answer(
 
 
 def test_a_frame_of_another_session_is_not_answered_from_a_stale_view(
-    spark: SparkSession, pipeline: Pipeline, summaries: list[HopSummary], store: Any, rows: list[Row]
+    spark: SparkSession, pipeline: Pipeline, summaries: list[HopSummary], store: Store, rows: list[Row]
 ) -> None:
     spark.createDataFrame(rows, "hop string, key_hash string, verdict string, cause string").createOrReplaceTempView(
         "tmp_view"
@@ -260,17 +261,17 @@ def test_a_plan_that_changes_between_two_evaluations_is_refused(
         lit("matched").alias("verdict"),
         lit(None).cast("string").alias("cause"),
     )
-    report = check_verdicts(pipeline, summaries, live)  # type: ignore[arg-type]
+    report = check_verdicts(pipeline, summaries, live)
     assert report.answer is GateAnswer.ERROR
     assert "could change while they are checked" in report.failures[0]
 
 
 def test_what_is_checked_is_the_files_and_not_the_plan_laid_over_them(
-    spark: SparkSession, pipeline: Pipeline, summaries: list[HopSummary], store: Any, rows: list[Row]
+    spark: SparkSession, pipeline: Pipeline, summaries: list[HopSummary], store: Store, rows: list[Row]
 ) -> None:
     rows[0] = (rows[0][0], rows[0][1], "fine", None)
     embellished = spark.read.parquet(*store(rows)).withColumn("verdict", lit("matched"))
-    report = check_verdicts(pipeline, summaries, embellished)  # type: ignore[arg-type]
+    report = check_verdicts(pipeline, summaries, embellished)
     assert "verdicts: 1 rows have a verdict that does not exist" in report.failures
 
 

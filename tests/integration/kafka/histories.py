@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from confluent_kafka import Producer
 
-from tests.world.java_clients import JavaClients, JavaProducer
+from tests.world.java_clients import JavaClients
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 Headers = list[tuple[str, bytes | None]]
@@ -22,7 +22,8 @@ _TIMEOUT_SECONDS = 30
 class Client(Protocol):
     """What a history needs of a producer."""
 
-    def send(self, topic: str, value: bytes | None, **record: Any) -> object: ...
+    @property
+    def send(self) -> Callable[..., object]: ...  # topic, value, and the rest of the record by name
     def flush(self) -> object: ...
     def begin(self) -> None: ...
     def commit(self) -> None: ...
@@ -93,7 +94,7 @@ def cast(bootstrap: str, java: JavaClients, chance: random.Random) -> list[Actor
     def javas(**settings: object) -> Actor:
         settings["compression_type"] = chance.choice(CODECS)
 
-        def make() -> JavaProducer:
+        def make() -> Client:
             producer = java.producer(bootstrap, linger_ms=0, **settings)
             if "transactional_id" in settings:
                 producer.init_transactions()

@@ -7,7 +7,6 @@ takes from a producer as it is, however odd, is sent as it is.
 import struct
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import google_crc32c
 import pyarrow as pa
@@ -19,6 +18,8 @@ from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import TransientError
 from makewhole.model.window import Accounting
 from makewhole.stack.kafka_server import KafkaServer
+from tests.integration.conftest import MakeTopic
+from tests.integration.kafka.records import consume, produce, range_of
 from tests.world.java_clients import JavaClients
 
 pytestmark = pytest.mark.integration
@@ -58,11 +59,14 @@ LENGTHS = {"too short": 3, "shorter": 80, "longer": 300, "huge": 2**30}
 
 
 def offsets(reader: RangeReader) -> list[int]:
-    return [offset for batch in reader for offset in batch.column("offset").to_pylist()]
+    return [int(offset) for batch in reader for offset in batch.column("offset").to_numpy()]
+
+
+MakeDamaged = Callable[[dict[int, Damage]], str]
 
 
 @pytest.fixture
-def damaged(kafka: KafkaServer, make_topic, java: JavaClients) -> Callable[[dict[int, Damage]], str]:
+def damaged(kafka: KafkaServer, make_topic: MakeTopic, java: JavaClients) -> MakeDamaged:
     """Make a topic of 30 batches of ten records and damage some of them on the broker's disk."""
 
     def make(damages: dict[int, Damage]) -> str:
@@ -87,11 +91,11 @@ def damaged(kafka: KafkaServer, make_topic, java: JavaClients) -> Callable[[dict
 
 @pytest.mark.parametrize("page_bytes", [1, 700, 8 << 20])
 def test_a_damaged_batch_costs_itself_only_and_is_placed(
-    connection: KafkaConnection, kafka_tools: ModuleType, damaged, tmp_path: Path, page_bytes: int
+    connection: KafkaConnection, damaged: MakeDamaged, tmp_path: Path, page_bytes: int
 ) -> None:
     numbers = range(2, 2 + 3 * len(DAMAGES), 3)
     topic = damaged(dict(zip(numbers, DAMAGES.values(), strict=True)))
-    wanted = kafka_tools.range_of(connection, topic, 0, 300)
+    wanted = range_of(connection, topic, 0, 300)
     whole = [offset for offset in range(300) if offset // 10 not in numbers]
     writer = SegmentWriter(str(tmp_path), wanted)
     with BrokerLog(connection, page_bytes=page_bytes, patience_seconds=3) as log:
@@ -112,9 +116,9 @@ def test_a_damaged_batch_costs_itself_only_and_is_placed(
 
 @pytest.mark.parametrize("length", LENGTHS.values(), ids=LENGTHS)
 def test_a_length_that_lies_ends_no_read(
-    connection: KafkaConnection, kafka_tools: ModuleType, damaged, tmp_path: Path, length: int
+    connection: KafkaConnection, damaged: MakeDamaged, tmp_path: Path, length: int
 ) -> None:
-    wanted = kafka_tools.range_of(connection, damaged({5: put(">i", 8, length)}), 0, 300)
+    wanted = range_of(connection, damaged({5: put(">i", 8, length)}), 0, 300)
     whole = [offset for offset in range(300) if offset // 10 != 5]
     writer = SegmentWriter(str(tmp_path), wanted)
     with BrokerLog(connection, patience_seconds=3) as log:
@@ -129,21 +133,21 @@ def test_a_length_that_lies_ends_no_read(
 
 
 def test_a_last_batch_that_is_cut_off_is_waited_for_until_something_stands_behind_it(
-    kafka: KafkaServer, connection: KafkaConnection, kafka_tools: ModuleType, damaged
+    kafka: KafkaServer, connection: KafkaConnection, damaged: MakeDamaged
 ) -> None:
     topic = damaged({29: put(">i", 8, 2**30)})
-    wanted = kafka_tools.range_of(connection, topic, 0, 300)
+    wanted = range_of(connection, topic, 0, 300)
     with BrokerLog(connection, patience_seconds=3) as log:
         with pytest.raises(TransientError, match=r"offset 290 of .* cannot be read, the broker answers with nothing"):
             offsets(read_range(log, wanted))
-        kafka_tools.produce(kafka.bootstrap, topic, 1)
-        reader = read_range(log, kafka_tools.range_of(connection, topic, 0, 301))
+        produce(kafka.bootstrap, topic, 1)
+        reader = read_range(log, range_of(connection, topic, 0, 301))
         assert offsets(reader) == [*range(290), 300]
         assert reader.accounting == Accounting(span=301, data=291, undecodable=10)
 
 
 def test_odd_records_that_a_broker_takes_are_read_as_they_are(
-    kafka: KafkaServer, connection: KafkaConnection, make_topic, kafka_tools: ModuleType, java: JavaClients
+    kafka: KafkaServer, connection: KafkaConnection, make_topic: MakeTopic, java: JavaClients
 ) -> None:
     """Against what the consumer gets: keys, values and headers of every odd kind, and times at the edges."""
     topic = make_topic(
@@ -165,13 +169,13 @@ def test_odd_records_that_a_broker_takes_are_read_as_they_are(
             producer.send(topic, b"time", timestamp_ms=time_ms).get()
         producer.send(topic, b"forged", headers=[("makewhole-plan", b"p")]).get()
     count = len(odd) + 5
-    wanted = kafka_tools.range_of(connection, topic, 0, count)
+    wanted = range_of(connection, topic, 0, count)
     with BrokerLog(connection) as log:
         reader = read_range(log, wanted)
         table = pa.Table.from_batches(reader)
     assert reader.accounting == Accounting(span=count, data=count)
     rows = zip(*(table[name].to_pylist() for name in ("offset", "key", "value")), strict=True)
-    assert list(rows) == kafka_tools.consume(kafka.bootstrap, topic)
+    assert list(rows) == consume(kafka.bootstrap, topic)
     assert [(one["key"], one["value"]) for one in table["headers"][len(odd)].as_py()] == many
     assert table["timestamp"].cast(pa.int64()).to_pylist()[-4:-1] == [0, 2**62, 2**63 - 1]
     assert table["is_replayed"].to_pylist() == [False] * (count - 1) + [True]

@@ -9,6 +9,8 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -19,7 +21,9 @@ from makewhole.kafka.log.reader import ArchiveLog, BrokerLog, RangeReader, Segme
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.window import Accounting, PartitionRange
 from makewhole.stack.kafka_server import KafkaServer
+from tests.integration.conftest import MakeTopic
 from tests.integration.kafka.histories import Actor, cast, end_all, play
+from tests.world.consumer import Record
 from tests.world.java_clients import JavaClients
 
 pytestmark = pytest.mark.integration
@@ -58,14 +62,17 @@ def consumed(bootstrap: str, ranges: Sequence[PartitionRange]) -> dict[int, list
     while missing:
         message = consumer.poll(20)
         assert message is not None, "the consumer came to no end"
-        partition, offset = message.partition(), message.offset()
-        if message.error() is not None:
-            assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+        error, partition, offset = message.error(), message.partition(), message.offset()
+        assert partition is not None
+        assert offset is not None
+        if error is not None:
+            assert error.code() == KafkaError._PARTITION_EOF, error
             if offset >= ends[partition]:
                 missing.pop(partition, None)
         elif offset < ends[partition]:
-            timestamp, headers = message.timestamp()[1], message.headers() or []
-            seen[partition].append((offset, timestamp, message.key(), message.value(), headers))
+            record = Record.of(message)
+            headers = list(record.headers)
+            seen[partition].append((offset, record.timestamp_ms, record.key, record.value, headers))
     consumer.close()
     return seen
 
@@ -79,28 +86,27 @@ def wait_for_markers(connection: KafkaConnection, topic: str) -> None:
 
 
 def rows(batches: Iterator[pa.RecordBatch]) -> list[Row]:
-    found: list[Row] = []
-    for batch in batches:
-        times = batch.column("timestamp").view(pa.int64()).to_pylist()
-        headers = [[(one["key"], one["value"]) for one in cell] for cell in batch.column("headers").to_pylist()]
-        found += zip(
-            batch.column("offset").to_pylist(),
-            times,
-            batch.column("key").to_pylist(),
-            batch.column("value").to_pylist(),
-            headers,
-            strict=True,
-        )
-    return found
+    return [_row(record) for batch in batches for record in _with_times(batch).to_pylist()]
+
+
+def _with_times(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Have timestamps as milliseconds."""
+    times = batch.column("timestamp").view(pa.int64())
+    return batch.set_column(batch.schema.get_field_index("timestamp"), "timestamp", times)
+
+
+def _row(record: dict[str, Any]) -> Row:
+    headers = [(header["key"], header["value"]) for header in record["headers"]]
+    return record["offset"], record["timestamp"], record["key"], record["value"], headers
 
 
 @pytest.mark.parametrize("seed", range(HISTORIES))
 def test_the_filter_equals_a_read_committed_consumer(
     kafka: KafkaServer,
     connection: KafkaConnection,
-    make_topic,
+    make_topic: MakeTopic,
     actors: list[Actor],
-    tmp_path,
+    tmp_path: Path,
     seen: Seen,
     seed: int,
 ) -> None:

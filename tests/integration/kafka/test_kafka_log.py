@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -14,6 +13,8 @@ from makewhole.kafka.log.reader import BrokerLog, SegmentWriter, read_range
 from makewhole.model.connection import KafkaConnection
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole_spark.kafka_log.source import register
+from tests.integration.conftest import MakeTopic
+from tests.integration.kafka.records import consume, produce, range_of
 
 pytestmark = pytest.mark.integration
 
@@ -25,17 +26,15 @@ def read(spark: SparkSession, kafka: KafkaServer, topic: str, **options: str) ->
 
 
 def test_spark_reads_what_a_consumer_reads(
-    spark: SparkSession, kafka: KafkaServer, connection: KafkaConnection, make_topic, kafka_tools: ModuleType
+    spark: SparkSession, kafka: KafkaServer, connection: KafkaConnection, make_topic: MakeTopic
 ) -> None:
     topic = make_topic(partitions=2)
     for partition in (0, 1):
-        kafka_tools.produce(kafka.bootstrap, topic, 2000, partition=partition, compression_type="lz4")
+        produce(kafka.bootstrap, topic, 2000, partition=partition, compression_type="lz4")
     frame = read(spark, kafka, topic, recordsPerPartition="1500")
     rows = sorted(frame.collect(), key=lambda row: (row.partition, row.offset))
     assert [(row.partition, row.offset, bytes(row.key), bytes(row.value)) for row in rows] == [
-        (partition, *record)
-        for partition in (0, 1)
-        for record in kafka_tools.consume(kafka.bootstrap, topic, partition)
+        (partition, *record) for partition in (0, 1) for record in consume(kafka.bootstrap, topic, partition)
     ]
     assert (rows[0].leader_epoch, rows[0].producer_epoch, rows[0].sequence, rows[0].headers) == (0, -1, -1, [])
     assert rows[0].timestamp.year >= 2024
@@ -46,20 +45,18 @@ def test_spark_reads_what_a_consumer_reads(
 
 
 def test_tasks_that_part_a_batch_neither_lose_nor_double(
-    spark: SparkSession, kafka: KafkaServer, make_topic, kafka_tools: ModuleType
+    spark: SparkSession, kafka: KafkaServer, make_topic: MakeTopic
 ) -> None:
     topic = make_topic()
-    kafka_tools.produce(kafka.bootstrap, topic, 100, linger_ms=200, enable_idempotence=True)  # one batch
+    produce(kafka.bootstrap, topic, 100, linger_ms=200, enable_idempotence=True)  # one batch
     frame = read(spark, kafka, topic, recordsPerPartition="7", columns="offset,sequence")
     assert frame.rdd.getNumPartitions() == 15
     assert sorted(map(tuple, frame.collect())) == [(offset, offset) for offset in range(100)]
 
 
-def test_only_the_wanted_columns_are_there(
-    spark: SparkSession, kafka: KafkaServer, make_topic, kafka_tools: ModuleType
-) -> None:
+def test_only_the_wanted_columns_are_there(spark: SparkSession, kafka: KafkaServer, make_topic: MakeTopic) -> None:
     topic = make_topic()
-    kafka_tools.produce(kafka.bootstrap, topic, 10)
+    produce(kafka.bootstrap, topic, 10)
     assert read(spark, kafka, topic, columns="value, offset").columns == ["value", "offset"]
     register(spark)
     reading = spark.read.format("kafka_log").option("bootstrap.servers", kafka.bootstrap).option("topic", topic)
@@ -73,14 +70,13 @@ def test_an_archive_reads_like_the_topic_it_was_taken_from(
     spark: SparkSession,
     kafka: KafkaServer,
     connection: KafkaConnection,
-    make_topic,
-    kafka_tools: ModuleType,
+    make_topic: MakeTopic,
     tmp_path: Path,
 ) -> None:
     topic = make_topic(partitions=2)
     for partition in (0, 1):
-        kafka_tools.produce(kafka.bootstrap, topic, 300, partition=partition, linger_ms=20)
-        whole = kafka_tools.range_of(connection, topic, 0, 300, partition)
+        produce(kafka.bootstrap, topic, 300, partition=partition, linger_ms=20)
+        whole = range_of(connection, topic, 0, 300, partition)
         for lo, hi in ((0, 130), (130, 300)):
             part = replace(whole, lo=lo, hi=hi)
             writer = SegmentWriter(str(tmp_path), part, window_lo=0)
@@ -102,11 +98,10 @@ def test_offsets_that_are_gone_fail_the_query_unless_told_not_to(
     spark: SparkSession,
     kafka: KafkaServer,
     admin: AdminClient,
-    make_topic,
-    kafka_tools: ModuleType,
+    make_topic: MakeTopic,
 ) -> None:
     topic = make_topic()
-    kafka_tools.produce(kafka.bootstrap, topic, 100)
+    produce(kafka.bootstrap, topic, 100)
     for future in admin.delete_records([TopicPartition(topic, 0, 23)]).values():
         future.result()
     wanted = {"columns": "offset", "startingOffsets": '{"0": 0}'}

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -13,6 +12,7 @@ from makewhole.kafka.wire.cluster import Cluster
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.window import Accounting
 from makewhole.stack.kafka_server import KafkaServer
+from tests.integration.kafka.records import produce, range_of
 from tests.world.java_clients import JavaClients
 
 pytestmark = pytest.mark.integration
@@ -49,16 +49,16 @@ def wait_for_leader(connection: KafkaConnection, node: int) -> int:
             time.sleep(0.1)
 
 
-def test_a_read_goes_on_at_the_new_leader(two: KafkaServer, java: JavaClients, kafka_tools: ModuleType) -> None:
+def test_a_read_goes_on_at_the_new_leader(two: KafkaServer, java: JavaClients) -> None:
     connection = KafkaConnection(id="two", properties={"bootstrap.servers": two.bootstrap})
     admin = AdminClient({"bootstrap.servers": two.bootstrap})
     admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result()
     reassign(java, two.bootstrap, [1])
     for start in range(0, 600, 10):
-        kafka_tools.produce(two.bootstrap, TOPIC, 10, start=start)
+        produce(two.bootstrap, TOPIC, 10, start=start)
     epochs = [wait_for_leader(connection, 1)]
     with BrokerLog(connection, page_bytes=1) as log:
-        reader = read_range(log, kafka_tools.range_of(connection, TOPIC, 0, 600), max_records=10)
+        reader = read_range(log, range_of(connection, TOPIC, 0, 600), max_records=10)
         batches, seen = reader.batches(), []
         for node in (2, 1):
             seen += [offset for _ in range(15) for offset in next(batches).column("offset").to_pylist()]

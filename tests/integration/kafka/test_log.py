@@ -4,9 +4,9 @@ import itertools
 import os
 import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import pyarrow as pa
 import pytest
@@ -20,8 +20,10 @@ from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.window import Accounting, PartitionRange
 from makewhole.stack.kafka_jars import java
 from makewhole.stack.kafka_server import KafkaServer, kafka_libs
+from tests.integration.conftest import MakeTopic
+from tests.integration.kafka.records import consume, produce, range_of
 from tests.world.java_clients import JavaClients
-from tests.world.topics import left_open
+from tests.world.topics import left_open, producer
 
 pytestmark = pytest.mark.integration
 
@@ -36,20 +38,20 @@ def rows(reader: RangeReader) -> list[tuple[int, bytes, bytes]]:
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_every_codec_gives_what_a_consumer_gets(
-    kafka: KafkaServer, connection: KafkaConnection, make_topic, kafka_tools: ModuleType, codec: str
+    kafka: KafkaServer, connection: KafkaConnection, make_topic: MakeTopic, codec: str
 ) -> None:
     topic = make_topic()
-    kafka_tools.produce(kafka.bootstrap, topic, 3000, compression_type=codec, linger_ms=5)
+    produce(kafka.bootstrap, topic, 3000, compression_type=codec, linger_ms=5)
     with BrokerLog(connection) as log:
-        reader = read_range(log, kafka_tools.range_of(connection, topic, 0, 3000))
-        assert rows(reader) == kafka_tools.consume(kafka.bootstrap, topic)
+        reader = read_range(log, range_of(connection, topic, 0, 3000))
+        assert rows(reader) == consume(kafka.bootstrap, topic)
     assert reader.accounting == Accounting(span=3000, data=3000)
     assert reader.leader_epochs == [(0, 0, 3000)]
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_every_codec_of_javas_gives_what_a_consumer_gets(
-    kafka: KafkaServer, connection: KafkaConnection, make_topic, kafka_tools: ModuleType, java: JavaClients, codec: str
+    kafka: KafkaServer, connection: KafkaConnection, make_topic: MakeTopic, java: JavaClients, codec: str
 ) -> None:
     topic = make_topic()
     with java.producer(kafka.bootstrap, compression_type=codec, linger_ms=100, batch_size=100_000) as producer:
@@ -58,18 +60,18 @@ def test_every_codec_of_javas_gives_what_a_consumer_gets(
         producer.flush()
     fetched: list[bytes] = []
     with BrokerLog(connection) as log:
-        wanted = kafka_tools.range_of(connection, topic, 0, 500)
+        wanted = range_of(connection, topic, 0, 500)
         reader = read_range(log, wanted, on_fetched=lambda _, data: fetched.append(data))
-        assert rows(reader) == kafka_tools.consume(kafka.bootstrap, topic)
+        assert rows(reader) == consume(kafka.bootstrap, topic)
     assert reader.accounting == Accounting(span=500, data=500)
     assert (b"\x82SNAPPY\x00" in b"".join(fetched)) == (codec == "snappy"), "Java frames snappy, nobody else does"
 
 
 @pytest.fixture
-def transactions(kafka: KafkaServer, make_topic, kafka_tools: ModuleType):
+def transactions(kafka: KafkaServer, make_topic: MakeTopic) -> Iterator[str]:
     """Two transactional producers and a plain one on one partition; every third transaction aborted, one left open."""
     topic = make_topic()
-    clients = [kafka_tools.producer(kafka.bootstrap, transactional_id=f"{topic}-{n}", linger_ms=0) for n in range(3)]
+    clients = [producer(kafka.bootstrap, transactional_id=f"{topic}-{n}", linger_ms=0) for n in range(3)]
     for client in clients:
         client.init_transactions(30)
     for turn in range(9):
@@ -81,7 +83,7 @@ def transactions(kafka: KafkaServer, make_topic, kafka_tools: ModuleType):
                 client.poll(0)
                 if index % 7 == 0:
                     client.flush()
-        kafka_tools.produce(kafka.bootstrap, topic, 3, start=turn * 10)
+        produce(kafka.bootstrap, topic, 3, start=turn * 10)
         for number, client in enumerate(clients[:2]):
             client.flush()
             if (turn + number) % 3 == 0:
@@ -91,7 +93,7 @@ def transactions(kafka: KafkaServer, make_topic, kafka_tools: ModuleType):
     clients[2].begin_transaction()
     clients[2].produce(topic, key=b"open", value=b"open")
     clients[2].flush()
-    kafka_tools.produce(kafka.bootstrap, topic, 5, start=900)
+    produce(kafka.bootstrap, topic, 5, start=900)
     assert len(left_open(kafka.bootstrap, topic, 1)) == 1
     yield topic
     clients[2].abort_transaction(30)
@@ -99,29 +101,27 @@ def transactions(kafka: KafkaServer, make_topic, kafka_tools: ModuleType):
 
 @pytest.mark.parametrize("page_bytes", [1, 700, 8 << 20])
 def test_committed_records_equal_a_read_committed_consumers(
-    kafka: KafkaServer, connection: KafkaConnection, kafka_tools: ModuleType, transactions: str, page_bytes: int
+    kafka: KafkaServer, connection: KafkaConnection, transactions: str, page_bytes: int
 ) -> None:
     stable = offsets.stable_offsets(connection, transactions)[0]
     assert offsets.high_watermarks(connection, transactions)[0] == stable + 6
-    expected = kafka_tools.consume(kafka.bootstrap, transactions)
+    expected = consume(kafka.bootstrap, transactions)
     with BrokerLog(connection, page_bytes=page_bytes) as log:
-        reader = read_range(log, kafka_tools.range_of(connection, transactions, 0, stable))
+        reader = read_range(log, range_of(connection, transactions, 0, stable))
         assert rows(reader) == expected
         assert reader.accounting.control == 18
         assert reader.accounting.aborted == 6 * 20
         assert reader.transactions == TransactionCounts(committed=12, aborted=6)
         assert reader.sequences.breaks == []
         for lo in range(0, stable, stable // 7):
-            part = read_range(log, kafka_tools.range_of(connection, transactions, lo, stable))
+            part = read_range(log, range_of(connection, transactions, lo, stable))
             assert rows(part) == [row for row in expected if row[0] >= lo]
 
 
-def test_an_open_transaction_is_named_when_it_holds_the_range(
-    connection: KafkaConnection, kafka_tools: ModuleType, transactions: str
-) -> None:
+def test_an_open_transaction_is_named_when_it_holds_the_range(connection: KafkaConnection, transactions: str) -> None:
     end = offsets.high_watermarks(connection, transactions)[0]
     with BrokerLog(connection, patience_seconds=1) as log:
-        wanted = kafka_tools.range_of(connection, transactions, 0, end)
+        wanted = range_of(connection, transactions, 0, end)
         with pytest.raises(TransientError, match=f"an open transaction holds the log at {end - 6}"):
             rows(read_range(log, wanted))
         tail = read_range(log, wanted, isolation="uncommitted")
@@ -130,42 +130,42 @@ def test_an_open_transaction_is_named_when_it_holds_the_range(
 
 
 def test_a_range_beyond_the_log_is_not_read_short(
-    kafka: KafkaServer, connection: KafkaConnection, make_topic, kafka_tools: ModuleType
+    kafka: KafkaServer, connection: KafkaConnection, make_topic: MakeTopic
 ) -> None:
     topic = make_topic()
-    kafka_tools.produce(kafka.bootstrap, topic, 10)
+    produce(kafka.bootstrap, topic, 10)
     reason = r"offset 10 of \[0, 20\) cannot be read, the log ends before it"
     with BrokerLog(connection, patience_seconds=1) as log, pytest.raises(TransientError, match=reason):
-        rows(read_range(log, kafka_tools.range_of(connection, topic, 0, 20)))
+        rows(read_range(log, range_of(connection, topic, 0, 20)))
 
 
 def test_deleted_records_are_expired_not_lost(
-    kafka: KafkaServer, connection: KafkaConnection, admin: AdminClient, make_topic, kafka_tools: ModuleType
+    kafka: KafkaServer, connection: KafkaConnection, admin: AdminClient, make_topic: MakeTopic
 ) -> None:
     topic = make_topic()
-    kafka_tools.produce(kafka.bootstrap, topic, 100, linger_ms=50)
+    produce(kafka.bootstrap, topic, 100, linger_ms=50)
     for future in admin.delete_records([TopicPartition(topic, 0, 23)]).values():
         future.result()
     assert offsets.log_starts(connection, topic) == {0: 23}
     with BrokerLog(connection) as log:
-        reader = read_range(log, kafka_tools.range_of(connection, topic, 10, 100))
-        assert rows(reader) == kafka_tools.consume(kafka.bootstrap, topic)
+        reader = read_range(log, range_of(connection, topic, 10, 100))
+        assert rows(reader) == consume(kafka.bootstrap, topic)
     assert reader.accounting == Accounting(span=90, data=77, expired=13)
 
 
 def test_holes_of_compaction_are_compacted(
-    kafka: KafkaServer, connection: KafkaConnection, make_topic, kafka_tools: ModuleType
+    kafka: KafkaServer, connection: KafkaConnection, make_topic: MakeTopic
 ) -> None:
     topic = make_topic(
         cleanup_policy="compact", segment_ms="300", min_cleanable_dirty_ratio="0.001", delete_retention_ms="100"
     )
-    client = kafka_tools.producer(kafka.bootstrap, enable_idempotence=True, linger_ms=5)
+    client = producer(kafka.bootstrap, enable_idempotence=True, linger_ms=5)
     for index in range(400):
         client.produce(topic, key=b"k%d" % (index % 10), value=b"v%d" % index)
         if index % 100 == 99:
             client.flush()
             time.sleep(0.5)
-    wanted = kafka_tools.range_of(connection, topic, 0, 400)
+    wanted = range_of(connection, topic, 0, 400)
     deadline = time.monotonic() + 20
     with BrokerLog(connection) as log:
         while True:
@@ -176,17 +176,15 @@ def test_holes_of_compaction_are_compacted(
             client.produce(topic, key=b"k0", value=b"roll")
             client.flush()
             time.sleep(0.5)
-    assert [row for row in kafka_tools.consume(kafka.bootstrap, topic) if row[0] < 400] == found
+    assert [row for row in consume(kafka.bootstrap, topic) if row[0] < 400] == found
     assert reader.accounting.compacted > 200
     assert reader.accounting.is_complete
     assert reader.sequences.breaks == []
 
 
-def test_a_topic_made_again_is_refused(
-    connection: KafkaConnection, kafka: KafkaServer, make_topic, kafka_tools: ModuleType
-) -> None:
+def test_a_topic_made_again_is_refused(connection: KafkaConnection, kafka: KafkaServer, make_topic: MakeTopic) -> None:
     topic = make_topic()
-    kafka_tools.produce(kafka.bootstrap, topic, 10)
+    produce(kafka.bootstrap, topic, 10)
     gone = PartitionRange(topic=topic, topic_id="AAAAAAAAAAAAAAAAAAAAAA", partition=0, lo=0, hi=10)
     with BrokerLog(connection) as log, pytest.raises(RefusedError, match="was deleted and made again"):
         rows(read_range(log, gone))
@@ -194,10 +192,10 @@ def test_a_topic_made_again_is_refused(
 
 @pytest.mark.parametrize("cuts", [(), (40, 41, 100)], ids=["whole", "in pieces"])
 def test_an_archive_reads_like_the_broker_and_kafkas_own_tool_reads_it(
-    connection: KafkaConnection, kafka_tools: ModuleType, transactions: str, tmp_path: Path, cuts: tuple[int, ...]
+    connection: KafkaConnection, transactions: str, tmp_path: Path, cuts: tuple[int, ...]
 ) -> None:
     stable = offsets.stable_offsets(connection, transactions)[0]
-    wanted = kafka_tools.range_of(connection, transactions, 7, stable)
+    wanted = range_of(connection, transactions, 7, stable)
     paths: list[str] = []
     for lo, hi in itertools.pairwise([7, *cuts, stable]):
         piece = replace(wanted, lo=lo, hi=hi)

@@ -1,7 +1,6 @@
 """Offsets and topic identity against a real broker."""
 
 from datetime import UTC, datetime, timedelta
-from types import ModuleType
 
 import pytest
 from confluent_kafka import Consumer, TopicCollection, TopicPartition
@@ -11,6 +10,9 @@ from makewhole.kafka import offsets
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import ConfigurationError, TransientError
 from makewhole.stack.kafka_server import KafkaServer
+from tests.integration.conftest import MakeTopic
+from tests.integration.kafka.records import produce
+from tests.world.topics import producer
 
 pytestmark = pytest.mark.integration
 
@@ -18,7 +20,7 @@ _NOON = datetime(2013, 1, 1, 12, tzinfo=UTC)
 
 
 def test_the_topic_id_is_the_one_that_kafkas_own_client_shows(
-    admin: AdminClient, connection: KafkaConnection, make_topic
+    admin: AdminClient, connection: KafkaConnection, make_topic: MakeTopic
 ) -> None:
     topic = make_topic(partitions=3)
     described = admin.describe_topics(TopicCollection([topic]))[topic].result()
@@ -39,10 +41,10 @@ def test_a_broker_that_does_not_answer_is_transient(monkeypatch: pytest.MonkeyPa
 
 
 def test_offsets_at_a_time_and_none_after_the_last(
-    kafka: KafkaServer, connection: KafkaConnection, make_topic, kafka_tools: ModuleType
+    kafka: KafkaServer, connection: KafkaConnection, make_topic: MakeTopic
 ) -> None:
     topic = make_topic(partitions=2, retention_ms="-1")
-    client = kafka_tools.producer(kafka.bootstrap)
+    client = producer(kafka.bootstrap)
     for hour in range(5):
         stamp = int((_NOON + timedelta(hours=hour)).timestamp() * 1000)
         client.produce(topic, partition=0, value=b"x", timestamp=stamp)
@@ -54,11 +56,9 @@ def test_offsets_at_a_time_and_none_after_the_last(
     assert offsets.end_of_leader_epoch(connection, topic, 0, 0) == 5
 
 
-def test_committed_offsets_of_a_group(
-    kafka: KafkaServer, connection: KafkaConnection, make_topic, kafka_tools: ModuleType
-) -> None:
+def test_committed_offsets_of_a_group(kafka: KafkaServer, connection: KafkaConnection, make_topic: MakeTopic) -> None:
     topic = make_topic(partitions=2)
-    kafka_tools.produce(kafka.bootstrap, topic, 10)
+    produce(kafka.bootstrap, topic, 10)
     client = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": f"g-{topic}"})
     client.commit(offsets=[TopicPartition(topic, 0, 7)], asynchronous=False)
     client.close()

@@ -1,7 +1,6 @@
 """When Kafka deletes a record, asked of a real broker."""
 
 from datetime import UTC, datetime, timedelta
-from types import ModuleType
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -10,6 +9,8 @@ from confluent_kafka.admin import AdminClient
 from makewhole.kafka.retention import Deadline, RecordRetention, read_retention
 from makewhole.model.connection import KafkaConnection
 from makewhole.stack.kafka_server import KafkaServer
+from tests.integration.conftest import MakeTopic
+from tests.integration.kafka.records import produce
 
 pytestmark = pytest.mark.integration
 
@@ -17,10 +18,10 @@ _NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def test_a_record_goes_by_age_and_is_gone_before_the_log_start(
-    kafka: KafkaServer, connection: KafkaConnection, admin: AdminClient, make_topic, kafka_tools: ModuleType
+    kafka: KafkaServer, connection: KafkaConnection, admin: AdminClient, make_topic: MakeTopic
 ) -> None:
     topic = make_topic(partitions=2, retention_ms=str(3_600_000))
-    kafka_tools.produce(kafka.bootstrap, topic, 10)
+    produce(kafka.bootstrap, topic, 10)
     (deleted,) = admin.delete_records([TopicPartition(topic, 0, 4)]).values()
     deleted.result(10)
     found = read_retention(connection, topic)
@@ -49,7 +50,7 @@ def test_a_record_goes_by_age_and_is_gone_before_the_log_start(
     ],
 )
 def test_what_the_settings_say_of_a_record(
-    connection: KafkaConnection, make_topic, settings: dict[str, str], expected: Deadline
+    connection: KafkaConnection, make_topic: MakeTopic, settings: dict[str, str], expected: Deadline
 ) -> None:
     topic = make_topic(partitions=1, **settings)
     assert read_retention(connection, topic).deadline(0, 0, _NOON) == expected

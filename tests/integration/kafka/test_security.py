@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from confluent_kafka.admin import (
@@ -27,6 +26,7 @@ from makewhole.model.window import PartitionRange
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.ports import free_ports
 from tests.integration.kafka.certificates import Authority
+from tests.integration.kafka.records import produce
 
 pytestmark = pytest.mark.integration
 
@@ -64,7 +64,7 @@ class Guarded:
 
 
 @pytest.fixture(scope="module")
-def guarded(server_folder: Path, kafka_tools: ModuleType) -> Iterator[Guarded]:
+def guarded(server_folder: Path) -> Iterator[Guarded]:
     folder = server_folder / "certificates"
     folder.mkdir()
     authority, stranger = Authority(folder, "authority"), Authority(folder, "stranger")
@@ -75,7 +75,7 @@ def guarded(server_folder: Path, kafka_tools: ModuleType) -> Iterator[Guarded]:
         admin = AdminClient({"bootstrap.servers": server.bootstrap})
         admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result()
         let_alice_read(admin)
-        kafka_tools.produce(server.bootstrap, TOPIC, 100)
+        produce(server.bootstrap, TOPIC, 100)
         plain = KafkaConnection(id="plain", properties={"bootstrap.servers": server.bootstrap})
         yield Guarded(
             server=server,

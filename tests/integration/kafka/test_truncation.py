@@ -6,7 +6,6 @@ a later epoch with a shorter log. Nothing is mocked; no second replica is needed
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -19,6 +18,7 @@ from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import TransientError
 from makewhole.model.window import Accounting, PartitionRange
 from makewhole.stack.kafka_server import KafkaServer
+from tests.integration.kafka.records import produce
 
 pytestmark = pytest.mark.integration
 
@@ -26,15 +26,15 @@ pytestmark = pytest.mark.integration
 class Losing:
     """A broker of one node that can lose the end of its log, and a topic on it with a batch every ten offsets."""
 
-    def __init__(self, server: KafkaServer, tools: ModuleType, topic: str) -> None:
-        self.server, self.tools, self.topic = server, tools, topic
+    def __init__(self, server: KafkaServer, topic: str) -> None:
+        self.server, self.topic = server, topic
         self.connection = KafkaConnection(id="losing", properties={"bootstrap.servers": server.bootstrap})
         admin = AdminClient({"bootstrap.servers": server.bootstrap})
         admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
 
     def produce(self, count: int) -> None:
         for start in range(0, count, 10):
-            self.tools.produce(self.server.bootstrap, self.topic, 10, start=start, linger_ms=100)
+            produce(self.server.bootstrap, self.topic, 10, start=start, linger_ms=100)
 
     def frozen(self) -> PartitionRange:
         """All that is stable now, with its leader epochs, as a window keeps it."""
@@ -66,8 +66,8 @@ def server(server_folder: Path) -> Iterator[KafkaServer]:
 
 
 @pytest.fixture
-def losing(server: KafkaServer, kafka_tools: ModuleType, request: pytest.FixtureRequest) -> Losing:
-    return Losing(server, kafka_tools, request.node.name)
+def losing(server: KafkaServer, request: pytest.FixtureRequest) -> Losing:
+    return Losing(server, request.node.name)
 
 
 def offsets(reader) -> list[int]:  # type: ignore[no-untyped-def]

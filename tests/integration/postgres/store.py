@@ -1,9 +1,8 @@
-"""A table of people's as compensation writes it: chunks applied, effects read, all without a plan around them."""
+"""Write a table of people's as compensation does: chunks applied, effects read, all without a plan around them."""
 
 from collections.abc import Sequence
 from typing import Any
 
-import psycopg2
 from psycopg2 import sql
 
 from makewhole.model.connection import PostgresConnection
@@ -15,19 +14,9 @@ from makewhole.postgres.write.effects import Effect, effects
 from makewhole.postgres.write.halving import RowItem
 from makewhole.postgres.write.receipts import ChunkId, ReceiptRow, ensure_schema
 from makewhole.postgres.write.upsert_row import UpsertRow
+from tests.world.sql import Rows, run_sql
 
 PLAN = "shop-1-0123456789ab"
-
-
-def run_sql(dsn: str, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-    """One statement as somebody else, committed."""
-    connection = psycopg2.connect(dsn)
-    try:
-        with connection, connection.cursor() as cursor:
-            cursor.execute(statement, values or None)
-            return cursor.fetchall() if cursor.description else []
-    finally:
-        connection.close()
 
 
 class Store:
@@ -39,18 +28,19 @@ class Store:
             name="store", kind=PointKind.STORE, connection="people", table=table, key=key, **columns
         )
 
-    def sql(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    def sql(self, statement: str, *values: Any) -> Rows:
+        """Run plain SQL as somebody else, committed."""
         return run_sql(self.connection.dsn, statement, *values)
 
     def apply(self, *items: RowItem, chunk: int = 0, plan: str = PLAN) -> ReceiptRow:
-        """One chunk of a plan."""
+        """Apply one chunk of a plan."""
         number = ChunkId(plan=plan, plan_sha256="0" * 64, target=self.point.name, chunk=chunk, lease_epoch=1)
         with connect(self.connection) as session:
             ensure_schema(session)
             return apply_chunk(session, self.point, number, items)
 
     def rows(self, key: str, *, is_exact: bool = True) -> tuple[TableRow, ...]:
-        """What a plan would see of a key."""
+        """Return what a plan would see of a key."""
         with connect(self.connection) as session:
             table = describe_table(session, self.point)
             return tuple(rows_of_key(session, table, self.point, key, is_exact=is_exact))
@@ -69,7 +59,7 @@ class Store:
             return effects(session, plan, self.point.name)
 
     def images(self) -> list[str]:
-        """Every row of the table as an exact text, sorted."""
+        """Return every row of the table as an exact text, sorted."""
         name = sql.Identifier(*self.point.table.split("."))
         with connect(self.connection) as session, session.cursor() as cursor:
             cursor.execute(sql.SQL("select (t.*)::text from {} as t order by 1").format(name))

@@ -8,6 +8,7 @@ import pytest
 
 from makewhole.compute.canonical import canonical_text
 from makewhole.compute.keys import component_text, key_text
+from tests.integration.postgres.people import People
 
 pytestmark = pytest.mark.integration
 
@@ -89,7 +90,7 @@ CASES: list[tuple[str, str, list[Any]]] = [
 
 @pytest.mark.parametrize(("declared", "column", "values"), CASES, ids=[f"{case[0]}-{case[1]}" for case in CASES])
 def test_a_value_has_the_same_text_from_json_and_from_a_table(
-    people: Any, declared: str, column: str, values: list[Any]
+    people: People, declared: str, column: str, values: list[Any]
 ) -> None:
     people.sql(f"create table rows (id int primary key, x {column})")
     for number, value in enumerate(values):
@@ -100,7 +101,7 @@ def test_a_value_has_the_same_text_from_json_and_from_a_table(
     assert texts == {str(number): canonical_text(value, declared) for number, value in enumerate(values)}
 
 
-def test_null_and_the_empty_text_are_told_apart(people: Any) -> None:
+def test_null_and_the_empty_text_are_told_apart(people: People) -> None:
     people.sql("create table rows (id int, x text); insert into rows values (1, ''), (2, null)")
 
     rows = people.texts(people.shape(compare={"x": "string"}))
@@ -109,7 +110,7 @@ def test_null_and_the_empty_text_are_told_apart(people: Any) -> None:
     assert rows["row_hash"].n_unique() == 2
 
 
-def test_postgresql_itself_refuses_nul_and_so_do_we(people: Any) -> None:
+def test_postgresql_itself_refuses_nul_and_so_do_we(people: People) -> None:
     people.sql("create table rows (id text)")
 
     with pytest.raises(ValueError, match="NUL"):
@@ -117,7 +118,7 @@ def test_postgresql_itself_refuses_nul_and_so_do_we(people: Any) -> None:
     assert people.look_up(people.shape(), ["a\x00b"]) == []
 
 
-def test_what_json_cannot_say_stops_nothing(people: Any) -> None:
+def test_what_json_cannot_say_stops_nothing(people: People) -> None:
     people.sql(
         "create table rows (id int, d float8, n numeric, t timestamp, day date);"
         "insert into rows values (1, 'NaN', 'NaN', 'infinity', '-infinity'), "
@@ -134,7 +135,7 @@ def test_what_json_cannot_say_stops_nothing(people: Any) -> None:
     assert rows["time"].to_list() == [None, None]
 
 
-def test_a_fraction_in_a_column_that_is_declared_whole_is_not_rounded_to_a_match(people: Any) -> None:
+def test_a_fraction_in_a_column_that_is_declared_whole_is_not_rounded_to_a_match(people: People) -> None:
     people.sql("create table rows (id int, x numeric); insert into rows values (1, 1.5), (2, 1e30)")
 
     rows = people.texts(people.shape(compare={"x": "int"}))
@@ -143,7 +144,7 @@ def test_a_fraction_in_a_column_that_is_declared_whole_is_not_rounded_to_a_match
     assert canonical_text(2, "int") == "2"
 
 
-def test_a_value_that_its_declared_type_cannot_hold_says_so_and_quotes_nothing(people: Any) -> None:
+def test_a_value_that_its_declared_type_cannot_hold_says_so_and_quotes_nothing(people: People) -> None:
     from makewhole.model.errors import PermanentError
 
     people.sql("create table rows (id int, x text); insert into rows values (1, 'secret')")
@@ -156,7 +157,7 @@ def test_a_value_that_its_declared_type_cannot_hold_says_so_and_quotes_nothing(p
 # Keys
 
 
-def test_composite_keys_have_the_same_text_from_json_and_from_a_table(people: Any) -> None:
+def test_composite_keys_have_the_same_text_from_json_and_from_a_table(people: People) -> None:
     people.sql("create table rows (a text, b text, n int)")
     parts = [text for text in TEXTS if text]
     for number, text in enumerate(parts):
@@ -169,7 +170,7 @@ def test_composite_keys_have_the_same_text_from_json_and_from_a_table(people: An
     assert set(people.look_up(people.shape(key=("a", "b", "n")), sorted(keys))) == keys
 
 
-def test_a_composite_key_with_an_empty_or_null_part_is_no_key(people: Any) -> None:
+def test_a_composite_key_with_an_empty_or_null_part_is_no_key(people: People) -> None:
     people.sql("create table rows (a text, b text); insert into rows values ('x', ''), ('x', null), ('x', 'y')")
 
     assert people.read(people.shape(key=("a", "b")))["key"].to_list() == [None, None, '["x","y"]']
@@ -188,7 +189,7 @@ def test_a_composite_key_with_an_empty_or_null_part_is_no_key(people: Any) -> No
     ],
 )
 def test_a_single_key_has_the_same_text_from_json_and_from_a_table(
-    people: Any, column: str, value: Any, json_value: Any
+    people: People, column: str, value: Any, json_value: Any
 ) -> None:
     people.sql(f"create table rows (id {column})")
     people.sql("insert into rows values (%s)", value)

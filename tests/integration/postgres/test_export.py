@@ -14,6 +14,7 @@ from makewhole.postgres.read import export
 from makewhole.postgres.read.export import ExportPart, TableReader, export_snapshot
 from makewhole.postgres.read.expressions import TimeBounds
 from makewhole.postgres.read.visibility import current_snapshot, keys_not_visible
+from tests.integration.postgres.people import People
 
 pytestmark = pytest.mark.integration
 
@@ -23,7 +24,7 @@ def day(number: int) -> datetime:
 
 
 @pytest.fixture
-def many(people: Any) -> Any:
+def many(people: People) -> People:
     """10,000 rows over a few hundred pages."""
     people.sql(
         "create table rows (id int primary key, x int, pad text) with (fillfactor = 100);"
@@ -33,7 +34,7 @@ def many(people: Any) -> Any:
 
 
 def test_all_parts_see_one_moment_while_rows_move_across_their_bounds(
-    many: Any, monkeypatch: pytest.MonkeyPatch
+    many: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An update writes a new version behind the last page: each reader alone would see rows twice, or not at all."""
     monkeypatch.setattr(export, "_PAGES_PER_PART", 16)
@@ -53,7 +54,7 @@ def test_all_parts_see_one_moment_while_rows_move_across_their_bounds(
     assert reader.counted == 10_000
 
 
-def test_parts_tile_the_table_with_an_open_end(many: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_tile_the_table_with_an_open_end(many: People, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export, "_PAGES_PER_PART", 16)
     with export_snapshot(many.connection, many.shape(), None, 3) as plan:
         parts = plan.parts
@@ -62,7 +63,7 @@ def test_parts_tile_the_table_with_an_open_end(many: Any, monkeypatch: pytest.Mo
     assert all(one.last_page == after.first_page for one, after in pairwise(parts))
 
 
-def test_a_small_piece_that_an_index_finds_is_read_at_once(many: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_piece_that_an_index_finds_is_read_at_once(many: People, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export, "_PAGES_PER_PART", 1)
     many.sql("alter table rows add at timestamptz; update rows set at = '2013-01-01'::date + id * interval '1 hour'")
     many.sql("create index on rows (at)")
@@ -74,13 +75,13 @@ def test_a_small_piece_that_an_index_finds_is_read_at_once(many: Any, monkeypatc
     assert len(many.read(many.shape(time="at"), bounds)) == 24
 
 
-def test_an_empty_table_gives_no_rows(people: Any) -> None:
+def test_an_empty_table_gives_no_rows(people: People) -> None:
     people.sql("create table rows (id int)")
 
     assert people.read(people.shape()).is_empty()
 
 
-def test_rows_of_different_partitions_have_different_places(people: Any) -> None:
+def test_rows_of_different_partitions_have_different_places(people: People) -> None:
     """Every partition counts its pages anew: two rows at `(0,1)` are two rows."""
     people.sql(
         "create table rows (id int, d int) partition by list (d);"
@@ -94,7 +95,7 @@ def test_rows_of_different_partitions_have_different_places(people: Any) -> None
     assert rows.select("key", "place").rows() == [("7", "rows_1(0,1)"), ("8", "rows_1(0,2)"), ("7", "rows_2(0,1)")]
 
 
-def test_the_place_in_a_plain_table_is_its_ctid(people: Any) -> None:
+def test_the_place_in_a_plain_table_is_its_ctid(people: People) -> None:
     people.sql('create schema "Ops"; create table "Ops"."Rows" (id int); insert into "Ops"."Rows" values (1)')
 
     assert people.read(people.shape(table="Ops.Rows"))["place"].to_list() == ["(0,1)"]
@@ -104,7 +105,7 @@ def test_the_place_in_a_plain_table_is_its_ctid(people: Any) -> None:
 
 
 @pytest.fixture
-def timed(people: Any) -> Any:
+def timed(people: People) -> People:
     people.sql("create table rows (id text, at timestamptz)")
     return people
 
@@ -113,7 +114,7 @@ def keys(frame: pl.DataFrame) -> list[str]:
     return sorted(frame["key"].to_list()) if len(frame) else []
 
 
-def test_bounds_are_half_open_in_utc_whatever_the_server_thinks(timed: Any) -> None:
+def test_bounds_are_half_open_in_utc_whatever_the_server_thinks(timed: People) -> None:
     timed.sql("alter table rows alter at type timestamp using at at time zone 'UTC'")
     timed.sql(
         "insert into rows values ('before', '2013-01-01 23:59:59.999999'), ('first', '2013-01-02'), "
@@ -126,7 +127,7 @@ def test_bounds_are_half_open_in_utc_whatever_the_server_thinks(timed: Any) -> N
     assert keys(timed.read(timed.shape(time="at"), TimeBounds(start=None, end=day(2)))) == ["before"]
 
 
-def windows(timed: Any, between: Any) -> tuple[list[str], list[str]]:
+def windows(timed: People, between: Any) -> tuple[list[str], list[str]]:
     """The keys of two windows, day 1 and day 2; `between` runs after the first was read."""
     shape = timed.shape(time="at")
     first = TimeBounds(start=day(1), end=day(2))
@@ -138,7 +139,7 @@ def windows(timed: Any, between: Any) -> tuple[list[str], list[str]]:
     return keys(pl.concat(one)) if one else [], keys(two)
 
 
-def test_a_row_that_was_committed_late_falls_into_the_next_window_once(timed: Any) -> None:
+def test_a_row_that_was_committed_late_falls_into_the_next_window_once(timed: People) -> None:
     timed.sql("insert into rows values ('early', '2013-01-01 10:00')")
     with ExitStack() as stack:
         slow = timed.session(stack)
@@ -156,7 +157,7 @@ def test_a_row_that_was_committed_late_falls_into_the_next_window_once(timed: An
     assert keys(timed.read(timed.shape(time="at"), again)) == []
 
 
-def test_a_late_row_that_was_written_after_a_savepoint_is_not_lost(timed: Any) -> None:
+def test_a_late_row_that_was_written_after_a_savepoint_is_not_lost(timed: People) -> None:
     """Its id is that of a subtransaction, which no snapshot lists: `pg_visible_in_snapshot` takes it for seen."""
     timed.sql("insert into rows values ('early', '2013-01-01 10:00')")
     with ExitStack() as stack:
@@ -173,7 +174,7 @@ def test_a_late_row_that_was_written_after_a_savepoint_is_not_lost(timed: Any) -
     assert two == ["inner", "outer"]
 
 
-def test_a_row_without_a_time_belongs_to_the_window_that_first_sees_it(timed: Any) -> None:
+def test_a_row_without_a_time_belongs_to_the_window_that_first_sees_it(timed: People) -> None:
     timed.sql("insert into rows values ('early', '2013-01-01 10:00')")
 
     one, two = windows(timed, lambda: timed.sql("insert into rows values ('untimed', null)"))
@@ -182,7 +183,7 @@ def test_a_row_without_a_time_belongs_to_the_window_that_first_sees_it(timed: An
     assert keys(timed.read(timed.shape(time="at"), TimeBounds(start=None, end=day(2)))) == ["early", "untimed"]
 
 
-def test_a_ledger_row_is_young_until_it_was_certainly_there(timed: Any) -> None:
+def test_a_ledger_row_is_young_until_it_was_certainly_there(timed: People) -> None:
     shape = timed.shape(time="at")
     timed.sql("insert into rows values ('old', '2013-01-01')")
     with ExitStack() as stack:
@@ -223,7 +224,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("column", ["text", "varchar", "varchar(40)"])
-def test_hostile_texts_are_found_and_only_they(people: Any, column: str) -> None:
+def test_hostile_texts_are_found_and_only_they(people: People, column: str) -> None:
     people.sql(f"create table rows (id {column})")
     for key in [*HOSTILE, "other", "A'B"]:
         people.sql("insert into rows values (%s)", key)
@@ -232,7 +233,7 @@ def test_hostile_texts_are_found_and_only_they(people: Any, column: str) -> None
 
 
 @pytest.mark.parametrize("column", ["smallint", "integer", "bigint"])
-def test_an_integer_key_is_found_by_its_own_text_only(people: Any, column: str) -> None:
+def test_an_integer_key_is_found_by_its_own_text_only(people: People, column: str) -> None:
     """`007` is another key than `7`: its row must not come up where 007 is judged."""
     people.sql(f"create table rows (id {column}); insert into rows values (7), (0), (-7)")
     odd = ["007", "-0", "+7", " 7", "7.0", "--7", "-", "", "x", "٧", "9" * 30, "-9223372036854775809", "1e1"]
@@ -241,7 +242,7 @@ def test_an_integer_key_is_found_by_its_own_text_only(people: Any, column: str) 
     assert people.look_up(people.shape(), odd) == []
 
 
-def test_the_greatest_integers_are_found(people: Any) -> None:
+def test_the_greatest_integers_are_found(people: People) -> None:
     people.sql("create table rows (id bigint)")
     keys = ["1234567890123456789", "9223372036854775807", "-9223372036854775808"]
     for key in keys:
@@ -250,7 +251,7 @@ def test_the_greatest_integers_are_found(people: Any) -> None:
     assert people.look_up(people.shape(), keys) == sorted(keys)
 
 
-def test_a_uuid_is_found_by_postgresqls_own_spelling_only(people: Any) -> None:
+def test_a_uuid_is_found_by_postgresqls_own_spelling_only(people: People) -> None:
     known = "6f9619ff-8b86-d011-b42d-00c04fc964ff"
     people.sql("create table rows (id uuid)")
     people.sql("insert into rows values (%s)", known)
@@ -259,18 +260,18 @@ def test_a_uuid_is_found_by_postgresqls_own_spelling_only(people: Any) -> None:
     assert people.look_up(people.shape(), [known.upper(), known.replace("-", "")]) == []
 
 
-def test_composite_keys_are_found_by_their_text(people: Any) -> None:
+def test_composite_keys_are_found_by_their_text(people: People) -> None:
     people.sql("create table rows (a text, b int); insert into rows values ('x\"y', 1), ('x', 2), ('x', null)")
     shape = people.shape(key=("a", "b"))
 
     assert people.look_up(shape, ['["x\\"y","1"]', '["x","2"]', '["x",null]', "x"]) == ['["x","2"]', '["x\\"y","1"]']
 
 
-def test_no_keys_ask_nothing(people: Any) -> None:
+def test_no_keys_ask_nothing(people: People) -> None:
     assert people.look_up(people.shape(table="not_there"), []) == []
 
 
-def test_more_keys_than_one_statement_takes_are_all_found(many: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_keys_than_one_statement_takes_are_all_found(many: People, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export, "_KEYS_PER_STATEMENT", 1_000)
 
     assert len(many.look_up(many.shape(), [str(number) for number in range(12_000)])) == 10_000
@@ -279,7 +280,7 @@ def test_more_keys_than_one_statement_takes_are_all_found(many: Any, monkeypatch
 # Filters
 
 
-def test_rows_name_the_hops_whose_filter_they_do_not_pass(people: Any) -> None:
+def test_rows_name_the_hops_whose_filter_they_do_not_pass(people: People) -> None:
     people.sql(
         "create table rows (id int, cancelled boolean, carrier text, n numeric);"
         "insert into rows values (1, false, 'UA', 1.10), (2, true, 'UA', 1.104), (3, null, 'O''H', null)"
@@ -298,7 +299,7 @@ def test_rows_name_the_hops_whose_filter_they_do_not_pass(people: Any) -> None:
 # What is wrong, in words
 
 
-def test_a_table_that_does_not_exist_is_named(people: Any) -> None:
+def test_a_table_that_does_not_exist_is_named(people: People) -> None:
     with (
         pytest.raises(ConfigurationError) as raised,
         export_snapshot(people.connection, people.shape("ops.none"), None, 1),
@@ -308,7 +309,7 @@ def test_a_table_that_does_not_exist_is_named(people: Any) -> None:
     assert str(raised.value) == "pipeline file: points.rows.table: table ops.none does not exist. Correct its name"
 
 
-def test_every_column_that_does_not_exist_is_named_with_what_there_is(people: Any) -> None:
+def test_every_column_that_does_not_exist_is_named_with_what_there_is(people: People) -> None:
     people.sql("create table rows (id int, b int, gone int); alter table rows drop column gone")
     shape = people.shape(key=("id", "gone"), compare={"x": "int"}, time="at")
 
@@ -320,7 +321,7 @@ def test_every_column_that_does_not_exist_is_named_with_what_there_is(people: An
     ]
 
 
-def test_a_column_dropped_during_the_run_is_an_error_and_not_a_loss(people: Any) -> None:
+def test_a_column_dropped_during_the_run_is_an_error_and_not_a_loss(people: People) -> None:
     people.sql("create table rows (id int, x int); insert into rows values (1, 1)")
     shape = people.shape(compare={"x": "int"})
     with export_snapshot(people.connection, shape, None, 1) as plan:
@@ -331,7 +332,7 @@ def test_a_column_dropped_during_the_run_is_an_error_and_not_a_loss(people: Any)
         list(TableReader(people.connection, shape, None).part(None, plan.parts[0]))
 
 
-def test_a_view_of_the_data_that_is_gone_is_read_again(people: Any) -> None:
+def test_a_view_of_the_data_that_is_gone_is_read_again(people: People) -> None:
     people.sql("create table rows (id int)")
     with export_snapshot(people.connection, people.shape(), None, 1) as plan:
         pass
@@ -340,7 +341,7 @@ def test_a_view_of_the_data_that_is_gone_is_read_again(people: Any) -> None:
         list(TableReader(people.connection, people.shape(), plan.snapshot).part(None, ExportPart()))
 
 
-def test_a_reader_that_is_cut_off_is_tried_again_and_gives_no_part_of_the_rows_as_all(many: Any) -> None:
+def test_a_reader_that_is_cut_off_is_tried_again_and_gives_no_part_of_the_rows_as_all(many: People) -> None:
     many.sql("insert into rows select n, 0, repeat('p', 2000) from generate_series(10000, 60000) n")
     reader = TableReader(many.connection, many.shape(compare={"pad": "string"}), None)
 
@@ -352,7 +353,7 @@ def test_a_reader_that_is_cut_off_is_tried_again_and_gives_no_part_of_the_rows_a
             )
 
 
-def test_rows_that_a_policy_hides_are_an_error_and_not_a_loss(people: Any, postgres: Any) -> None:
+def test_rows_that_a_policy_hides_are_an_error_and_not_a_loss(people: People, postgres: Any) -> None:
     from makewhole.model.connection import PostgresConnection
 
     role = "reader_of_few"

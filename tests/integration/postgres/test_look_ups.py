@@ -64,6 +64,7 @@ class Bench:
     def slice(self) -> tuple[str, ...]:
         """The store's rows whose time falls into the window."""
         store = self.context.pipeline.points["store"]
+        assert isinstance(store, TablePoint)
         reader = TableReader(self.people.connection, self.context.table_shape(store), None)
         bounds = TimeBounds(start=DAY, end=self.context.window.end)
         frames = [table_frame(frame, {})[0] for frame in reader.part(bounds, ExportPart())]
@@ -130,7 +131,9 @@ def test_a_stranger_that_the_ledger_holds_is_known_unless_the_hop_leaves_it_out(
     hop = Hop(source="ledger", target="store", remedies=REMEDIES, where="cancelled = false")
     pipeline = replace(bench.context.pipeline, hops=(hop,))
     context = replace(bench.context, pipeline=pipeline)
-    assert context.table_shape(pipeline.points["ledger"]).filters == {hop.name: (typed_term("cancelled", False),)}
+    ledger = pipeline.points["ledger"]
+    assert isinstance(ledger, TablePoint)
+    assert context.table_shape(ledger).filters == {hop.name: (typed_term("cancelled", False),)}
 
     found = bench.judge(replace(bench.task(), context=context, hop=hop))
 

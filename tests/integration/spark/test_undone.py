@@ -90,7 +90,7 @@ def test_what_a_plan_sent_is_reversed_when_that_is_asked_for(shop: ReconciledSho
         f"`makewhole plan undo {plan.id} --reverse` sends an event for each that takes its effect back"
     )
     asked = plan_undo(first, plan.id, reverses=False)
-    assert (asked.plan, asked.stays) == (None, (offer,))
+    assert (asked.plan, asked.remaining) == (None, (offer,))
     shop.sql("delete from warehouse where id = 'O4'")
 
     undo, reopened = undone(shop, first, plan, reverses=True)
@@ -99,7 +99,7 @@ def test_what_a_plan_sent_is_reversed_when_that_is_asked_for(shop: ReconciledSho
     assert sent(shop, topic) == [("O5", -5.5)]
     assert shop.outcomes(first) == {"O4": "open", "O5": "repaired"}
     assert reopened.state is WindowState.GAPS
-    stays = plan_undo(first, plan.id, reverses=True).stays
+    stays = plan_undo(first, plan.id, reverses=True).remaining
     assert stays == (f"2 records that plan {plan.id} may have written to orders stay: a log takes nothing back",)
     with pytest.raises(RefusedError, match=f"plan {plan.id} has an undo with reversals already: plan {undo.id}"):
         plan_undo(first, plan.id, reverses=False)

@@ -111,7 +111,8 @@ def test_everything_listens_on_loopback_only_but_airflows_log_servers(stack: Sta
     """Airflow gives its log servers no choice of address; they answer only requests signed with the stack's secret."""
     _, document = stack.status()
     pids = {part["pid"] for part in document["health"].values()}
-    addresses = {c.laddr.ip for c in psutil.net_connections("tcp") if c.pid in pids and c.status == psutil.CONN_LISTEN}
+    listening = [c for c in psutil.net_connections("tcp") if c.pid in pids and c.status == psutil.CONN_LISTEN]
+    addresses = {c.laddr.ip for c in listening if c.laddr}
 
     assert addresses <= {"127.0.0.1", "::ffff:127.0.0.1"}
 

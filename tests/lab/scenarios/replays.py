@@ -19,6 +19,7 @@ from tests.lab.proxy import Api, Fault, Rule
 from tests.lab.runner import Runner
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
 from tests.lab.shop import LabShop
+from tests.world.consumer import read_records
 from tests.world.orders import Order, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.windows import Found
@@ -26,7 +27,10 @@ from tests.world.windows import Found
 _SLOWLY = {"limits": "{share: 1.0, records_per_second: 5}"}
 _CHUNK = 5
 _IMPATIENT_SECONDS = 2.0
-CRASH_TESTS = ("tests/integration/compensation/test_kills.py", "tests/unit/compensation/execution/test_model.py")
+CRASH_TESTS = (
+    "tests/integration/compensation/execution/test_kills.py",
+    "tests/unit/compensation/execution/test_model.py",
+)
 
 
 def _lost(lab: Lab) -> tuple[list[Order], list[Order]]:
@@ -66,7 +70,7 @@ def _missing(lost: Sequence[Order]) -> Found:
 def _require_sent_once(shop: LabShop, lost: Sequence[Order]) -> None:
     """A committed reader finds every lost order twice: the original and one replay."""
     wanted = {order["id"] for order in lost}
-    copies = Counter(key for record in shop.read() if (key := record.key_text) in wanted)
+    copies = Counter(key for record in read_records(shop.bootstrap, shop.topic) if (key := record.key_text) in wanted)
     assert copies == dict.fromkeys(wanted, 2)
 
 
@@ -151,7 +155,7 @@ def asked_again(lab: Lab) -> Outcome:
         "answer (by the seed); the broker wakes later."
     ),
     why="An unknown outcome is never assumed: a new producer fences the old one, and the marker says what was done.",
-    covered_by=("tests/integration/compensation/test_unknown_commit.py",),
+    covered_by=("tests/integration/compensation/execution/test_unknown_commit.py",),
 )
 def no_answer_to_the_commit(lab: Lab) -> Outcome:
     made, lost = _lost(lab)
@@ -190,7 +194,9 @@ def _script_without_answer(lab: Lab, name: str, lost: Sequence[Order]) -> None:
     held = lab.cluster.proxy.add(Rule(api=Api.END_TXN, fault=Fault.HOLD))
     script.transaction(lab.cluster.proxied_bootstrap, name, lost, _IMPATIENT_SECONDS)
     held.release()
-    lab.cluster.wait("both of the script's commits", lambda: len(lab.shop.read(name)) == 2 * len(lost))
+    lab.cluster.wait(
+        "both of the script's commits", lambda: len(read_records(lab.shop.bootstrap, name)) == 2 * len(lost)
+    )
 
 
 @scenario(
@@ -199,7 +205,7 @@ def _script_without_answer(lab: Lab, name: str, lost: Sequence[Order]) -> None:
     happens="Between plan and repair the application writes newer versions of some rows, and erases others.",
     made="Rows are lost and changed in the store and a plan is made; some of its keys are updated or deleted; it runs.",
     why="Every write is guarded by version and before-image: what is newer stays, what was erased stays away.",
-    covered_by=("tests/integration/compensation/test_remedies.py",),
+    covered_by=("tests/integration/compensation/execution/test_remedies.py",),
 )
 def too_late(lab: Lab) -> Outcome:
     shop = lab.shop.open_shop(

@@ -1,6 +1,5 @@
 """A template that reaches out is refused, and hostile data are written as data."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +8,7 @@ from typer.testing import CliRunner
 
 from makewhole.cli.main import app
 from tests.integration.compensation.hostile import COUPON, duplicate, prepare
+from tests.integration.compensation.world import PlanWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -45,10 +45,10 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 )
 @pytest.mark.parametrize("place", ["key", "value", "headers"])
 def test_a_template_that_reaches_out_is_refused_however_it_came_here(
-    world: Any, leaf: str, told: str, place: str
+    world: PlanWorld, leaf: str, told: str, place: str
 ) -> None:
     """The check of the file refuses it, too: tests/unit/config/test_reverse.py."""
-    changes = {"key": leaf, "value": {"a": [{"b": leaf}]}, "headers": (("h", leaf),)}
+    changes: dict[str, Any] = {"key": leaf, "value": {"a": [{"b": leaf}]}, "headers": (("h", leaf),)}
     world.load_again("K1", copies=2)
     prepare(world, replace(COUPON, **{place: changes[place]}))
     frozen = world.freeze([duplicate(world, "K1")])
@@ -68,24 +68,26 @@ HOSTILE = [
 ]
 
 
-def test_data_are_written_as_data_wherever_the_template_puts_them(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_are_written_as_data_wherever_the_template_puts_them(
+    world: PlanWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In keys, values and headers: never rendered, never evaluated, never the end of a field or of a line."""
     value = {"id": "{{ key }}", "delay": "{{ row.delay }}", "note": "{{ row.note }}", "all": "<{{ row.note }}>"}
     topic = prepare(world, replace(COUPON, value=value, headers=(("note", "{{ row.note }}"),)))
     for key in HOSTILE:
         world.load_again(key, copies=2)
         world.sql("update dw.departures set note = id where id = %s", key)
-    frozen = world.freeze([duplicate(world, key) for key in HOSTILE])
+    frozen = world.freeze_plan([duplicate(world, key) for key in HOSTILE])
     world.run(frozen.plan.id)
 
-    messages = world.consume(topic)
+    records = world.records(topic)
     assert frozen.refusals == ()
-    assert sorted(message.key().decode() for message in messages) == sorted(HOSTILE)
-    for message in messages:
-        key = message.key().decode()
-        assert json.loads(message.value()) == {"id": key, "delay": 1.0, "note": key, "all": f"<{key}>"}
-        assert dict(message.headers())["note"].decode() == key
-        assert [name for name, _ in message.headers()] == [
+    assert sorted(record.key_text for record in records) == sorted(HOSTILE)
+    for record in records:
+        key = record.key_text
+        assert record.document == {"id": key, "delay": 1.0, "note": key, "all": f"<{key}>"}
+        assert record.header_texts["note"] == key
+        assert [name for name, _ in record.headers] == [
             "note",
             "makewhole-reverses",
             "makewhole-plan",
@@ -94,7 +96,7 @@ def test_data_are_written_as_data_wherever_the_template_puts_them(world: Any, mo
             "makewhole-origin",
             "makewhole-chunk",
         ]
-        assert not any(byte < 32 for byte in message.value())
+        assert not any(byte < 32 for byte in record.value or b"")
 
     monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", world.journal)
     shown = CliRunner().invoke(app, ["plan", "show", frozen.plan.id]).stdout
@@ -102,7 +104,7 @@ def test_data_are_written_as_data_wherever_the_template_puts_them(world: Any, mo
     assert not {"\x1b", "\r", "‮"} & set(shown)
 
 
-def test_a_refusal_tells_the_template_and_no_data(world: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refusal_tells_the_template_and_no_data(world: PlanWorld, caplog: pytest.LogCaptureFixture) -> None:
     prepare(world, replace(COUPON, value={"id": "{{ row.gone }}"}))
     world.load_again("SECRET-KEY", copies=2)
     frozen = world.freeze([duplicate(world, "SECRET-KEY")])

@@ -5,7 +5,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from makewhole.compensation.approval.answer import Answer, Decision, record_answer
 from makewhole.compensation.execution.control import stop
@@ -17,11 +16,12 @@ from makewhole.model.errors import CorruptionError, LeaseLostError, RefusedError
 from makewhole.model.pipeline import Approval
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.verdict import Verdict
+from tests.integration.compensation.world import PlanWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
 
-def test_a_plan_above_the_limit_waits_for_its_approval(world: Any) -> None:
+def test_a_plan_above_the_limit_waits_for_its_approval(world: PlanWorld) -> None:
     plan = _plan(world, above_actions=2)
     assert plan.state is PlanState.AWAITING_APPROVAL
     with pytest.raises(RefusedError, match="is awaiting_approval"):
@@ -41,7 +41,7 @@ def test_a_plan_above_the_limit_waits_for_its_approval(world: Any) -> None:
     ("decision", "reason"),
     [(Decision.REJECTED, "rejected by oncall"), (Decision.TIMED_OUT, "nobody answered in time")],
 )
-def test_a_plan_that_was_not_approved_never_runs(world: Any, decision: Decision, reason: str) -> None:
+def test_a_plan_that_was_not_approved_never_runs(world: PlanWorld, decision: Decision, reason: str) -> None:
     plan = _plan(world, above_actions=2)
     answer = replace(_answer(plan.sha256), decision=decision, by="oncall" if decision is Decision.REJECTED else None)
     assert record_answer(world.journal, plan.id, answer, Approval()).reason == reason
@@ -52,14 +52,14 @@ def test_a_plan_that_was_not_approved_never_runs(world: Any, decision: Decision,
     assert world.replayed() == []
 
 
-def test_an_approval_expires(world: Any) -> None:
+def test_an_approval_expires(world: PlanWorld) -> None:
     plan = _plan(world, above_actions=2)
     record_answer(world.journal, plan.id, _answer(plan.sha256), Approval(expires=timedelta(seconds=-1)))
     with pytest.raises(RefusedError, match="has expired"):
         world.run(plan.id)
 
 
-def test_a_stopped_plan_ends_before_its_next_chunk_and_stays_stopped(world: Any) -> None:
+def test_a_stopped_plan_ends_before_its_next_chunk_and_stays_stopped(world: PlanWorld) -> None:
     plan = _plan(world, records=15)
 
     def stop_now(progress: Any) -> None:
@@ -72,18 +72,18 @@ def test_a_stopped_plan_ends_before_its_next_chunk_and_stays_stopped(world: Any)
         world.run(plan.id)
 
 
-def test_removed_receipts_are_not_taken_for_nothing_done(world: Any) -> None:
+def test_removed_receipts_are_not_taken_for_nothing_done(world: PlanWorld) -> None:
     world.sql("insert into dw.departures (id, delay) values ('K1', 1), ('K1', 1)")
-    plan = world.freeze([world.finding(1, Verdict.DUPLICATE)]).plan
+    plan = world.plan([world.finding(1, Verdict.DUPLICATE)])
     world.run(plan.id)
     world.sql("delete from makewhole.receipt")
     with pytest.raises(CorruptionError, match="warehouse remembers 0 chunks"):
         world.run(plan.id)
 
 
-def test_receipts_of_a_newer_runner_stop_an_older_one(world: Any) -> None:
+def test_receipts_of_a_newer_runner_stop_an_older_one(world: PlanWorld) -> None:
     world.sql("insert into dw.departures (id, delay) select 'K' || n / 2, 1 from generate_series(0, 19) as n")
-    plan = world.freeze([world.finding(number, Verdict.DUPLICATE) for number in range(10)]).plan
+    plan = world.plan([world.finding(number, Verdict.DUPLICATE) for number in range(10)])
 
     def overtake(progress: Any) -> None:
         world.sql("update makewhole.receipt set lease_epoch = 7")
@@ -109,7 +109,7 @@ def test_a_lease_is_taken_over_by_its_own_name_at_once_and_by_others_when_it_exp
         assert leases.acquire(connection, "plan p", "other", 60).epoch == 3
 
 
-def test_only_what_a_plan_wrote_is_known_as_its_replay(world: Any) -> None:
+def test_only_what_a_plan_wrote_is_known_as_its_replay(world: PlanWorld) -> None:
     plan = _plan(world)
     assert world.replayed_keys([plan.id]) == []
     world.run(plan.id)
@@ -122,16 +122,16 @@ def test_options_name_this_process_when_nobody_else_is_named() -> None:
     assert RunOptions().holder != RunOptions().holder
 
 
-def test_the_marker_topic_has_one_partition(world: Any) -> None:
+def test_the_marker_topic_has_one_partition(world: PlanWorld) -> None:
     world.run(_plan(world).id)
-    metadata = AdminClient({"bootstrap.servers": world.bootstrap}).list_topics(MARKER_TOPIC, timeout=10)
+    metadata = world.admin.list_topics(MARKER_TOPIC, timeout=10)
     assert list(metadata.topics[MARKER_TOPIC].partitions) == [0]
 
 
-def _plan(world: Any, *, records: int = 3, above_actions: int = 1000) -> Plan:
+def _plan(world: PlanWorld, *, records: int = 3, above_actions: int = 1000) -> Plan:
     world.pipeline = replace(world.pipeline, approval=Approval(above_actions=above_actions))
     world.send(range(records))
-    plan = world.freeze([world.finding(number, Verdict.MISSING) for number in range(records)]).plan
+    plan = world.plan([world.finding(number, Verdict.MISSING) for number in range(records)])
     assert isinstance(plan, Plan)
     return plan
 

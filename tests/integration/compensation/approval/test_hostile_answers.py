@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -10,13 +9,14 @@ from makewhole.compensation.approval.answer import Decision, record_answer
 from makewhole.model.pipeline import Approval
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.hostile import answer, redelivery, refusal
+from tests.integration.compensation.world import PlanWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 
-def test_an_answer_to_what_was_shown_before_does_not_count_for_what_is_there_now(world: Any) -> None:
+def test_an_answer_to_what_was_shown_before_does_not_count_for_what_is_there_now(world: PlanWorld) -> None:
     stale = redelivery(world, above_actions=0)
-    fresh = world.freeze([world.finding(number, Verdict.MISSING) for number in range(2)]).plan
+    fresh = world.plan([world.finding(number, Verdict.MISSING) for number in range(2)])
 
     assert refusal(lambda: record_answer(world.journal, fresh.id, answer(stale), Approval())) == (
         f"the answer is for another content than plan {fresh.id} has; look at it again"
@@ -29,7 +29,7 @@ def test_an_answer_to_what_was_shown_before_does_not_count_for_what_is_there_now
     assert world.replayed() == []
 
 
-def test_an_approval_is_over_when_its_time_is(world: Any) -> None:
+def test_an_approval_is_over_when_its_time_is(world: PlanWorld) -> None:
     plan = redelivery(world, above_actions=0)
     long_ago = replace(answer(plan), at=datetime.now(UTC) - timedelta(hours=5))
     record_answer(world.journal, plan.id, long_ago, Approval(expires=timedelta(hours=4)))
@@ -51,7 +51,7 @@ def test_an_approval_is_over_when_its_time_is(world: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("decision", [Decision.APPROVED, Decision.REJECTED])
-def test_who_has_not_the_right_answers_nothing(world: Any, by: str | None, told: str, decision: Decision) -> None:
+def test_who_has_not_the_right_answers_nothing(world: PlanWorld, by: str | None, told: str, decision: Decision) -> None:
     plan = redelivery(world, above_actions=0)
     given = replace(answer(plan), by=by, decision=decision)
 
@@ -70,7 +70,7 @@ def test_who_has_not_the_right_answers_nothing(world: Any, by: str | None, told:
         ("group:payments", "group:payments may not answer for plan {}; lead, group:payments (anna, ben) may"),
     ],
 )
-def test_a_right_of_a_group_is_one_of_its_people_and_of_nobody_else(world: Any, by: str, told: str) -> None:
+def test_a_right_of_a_group_is_one_of_its_people_and_of_nobody_else(world: PlanWorld, by: str, told: str) -> None:
     plan = redelivery(world, above_actions=0)
     policy, groups = Approval(by=("lead", "group:payments")), {"payments": ("anna", "ben"), "others": ("viewer",)}
     given = replace(answer(plan), by=by)
@@ -80,7 +80,7 @@ def test_a_right_of_a_group_is_one_of_its_people_and_of_nobody_else(world: Any, 
     assert record_answer(world.journal, plan.id, replace(given, by="ben"), policy, groups).reason == "approved by ben"
 
 
-def test_a_group_that_is_gone_gives_nobody_a_right(world: Any) -> None:
+def test_a_group_that_is_gone_gives_nobody_a_right(world: PlanWorld) -> None:
     plan = redelivery(world, above_actions=0)
 
     assert refusal(lambda: record_answer(world.journal, plan.id, answer(plan), Approval(by=("group:gone",)))) == (
@@ -93,7 +93,7 @@ def test_a_group_that_is_gone_gives_nobody_a_right(world: Any) -> None:
     assert told.reason == "nobody answered in time"
 
 
-def test_an_answer_is_used_up_and_a_second_one_is_refused(world: Any) -> None:
+def test_an_answer_is_used_up_and_a_second_one_is_refused(world: PlanWorld) -> None:
     plan = redelivery(world, above_actions=0)
     record_answer(world.journal, plan.id, answer(plan), Approval())
     second = replace(answer(plan), by="viewer", decision=Decision.REJECTED)
@@ -109,11 +109,11 @@ def test_an_answer_is_used_up_and_a_second_one_is_refused(world: Any) -> None:
     assert len(world.replayed()) == 3
 
 
-def test_an_approval_works_for_one_run_and_not_for_another_plan(world: Any) -> None:
+def test_an_approval_works_for_one_run_and_not_for_another_plan(world: PlanWorld) -> None:
     plan = redelivery(world, above_actions=0)
     record_answer(world.journal, plan.id, answer(plan), Approval())
     world.run(plan.id)
-    later = world.freeze([world.finding(number, Verdict.MISSING) for number in range(3)]).plan
+    later = world.plan([world.finding(number, Verdict.MISSING) for number in range(3)])
 
     assert later.id == f"{plan.id}-r2"
     assert refusal(lambda: world.run(later.id)) == f"plan {later.id} is awaiting_approval"

@@ -1,19 +1,19 @@
 """Somebody forges lineage headers: they vouch for nothing."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from makewhole.compensation.verification.committed_since import LogStart, marked_since
+from makewhole.compensation.verification.committed_since import StartOffsets, written_actions_since
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.hostile import forge, judged, redelivery, reversal
+from tests.integration.compensation.world import PlanWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 
 @pytest.mark.parametrize("named", ["own plan, a key that it has not", "a plan of another pipeline", "no plan"])
-def test_a_forged_lineage_header_is_not_vouched_for(world: Any, named: str) -> None:
+def test_a_forged_lineage_header_is_not_vouched_for(world: PlanWorld, named: str) -> None:
     plan = redelivery(world)
     world.run(plan.id)
     others = "other-1-0123456789ab"
@@ -25,17 +25,17 @@ def test_a_forged_lineage_header_is_not_vouched_for(world: Any, named: str) -> N
     assert world.replayed_keys([plan.id], "another") == []
 
 
-def test_a_record_that_claims_to_be_a_reversal_reverses_nothing(world: Any) -> None:
+def test_a_record_that_claims_to_be_a_reversal_reverses_nothing(world: PlanWorld) -> None:
     """Verify asks the journal for the receipt and the topic for the record: either alone is a claim."""
     plan = reversal(world)
-    topic = world.pipeline.points["reversals"].topic
+    topic = world.topic_point("reversals").topic
     forge(
         world.bootstrap,
         topic,
         [("makewhole-plan", plan.id), ("makewhole-seq", "0"), ("makewhole-reverses", "warehouse/dw.departures/(0,2)")],
     )
 
-    assert marked_since(world.context, "reversals", LogStart(offsets={})).found == {(plan.id, 0)}
+    assert written_actions_since(world.context, "reversals", StartOffsets(offsets={})).found == {(plan.id, 0)}
     (item,) = judged(world)
     assert (item.outcome, item.reason) == ("open", "1 of its extra copies at warehouse were not taken back")
 
@@ -43,7 +43,7 @@ def test_a_record_that_claims_to_be_a_reversal_reverses_nothing(world: Any) -> N
         "insert into makewhole.chunk (plan, target, chunk, actions, place) values (%s, 'reversals', 0, 1, 'forged')",
         plan.id,
     )
-    forged = LogStart(offsets={"reversals": dict.fromkeys(range(3), 1)})
+    forged = StartOffsets(offsets={"reversals": dict.fromkeys(range(3), 1)})
     (item,) = judged(world, forged)
     assert (item.outcome, item.reason) == (
         "open",
@@ -52,25 +52,25 @@ def test_a_record_that_claims_to_be_a_reversal_reverses_nothing(world: Any) -> N
 
 
 @pytest.mark.parametrize("seq", ["٣", "-1", "0x0", " 0", "", "9" * 50, "\x1b[2J"])
-def test_headers_that_are_no_numbers_are_no_marks(world: Any, seq: str) -> None:
+def test_headers_that_are_no_numbers_are_no_marks(world: PlanWorld, seq: str) -> None:
     plan = reversal(world)
-    topic = world.pipeline.points["reversals"].topic
+    topic = world.topic_point("reversals").topic
     forge(world.bootstrap, topic, [("makewhole-plan", plan.id), ("makewhole-seq", seq)])
 
-    found = marked_since(world.context, "reversals", LogStart(offsets={})).found
+    found = written_actions_since(world.context, "reversals", StartOffsets(offsets={})).found
     assert (plan.id, 0) not in found
 
 
-def test_lineage_headers_of_an_original_are_not_repeated_with_it(world: Any) -> None:
+def test_lineage_headers_of_an_original_are_not_repeated_with_it(world: PlanWorld) -> None:
     world.send([1])
     position, record = next(iter(world.originals.items()))
     forged = [("makewhole-plan", b"x"), ("makewhole-reverses", b"y"), ("makewhole-seq", b"7"), ("note", b"kept")]
     world.originals[position] = replace(record, headers=tuple(forged))
-    plan = world.freeze([world.finding(1, Verdict.MISSING)]).plan
+    plan = world.plan([world.finding(1, Verdict.MISSING)])
     world.run(plan.id)
 
     (message,) = world.replayed()
-    assert [name for name, _ in message.headers()] == [
+    assert [name for name, _ in message.headers] == [
         "note",
         "makewhole-plan",
         "makewhole-window",
@@ -78,4 +78,4 @@ def test_lineage_headers_of_an_original_are_not_repeated_with_it(world: Any) -> 
         "makewhole-origin",
         "makewhole-chunk",
     ]
-    assert dict(message.headers())["makewhole-plan"] == plan.id.encode()
+    assert dict(message.headers)["makewhole-plan"] == plan.id.encode()

@@ -2,19 +2,19 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from makewhole.cli.main import app
-from tests.integration.compensation.dry_runs import mixed
+from tests.integration.compensation.preview.dry_runs import mixed
+from tests.integration.compensation.world import PlanWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 
 @pytest.fixture
-def command(world: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+def command(world: PlanWorld, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", world.journal)
     monkeypatch.setattr("makewhole.cli.plan.dry_run.find_pipeline", lambda _: world.pipeline)
     monkeypatch.setattr("makewhole.cli.plan.dry_run.connections_of", lambda _: world.connections)
@@ -27,7 +27,7 @@ def command(world: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     return run
 
 
-def test_the_command_shows_counts_reasons_and_rows(world: Any, command: Callable[..., str]) -> None:
+def test_the_command_shows_counts_reasons_and_rows(world: PlanWorld, command: Callable[..., str]) -> None:
     plan = mixed(world)
     world.sql("delete from dw.departures where id = 'K4'")
     world.sql("update dw.departures set note = E'\\x1b[2J' where id = 'K6' and note = 'copy 0'")
@@ -41,7 +41,7 @@ def test_the_command_shows_counts_reasons_and_rows(world: Any, command: Callable
     assert shown.endswith("Nothing was changed. The guards are asked again when the plan runs\n")
 
 
-def test_the_command_gives_json(world: Any, command: Callable[..., str]) -> None:
+def test_the_command_gives_json(world: PlanWorld, command: Callable[..., str]) -> None:
     plan = mixed(world, redeliver=True)
     document = json.loads(command(plan.id, "--samples", "1", "--json"))
     assert (document["plan"], document["sha256"], document["stopped_by"]) == (plan.id, plan.sha256, None)

@@ -13,21 +13,22 @@ from makewhole.compensation.freezing import payload_file
 from makewhole.journal import leases
 from makewhole.journal.database import connect
 from makewhole.kafka.replay import FencedError, ReplayWriter
-from makewhole.kafka.replay_records import Lineage, ReplayRecords
+from makewhole.kafka.replay_records import LineageHeaders, ReplayRecords
 from makewhole.model.errors import LeaseLostError, RefusedError, TransientError
 from makewhole.model.payload import Payload
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.postgres.connect import connect as connect_to_target
 from makewhole.postgres.write.receipts import ChunkId, begin_chunk
+from tests.integration.compensation.world import PlanWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
 RECORDS = 15
 
 
-def test_a_plan_of_a_later_revision_takes_the_place_of_one_that_waits(world: Any) -> None:
-    first = world.freeze(_findings(world)).plan
-    second = world.freeze(_findings(world)).plan
+def test_a_plan_of_a_later_revision_takes_the_place_of_one_that_waits(world: PlanWorld) -> None:
+    first = world.plan(_findings(world))
+    second = world.plan(_findings(world))
     assert _state(world, first.id) == ("rejected", f"superseded by plan {second.id}")
     with pytest.raises(RefusedError, match=f"plan {first.id} is rejected: superseded by plan {second.id}"):
         world.run(first.id)
@@ -35,15 +36,15 @@ def test_a_plan_of_a_later_revision_takes_the_place_of_one_that_waits(world: Any
     _assert_each_once(world)
 
 
-def test_the_successor_is_named_though_whoever_ended_the_plan_before_it_was_killed(world: Any) -> None:
-    first = world.freeze(_findings(world)).plan
+def test_the_successor_is_named_though_whoever_ended_the_plan_before_it_was_killed(world: PlanWorld) -> None:
+    first = world.plan(_findings(world))
     supersede(world.journal, first.id, world.targets, 2)
-    second = world.freeze(_findings(world)).plan
+    second = world.plan(_findings(world))
     assert _state(world, first.id) == ("rejected", f"superseded by plan {second.id}")
 
 
-def test_while_a_plan_of_an_earlier_revision_runs_the_next_one_waits(world: Any) -> None:
-    first = world.freeze(_findings(world)).plan
+def test_while_a_plan_of_an_earlier_revision_runs_the_next_one_waits(world: PlanWorld) -> None:
+    first = world.plan(_findings(world))
 
     def freeze_meanwhile(progress: Any) -> None:
         if progress.chunks_done == 1:
@@ -56,11 +57,11 @@ def test_while_a_plan_of_an_earlier_revision_runs_the_next_one_waits(world: Any)
     _assert_each_once(world)
 
 
-def test_a_plan_that_broke_off_is_asked_what_it_wrote_before_another_takes_its_place(world: Any) -> None:
+def test_a_plan_that_broke_off_is_asked_what_it_wrote_before_another_takes_its_place(world: PlanWorld) -> None:
     first = _broken_off(world)
     # The runner was killed between the commit of its second chunk and the journal.
     world.journal_sql("delete from makewhole.chunk where chunk = 1")
-    frozen = world.freeze(_findings(world))
+    frozen = world.freeze_plan(_findings(world))
     assert _state(world, first) == ("rejected", f"superseded by plan {frozen.plan.id}")
     stale = f"stale: plan {first} wrote this key after it was judged; run the window again"
     written = world.journal_sql("select key_hash from makewhole.action where plan = %s and chunk = 1", first)
@@ -74,62 +75,60 @@ def test_a_plan_that_broke_off_is_asked_what_it_wrote_before_another_takes_its_p
     ]
 
 
-def test_what_was_written_before_the_window_was_judged_again_is_judged_with_it(world: Any) -> None:
+def test_what_was_written_before_the_window_was_judged_again_is_judged_with_it(world: PlanWorld) -> None:
     first = _broken_off(world)
     done = {row[0] for row in world.journal_sql("select key from makewhole.action where outcome = 'done'")}
     assert len(done) == 10
     left = [finding for finding in _findings(world) if finding.key not in done]
-    second = world.freeze(left)
+    second = world.freeze_plan(left)
     assert second.refusals == ()
     world.run(second.plan.id)
     _assert_each_once(world)
     assert _state(world, first)[0] == "rejected"
 
 
-def test_a_plan_of_which_all_was_written_turns_out_to_be_done(world: Any) -> None:
-    first = world.freeze(_findings(world)).plan.id
+def test_a_plan_of_which_all_was_written_turns_out_to_be_done(world: PlanWorld) -> None:
+    first = world.plan(_findings(world)).id
     _run_until(world, first, 3)
     world.journal_sql("delete from makewhole.chunk where chunk = 2")
-    second = world.freeze(_findings(world))
+    second = world.freeze_plan(_findings(world))
     assert _state(world, first) == ("done", None)
     assert len(second.refusals) == 5
     assert second.plan.actions == 10
 
 
-def test_a_runner_that_was_stopped_writes_nothing_once_another_plan_took_its_place(world: Any) -> None:
+def test_a_runner_that_was_stopped_writes_nothing_once_another_plan_took_its_place(world: PlanWorld) -> None:
     findings = _findings(world)
-    first = world.freeze(findings).plan
+    first = world.plan(findings)
     _run_until(world, first.id, 1)
-    zombie = ReplayWriter(world.connections["kafka"], world.topic, f"replay-{first.id}-flights")
+    zombie = ReplayWriter(world.kafka, world.topic, f"replay-{first.id}-flights")
     assert zombie.open() == 1
     world.freeze(findings)
-    record = payload_file.write_payloads(
-        "memory://zombie", [[(7, Payload(key=b"K7", extra={"origin": "z"}))]]
-    )
+    record = payload_file.write_payloads("memory://zombie", [[(7, Payload(key=b"K7", extra={"origin": "z"}))]])
     table = payload_file.verified_copy(*record).chunk(0, _column(7))
     with pytest.raises(FencedError, match="another runner came after this one"):
-        zombie.write(1, ReplayRecords(table, Lineage(plan=first.id, window="p/1", chunk=1)))
+        zombie.write(1, ReplayRecords(table, LineageHeaders(plan=first.id, window="p/1", chunk=1)))
     zombie.close()
     assert len(world.replayed()) == 5
 
 
-def test_a_runner_that_was_stopped_changes_no_row_once_another_plan_took_its_place(world: Any) -> None:
+def test_a_runner_that_was_stopped_changes_no_row_once_another_plan_took_its_place(world: PlanWorld) -> None:
     world.sql("insert into dw.departures (id, delay) select 'K' || n / 2, 1 from generate_series(0, 19) as n")
     findings = [world.finding(number, Verdict.DUPLICATE) for number in range(10)]
-    first = world.freeze(findings).plan
+    first = world.plan(findings)
     _run_until(world, first.id, 1)
     ((epoch,),) = world.journal_sql("select epoch from makewhole.lease where resource = %s", f"plan {first.id}")
     world.freeze(findings)
     zombie = ChunkId(plan=first.id, plan_sha256=first.sha256, target="warehouse", chunk=1, lease_epoch=epoch)
     with (
         pytest.raises(LeaseLostError, match=f"plan {first.id}: a newer runner has been at warehouse; this one stops"),
-        connect_to_target(world.connections["pg"]) as session,
+        connect_to_target(world.postgres) as session,
     ):
         begin_chunk(session, zombie)
 
 
-def test_what_another_plan_wrote_after_the_window_was_opened_is_not_written_again(world: Any) -> None:
-    first = world.freeze(_findings(world)).plan
+def test_what_another_plan_wrote_after_the_window_was_opened_is_not_written_again(world: PlanWorld) -> None:
+    first = world.plan(_findings(world))
     findings = _opened_again(world)
     world.run(first.id)
     frozen = world.freeze(findings, is_new=False)
@@ -139,21 +138,21 @@ def test_what_another_plan_wrote_after_the_window_was_opened_is_not_written_agai
     _assert_each_once(world)
 
 
-def test_other_hops_and_other_keys_are_none_of_its_business(world: Any) -> None:
-    first = world.freeze(_findings(world)[:5]).plan
+def test_other_hops_and_other_keys_are_none_of_its_business(world: PlanWorld) -> None:
+    first = world.plan(_findings(world)[:5])
     findings = _opened_again(world)
     world.run(first.id)
     world.sql(
         "insert into ops.outbox select 'K' || n, jsonb_build_object('id', 'K' || n), now() from generate_series(0, 4) n"
     )
     elsewhere = [world.finding(number, Verdict.MISSING, hop="outbox→flights") for number in range(5)]
-    frozen = world.freeze([*findings, *elsewhere], is_new=False)
+    frozen = world.freeze_plan([*findings, *elsewhere], is_new=False)
     assert len(frozen.refusals) == 5
     assert dict(frozen.plan.counts) == {"produce": 5, "redeliver": 10}
 
 
 def test_where_nothing_tells_what_a_plan_wrote_its_keys_are_left_alone_until_the_window_is_judged_again(
-    world: Any,
+    world: PlanWorld,
 ) -> None:
     first = _broken_off(world)
     findings = _opened_again(world)
@@ -162,46 +161,43 @@ def test_where_nothing_tells_what_a_plan_wrote_its_keys_are_left_alone_until_the
     assert frozen.plan is None
     told = f"stale: plan {first} may have written this key after it was judged; run the window again"
     assert Counter(refusal.reason for refusal in frozen.refusals) == {told: RECORDS}
-    later = world.freeze(_findings(world))
+    later = world.freeze_plan(_findings(world))
     assert later.refusals == ()
     assert later.plan.actions == RECORDS
 
 
-def test_a_plan_whose_runner_died_can_be_superseded_when_its_lease_is_over(world: Any) -> None:
-    first = world.freeze(_findings(world)).plan
+def test_a_plan_whose_runner_died_can_be_superseded_when_its_lease_is_over(world: PlanWorld) -> None:
+    first = world.plan(_findings(world))
     with connect(world.journal) as session:
         leases.acquire(session, f"plan {first.id}", "somebody", 3600)
     with pytest.raises(TransientError, match="is being worked on by somebody until"):
         world.freeze(_findings(world))
     world.journal_sql("update makewhole.lease set expires_at = now()")
-    second = world.freeze(_findings(world)).plan
+    second = world.plan(_findings(world))
     assert _state(world, first.id) == ("rejected", f"superseded by plan {second.id}")
 
 
-def _findings(world: Any) -> list[Finding]:
+def _findings(world: PlanWorld) -> list[Finding]:
     if not world.originals:
         world.send(range(RECORDS))
     return [world.finding(number, Verdict.MISSING) for number in range(RECORDS)]
 
 
-def _opened_again(world: Any) -> list[Finding]:
+def _opened_again(world: PlanWorld) -> list[Finding]:
     """The next revision of the window, judged before anything else happens."""
     findings = _findings(world)
-    world.revision += 1
-    world.window = world._open_window(world.revision)
-    for finding in findings:
-        world._note(finding)
+    world.open_revision(findings)
     return findings
 
 
-def _broken_off(world: Any) -> str:
+def _broken_off(world: PlanWorld) -> str:
     """A plan that wrote two chunks of three and is running, though nobody works on it."""
-    plan = world.freeze(_findings(world)).plan.id
+    plan = world.plan(_findings(world)).id
     _run_until(world, plan, 2)
     return str(plan)
 
 
-def _run_until(world: Any, plan: str, chunks: int) -> None:
+def _run_until(world: PlanWorld, plan: str, chunks: int) -> None:
     def interrupt(progress: Any) -> None:
         if progress.chunks_done == chunks:
             raise KeyboardInterrupt
@@ -211,13 +207,13 @@ def _run_until(world: Any, plan: str, chunks: int) -> None:
     assert _state(world, plan)[0] == "running"
 
 
-def _state(world: Any, plan: str) -> tuple[str, str | None]:
+def _state(world: PlanWorld, plan: str) -> tuple[str, str | None]:
     ((state, reason),) = world.journal_sql("select state, reason from makewhole.plan where id = %s", plan)
     return state, reason
 
 
-def _assert_each_once(world: Any) -> None:
-    keys = Counter(message.key().decode() for message in world.replayed())
+def _assert_each_once(world: PlanWorld) -> None:
+    keys = Counter(message.key_text for message in world.replayed())
     assert keys == {f"K{number}": 1 for number in range(RECORDS)}
 
 

@@ -1,7 +1,6 @@
 """Tables as people have them: composite typed keys, partitions, identities, generated columns, cascades, bad keys."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -9,6 +8,7 @@ from makewhole.compensation.freezing.sources import SourceRecord
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
 from makewhole.model.verdict import Cause, Finding, Verdict
+from tests.integration.compensation.world import PlanWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
@@ -16,7 +16,7 @@ HOP = "flights→warehouse"
 
 
 @pytest.fixture
-def odd(world: Any) -> Any:
+def odd(world: PlanWorld) -> PlanWorld:
     """The store has a composite key (integer, char), partitions, an identity and a generated column."""
     world.sql(
         "create table dw.odd (year int not null, carrier char(2) not null, delay numeric, info jsonb, "
@@ -25,15 +25,15 @@ def odd(world: Any) -> Any:
         "create table dw.odd_2013 partition of dw.odd for values in (2013);"
         "create table dw.odd_2014 partition of dw.odd for values in (2014)"
     )
-    points = dict(world.pipeline.points)
-    points["warehouse"] = replace(points["warehouse"], table="dw.odd", key=("year", "carrier"))
-    points["flights"] = replace(points["flights"], key=("kafka.key",))
-    world.pipeline = replace(world.pipeline, points=points)
+    world.change_points(
+        replace(world.table_point(), table="dw.odd", key=("year", "carrier")),
+        replace(world.topic_point(), key=("kafka.key",)),
+    )
     world.remedies(HOP, missing=Remedy.UPSERT)
     return world
 
 
-def test_rows_are_inserted_mended_and_moved_in_a_partitioned_table(odd: Any) -> None:
+def test_rows_are_inserted_mended_and_moved_in_a_partitioned_table(odd: PlanWorld) -> None:
     odd.sql(
         "insert into dw.odd (year, carrier, delay) values (2013, 'UA', 1), (2014, 'UA', 1), (2014, 'UA', 1), "
         "(2013, 'AA', 99)"
@@ -43,7 +43,7 @@ def test_rows_are_inserted_mended_and_moved_in_a_partitioned_table(odd: Any) -> 
         _finding(odd, 1, '["2013","AA"]', Verdict.MISMATCHED, '{"year": 2013, "delay": 12345678901234567890.1}'),
         _finding(odd, 2, '["2014","UA"]', Verdict.DUPLICATE, "{}"),
     ]
-    plan = odd.freeze(findings).plan
+    plan = odd.plan(findings)
     odd.run(plan.id)
     assert odd.sql("select year, carrier, delay::text, info::text, twice::text from dw.odd order by 1, 2") == [
         (2013, "9E", "1.50", '{"n": 1.10}', "3.00"),
@@ -56,7 +56,7 @@ def test_rows_are_inserted_mended_and_moved_in_a_partitioned_table(odd: Any) -> 
     assert odd.sql("select id::text from dw.odd where year = 2014 order by id") == [("2",), (moved,)]
 
 
-def test_a_key_that_the_columns_cannot_hold_is_refused_without_quoting_it(odd: Any) -> None:
+def test_a_key_that_the_columns_cannot_hold_is_refused_without_quoting_it(odd: PlanWorld) -> None:
     findings = [
         _finding(odd, 0, '["MMXIII","UA"]', Verdict.MISSING, '{"delay": 1}'),
         _finding(odd, 1, '["2013","UA"]', Verdict.MISSING, '{"delay": "late"}'),
@@ -64,7 +64,7 @@ def test_a_key_that_the_columns_cannot_hold_is_refused_without_quoting_it(odd: A
         _finding(odd, 3, '["2013","B6"]', Verdict.MISSING, '{"delay": 1, "carrier": "XX"}'),
         _finding(odd, 4, '["2013","DL"]', Verdict.MISSING, '{"carrier": "DL"}'),
     ]
-    frozen = odd.freeze(findings)
+    frozen = odd.freeze_plan(findings)
     assert sorted(refusal.reason for refusal in frozen.refusals) == [
         "unfit: the record's value has no field for column delay",
         "unfit: the record's value is not JSON",
@@ -81,7 +81,7 @@ def test_a_key_that_the_columns_cannot_hold_is_refused_without_quoting_it(odd: A
     assert odd.sql("select count(*) from dw.odd") == [(0,)]
 
 
-def test_rows_that_others_hang_on_by_cascade_are_not_quarantined(world: Any) -> None:
+def test_rows_that_others_hang_on_by_cascade_are_not_quarantined(world: PlanWorld) -> None:
     world.sql(
         "alter table dw.departures add column n int unique;"
         "create table dw.bags (n int references dw.departures (n) on delete cascade);"
@@ -96,17 +96,15 @@ def test_rows_that_others_hang_on_by_cascade_are_not_quarantined(world: Any) -> 
 
 
 @pytest.mark.parametrize("table", ['"x"; drop table dw.departures', "dw.nowhere", "departures"])
-def test_a_table_that_the_catalogue_does_not_know_is_refused(world: Any, table: str) -> None:
-    points = dict(world.pipeline.points)
-    points["warehouse"] = replace(points["warehouse"], table=table)
-    world.pipeline = replace(world.pipeline, points=points)
+def test_a_table_that_the_catalogue_does_not_know_is_refused(world: PlanWorld, table: str) -> None:
+    world.change_points(replace(world.table_point(), table=table))
     frozen = world.freeze([world.finding(0, Verdict.DUPLICATE)])
     assert frozen.plan is None
     assert "is not a table that connection pg can see" in frozen.refusals[0].reason
     assert world.sql("select count(*) from dw.departures") == [(0,)]
 
 
-def test_another_record_at_the_originals_offset_is_never_written(odd: Any) -> None:
+def test_another_record_at_the_originals_offset_is_never_written(odd: PlanWorld) -> None:
     """The log was cut off, and its offsets were used again."""
     finding = _finding(odd, 0, '["2013","9E"]', Verdict.MISSING, '{"carrier": "9E", "delay": 1.50}')
     odd.originals[0, 0] = replace(odd.originals[0, 0], key=b'["2013","UA"]')
@@ -118,16 +116,16 @@ def test_another_record_at_the_originals_offset_is_never_written(odd: Any) -> No
     ]
 
 
-def test_a_table_that_lost_a_column_since_stops_the_plan(world: Any) -> None:
+def test_a_table_that_lost_a_column_since_stops_the_plan(world: PlanWorld) -> None:
     world.sql("insert into dw.departures (id, delay) values ('K0', 1), ('K0', 1)")
-    plan = world.freeze([world.finding(0, Verdict.DUPLICATE)]).plan
+    plan = world.plan([world.finding(0, Verdict.DUPLICATE)])
     world.sql("alter table dw.departures drop column loaded_at")
     with pytest.raises(RefusedError, match=r"dw\.departures has no column loaded_at"):
         world.run(plan.id)
     assert world.sql("select count(*) from dw.departures") == [(2,)]
 
 
-def _finding(world: Any, offset: int, key: str, verdict: Verdict, value: str) -> Finding:
+def _finding(world: PlanWorld, offset: int, key: str, verdict: Verdict, value: str) -> Finding:
     world.originals[0, offset] = SourceRecord(
         partition=0, offset=offset, key=key.encode(), value=value.encode(), headers=(), timestamp_ms=None
     )

@@ -1,31 +1,31 @@
 """Each remedy on real servers: what is written, what is refused, and that a second run writes nothing."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import PlanState
 from makewhole.model.verdict import Verdict
+from tests.integration.compensation.world import PlanWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
 
-def test_a_missing_record_is_redelivered_once_with_its_origin(world: Any) -> None:
+def test_a_missing_record_is_redelivered_once_with_its_origin(world: PlanWorld) -> None:
     world.send(range(30))
-    frozen = world.freeze([world.finding(number, Verdict.MISSING) for number in range(0, 30, 2)])
+    frozen = world.freeze_plan([world.finding(number, Verdict.MISSING) for number in range(0, 30, 2)])
     receipts = world.run(frozen.plan.id)
 
-    replayed = {message.key().decode(): message for message in world.replayed()}
+    replayed = {message.key_text: message for message in world.replayed()}
     assert sorted(replayed) == sorted(f"K{number}" for number in range(0, 30, 2))
     message = replayed["K4"]
     origin = next(at for at, record in world.originals.items() if record.key == b"K4")
-    assert message.partition() == origin[0]
-    assert message.timestamp()[1] == world.originals[origin].timestamp_ms
-    assert message.value() == world.originals[origin].value
+    assert message.partition == origin[0]
+    assert message.timestamp_ms == world.originals[origin].timestamp_ms
+    assert message.value == world.originals[origin].value
     seq = next(action.seq for action in frozen.actions if action.key == "K4")
-    assert message.headers() == [
+    assert list(message.headers) == [
         ("trace", b"t4"),
         ("makewhole-plan", frozen.plan.id.encode()),
         ("makewhole-window", f"{world.pipeline.name}/1".encode()),
@@ -40,26 +40,26 @@ def test_a_missing_record_is_redelivered_once_with_its_origin(world: Any) -> Non
     assert len(world.replayed()) == 15
 
 
-def test_what_never_reached_the_topic_is_produced_from_the_ledger(world: Any) -> None:
+def test_what_never_reached_the_topic_is_produced_from_the_ledger(world: PlanWorld) -> None:
     world.sql("insert into ops.outbox values ('K1', '{\"id\": \"K1\", \"delay\": 1.50}', '2013-01-01 00:00:01+00')")
     findings = [world.finding(number, Verdict.MISSING, hop="outbox→flights") for number in (1, 2)]
-    frozen = world.freeze(findings)
+    frozen = world.freeze_plan(findings)
     world.run(frozen.plan.id)
 
     (message,) = world.replayed()
-    assert (message.key(), message.value()) == (b"K1", b'{"id": "K1", "delay": 1.50}')
-    assert message.timestamp()[1] == 1_356_998_401_000
-    assert dict(message.headers())["makewhole-origin"] == b"ledger"
+    assert (message.key, message.value) == (b"K1", b'{"id": "K1", "delay": 1.50}')
+    assert message.timestamp_ms == 1_356_998_401_000
+    assert dict(message.headers)["makewhole-origin"] == b"ledger"
     assert [refusal.reason for refusal in frozen.refusals] == ["erased: the ledger has no row of this key any more"]
     assert world.journal_sql("select key, outcome, outcome_reason from makewhole.finding where outcome <> 'open'") == [
         ("K2", "refused", "erased: the ledger has no row of this key any more")
     ]
 
 
-def test_a_missing_row_is_inserted_unless_it_appeared_meanwhile(world: Any) -> None:
+def test_a_missing_row_is_inserted_unless_it_appeared_meanwhile(world: PlanWorld) -> None:
     world.remedies("flights→warehouse", missing=Remedy.UPSERT)
     world.send(range(8))
-    frozen = world.freeze([world.finding(number, Verdict.MISSING) for number in range(8)])
+    frozen = world.freeze_plan([world.finding(number, Verdict.MISSING) for number in range(8)])
     world.sql("insert into dw.departures (id, delay) values ('K3', 77)")
     receipts = world.run(frozen.plan.id)
 
@@ -76,11 +76,11 @@ def test_a_missing_row_is_inserted_unless_it_appeared_meanwhile(world: Any) -> N
     assert world.sql("select * from dw.departures order by id") == before
 
 
-def test_a_changed_row_is_mended_only_from_what_the_plan_saw(world: Any) -> None:
+def test_a_changed_row_is_mended_only_from_what_the_plan_saw(world: PlanWorld) -> None:
     world.send(range(3))
     for number in range(3):
         world.sql("insert into dw.departures (id, delay, note) values (%s, 99, 'kept')", f"K{number}")
-    frozen = world.freeze([world.finding(number, Verdict.MISMATCHED) for number in range(3)])
+    frozen = world.freeze_plan([world.finding(number, Verdict.MISMATCHED) for number in range(3)])
     world.sql("update dw.departures set delay = 50 where id = 'K1'")
     world.sql("delete from dw.departures where id = 'K2'")
     world.run(frozen.plan.id)
@@ -96,9 +96,9 @@ def test_a_changed_row_is_mended_only_from_what_the_plan_saw(world: Any) -> None
     }
 
 
-def test_extra_rows_move_aside_and_can_come_back(world: Any) -> None:
+def test_extra_rows_move_aside_and_can_come_back(world: PlanWorld) -> None:
     world.load_again("K0", copies=3)
-    frozen = world.freeze([world.finding(0, Verdict.DUPLICATE)])
+    frozen = world.freeze_plan([world.finding(0, Verdict.DUPLICATE)])
     assert set(frozen.actions[0].before) == {"place", "rows"}
     world.run(frozen.plan.id)
 
@@ -112,10 +112,10 @@ def test_extra_rows_move_aside_and_can_come_back(world: Any) -> None:
     assert world.sql("select note from dw.departures order by note") == [("copy 0",), ("copy 1",)]
 
 
-def test_rows_that_changed_or_vanished_are_not_quarantined(world: Any) -> None:
+def test_rows_that_changed_or_vanished_are_not_quarantined(world: PlanWorld) -> None:
     for key in ("K0", "K1", "K2", "K3"):
         world.load_again(key, copies=2)
-    frozen = world.freeze([world.finding(number, Verdict.DUPLICATE) for number in range(4)])
+    frozen = world.freeze_plan([world.finding(number, Verdict.DUPLICATE) for number in range(4)])
     world.sql("update dw.departures set delay = 5 where id = 'K0' and note = 'copy 1'")
     world.sql("delete from dw.departures where id = 'K1' and note = 'copy 0'")
     world.sql("delete from dw.departures where id = 'K2' and note = 'copy 1'")
@@ -136,11 +136,11 @@ def test_rows_that_changed_or_vanished_are_not_quarantined(world: Any) -> None:
     ]
 
 
-def test_a_value_that_the_table_does_not_take_is_refused_and_the_rest_goes_on(world: Any) -> None:
+def test_a_value_that_the_table_does_not_take_is_refused_and_the_rest_goes_on(world: PlanWorld) -> None:
     world.remedies("flights→warehouse", missing=Remedy.UPSERT)
     world.sql("alter table dw.departures add check (delay <> 1)")
     world.send(range(3))
-    frozen = world.freeze([world.finding(number, Verdict.MISSING) for number in range(3)])
+    frozen = world.freeze_plan([world.finding(number, Verdict.MISSING) for number in range(3)])
     world.run(frozen.plan.id)
     assert [row[0] for row in world.store()] == ["K0", "K2"]
     outcome, reason = world.outcomes(frozen.plan.id)["K1"]
@@ -150,47 +150,47 @@ def test_a_value_that_the_table_does_not_take_is_refused_and_the_rest_goes_on(wo
     )
 
 
-def test_a_record_that_the_broker_would_refuse_does_not_abort_its_chunk(world: Any) -> None:
+def test_a_record_that_the_broker_would_refuse_does_not_abort_its_chunk(world: PlanWorld) -> None:
     world.send(range(3))
     position, record = next(item for item in world.originals.items() if item[1].key == b"K1")
     world.originals[position] = replace(record, timestamp_ms=4_102_444_800_000)
-    frozen = world.freeze([world.finding(number, Verdict.MISSING) for number in range(3)])
+    frozen = world.freeze_plan([world.finding(number, Verdict.MISSING) for number in range(3)])
     (receipt,) = world.run(frozen.plan.id)
     assert receipt.actions == 2
-    assert sorted(message.key() for message in world.replayed()) == [b"K0", b"K2"]
+    assert sorted(message.key_text for message in world.replayed()) == ["K0", "K2"]
     assert world.outcomes(frozen.plan.id)["K1"] == (
         "refused",
         "unfit: its timestamp is further ahead than message.timestamp.after.max.ms allows",
     )
 
 
-def test_a_newer_version_in_the_store_is_never_overwritten(world: Any) -> None:
+def test_a_newer_version_in_the_store_is_never_overwritten(world: PlanWorld) -> None:
     points = dict(world.pipeline.points)
     points["warehouse"] = replace(points["warehouse"], version="delay")
     world.pipeline = replace(world.pipeline, points=points)
     world.remedies("flights→warehouse", missing=Remedy.UPSERT)
     world.send(range(4))
-    frozen = world.freeze([world.finding(number, Verdict.MISSING) for number in (1, 2, 3)])
+    frozen = world.freeze_plan([world.finding(number, Verdict.MISSING) for number in (1, 2, 3)])
     world.sql("insert into dw.departures (id, delay) values ('K2', 1), ('K3', 4)")
     world.run(frozen.plan.id)
     assert [(row[0], int(row[1])) for row in world.store()] == [("K1", 1), ("K2", 2), ("K3", 4)]
     assert world.outcomes(frozen.plan.id)["K3"][0] == "refused"
 
 
-def test_the_plan_of_a_revision_is_frozen_once(world: Any) -> None:
+def test_the_plan_of_a_revision_is_frozen_once(world: PlanWorld) -> None:
     world.send(range(3))
     findings = [world.finding(number, Verdict.MISSING) for number in range(3)]
-    first = world.freeze(findings)
+    first = world.freeze_plan(findings)
     again = world.freeze(findings[:1], is_new=False)
     assert (again.plan, again.actions) == (first.plan, first.actions)
-    later = world.freeze(findings)
+    later = world.freeze_plan(findings)
     assert later.plan.sha256 == first.plan.sha256
     assert later.plan.id == f"{first.plan.id}-r2"
 
 
-def test_a_plan_over_its_share_is_refused_as_a_whole(world: Any) -> None:
+def test_a_plan_over_its_share_is_refused_as_a_whole(world: PlanWorld) -> None:
     world.send(range(3))
-    frozen = world.freeze([world.finding(number, Verdict.MISSING) for number in range(3)], window_keys=2)
+    frozen = world.freeze_plan([world.finding(number, Verdict.MISSING) for number in range(3)], window_keys=2)
     assert frozen.plan.state is PlanState.REFUSED
     assert frozen.plan.reason is not None and "share of 1 of the window's 2 keys" in frozen.plan.reason
     with pytest.raises(Exception, match="is refused: 3 actions are more than"):

@@ -11,35 +11,37 @@ from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.compensation.undo.plan_undo import Undo, UndoRequest, freeze_undo
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.pipeline import Approval, Remedy
-from makewhole.model.plan import PlanState
+from makewhole.model.plan import Plan, PlanState
 from makewhole.model.verdict import Verdict
+from tests.integration.compensation.world import PlanWorld
+from tests.world.sql import Rows
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
 
-def test_after_an_undo_the_table_is_what_it_was_row_by_row(world: Any) -> None:
-    plan = _repaired(world)
+def test_after_an_undo_the_table_is_what_it_was_row_by_row(world: PlanWorld) -> None:
+    plan, before = _repaired(world)
     undo = _undo(world, plan.id)
     assert undo.plan is not None
     assert (undo.plan.state, undo.plan.undoes) == (PlanState.AWAITING_APPROVAL, plan.id)
     assert undo.plan.counts == {"restore": 9}
-    assert undo.stays == ()
+    assert undo.remaining == ()
     with pytest.raises(RefusedError, match="is awaiting_approval"):
         world.run(undo.plan.id)
     _approve(world, undo)
     receipts = world.run(undo.plan.id)
     assert sum(receipt.actions for receipt in receipts) == 9
-    assert _image(world) == world.before
+    assert _image(world) == before
     assert set(world.outcomes(undo.plan.id).values()) == {("done", None)}
 
     assert world.run(undo.plan.id) == receipts
-    assert _image(world) == world.before
+    assert _image(world) == before
     assert _undo(world, plan.id).plan.id == undo.plan.id  # type: ignore[union-attr]
     assert _undo(world, plan.id, reverses=True).plan.id == undo.plan.id  # type: ignore[union-attr]
 
 
-def test_rows_that_changed_since_are_left_alone(world: Any) -> None:
-    plan = _repaired(world)
+def test_rows_that_changed_since_are_left_alone(world: PlanWorld) -> None:
+    plan, _ = _repaired(world)
     world.sql("update dw.departures set note = 'mine' where id in ('K0', 'K3')")
     world.sql("delete from dw.departures where id = 'K1'")
     undo = _undo(world, plan.id)
@@ -57,9 +59,9 @@ def test_rows_that_changed_since_are_left_alone(world: Any) -> None:
     ]
 
 
-def test_what_a_stopped_plan_did_is_known_only_when_its_runner_has_ended(world: Any) -> None:
+def test_what_a_stopped_plan_did_is_known_only_when_its_runner_has_ended(world: PlanWorld) -> None:
     world.sql("insert into dw.departures (id, delay) select 'K' || n / 2, 1 from generate_series(0, 19) as n")
-    plan = world.freeze([world.finding(number, Verdict.DUPLICATE) for number in range(10)]).plan
+    plan = world.plan([world.finding(number, Verdict.DUPLICATE) for number in range(10)])
 
     def stop_and_undo(progress: Any) -> None:
         stop(world.journal, plan.id, by="oncall", reason="wrong day")
@@ -73,23 +75,23 @@ def test_what_a_stopped_plan_did_is_known_only_when_its_runner_has_ended(world: 
     assert undo.plan.counts == {"restore": 5}
 
 
-def test_records_in_a_topic_stay_and_it_is_said(world: Any) -> None:
+def test_records_in_a_topic_stay_and_it_is_said(world: PlanWorld) -> None:
     world.send(range(3))
-    plan = world.freeze([world.finding(number, Verdict.MISSING) for number in range(3)]).plan
+    plan = world.plan([world.finding(number, Verdict.MISSING) for number in range(3)])
     world.run(plan.id)
     assert _undo(world, plan.id) == Undo(
         plan=None,
-        stays=(
+        remaining=(
             f"3 records that plan {plan.id} may have written to flights stay: a log takes nothing back. Where their "
             "effect has to go, give the hop from flights a `reverse`, or send a compensating event by hand",
         ),
     )
 
 
-def test_what_cannot_be_undone_is_refused_with_the_reason(world: Any) -> None:
+def test_what_cannot_be_undone_is_refused_with_the_reason(world: PlanWorld) -> None:
     world.remedies("flights→warehouse", missing=Remedy.UPSERT)
     world.send(range(2))
-    plan = world.freeze([world.finding(number, Verdict.MISSING) for number in range(2)]).plan
+    plan = world.plan([world.finding(number, Verdict.MISSING) for number in range(2)])
     with pytest.raises(RefusedError, match=f"plan {plan.id} is frozen and wrote nothing; there is nothing to undo"):
         _undo(world, plan.id)
     world.run(plan.id)
@@ -105,8 +107,8 @@ def test_what_cannot_be_undone_is_refused_with_the_reason(world: Any) -> None:
         world.run(undo.plan.id)
 
 
-def _repaired(world: Any) -> Any:
-    """Rows inserted, mended and moved aside by one plan of several chunks."""
+def _repaired(world: PlanWorld) -> tuple[Plan, Rows]:
+    """Insert, mend and move rows aside by one plan of several chunks; the plan, and the rows before it."""
     world.remedies("flights→warehouse", missing=Remedy.UPSERT)
     world.send(range(9))
     world.sql("insert into dw.departures (id, delay, note) select 'K' || n, 99.5, 'old' from generate_series(3, 5) n")
@@ -114,28 +116,28 @@ def _repaired(world: Any) -> Any:
         "insert into dw.departures (id, delay, note) select 'K' || n, n, 'copy ' || c "
         "from generate_series(6, 8) n, generate_series(0, 1) c"
     )
-    world.before = _image(world)
+    before = _image(world)
     verdicts = [Verdict.MISSING] * 3 + [Verdict.MISMATCHED] * 3 + [Verdict.DUPLICATE] * 3
-    plan = world.freeze([world.finding(number, verdict) for number, verdict in enumerate(verdicts)]).plan
+    plan = world.plan([world.finding(number, verdict) for number, verdict in enumerate(verdicts)])
     world.run(plan.id)
-    assert _image(world) != world.before
-    return plan
+    assert _image(world) != before
+    return plan, before
 
 
-def _image(world: Any) -> list[tuple[Any, ...]]:
-    return world.sql("select (t.*)::text from dw.departures t order by 1")  # type: ignore[no-any-return]
+def _image(world: PlanWorld) -> Rows:
+    return world.sql("select (t.*)::text from dw.departures t order by 1")
 
 
-def _undo(world: Any, plan_id: str, *, reverses: bool = False) -> Undo:
+def _undo(world: PlanWorld, plan_id: str, *, reverses: bool = False) -> Undo:
     request = UndoRequest(plan=plan_id, pipeline=world.pipeline, reverses=reverses)
     return freeze_undo(world.journal, request, world.sources)
 
 
-def _approve(world: Any, undo: Undo) -> None:
+def _approve(world: PlanWorld, undo: Undo) -> None:
     _answer(world, undo, Decision.APPROVED)
 
 
-def _answer(world: Any, undo: Undo, decision: Decision) -> None:
+def _answer(world: PlanWorld, undo: Undo, decision: Decision) -> None:
     assert undo.plan is not None
     answer = Answer(sha256=undo.plan.sha256, decision=decision, by="anna")
     record_answer(world.journal, undo.plan.id, answer, Approval(expires=timedelta(hours=1)))

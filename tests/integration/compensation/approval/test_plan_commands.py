@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from makewhole.cli.main import app
 from makewhole.model.errors import RefusedError
 from makewhole.model.verdict import Verdict
+from tests.integration.compensation.world import PlanWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
@@ -19,12 +20,12 @@ ME = getpass.getuser()
 
 
 @pytest.fixture(autouse=True)
-def service(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def service(world: PlanWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", world.journal)
     monkeypatch.setenv("MAKEWHOLE_STORAGE", str(world.storage))
 
 
-def test_a_paused_plan_is_watched_and_goes_on_when_it_is_told(world: Any) -> None:
+def test_a_paused_plan_is_watched_and_goes_on_when_it_is_told(world: PlanWorld) -> None:
     plan = _plan(world)
     assert _say("pause", plan, "--reason", "lunch", "--json") == [
         {"id": plan, "state": "frozen", "reason": f"paused by {ME}: lunch"}
@@ -43,7 +44,7 @@ def test_a_paused_plan_is_watched_and_goes_on_when_it_is_told(world: Any) -> Non
     assert f"plan {plan} is done; there is nothing left of it to steer" in result.stderr
 
 
-def test_a_stopped_plan_writes_nothing_more_and_says_who_stopped_it(world: Any) -> None:
+def test_a_stopped_plan_writes_nothing_more_and_says_who_stopped_it(world: PlanWorld) -> None:
     plan = _plan(world)
     assert _say("rate", plan, "7", "--json")[0]["reason"] == f"set to 7 records a second by {ME}"
     assert _say("stop", plan, "--reason", "wrong window", "--json") == [
@@ -56,9 +57,9 @@ def test_a_stopped_plan_writes_nothing_more_and_says_who_stopped_it(world: Any) 
     assert (watched.exit_code, watched.stdout) == (1, f"plan {plan}: rejected: stopped by {ME}: wrong window\n")
 
 
-def _plan(world: Any) -> str:
+def _plan(world: PlanWorld) -> str:
     world.send(range(RECORDS))
-    return str(world.freeze([world.finding(number, Verdict.MISSING) for number in range(RECORDS)]).plan.id)
+    return str(world.plan([world.finding(number, Verdict.MISSING) for number in range(RECORDS)]).id)
 
 
 def _say(*words: str) -> list[dict[str, Any]]:

@@ -4,7 +4,6 @@ import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,6 +12,7 @@ from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Approval, Remedy
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.verdict import Verdict
+from tests.integration.compensation.world import PlanWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -20,16 +20,16 @@ HOP = "flights→warehouse"
 
 
 @pytest.fixture(autouse=True)
-def service(world: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def service(world: PlanWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "groups.yaml").write_text("groups: {payments: [anna, ben]}")
     monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", world.journal)
     monkeypatch.setenv("MAKEWHOLE_GROUPS", str(tmp_path / "groups.yaml"))
     world.pipeline = replace(world.pipeline, approval=Approval(above_actions=0, by=("lead", "group:payments")))
 
 
-def test_the_page_has_counts_shapes_and_who_may_and_no_key_or_value(world: Any) -> None:
+def test_the_page_has_counts_shapes_and_who_may_and_no_key_or_value(world: PlanWorld) -> None:
     plan = waiting(world)
-    shown = ask.what_to_approve(world.context, plan, ["Why: <b>now</b>"])
+    shown = ask.approval_request(world.context, plan, ["Why: <b>now</b>"])
     body = shown["body"]
     assert (shown["plan"], shown["sha256"], shown["pipeline"]) == (plan.id, plan.sha256, world.pipeline.name)
     assert "| upsert | warehouse (pg:dw.departures) | 2 | 1 | 1 | 0 | 0 | archive 2 |" in body
@@ -41,36 +41,36 @@ def test_the_page_has_counts_shapes_and_who_may_and_no_key_or_value(world: Any) 
     assert not [secret for secret in ("K471", "4711") if secret in json.dumps(shown)]
 
 
-def test_what_is_kept_is_what_was_shown(world: Any) -> None:
+def test_what_is_kept_is_what_was_shown(world: PlanWorld) -> None:
     plan = waiting(world)
-    shown = ask.what_to_approve(world.context, plan)
-    kept = ask.seen(shown, "run 1")
+    shown = ask.approval_request(world.context, plan)
+    kept = ask.page_record(shown, "run 1")
     digest = hashlib.sha256(f"{shown['subject']}\n{shown['body']}".encode()).hexdigest()
     assert kept == {"subject": shown["subject"], "body": shown["body"], "page_sha256": digest, "run": "run 1"}
 
 
-def test_a_table_that_is_gone_does_not_keep_the_question_from_being_asked(world: Any) -> None:
+def test_a_table_that_is_gone_does_not_keep_the_question_from_being_asked(world: PlanWorld) -> None:
     plan = waiting(world)
     world.sql("drop table dw.departures")
-    body = ask.what_to_approve(world.context, plan)["body"]
+    body = ask.approval_request(world.context, plan)["body"]
     assert "**What it would do now is not known**: point warehouse: 'dw.departures' is not a table" in body
     assert "| upsert | 2 |" in body
 
 
-def test_a_plan_that_nobody_could_answer_is_not_asked_about(world: Any) -> None:
+def test_a_plan_that_nobody_could_answer_is_not_asked_about(world: PlanWorld) -> None:
     plan = waiting(world)
     world.pipeline = replace(world.pipeline, approval=Approval(above_actions=0, by=("group:gone",)))
     with pytest.raises(RefusedError, match="names group gone, and the file of MAKEWHOLE_GROUPS has nobody in it"):
-        ask.what_to_approve(world.context, plan)
-    assert "nobody is asked" in ask.what_to_approve(world.context, replace(plan, state=PlanState.FROZEN))["body"]
+        ask.approval_request(world.context, plan)
+    assert "nobody is asked" in ask.approval_request(world.context, replace(plan, state=PlanState.FROZEN))["body"]
 
 
-def waiting(world: Any) -> Plan:
+def waiting(world: PlanWorld) -> Plan:
     """Two rows to insert, of which one came by itself since."""
     world.remedies(HOP, missing=Remedy.UPSERT)
     world.send([4711, 4712])
     findings = [world.finding(number, Verdict.MISSING) for number in (4711, 4712)]
-    plan = world.freeze(findings).plan
+    plan = world.plan(findings)
     world.sql("insert into dw.departures (id, delay) values ('K4712', 1)")
     assert isinstance(plan, Plan)
     assert plan.state is PlanState.AWAITING_APPROVAL

@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from makewhole.model.errors import CorruptionError
 from makewhole.model.plan import Plan
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.hostile import redelivery, refusal, reversal
+from tests.integration.compensation.world import PlanWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -48,7 +50,7 @@ def changed(plan: Plan) -> str:
         "update makewhole.plan set payload_sha256 = repeat('0', 64)",
     ],
 )
-def test_a_changed_action_stops_the_whole_plan(world: Any, change: str) -> None:
+def test_a_changed_action_stops_the_whole_plan(world: PlanWorld, change: str) -> None:
     plan = redelivery(world)
     world.journal_sql(change)
 
@@ -56,7 +58,7 @@ def test_a_changed_action_stops_the_whole_plan(world: Any, change: str) -> None:
     assert world.replayed() == []
 
 
-def test_a_plan_whose_hash_was_changed_with_its_actions_has_no_approval(world: Any) -> None:
+def test_a_plan_whose_hash_was_changed_with_its_actions_has_no_approval(world: PlanWorld) -> None:
     plan = redelivery(world)
     world.journal_sql("update makewhole.plan set sha256 = repeat('0', 64)")
 
@@ -77,7 +79,7 @@ def test_a_plan_whose_hash_was_changed_with_its_actions_has_no_approval(world: A
         ("awaiting_approval", "plan {} is awaiting_approval"),
     ],
 )
-def test_a_state_that_was_written_by_hand_is_no_approval(world: Any, state: str, told: str) -> None:
+def test_a_state_that_was_written_by_hand_is_no_approval(world: PlanWorld, state: str, told: str) -> None:
     plan = redelivery(world, above_actions=0)
     world.journal_sql("update makewhole.plan set state = %s", state)
 
@@ -85,7 +87,7 @@ def test_a_state_that_was_written_by_hand_is_no_approval(world: Any, state: str,
     assert world.replayed() == []
 
 
-def test_a_changed_payload_file_is_not_written(world: Any) -> None:
+def test_a_changed_payload_file_is_not_written(world: PlanWorld) -> None:
     plan = redelivery(world)
     path = Path(str(plan.payload_uri))
     content = bytearray(path.read_bytes())
@@ -101,9 +103,9 @@ def test_a_changed_payload_file_is_not_written(world: Any) -> None:
     assert world.replayed() == []
 
 
-def test_the_payload_file_of_another_plan_is_not_written(world: Any) -> None:
+def test_the_payload_file_of_another_plan_is_not_written(world: PlanWorld) -> None:
     plan = redelivery(world)
-    other = world.freeze([world.finding(2, Verdict.MISSING)]).plan
+    other = world.plan([world.finding(2, Verdict.MISSING)])
     shutil.copyfile(str(other.payload_uri), str(plan.payload_uri))
     world.journal_sql(
         "update makewhole.plan set state = 'frozen', reason = null, settled_at = null where id = %s", plan.id
@@ -126,9 +128,9 @@ def test_the_payload_file_of_another_plan_is_not_written(world: Any) -> None:
 # A plan for another pipeline
 
 
-def test_a_plan_of_another_pipeline_does_not_run_here(world: Any) -> None:
+def test_a_plan_of_another_pipeline_does_not_run_here(world: PlanWorld) -> None:
     plan = redelivery(world)
-    there = world.pipeline.points["flights"]
+    there = world.topic_point()
     elsewhere = replace(world.pipeline, name="other", points={"flights": replace(there, topic=f"{there.topic}-other")})
 
     assert refusal(lambda: run_plan(world.journal, plan.id, targets_of(elsewhere, world.connections))) == (
@@ -138,7 +140,7 @@ def test_a_plan_of_another_pipeline_does_not_run_here(world: Any) -> None:
     assert world.replayed() == []
 
 
-def test_an_answer_is_not_taken_for_the_plan_of_another_pipeline(world: Any) -> None:
+def test_an_answer_is_not_taken_for_the_plan_of_another_pipeline(world: PlanWorld) -> None:
     """Who may say yes differs: what a run shows and records is the plan of its own window and revision."""
     plan = redelivery(world, above_actions=0)
     with connect_journal(world.journal) as journal:
@@ -149,7 +151,7 @@ def test_an_answer_is_not_taken_for_the_plan_of_another_pipeline(world: Any) -> 
             ((world.pipeline.name, 1, 1), f"whose plan is {plan.id}"),
         ):
             asked = f"{plan.id}x" if window == (world.pipeline.name, 1, 1) else plan.id
-            assert refusal(lambda window=window, asked=asked: require_own_plan(journal, window, asked)) == (
+            assert refusal(partial(require_own_plan, journal, window, asked)) == (
                 f"plan {asked} is not for window {window[1]} (revision {window[2]}) of {window[0]}, {own}; the answer "
                 "is not taken"
             )
@@ -167,12 +169,12 @@ def test_an_answer_is_not_taken_for_the_plan_of_another_pipeline(world: Any) -> 
     ],
 )
 def test_a_pipeline_file_that_was_edited_since_redirects_nothing(
-    world: Any, point: str, changes: dict[str, str], was: str, now: str
+    world: PlanWorld, point: str, changes: dict[str, Any], was: str, now: str
 ) -> None:
     world.send(range(2))
     world.load_again("K1", copies=2)
     findings = [world.finding(0, Verdict.MISSING), world.finding(1, Verdict.DUPLICATE)]
-    plan = world.freeze(findings).plan
+    plan = world.plan(findings)
     edited = replace(world.pipeline.points[point], **changes)
     targets = targets_of(replace(world.pipeline, points={**world.pipeline.points, point: edited}), world.connections)
 
@@ -184,9 +186,10 @@ def test_a_pipeline_file_that_was_edited_since_redirects_nothing(
 
 
 @pytest.mark.parametrize("kind", ["redeliver_to", "reverse"])
-def test_a_topic_that_was_taken_out_of_the_file_is_not_written(world: Any, kind: str) -> None:
+def test_a_topic_that_was_taken_out_of_the_file_is_not_written(world: PlanWorld, kind: str) -> None:
     plan = redelivery(world, to="retry") if kind == "redeliver_to" else reversal(world)
     name = "retry" if kind == "redeliver_to" else "reversals"
+    topic = world.topic_point(name).topic
     points = {point: known for point, known in world.pipeline.points.items() if point != name}
 
     targets = targets_of(replace(world.pipeline, points=points), world.connections)
@@ -195,10 +198,10 @@ def test_a_topic_that_was_taken_out_of_the_file_is_not_written(world: Any, kind:
         f"the plan writes to {name}, which is no point of the pipeline or has no connection; open a new revision of "
         "the window"
     )
-    assert world.consume(world.pipeline.points[name].topic) == []
+    assert world.records(topic) == []
 
 
-def test_a_target_that_is_no_point_is_refused_before_anything_is_written(world: Any) -> None:
+def test_a_target_that_is_no_point_is_refused_before_anything_is_written(world: PlanWorld) -> None:
     plan = redelivery(world)
     world.journal_sql(
         "update makewhole.planned_action set target = 'payments', before = '{\"place\":\"kafka:payments\"}'"

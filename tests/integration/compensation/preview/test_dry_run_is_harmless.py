@@ -15,7 +15,8 @@ from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.pipeline import Approval
 from makewhole.model.plan import PlanState
 from makewhole.postgres.write.dry_run import read_only_session
-from tests.integration.compensation.dry_runs import approve, looked, mixed, undo_of
+from tests.integration.compensation.preview.dry_runs import approve, looked, mixed, undo_of
+from tests.integration.compensation.world import PlanWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -24,7 +25,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 
 @pytest.mark.parametrize("state", ["fresh", "undone"])
-def test_nothing_is_different_after_it(world: Any, state: str) -> None:
+def test_nothing_is_different_after_it(world: PlanWorld, state: str) -> None:
     plan = mixed(world, redeliver=True)
     if state == "undone":
         world.run(plan.id)
@@ -34,14 +35,14 @@ def test_nothing_is_different_after_it(world: Any, state: str) -> None:
     assert everything(world) == before
 
 
-def test_the_server_itself_lets_it_write_nothing(world: Any) -> None:
-    connection = world.connections["pg"]
+def test_the_server_itself_lets_it_write_nothing(world: PlanWorld) -> None:
+    connection = world.postgres
     for statement in ("update dw.departures set note = ''", "select id from dw.departures for update"):
         with pytest.raises(Exception, match="ReadOnlySqlTransaction"), read_only_session(connection) as session:
             session.cursor().execute(statement)
 
 
-def test_it_waits_for_nobody_who_writes(world: Any) -> None:
+def test_it_waits_for_nobody_who_writes(world: PlanWorld) -> None:
     plan = mixed(world)
     writer = psycopg2.connect(world.dsn)
     try:
@@ -53,7 +54,7 @@ def test_it_waits_for_nobody_who_writes(world: Any) -> None:
         writer.close()
 
 
-def test_it_holds_no_lock_that_anybody_who_writes_waits_for(world: Any) -> None:
+def test_it_holds_no_lock_that_anybody_who_writes_waits_for(world: PlanWorld) -> None:
     plan = mixed(world)
     held: list[tuple[Any, ...]] = []
 
@@ -65,7 +66,7 @@ def test_it_holds_no_lock_that_anybody_who_writes_waits_for(world: Any) -> None:
     assert {mode for (mode,) in held} <= {"AccessShareLock"}
 
 
-def test_one_who_may_only_read_may_look(world: Any) -> None:
+def test_one_who_may_only_read_may_look(world: PlanWorld) -> None:
     plan = mixed(world)
     world.sql(
         "create role looker login password 'look'; grant usage on schema dw to looker;"
@@ -73,8 +74,7 @@ def test_one_who_may_only_read_may_look(world: Any) -> None:
     )
     try:
         dsn = psycopg2.extensions.make_dsn(world.dsn, user="looker", password="look")
-        world.connections = {**world.connections, "pg": replace(world.connections["pg"], dsn=dsn)}
-        assert looked(world, plan).count(Forecast.WOULD) == 9
+        assert looked(replace(world, dsn=dsn), plan).count(Forecast.WOULD) == 9
     finally:
         world.sql("drop owned by looker; drop role looker")
 
@@ -82,21 +82,21 @@ def test_one_who_may_only_read_may_look(world: Any) -> None:
 # It refuses what the run refuses
 
 
-def test_a_changed_plan_is_not_shown(world: Any) -> None:
+def test_a_changed_plan_is_not_shown(world: PlanWorld) -> None:
     plan = mixed(world)
     world.journal_sql("update makewhole.planned_action set key = 'K99' where seq = 1")
     with pytest.raises(RefusedError, match="is not the one that was frozen"):
         looked(world, plan)
 
 
-def test_a_changed_payload_file_is_not_shown(world: Any) -> None:
+def test_a_changed_payload_file_is_not_shown(world: PlanWorld) -> None:
     plan = mixed(world)
     Path(str(plan.payload_uri)).write_bytes(b"PAR1")
     with pytest.raises(CorruptionError, match="is not the one that the plan froze"):
         looked(world, plan)
 
 
-def test_receipts_that_somebody_removed_are_not_passed_over(world: Any) -> None:
+def test_receipts_that_somebody_removed_are_not_passed_over(world: PlanWorld) -> None:
     plan = mixed(world)
     world.run(plan.id)
     world.sql("delete from makewhole.receipt where chunk = 1")
@@ -104,7 +104,7 @@ def test_receipts_that_somebody_removed_are_not_passed_over(world: Any) -> None:
         looked(world, plan)
 
 
-def test_it_says_why_the_plan_would_not_start(world: Any) -> None:
+def test_it_says_why_the_plan_would_not_start(world: PlanWorld) -> None:
     world.pipeline = replace(world.pipeline, approval=Approval(above_actions=0))
     plan = mixed(world)
     assert plan.state is PlanState.AWAITING_APPROVAL
@@ -116,7 +116,7 @@ def test_it_says_why_the_plan_would_not_start(world: Any) -> None:
 # What the tests do
 
 
-def everything(world: Any) -> dict[str, Any]:
+def everything(world: PlanWorld) -> dict[str, Any]:
     """All tables of all schemas of both databases, row by row with their versions, and where every topic ends."""
     found: dict[str, Any] = {}
     for name, sql in (("target", world.sql), ("journal", world.journal_sql)):
@@ -127,7 +127,7 @@ def everything(world: Any) -> dict[str, Any]:
         for (place,) in tables:
             rows = sql(f"select ctid::text, xmin::text, xmax::text, (t.*)::text from {place} t order by 1")
             found[f"{name} {place}"] = rows
-    kafka = world.connections["kafka"]
+    kafka = world.kafka
     assert isinstance(kafka, KafkaConnection)
     found["topic"] = high_watermarks(kafka, world.topic)
     return found

@@ -13,6 +13,7 @@ from makewhole.compensation.execution.pace import PlanProgress
 from makewhole.compensation.execution.run_plan import RunOptions, run_plan
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.verdict import Verdict
+from tests.integration.compensation.world import PlanWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
@@ -23,13 +24,17 @@ CHUNK = 5
 class Running:
     """A plan that runs in a thread of its own."""
 
-    def __init__(self, world: Any, plan: str, on_progress: Callable[[PlanProgress], None], options: RunOptions) -> None:
+    def __init__(
+        self, world: PlanWorld, plan: str, on_progress: Callable[[PlanProgress], None], options: RunOptions
+    ) -> None:
         self.told: list[PlanProgress] = []
         self.error: Exception | None = None
         self._thread = threading.Thread(target=self._run, args=(world, plan, on_progress, options), daemon=True)
         self._thread.start()
 
-    def _run(self, world: Any, plan: str, on_progress: Callable[[PlanProgress], None], options: RunOptions) -> None:
+    def _run(
+        self, world: PlanWorld, plan: str, on_progress: Callable[[PlanProgress], None], options: RunOptions
+    ) -> None:
         def progress(told: PlanProgress) -> None:
             self.told.append(told)
             on_progress(told)
@@ -46,14 +51,16 @@ class Running:
 
 
 @pytest.fixture
-def start(world: Any) -> Iterator[Callable[..., Running]]:
+def start(world: PlanWorld) -> Iterator[Callable[..., Running]]:
     def run(plan: str, on_progress: Callable[[PlanProgress], None] = lambda _: None, **options: Any) -> Running:
         return Running(world, plan, on_progress, RunOptions(**options))
 
     yield run
 
 
-def test_a_paused_plan_waits_with_its_lease_and_goes_on_when_told(world: Any, start: Callable[..., Running]) -> None:
+def test_a_paused_plan_waits_with_its_lease_and_goes_on_when_told(
+    world: PlanWorld, start: Callable[..., Running]
+) -> None:
     plan = _plan(world)
 
     def pause_after_the_first(told: PlanProgress) -> None:
@@ -75,7 +82,7 @@ def test_a_paused_plan_waits_with_its_lease_and_goes_on_when_told(world: Any, st
 
 
 def test_a_plan_that_is_paused_before_it_begins_writes_nothing_until_it_is_resumed(
-    world: Any, start: Callable[..., Running]
+    world: PlanWorld, start: Callable[..., Running]
 ) -> None:
     plan = _plan(world)
     pause(world.journal, plan, by="ann")
@@ -88,7 +95,7 @@ def test_a_plan_that_is_paused_before_it_begins_writes_nothing_until_it_is_resum
     assert len(world.replayed()) == RECORDS
 
 
-def test_a_plan_that_is_stopped_while_it_is_paused_ends(world: Any, start: Callable[..., Running]) -> None:
+def test_a_plan_that_is_stopped_while_it_is_paused_ends(world: PlanWorld, start: Callable[..., Running]) -> None:
     plan = _plan(world)
     pause(world.journal, plan, by="ann")
     running = start(plan)
@@ -99,12 +106,14 @@ def test_a_plan_that_is_stopped_while_it_is_paused_ends(world: Any, start: Calla
         f"plan {plan} was stopped (stopped by bob: wrong day); what was written has its receipts"
     )
     assert world.replayed() == []
-    for steer in (lambda: pause(world.journal, plan, by="x"), lambda: set_rate(world.journal, plan, 1, by="x")):
-        with pytest.raises(RefusedError, match=f"plan {plan} is rejected; there is nothing left of it to steer"):
-            steer()
+    nothing_left = f"plan {plan} is rejected; there is nothing left of it to steer"
+    with pytest.raises(RefusedError, match=nothing_left):
+        pause(world.journal, plan, by="x")
+    with pytest.raises(RefusedError, match=nothing_left):
+        set_rate(world.journal, plan, 1, by="x")
 
 
-def test_the_rate_can_be_changed_while_the_plan_runs(world: Any, start: Callable[..., Running]) -> None:
+def test_the_rate_can_be_changed_while_the_plan_runs(world: PlanWorld, start: Callable[..., Running]) -> None:
     plan = _plan(world)
     assert set_rate(world.journal, plan, 5, by="ann").reason == "set to 5 records a second by ann"
     moments: list[float] = []
@@ -123,7 +132,7 @@ def test_the_rate_can_be_changed_while_the_plan_runs(world: Any, start: Callable
     ]
 
 
-def test_no_rate_means_that_of_the_pipeline_and_none_is_not_zero(world: Any) -> None:
+def test_no_rate_means_that_of_the_pipeline_and_none_is_not_zero(world: PlanWorld) -> None:
     plan = _plan(world)
     set_rate(world.journal, plan, 7, by="ann")
     assert set_rate(world.journal, plan, None, by="ann").reason == "set to the pipeline's rate by ann"
@@ -131,9 +140,9 @@ def test_no_rate_means_that_of_the_pipeline_and_none_is_not_zero(world: Any) -> 
         set_rate(world.journal, plan, 0, by="ann")
 
 
-def _plan(world: Any) -> str:
+def _plan(world: PlanWorld) -> str:
     world.send(range(RECORDS))
-    return str(world.freeze([world.finding(number, Verdict.MISSING) for number in range(RECORDS)]).plan.id)
+    return str(world.plan([world.finding(number, Verdict.MISSING) for number in range(RECORDS)]).id)
 
 
 def _wait_until(condition: Callable[[], bool]) -> None:

@@ -1,6 +1,5 @@
 """Reversals on real servers: one committed event per extra copy, never two, whoever asks again and whatever changed."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,6 +10,7 @@ from makewhole.compute.keys import key_hash
 from makewhole.model.pipeline import Limits, Remedy, Reverse
 from makewhole.model.plan import PlanState
 from makewhole.model.verdict import Finding, Verdict
+from tests.integration.compensation.world import PlanWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -23,23 +23,23 @@ COUPON = Reverse(
 )
 
 
-def test_every_row_beyond_the_survivor_is_taken_back_by_one_event(world: Any) -> None:
+def test_every_row_beyond_the_survivor_is_taken_back_by_one_event(world: PlanWorld) -> None:
     topic = prepare(world)
     world.load_again("K1", copies=3, delay=1.5)
     world.load_again("K2", copies=2, delay=1.5)
-    frozen = world.freeze([duplicate(world, 1, 3), duplicate(world, 2, 2)])
+    frozen = world.freeze_plan([duplicate(world, 1, 3), duplicate(world, 2, 2)])
 
     receipts = world.run(frozen.plan.id)
 
-    places = dict(world.sql("select id || note, ctid::text from dw.departures"))
+    places: dict[str, str] = dict(world.sql("select id || note, ctid::text from dw.departures"))
     assert sent(world, topic) == [
         ("K1", {"type": "reversed", "id": "K1", "delay": -1.5, "copy": 2}, "copy 1"),
         ("K1", {"type": "reversed", "id": "K1", "delay": -1.5, "copy": 3}, "copy 2"),
         ("K2", {"type": "reversed", "id": "K2", "delay": -1.5, "copy": 2}, "copy 1"),
     ]
-    last = next(message for message in world.consume(topic) if message.key() == b"K2")
-    assert last.value() == b'{"type":"reversed","id":"K2","delay":-1.5,"copy":2}'
-    assert last.headers() == [
+    last = next(message for message in world.records(topic) if message.key == b"K2")
+    assert last.value == b'{"type":"reversed","id":"K2","delay":-1.5,"copy":2}'
+    assert list(last.headers) == [
         ("note", b"copy 1"),
         ("makewhole-reverses", f"warehouse/dw.departures/{places['K2copy 1']}".encode()),
         ("makewhole-plan", frozen.plan.id.encode()),
@@ -52,19 +52,19 @@ def test_every_row_beyond_the_survivor_is_taken_back_by_one_event(world: Any) ->
     assert [(receipt.target, receipt.actions) for receipt in receipts] == [("reversals", 3)]
     assert world.sql("select count(*) from dw.departures") == [(5,)]
     assert world.run(frozen.plan.id) == receipts
-    assert len(world.consume(topic)) == 3
+    assert len(world.records(topic)) == 3
 
 
-def test_no_row_is_left_of_a_key_that_nobody_sent(world: Any) -> None:
+def test_no_row_is_left_of_a_key_that_nobody_sent(world: PlanWorld) -> None:
     topic = prepare(world, unexpected=Remedy.REVERSE)
     world.load_again("K1", copies=2, delay=1.5)
-    frozen = world.freeze([replace(duplicate(world, 1, 2), verdict=Verdict.UNEXPECTED)])
+    frozen = world.freeze_plan([replace(duplicate(world, 1, 2), verdict=Verdict.UNEXPECTED)])
     world.run(frozen.plan.id)
 
     assert [value["copy"] for _, value, _ in sent(world, topic)] == [1, 2]
 
 
-def test_a_repeated_record_is_taken_back_by_what_it_says_itself(world: Any) -> None:
+def test_a_repeated_record_is_taken_back_by_what_it_says_itself(world: PlanWorld) -> None:
     topic = prepare(world, hop="outbox→flights")
     world.sql("insert into ops.outbox values ('K1', '{\"shop\": 7.10}', '2013-01-01 00:00:01+00')")
     reverse = replace(COUPON, value={"delay": "{{ row.delay }}", "shop": "{{ source.value.shop }}"}, headers=())
@@ -78,38 +78,40 @@ def test_a_repeated_record_is_taken_back_by_what_it_says_itself(world: Any) -> N
             "repeated": {"here": [f"{part}:{offset}" for part, offset in positions], "elsewhere": 0},
         },
     )
-    frozen = world.freeze([finding])
+    frozen = world.freeze_plan([finding])
     world.run(frozen.plan.id)
 
-    messages = world.consume(topic)
-    assert [message.value() for message in messages] == [b'{"delay":1,"shop":7.10}'] * 2
-    assert [dict(message.headers())["makewhole-reverses"].decode() for message in messages] == [
+    messages = world.records(topic)
+    assert [message.value for message in messages] == [b'{"delay":1,"shop":7.10}'] * 2
+    assert [message.header_texts["makewhole-reverses"] for message in messages] == [
         f"flights/{world.topic}/{part}/{offset}" for part, offset in positions[1:]
     ]
     again = world.freeze([finding])
     assert (again.plan, again.refusals) == (None, ())
 
 
-def test_what_was_taken_back_is_not_taken_back_again_by_a_later_revision(world: Any) -> None:
+def test_what_was_taken_back_is_not_taken_back_again_by_a_later_revision(world: PlanWorld) -> None:
     topic = prepare(world)
     world.load_again("K1", copies=3, delay=1.5)
-    world.run(world.freeze([duplicate(world, 1, 3)]).plan.id)
+    world.run(world.plan([duplicate(world, 1, 3)]).id)
 
     again = world.freeze([duplicate(world, 1, 3)])
 
     assert (again.plan, again.refusals) == (None, ())
-    assert len(world.consume(topic)) == 2
+    assert len(world.records(topic)) == 2
 
 
 @pytest.mark.parametrize("is_untold", [False, True])
-def test_a_revision_goes_on_where_the_one_before_was_stopped_if_it_is_known_where(world: Any, is_untold: bool) -> None:
+def test_a_revision_goes_on_where_the_one_before_was_stopped_if_it_is_known_where(
+    world: PlanWorld, is_untold: bool
+) -> None:
     """K1 was reversed before; K2 has a plan that was begun and has no receipt: its target is asked, unless that was
     tried in vain."""
     topic = prepare(world)
     for number in (1, 2, 3):
         world.load_again(f"K{number}", copies=2, delay=1.5)
-    world.run(world.freeze([duplicate(world, 1, 2)]).plan.id)
-    stopped = world.freeze([duplicate(world, 2, 2)]).plan
+    world.run(world.plan([duplicate(world, 1, 2)]).id)
+    stopped = world.plan([duplicate(world, 2, 2)])
     settled = "now()" if is_untold else "null"
     world.journal_sql(
         "update makewhole.plan set state = 'rejected', began_at = now(), "
@@ -117,7 +119,7 @@ def test_a_revision_goes_on_where_the_one_before_was_stopped_if_it_is_known_wher
         stopped.id,
     )
 
-    frozen = world.freeze([duplicate(world, number, 2) for number in (1, 2, 3)])
+    frozen = world.freeze_plan([duplicate(world, number, 2) for number in (1, 2, 3)])
     world.run(frozen.plan.id)
 
     refusal = (
@@ -150,11 +152,11 @@ def test_a_revision_goes_on_where_the_one_before_was_stopped_if_it_is_known_wher
     ],
 )
 def test_rows_that_changed_after_a_reversal_are_known_again_or_left_to_a_person(
-    world: Any, change: str, rows: int, is_known: bool
+    world: PlanWorld, change: str, rows: int, is_known: bool
 ) -> None:
     topic = prepare(world)
     world.load_again("K1", copies=2, delay=1.5)
-    first = world.freeze([duplicate(world, 1, 2)])
+    first = world.freeze_plan([duplicate(world, 1, 2)])
     world.run(first.plan.id)
     world.sql(change)
 
@@ -166,10 +168,10 @@ def test_rows_that_changed_after_a_reversal_are_known_again_or_left_to_a_person(
         "row is that one, what its reversal wrote, or one more repetition cannot be told; reverse by hand"
     )
     assert [found.reason for found in again.refusals] == ([] if is_known else [refusal])
-    assert len(world.consume(topic)) == 1
+    assert len(world.records(topic)) == 1
 
 
-def test_rows_that_are_not_as_they_were_judged_are_not_taken_back(world: Any) -> None:
+def test_rows_that_are_not_as_they_were_judged_are_not_taken_back(world: PlanWorld) -> None:
     prepare(world)
     world.load_again("K1", copies=2, delay=1.5)
     world.load_again("K2", copies=2, delay=1.5)
@@ -188,15 +190,15 @@ def test_rows_that_are_not_as_they_were_judged_are_not_taken_back(world: Any) ->
     ]
 
 
-def test_limits_count_what_is_left_to_take_back(world: Any) -> None:
+def test_limits_count_what_is_left_to_take_back(world: PlanWorld) -> None:
     prepare(world)
     world.pipeline = replace(world.pipeline, limits=Limits(actions=2, share=1.0, records_per_second=5))
     world.load_again("K1", copies=3, delay=1.5)
     world.load_again("K2", copies=4, delay=1.5)
-    world.run(world.freeze([duplicate(world, 1, 3)]).plan.id)
+    world.run(world.plan([duplicate(world, 1, 3)]).id)
 
     assert world.freeze([duplicate(world, 1, 3)]).plan is None
-    over = world.freeze([duplicate(world, 1, 3), duplicate(world, 2, 4)])
+    over = world.freeze_plan([duplicate(world, 1, 3), duplicate(world, 2, 4)])
     assert over.plan.state is PlanState.REFUSED
     assert over.plan.reason == (
         "3 actions are more than the limit of 2; find out what broke before repairing it, then raise "
@@ -204,7 +206,7 @@ def test_limits_count_what_is_left_to_take_back(world: Any) -> None:
     )
 
 
-def test_a_reversal_that_would_be_one_more_copy_of_its_key_is_refused(world: Any) -> None:
+def test_a_reversal_that_would_be_one_more_copy_of_its_key_is_refused(world: PlanWorld) -> None:
     prepare(world)
     world.load_again("K1", copies=2, delay=1.5)
     world.change_hop(HOP, reverse=replace(COUPON, to="flights"))
@@ -217,19 +219,19 @@ def test_a_reversal_that_would_be_one_more_copy_of_its_key_is_refused(world: Any
     ]
 
 
-def test_a_reversal_with_a_key_of_its_own_is_known_in_a_topic_that_is_judged(world: Any) -> None:
+def test_a_reversal_with_a_key_of_its_own_is_known_in_a_topic_that_is_judged(world: PlanWorld) -> None:
     prepare(world)
     world.load_again("K1", copies=2, delay=1.5)
     world.change_hop(HOP, reverse=replace(COUPON, to="flights", value={"id": "{{ key }}-reversed"}))
-    frozen = world.freeze([duplicate(world, 1, 2)])
+    frozen = world.freeze_plan([duplicate(world, 1, 2)])
     world.run(frozen.plan.id)
 
-    (message,) = world.consume()
-    assert message.value() == b'{"id":"K1-reversed"}'
+    (message,) = world.records(world.topic)
+    assert message.value == b'{"id":"K1-reversed"}'
     assert frozen.actions[0].before["reversal_key_hash"] == key_hash("K1-reversed")
 
 
-def test_the_source_record_comes_from_the_archive(world: Any) -> None:
+def test_the_source_record_comes_from_the_archive(world: PlanWorld) -> None:
     topic = prepare(world)
     world.load_again("K4", copies=2, delay=1.5)
     world.send([4])
@@ -239,29 +241,26 @@ def test_the_source_record_comes_from_the_archive(world: Any) -> None:
     )
     value = {"price": "{{ source.value.price }}", "note": "{{ source.value.note }}", "of": "{{ source.headers.trace }}"}
     world.change_hop(HOP, reverse=replace(COUPON, value=value))
-    frozen = world.freeze([duplicate(world, 4, 2)])
+    frozen = world.freeze_plan([duplicate(world, 4, 2)])
     world.run(frozen.plan.id)
 
-    (message,) = world.consume(topic)
-    assert message.value() == b'{"price":12345678901234567890.10,"note":"{{ key }}","of":"t4"}'
+    (message,) = world.records(topic)
+    assert message.value == b'{"price":12345678901234567890.10,"note":"{{ key }}","of":"t4"}'
 
 
-def prepare(world: Any, *, hop: str = HOP, **remedies: Remedy) -> str:
+def prepare(world: PlanWorld, *, hop: str = HOP, **remedies: Remedy) -> str:
     topic: str = world.add_topic("reversals")
     world.change_hop(hop, reverse=COUPON)
     world.remedies(hop, duplicate=Remedy.REVERSE, **remedies)
     return topic
 
 
-def duplicate(world: Any, number: int, copies: int, hop: str = HOP) -> Finding:
+def duplicate(world: PlanWorld, number: int, copies: int, hop: str = HOP) -> Finding:
     finding = world.finding(number, Verdict.DUPLICATE, hop=hop)
     return replace(finding, evidence={**finding.evidence, "target_copies": copies})
 
 
-def sent(world: Any, topic: str) -> list[tuple[str, Mapping[str, Any], str]]:
+def sent(world: PlanWorld, topic: str) -> list[tuple[str, Mapping[str, Any], str]]:
     """Key, value and note of the committed reversals, by key and copy."""
-    found = [
-        (message.key().decode(), json.loads(message.value()), dict(message.headers())["note"].decode())
-        for message in world.consume(topic)
-    ]
+    found = [(message.key_text, message.document, message.header_texts["note"]) for message in world.records(topic)]
     return sorted(found, key=lambda one: (one[0], one[1]["copy"]))

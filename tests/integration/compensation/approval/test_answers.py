@@ -12,6 +12,7 @@ from makewhole.model.pipeline import Approval
 from makewhole.model.plan import Plan
 from makewhole.model.verdict import Verdict
 from makewhole.orchestration import answers
+from tests.integration.compensation.world import PlanWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
@@ -21,21 +22,21 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
     [(Decision.APPROVED, "Approve"), (Decision.REJECTED, "Reject"), (Decision.TIMED_OUT, "Reject")],
 )
 def test_an_answer_that_was_given_is_taken_and_nobody_is_asked_again(
-    world: Any, monkeypatch: pytest.MonkeyPatch, decision: Decision, option: str
+    world: PlanWorld, monkeypatch: pytest.MonkeyPatch, decision: Decision, option: str
 ) -> None:
     plan, context = waiting(world, monkeypatch)
-    assert answers.given_answer(context) is None
+    assert answers.recorded_answer(context) is None
     by = None if decision is Decision.TIMED_OUT else "anna"
     record_answer(world.journal, plan.id, Answer(sha256=plan.sha256, decision=decision, by=by), world.pipeline.approval)
 
-    given = answers.given_answer(context)
+    given = answers.recorded_answer(context)
 
     assert given is not None
     assert given["chosen_options"] == [option]
     assert given["responded_by_user"] == (None if by is None else {"id": "anna", "name": "anna"})
 
 
-def test_the_answer_to_another_plan_is_not_taken(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_answer_to_another_plan_is_not_taken(world: PlanWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     plan, context = waiting(world, monkeypatch)
     record_answer(
         world.journal,
@@ -44,21 +45,21 @@ def test_the_answer_to_another_plan_is_not_taken(world: Any, monkeypatch: pytest
         world.pipeline.approval,
     )
     shown = {**context["shown"], "sha256": "0" * 64}
-    assert answers.given_answer(told(world, shown)) is None
+    assert answers.recorded_answer(told(world, shown)) is None
     with pytest.raises(AirflowFailException, match="the answer is not taken"):
-        answers.given_answer(told(world, {**context["shown"], "plan": "other"}))
+        answers.recorded_answer(told(world, {**context["shown"], "plan": "other"}))
 
 
-def waiting(world: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Plan, dict[str, Any]]:
+def waiting(world: PlanWorld, monkeypatch: pytest.MonkeyPatch) -> tuple[Plan, dict[str, Any]]:
     """A plan that waits for anybody, and the context of the task that asks."""
     monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", world.journal)
     world.pipeline = replace(world.pipeline, approval=Approval(above_actions=0))
     world.send(range(2))
-    plan = world.freeze([world.finding(number, Verdict.MISSING) for number in range(2)]).plan
+    plan = world.plan([world.finding(number, Verdict.MISSING) for number in range(2)])
     return plan, told(world, {"plan": plan.id, "sha256": plan.sha256})
 
 
-def told(world: Any, shown: dict[str, str]) -> dict[str, Any]:
+def told(world: PlanWorld, shown: dict[str, str]) -> dict[str, Any]:
     """What Airflow hands to a task, as far as it is looked at."""
     opened = {"pipeline": world.pipeline.name, "window": 1, "revision": world.revision}
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.kafka import replayed_chunks
 from makewhole.kafka.replay import MARKER_TOPIC
 from makewhole.model.errors import CorruptionError, TransientError
 from makewhole.model.verdict import Verdict
+from tests.integration.compensation.world import PlanWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
@@ -25,7 +25,7 @@ FUTURE_MS = 4_102_444_800_000
 
 @pytest.mark.parametrize("chunks", [1, 2, 3])
 @pytest.mark.parametrize("is_followed", [True, False], ids=["followed", "not_followed"])
-def test_a_deleted_marker_is_made_again_from_the_topic(world: Any, chunks: int, is_followed: bool) -> None:
+def test_a_deleted_marker_is_made_again_from_the_topic(world: PlanWorld, chunks: int, is_followed: bool) -> None:
     plan = _interrupted(world, chunks)
     if not is_followed:  # as if the runner was killed between the commit and the journal
         world.journal_sql("delete from makewhole.chunk where chunk = %s", chunks - 1)
@@ -36,14 +36,14 @@ def test_a_deleted_marker_is_made_again_from_the_topic(world: Any, chunks: int, 
     assert _marker(world, plan) == RECORDS // CHUNK
 
 
-def test_a_marker_that_was_set_back_does_not_repeat_what_was_written(world: Any) -> None:
+def test_a_marker_that_was_set_back_does_not_repeat_what_was_written(world: PlanWorld) -> None:
     plan = _interrupted(world, 2)
     _set_marker(world, plan, 0)
     world.run(plan)
     _assert_each_once(world)
 
 
-def test_a_marker_that_was_set_forward_does_not_leave_anything_out(world: Any) -> None:
+def test_a_marker_that_was_set_forward_does_not_leave_anything_out(world: PlanWorld) -> None:
     plan = _interrupted(world, 1)
     _set_marker(world, plan, 3)
     with pytest.raises(CorruptionError, match=r"says that 3 chunks of this plan are done, and flights-.* holds 1"):
@@ -51,26 +51,26 @@ def test_a_marker_that_was_set_forward_does_not_leave_anything_out(world: Any) -
     assert len(world.replayed()) == CHUNK
 
 
-def test_a_chunk_that_was_refused_whole_leaves_no_record_and_is_not_missed(world: Any) -> None:
+def test_a_chunk_that_was_refused_whole_leaves_no_record_and_is_not_missed(world: PlanWorld) -> None:
     world.send(range(RECORDS))
     for position, record in world.originals.items():
-        if int(record.key[1:]) in range(10, 15):  # K10 to K14 come third in the order of keys
+        if int((record.key or b"")[1:]) in range(10, 15):  # K10 to K14 come third in the order of keys
             world.originals[position] = replace(record, timestamp_ms=FUTURE_MS)
     plan = _freeze(world)
     refused = sorted(set(range(RECORDS)) & set(range(10, 15)))
     _interrupt_after(world, plan, 3)
     _delete_marker(world, plan)
     receipts = world.run(plan)
-    keys = Counter(message.key().decode() for message in world.replayed())
+    keys = Counter(message.key_text for message in world.replayed())
     assert keys == {f"K{number}": 1 for number in range(RECORDS) if number not in refused}
     assert sum(receipt.actions for receipt in receipts) == RECORDS - len(refused)
 
 
-def test_when_the_log_begins_later_now_nothing_is_written(world: Any) -> None:
+def test_when_the_log_begins_later_now_nothing_is_written(world: PlanWorld) -> None:
     plan = _interrupted(world, 2)
     _delete_marker(world, plan)
-    end = max(message.offset() for message in world.replayed() if message.partition() == 0) + 1
-    admin = AdminClient({"bootstrap.servers": world.bootstrap})
+    end = max(message.offset for message in world.replayed() if message.partition == 0) + 1
+    admin = world.admin
     at = TopicPartition(world.topic, 0, end)
     admin.delete_records([at])[at].result(30)
     before = len(world.replayed())
@@ -82,7 +82,7 @@ def test_when_the_log_begins_later_now_nothing_is_written(world: Any) -> None:
     assert len(world.replayed()) == before
 
 
-def test_forged_headers_do_not_stand_for_records(world: Any) -> None:
+def test_forged_headers_do_not_stand_for_records(world: PlanWorld) -> None:
     plan = _interrupted(world, 1)
     _delete_marker(world, plan)
     forged = _frozen_records(world, plan, chunk=1)
@@ -101,9 +101,7 @@ def test_forged_headers_do_not_stand_for_records(world: Any) -> None:
     receipts = world.run(plan)
     assert [receipt.chunk for receipt in receipts] == list(range(RECORDS // CHUNK))
     genuine = Counter(
-        message.key().decode()
-        for message in world.replayed()
-        if dict(message.headers()).get("makewhole-origin") is not None
+        message.key_text for message in world.replayed() if dict(message.headers).get("makewhole-origin") is not None
     )
     assert genuine == {f"K{number}": 1 for number in range(RECORDS)}
 
@@ -115,7 +113,7 @@ def test_forged_headers_do_not_stand_for_records(world: Any) -> None:
         (3, slice(0, 5), "holds chunk 3 of plan .* and not chunk 1"),
     ],
 )
-def test_what_cannot_have_come_from_the_plan_stops_it(world: Any, chunk: int, seqs: slice, told: str) -> None:
+def test_what_cannot_have_come_from_the_plan_stops_it(world: PlanWorld, chunk: int, seqs: slice, told: str) -> None:
     plan = _interrupted(world, 1)
     _delete_marker(world, plan)
     with _transaction(world, "liar", commits=True) as liar:
@@ -127,7 +125,7 @@ def test_what_cannot_have_come_from_the_plan_stops_it(world: Any, chunk: int, se
     assert len(world.replayed()) == before
 
 
-def test_records_behind_an_open_transaction_are_waited_for(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_behind_an_open_transaction_are_waited_for(world: PlanWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     world.send(range(RECORDS))
     plan = _freeze(world)
     monkeypatch.setattr(replayed_chunks, "_PATIENCE_SECONDS", 0.5)
@@ -140,33 +138,33 @@ def test_records_behind_an_open_transaction_are_waited_for(world: Any, monkeypat
         with pytest.raises(TransientError, match="has an open transaction, and the plan's records may stand behind it"):
             world.run(plan)
     world.run(plan)
-    keys = Counter(message.key().decode() for message in world.replayed() if message.key() != b"S")
+    keys = Counter(message.key_text for message in world.replayed() if message.key != b"S")
     assert keys == {f"K{number}": 1 for number in range(RECORDS)}
 
 
-def test_a_plan_that_is_done_stays_done_when_its_marker_expires(world: Any) -> None:
+def test_a_plan_that_is_done_stays_done_when_its_marker_expires(world: PlanWorld) -> None:
     world.send(range(RECORDS))
     plan = _freeze(world)
     receipts = world.run(plan)
     _delete_marker(world, plan)
-    admin = AdminClient({"bootstrap.servers": world.bootstrap})
+    admin = world.admin
     at = TopicPartition(world.topic, 0, -1)
     admin.delete_records([at])[at].result(30)
     assert world.run(plan) == receipts
 
 
-def _interrupted(world: Any, chunks: int) -> str:
+def _interrupted(world: PlanWorld, chunks: int) -> str:
     world.send(range(RECORDS))
     plan = _freeze(world)
     _interrupt_after(world, plan, chunks)
     return plan
 
 
-def _freeze(world: Any) -> str:
-    return str(world.freeze([world.finding(number, Verdict.MISSING) for number in range(RECORDS)]).plan.id)
+def _freeze(world: PlanWorld) -> str:
+    return str(world.plan([world.finding(number, Verdict.MISSING) for number in range(RECORDS)]).id)
 
 
-def _interrupt_after(world: Any, plan: str, chunks: int) -> None:
+def _interrupt_after(world: PlanWorld, plan: str, chunks: int) -> None:
     def interrupt(progress: Any) -> None:
         if progress.chunks_done == chunks:
             raise KeyboardInterrupt
@@ -176,8 +174,8 @@ def _interrupt_after(world: Any, plan: str, chunks: int) -> None:
     assert world.journal_sql("select count(*) from makewhole.chunk") == [(chunks,)]
 
 
-def _assert_each_once(world: Any) -> None:
-    keys = Counter(message.key().decode() for message in world.replayed())
+def _assert_each_once(world: PlanWorld) -> None:
+    keys = Counter(message.key_text for message in world.replayed())
     assert keys == {f"K{number}": 1 for number in range(RECORDS)}
 
 
@@ -185,25 +183,25 @@ def _group(plan: str) -> str:
     return f"replay-{plan}-flights"
 
 
-def _delete_marker(world: Any, plan: str) -> None:
-    admin = AdminClient({"bootstrap.servers": world.bootstrap})
+def _delete_marker(world: PlanWorld, plan: str) -> None:
+    admin = world.admin
     admin.delete_consumer_groups([_group(plan)])[_group(plan)].result(30)
 
 
-def _set_marker(world: Any, plan: str, chunks: int) -> None:
-    admin = AdminClient({"bootstrap.servers": world.bootstrap})
+def _set_marker(world: PlanWorld, plan: str, chunks: int) -> None:
+    admin = world.admin
     wanted = ConsumerGroupTopicPartitions(_group(plan), [TopicPartition(MARKER_TOPIC, 0, chunks)])
     admin.alter_consumer_group_offsets([wanted])[_group(plan)].result(30)
 
 
-def _marker(world: Any, plan: str) -> int:
-    admin = AdminClient({"bootstrap.servers": world.bootstrap})
+def _marker(world: PlanWorld, plan: str) -> int:
+    admin = world.admin
     wanted = ConsumerGroupTopicPartitions(_group(plan), [TopicPartition(MARKER_TOPIC, 0)])
     found = admin.list_consumer_group_offsets([wanted])[_group(plan)].result(30)
     return int(found.topic_partitions[0].offset)
 
 
-def _frozen_records(world: Any, plan: str, chunk: int) -> list[tuple[int, bytes, bytes]]:
+def _frozen_records(world: PlanWorld, plan: str, chunk: int) -> list[tuple[int, bytes, bytes | None]]:
     rows = world.journal_sql(
         "select seq, key from makewhole.action where plan = %s and chunk = %s order by seq", plan, chunk
     )
@@ -211,7 +209,7 @@ def _frozen_records(world: Any, plan: str, chunk: int) -> list[tuple[int, bytes,
     return [(seq, key.encode(), values[key.encode()]) for seq, key in rows]
 
 
-def _headers(plan: str, chunk: int, seq: int) -> list[tuple[str, bytes]]:
+def _headers(plan: str, chunk: int, seq: int) -> list[tuple[str, str | bytes | None]]:
     return [
         ("makewhole-plan", plan.encode()),
         ("makewhole-seq", str(seq).encode()),
@@ -220,7 +218,7 @@ def _headers(plan: str, chunk: int, seq: int) -> list[tuple[str, bytes]]:
 
 
 @contextmanager
-def _transaction(world: Any, name: str, *, commits: bool) -> Iterator[Producer]:
+def _transaction(world: PlanWorld, name: str, *, commits: bool) -> Iterator[Producer]:
     producer = Producer({"bootstrap.servers": world.bootstrap, "transactional.id": f"{name}-{world.topic}"})
     producer.init_transactions(30)
     producer.begin_transaction()

@@ -11,12 +11,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from makewhole.model.verdict import Verdict
+from tests.integration.compensation.world import PlanWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -27,7 +29,7 @@ MISSING, MISMATCHED = 150, 550
 class Runners:
     """Runner processes of one world, and what they say."""
 
-    def __init__(self, world: Any) -> None:
+    def __init__(self, world: PlanWorld) -> None:
         self._world = world
         script = Path(__file__).with_name("replay_process.py")
         self._parent = subprocess.Popen(
@@ -69,20 +71,20 @@ class Runners:
 
 
 @pytest.fixture
-def runners(world: Any) -> Iterator[Runners]:
+def runners(world: PlanWorld) -> Iterator[Runners]:
     made = Runners(world)
     yield made
     made.close()
 
 
-def test_twenty_kills_leave_every_record_and_row_exactly_once(world: Any, runners: Runners) -> None:
+def test_twenty_kills_leave_every_record_and_row_exactly_once(world: PlanWorld, runners: Runners) -> None:
     plan = _big_plan(world)
     chance = random.Random(20)
     done_after = []
     for _ in range(KILLS):
         pid = runners.start(plan, rate=100)
         seen = _chunks(world, plan)
-        _wait_until(lambda seen=seen: _chunks(world, plan) > seen)  # type: ignore[misc]
+        _wait_until(partial(_is_ahead, world, plan, seen))
         time.sleep(chance.uniform(0.0, 0.2))
         os.kill(pid, signal.SIGKILL)
         done_after.append(_chunks(world, plan))
@@ -95,14 +97,14 @@ def test_twenty_kills_leave_every_record_and_row_exactly_once(world: Any, runner
     _assert_exactly_once(world, plan)
 
 
-def test_a_runner_that_wakes_after_a_take_over_writes_nothing_more(world: Any, runners: Runners) -> None:
+def test_a_runner_that_wakes_after_a_take_over_writes_nothing_more(world: PlanWorld, runners: Runners) -> None:
     plan = _big_plan(world)
     chance = random.Random(28)
     zombies = []
     for _ in range(4):
         pid = runners.start(plan)
         seen = _chunks(world, plan)
-        _wait_until(lambda seen=seen: _chunks(world, plan) > seen)  # type: ignore[misc]
+        _wait_until(partial(_is_ahead, world, plan, seen))
         time.sleep(chance.uniform(0.0, 0.1))
         os.kill(pid, signal.SIGSTOP)
         zombies.append(pid)
@@ -118,14 +120,14 @@ def test_a_runner_that_wakes_after_a_take_over_writes_nothing_more(world: Any, r
     _assert_exactly_once(world, plan)
 
 
-def test_of_two_runners_at_once_one_works(world: Any, runners: Runners) -> None:
+def test_of_two_runners_at_once_one_works(world: PlanWorld, runners: Runners) -> None:
     plan = _big_plan(world, missing=60, mismatched=30)
     first, second = runners.start(plan, holder="one", rate=100), runners.start(plan, holder="two", rate=100)
     assert sorted([runners.outcome(first), runners.outcome(second)]) == ["TransientError", "done"]
     _assert_exactly_once(world, plan, missing=60, mismatched=30)
 
 
-def _big_plan(world: Any, missing: int = MISSING, mismatched: int = MISMATCHED) -> str:
+def _big_plan(world: PlanWorld, missing: int = MISSING, mismatched: int = MISMATCHED) -> str:
     world.send(range(missing + mismatched))
     world.sql(
         "insert into dw.departures (id, delay) select 'K' || n, -1 from generate_series(%s, %s) as n",
@@ -134,10 +136,14 @@ def _big_plan(world: Any, missing: int = MISSING, mismatched: int = MISMATCHED) 
     )
     findings = [world.finding(number, Verdict.MISSING) for number in range(missing)]
     findings += [world.finding(number, Verdict.MISMATCHED) for number in range(missing, missing + mismatched)]
-    return str(world.freeze(findings).plan.id)
+    return str(world.plan(findings).id)
 
 
-def _chunks(world: Any, plan: str) -> int:
+def _is_ahead(world: PlanWorld, plan: str, chunks: int) -> bool:
+    return _chunks(world, plan) > chunks
+
+
+def _chunks(world: PlanWorld, plan: str) -> int:
     return int(world.journal_sql("select count(*) from makewhole.chunk where plan = %s", plan)[0][0])
 
 
@@ -148,10 +154,10 @@ def _wait_until(condition: Any) -> None:
         time.sleep(0.02)
 
 
-def _assert_exactly_once(world: Any, plan: str, missing: int = MISSING, mismatched: int = MISMATCHED) -> None:
+def _assert_exactly_once(world: PlanWorld, plan: str, missing: int = MISSING, mismatched: int = MISMATCHED) -> None:
     replayed = world.replayed()
-    assert Counter(message.key().decode() for message in replayed) == {f"K{number}": 1 for number in range(missing)}
-    by_seq = Counter(int(dict(message.headers())["makewhole-seq"]) for message in replayed)
+    assert Counter(message.key_text for message in replayed) == {f"K{number}": 1 for number in range(missing)}
+    by_seq = Counter(int(message.header_texts["makewhole-seq"]) for message in replayed)
     assert by_seq == dict.fromkeys(range(missing), 1)
     assert world.sql(
         "select count(*), count(distinct id), bool_and(delay = substr(id, 2)::int) from dw.departures"

@@ -16,6 +16,7 @@ from makewhole.kafka import replay
 from makewhole.model.errors import TransientError
 from makewhole.model.verdict import Verdict
 from makewhole.stack.process import ServerProcess
+from tests.integration.compensation.world import PlanWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -23,15 +24,21 @@ RECORDS = 100
 
 
 def test_an_unknown_commit_is_resolved_from_the_marker(
-    world: Any, server_folder: Path, monkeypatch: pytest.MonkeyPatch
+    world: PlanWorld, server_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = _broker_pid(server_folder)
     monkeypatch.setattr(replay, "_TIMEOUT_SECONDS", 2.0)
     world.send(range(RECORDS))
-    plan = world.freeze([world.finding(number, Verdict.MISSING) for number in range(RECORDS)]).plan
-    chance, opened = random.Random(30), []
+    plan = world.plan([world.finding(number, Verdict.MISSING) for number in range(RECORDS)])
+    chance = random.Random(30)
+    opened: list[replay.ReplayWriter] = []
     really_open = replay.ReplayWriter.open
-    monkeypatch.setattr(replay.ReplayWriter, "open", lambda self: opened.append(1) or really_open(self))
+
+    def counting_open(writer: replay.ReplayWriter) -> int | None:
+        opened.append(writer)
+        return really_open(writer)
+
+    monkeypatch.setattr(replay.ReplayWriter, "open", counting_open)
 
     def freeze_the_broker(progress: Any) -> None:
         if progress.chunks_done % 5 == 2:
@@ -44,7 +51,7 @@ def test_an_unknown_commit_is_resolved_from_the_marker(
             break
     os.kill(broker, signal.SIGCONT)
     assert len(opened) > 2, "no commit was interrupted"
-    keys = Counter(message.key().decode() for message in world.replayed())
+    keys = Counter(record.key_text for record in world.replayed())
     assert keys == {f"K{number}": 1 for number in range(RECORDS)}
     assert [receipt.chunk for receipt in world.run(plan.id)] == list(range(RECORDS // 5))
 

@@ -10,12 +10,14 @@ from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.compensation.preview.dry_report import DryRun, Forecast, RecordToSend
 from makewhole.model.pipeline import Hop, Remedy, Reverse
 from makewhole.model.verdict import Verdict
-from tests.integration.compensation.dry_runs import HOP, approve, looked, mixed, undo_of
+from tests.integration.compensation.preview.dry_runs import HOP, approve, looked, mixed, row_change, undo_of
+from tests.integration.compensation.world import PlanWorld
+from tests.world.sql import Rows
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 
-def test_rows_become_what_the_samples_said(world: Any) -> None:
+def test_rows_become_what_the_samples_said(world: PlanWorld) -> None:
     plan = mixed(world)
     told = looked(world, plan, samples=9)
     assert (told.stopped_by, told.count(Forecast.WOULD), told.count(Forecast.REFUSED)) == (None, 9, 0)
@@ -24,7 +26,7 @@ def test_rows_become_what_the_samples_said(world: Any) -> None:
         ("quarantine", "pg:dw.departures", 3),
     ]
     assert [dict(part.payload_from) for part in told.parts] == [{"archive": 6}, {}]
-    changes = {sample.action.key: sample.shown for sample in told.samples}
+    changes = {sample.action.key: row_change(sample.shown) for sample in told.samples}
     assert {key: sorted(change.before) for key, change in changes.items()} == rows_by_key(world, changes)
 
     world.run(plan.id)
@@ -36,12 +38,12 @@ def test_rows_become_what_the_samples_said(world: Any) -> None:
     assert [json.loads(row) for change in changes.values() for row in change.aside] == aside
 
 
-def test_records_become_what_the_samples_said(world: Any) -> None:
+def test_records_become_what_the_samples_said(world: PlanWorld) -> None:
     world.send(range(3))
-    plan = world.freeze([world.finding(number, Verdict.MISSING) for number in range(3)]).plan
+    plan = world.plan([world.finding(number, Verdict.MISSING) for number in range(3)])
     told = looked(world, plan)
     (part,) = told.parts
-    assert (part.remedy, part.target, dict(part.payload_from), part.fates[Forecast.WOULD]) == (
+    assert (part.remedy, part.target, dict(part.payload_from), part.forecasts[Forecast.WOULD]) == (
         "redeliver",
         "flights",
         {"archive": 3},
@@ -51,32 +53,33 @@ def test_records_become_what_the_samples_said(world: Any) -> None:
 
     world.run(plan.id)
 
-    sent = {message.key().decode(): message for message in world.replayed()}
+    sent = {message.key_text: message for message in world.replayed()}
     assert sorted(sent) == sorted(samples) == ["K0", "K1", "K2"]
     for key, record in samples.items():
         message = sent[key]
         assert isinstance(record, RecordToSend)
-        assert (record.key, record.value) == (message.key(), message.value())
-        assert list(record.headers) == message.headers()
-        assert (record.partition, record.timestamp_ms) == (message.partition(), message.timestamp()[1])
+        assert (record.key, record.value) == (message.key, message.value)
+        assert list(record.headers) == list(message.headers)
+        assert (record.partition, record.timestamp_ms) == (message.partition, message.timestamp_ms)
         assert record.fields == ("id", "delay", "extra")
 
 
-def test_a_reversal_shows_the_event_that_would_be_sent(world: Any) -> None:
+def test_a_reversal_shows_the_event_that_would_be_sent(world: PlanWorld) -> None:
     topic = world.add_topic("reversals")
     world.change_hop(HOP, reverse=Reverse(to="reversals", value={"id": "{{ key }}", "delay": "{{ -row.delay }}"}))
     world.remedies(HOP, duplicate=Remedy.REVERSE)
     world.load_again("K1", copies=2, delay=1.5)
     finding = world.finding(1, Verdict.DUPLICATE)
-    plan = world.freeze([replace(finding, evidence={**finding.evidence, "target_copies": 2})]).plan
+    plan = world.plan([replace(finding, evidence={**finding.evidence, "target_copies": 2})])
     (sample,) = looked(world, plan).samples
     assert (sample.action.remedy, sample.action.before["payload_from"]) == (Remedy.REVERSE, "template")
-    assert sample.shown.value == b'{"id":"K1","delay":-1.5}'  # type: ignore[union-attr]
-    assert sample.shown.partition is None  # type: ignore[union-attr]
-    assert world.consume(topic) == []
+    assert isinstance(sample.shown, RecordToSend)
+    assert sample.shown.value == b'{"id":"K1","delay":-1.5}'
+    assert sample.shown.partition is None
+    assert world.records(topic) == []
 
 
-def test_what_changed_since_is_refused_for_the_same_reasons_as_when_it_runs(world: Any) -> None:
+def test_what_changed_since_is_refused_for_the_same_reasons_as_when_it_runs(world: PlanWorld) -> None:
     plan = mixed(world)
     world.sql("insert into dw.departures (id, delay) values ('K0', 1)")
     world.sql("update dw.departures set note = 'mine' where id = 'K3'")
@@ -95,7 +98,7 @@ def test_what_changed_since_is_refused_for_the_same_reasons_as_when_it_runs(worl
     ]
 
 
-def test_a_value_that_the_table_cannot_read_is_refused_and_its_neighbours_are_not(world: Any) -> None:
+def test_a_value_that_the_table_cannot_read_is_refused_and_its_neighbours_are_not(world: PlanWorld) -> None:
     plan = mixed(world)
     world.sql("alter table dw.departures alter delay type numeric(2,1) using null")
     told = looked(world, plan, samples=9)
@@ -104,18 +107,18 @@ def test_a_value_that_the_table_cannot_read_is_refused_and_its_neighbours_are_no
     assert outcomes_told(told) == world.outcomes(plan.id)
 
 
-def test_what_the_topic_would_not_take_is_refused_for_the_same_reason(world: Any) -> None:
+def test_what_the_topic_would_not_take_is_refused_for_the_same_reason(world: PlanWorld) -> None:
     world.send(range(3))
     position, big = next((place, record) for place, record in world.originals.items() if record.key == b"K1")
     world.originals[position] = replace(big, headers=(("big", b"x" * 2_000_000),))
-    plan = world.freeze([world.finding(number, Verdict.MISSING) for number in range(3)]).plan
+    plan = world.plan([world.finding(number, Verdict.MISSING) for number in range(3)])
     told = looked(world, plan)
     world.run(plan.id)
     assert outcomes_told(told) == world.outcomes(plan.id)
     assert told.count(Forecast.REFUSED) == 1
 
 
-def test_an_undo_is_foretold_too(world: Any) -> None:
+def test_an_undo_is_foretold_too(world: PlanWorld) -> None:
     plan = mixed(world)
     before = table(world)
     world.run(plan.id)
@@ -137,7 +140,7 @@ def test_an_undo_is_foretold_too(world: Any) -> None:
     assert table(world) != before
 
 
-def test_an_action_behind_another_on_its_key_waits_for_it(world: Any) -> None:
+def test_an_action_behind_another_on_its_key_waits_for_it(world: PlanWorld) -> None:
     """Two hops that end in the same table both want the key: the second would see what the first wrote."""
     world.remedies(HOP, missing=Remedy.UPSERT)
     ledger_hop = Hop(source="outbox", target="warehouse", remedies=replace(world.pipeline.hops[1].remedies))
@@ -146,17 +149,17 @@ def test_an_action_behind_another_on_its_key_waits_for_it(world: Any) -> None:
     world.sql("insert into ops.outbox values ('K0', '{\"id\": \"K0\", \"delay\": 5}', '2013-01-01 00:00:01+00')")
     findings = [world.finding(number, Verdict.MISSING) for number in range(2)]
     findings.append(world.finding(0, Verdict.MISSING, hop="outbox→warehouse"))
-    plan = world.freeze(findings).plan
+    plan = world.plan(findings)
     told = looked(world, plan)
-    fates = {(sample.action.hop, sample.action.key): sample.fate for sample in told.samples}
-    assert fates == {
+    forecasts = {(sample.action.hop, sample.action.key): sample.forecast for sample in told.samples}
+    assert forecasts == {
         (HOP, "K0"): Forecast.WOULD,
         (HOP, "K1"): Forecast.WOULD,
         ("outbox→warehouse", "K0"): Forecast.WAITS,
     }
 
 
-def test_a_plan_that_is_done_has_nothing_left(world: Any) -> None:
+def test_a_plan_that_is_done_has_nothing_left(world: PlanWorld) -> None:
     plan = mixed(world)
     world.sql("update dw.departures set note = 'mine' where id = 'K3'")
     world.run(plan.id)
@@ -169,9 +172,9 @@ def test_a_plan_that_is_done_has_nothing_left(world: Any) -> None:
     )
 
 
-def test_records_that_are_sent_already_are_done(world: Any) -> None:
+def test_records_that_are_sent_already_are_done(world: PlanWorld) -> None:
     world.send(range(7))
-    plan = world.freeze([world.finding(number, Verdict.MISSING) for number in range(7)]).plan
+    plan = world.plan([world.finding(number, Verdict.MISSING) for number in range(7)])
     world.run(plan.id)
     assert looked(world, plan).count(Forecast.DONE) == 7
     world.journal_sql("update makewhole.plan set state = 'running' where id = %s", plan.id)
@@ -180,11 +183,11 @@ def test_records_that_are_sent_already_are_done(world: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["table", "topic"])
-def test_of_a_plan_that_was_broken_off_the_rest_is_judged(world: Any, kind: str) -> None:
+def test_of_a_plan_that_was_broken_off_the_rest_is_judged(world: PlanWorld, kind: str) -> None:
     if kind == "table":
         world.remedies(HOP, missing=Remedy.UPSERT)
     world.send(range(9))
-    plan = world.freeze([world.finding(number, Verdict.MISSING) for number in range(9)]).plan
+    plan = world.plan([world.finding(number, Verdict.MISSING) for number in range(9)])
 
     def break_off(*_: object) -> None:
         raise KeyboardInterrupt
@@ -201,12 +204,13 @@ def test_of_a_plan_that_was_broken_off_the_rest_is_judged(world: Any, kind: str)
     assert outcomes_told(told).items() <= world.outcomes(plan.id).items()
 
 
-def test_rows_that_were_moved_aside_together_come_back_together(world: Any) -> None:
+def test_rows_that_were_moved_aside_together_come_back_together(world: PlanWorld) -> None:
     world.load_again("K1", copies=3)
     finding = world.finding(1, Verdict.DUPLICATE)
-    plan = world.freeze([replace(finding, evidence={**finding.evidence, "target_copies": 3})]).plan
+    plan = world.plan([replace(finding, evidence={**finding.evidence, "target_copies": 3})])
     (sample,) = looked(world, plan).samples
-    assert [len(rows) for rows in (sample.shown.before, sample.shown.after, sample.shown.aside)] == [3, 1, 2]  # type: ignore[union-attr]
+    change = row_change(sample.shown)
+    assert [len(rows) for rows in (change.before, change.after, change.aside)] == [3, 1, 2]
     world.run(plan.id)
     undo = undo_of(world, plan)
     told = looked(world, undo)
@@ -216,14 +220,14 @@ def test_rows_that_were_moved_aside_together_come_back_together(world: Any) -> N
 def outcomes_told(told: DryRun) -> dict[str, tuple[str, str | None]]:
     """As `World.outcomes`: by key."""
     outcome = {Forecast.WOULD: "done", Forecast.REFUSED: "refused"}
-    return {sample.action.key: (outcome[sample.fate], sample.reason) for sample in told.samples}
+    return {sample.action.key: (outcome[sample.forecast], sample.reason) for sample in told.samples}
 
 
-def table(world: Any) -> list[tuple[Any, ...]]:
-    return world.sql("select ctid::text, xmin::text, xmax::text, (t.*)::text from dw.departures t order by 1")  # type: ignore[no-any-return]
+def table(world: PlanWorld) -> Rows:
+    return world.sql("select ctid::text, xmin::text, xmax::text, (t.*)::text from dw.departures t order by 1")
 
 
-def rows_by_key(world: Any, keys: Any) -> dict[str, list[str]]:
+def rows_by_key(world: PlanWorld, keys: Any) -> dict[str, list[str]]:
     found = world.sql("select id, row_to_json(t.*)::text from dw.departures t order by 1, 2")
     return {key: [row for name, row in found if name == key] for key in keys}
 
