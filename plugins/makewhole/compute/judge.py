@@ -68,7 +68,7 @@ def judge(bucket: BucketInput) -> pl.DataFrame:
 
 def _source_copies(bucket: BucketInput) -> pl.DataFrame:
     """Return the committed copies that pass the hop's filter, and the keys that were handed over by name."""
-    copies = committed(bucket.source.filter(~pl.col("excluded_by").list.contains(bucket.hop)))
+    copies = committed_copies(bucket.source.filter(~pl.col("excluded_by").list.contains(bucket.hop)))
     handed = bucket.handed_over.join(copies.select(HASH), on=HASH, how="anti")
     rows = _kernel_columns(copies).unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
     return pl.concat([rows, handed], how="diagonal_relaxed")
@@ -77,12 +77,12 @@ def _source_copies(bucket: BucketInput) -> pl.DataFrame:
 def _target_copies(target: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
     """Return the committed copies with `is_replay`: written by a plan that the journal confirms."""
     if "is_aborted" in target.columns:
-        return _kernel_columns(mark_replays(committed(target), replays), "is_replay")
+        return _kernel_columns(mark_replays(committed_copies(target), replays), "is_replay")
     rows = _kernel_columns(target).unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
     return rows.with_columns(pl.lit(False).alias("is_replay"))
 
 
-def committed(copies: pl.DataFrame) -> pl.DataFrame:
+def committed_copies(copies: pl.DataFrame) -> pl.DataFrame:
     """Drop the copies of aborted transactions; rows of a table are all committed."""
     return copies.filter(~pl.col("is_aborted")) if "is_aborted" in copies.columns else copies
 

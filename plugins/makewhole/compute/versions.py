@@ -11,7 +11,7 @@ could be the latest, and they differ, the verdict is undecidable.
 import polars as pl
 
 from makewhole.compute.frames import HASH
-from makewhole.compute.judge import BucketInput, committed, judged_frame, mark_replays, require_same_key
+from makewhole.compute.judge import BucketInput, committed_copies, judged_frame, mark_replays, require_same_key
 from makewhole.model.verdict import Cause, Verdict
 
 _ABSENT = 0  # the state of a key that has no copy, or whose latest copy is a tombstone
@@ -54,13 +54,13 @@ def judge_versions(bucket: BucketInput) -> pl.DataFrame:
 
 def _source_versions(bucket: BucketInput) -> pl.DataFrame:
     """Return the committed versions that pass the hop's filter, and the keys that were handed over by name."""
-    copies = committed(bucket.source.filter(~pl.col("excluded_by").list.contains(bucket.hop)))
+    copies = committed_copies(bucket.source.filter(~pl.col("excluded_by").list.contains(bucket.hop)))
     handed = bucket.handed_over.join(copies.select(HASH), on=HASH, how="anti").select("key", *HASH)
     return pl.concat([_versions(copies), handed], how="diagonal_relaxed")
 
 
 def _target_versions(bucket: BucketInput) -> pl.DataFrame:
-    copies = committed(bucket.target)
+    copies = committed_copies(bucket.target)
     if "offset" in copies.columns:
         return _versions(mark_replays(copies, bucket.replays))
     return _versions(copies.with_columns(pl.lit(False).alias("is_replay")))

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Bytes = npt.NDArray[np.uint8]
-Numbers = npt.NDArray[np.int32]
-Longs = npt.NDArray[np.int64]
+UInt8s = npt.NDArray[np.uint8]
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 ArrowArray = Any

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from makewhole.native.arrays import ArrowArray, Bools, Bytes, Longs, Numbers
+from makewhole.native.arrays import ArrowArray, Bools, Int32s, Int64s, UInt8s
 from makewhole.native.compiled import compiled
 
 _INLINE, _PREFIX, _NUMBERS = 12, 4, 4
@@ -20,7 +20,7 @@ class Content:
 
     def __init__(self, content: bytes | pa.Buffer) -> None:
         self.buffer = pa.py_buffer(content)
-        self.bytes: Bytes = np.frombuffer(memoryview(content), dtype=np.uint8)
+        self.bytes: UInt8s = np.frombuffer(memoryview(content), dtype=np.uint8)
         self.bytes.flags.writeable = False
 
 
@@ -28,8 +28,8 @@ class Content:
 class Blobs:
     """Byte strings by start and length, all within one content; length -1 is null."""
 
-    starts: Numbers
-    lengths: Numbers
+    starts: Int32s
+    lengths: Int32s
 
     def column(self, content: Content) -> ArrowArray:
         """Return a copy as an Arrow binary column."""
@@ -73,7 +73,7 @@ def _is_utf8(text: bytes | None) -> bool:
 
 
 @compiled
-def _copy(content: Bytes, starts: Numbers, edges: Longs, copy: Bytes) -> None:
+def _copy(content: UInt8s, starts: Int32s, edges: Int64s, copy: UInt8s) -> None:
     """Copy string `i` to `copy[edges[i]:edges[i + 1]]`."""
     for row in range(len(starts)):
         start, first = starts[row], edges[row]
@@ -82,7 +82,7 @@ def _copy(content: Bytes, starts: Numbers, edges: Longs, copy: Bytes) -> None:
 
 
 @compiled
-def _view(content: Bytes, starts: Numbers, lengths: Numbers, views: Numbers, view_bytes: Bytes) -> None:
+def _view(content: UInt8s, starts: Int32s, lengths: Int32s, views: Int32s, view_bytes: UInt8s) -> None:
     """Fill in the views; `view_bytes` are the same memory as (row, byte)."""
     for row in range(len(starts)):
         start, length = starts[row], max(lengths[row], 0)

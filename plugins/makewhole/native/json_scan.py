@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from makewhole.native.arrays import Bools, Bytes, Longs, Numbers
+from makewhole.native.arrays import Bools, Int32s, Int64s, UInt8s
 from makewhole.native.compiled import compiled, inlined
 
 TEXT, NUMBER, SIGNED_ZERO, BOOLEAN, NULL = 1, 2, 4, 8, 16
@@ -22,9 +22,9 @@ _NO_LEAF = (-1, 0, 0)
 class ValueSpans(NamedTuple):
     """Values by start and length in a content; length -1 is null."""
 
-    content: Bytes
-    starts: Numbers
-    lengths: Numbers
+    content: UInt8s
+    starts: Int32s
+    lengths: Int32s
 
 
 class Pattern(NamedTuple):
@@ -34,23 +34,23 @@ class Pattern(NamedTuple):
     digits in its fraction. It is recorded in its column, where that is not -1.
     """
 
-    text: Bytes
-    edges: Longs
+    text: UInt8s
+    edges: Int64s
     is_text: Bools
-    columns: Longs
-    kinds: Longs
-    least_bytes: Longs
-    number_bytes: Longs
-    fraction_digits: Longs
+    columns: Int64s
+    kinds: Int64s
+    least_bytes: Int64s
+    number_bytes: Int64s
+    fraction_digits: Int64s
 
 
 class ScannedLeaves(NamedTuple):
     """The values that match, by their number, and their leaves, by column and index in `rows`; length -1 is null."""
 
-    rows: Longs
-    starts: Numbers
-    lengths: Numbers
-    fraction_digits: Bytes
+    rows: Int64s
+    starts: Int32s
+    lengths: Int32s
+    fraction_digits: UInt8s
 
 
 def scan(values: ValueSpans, pattern: Pattern, found: ScannedLeaves) -> int:
@@ -73,7 +73,7 @@ def _scan(spans: tuple[Any, ...], layout: tuple[Any, ...], room: tuple[Any, ...]
 
 
 @inlined
-def _matches(content: Bytes, at: int, end: int, pattern: Pattern, found: ScannedLeaves, row: int) -> bool:
+def _matches(content: UInt8s, at: int, end: int, pattern: Pattern, found: ScannedLeaves, row: int) -> bool:
     """Tell whether the value at `[at, end)` matches; its leaves are recorded in the row as far as it does."""
     leaves = len(pattern.is_text)
     for leaf in range(leaves):
@@ -90,7 +90,7 @@ def _matches(content: Bytes, at: int, end: int, pattern: Pattern, found: Scanned
 
 
 @inlined
-def _skip_text(content: Bytes, at: int, end: int, pattern: Pattern, number: int) -> int:
+def _skip_text(content: UInt8s, at: int, end: int, pattern: Pattern, number: int) -> int:
     first, past = int(pattern.edges[number]), int(pattern.edges[number + 1])
     if end - at < past - first:
         return -1
@@ -109,7 +109,7 @@ def _obeys_rule(pattern: Pattern, leaf: int, kind: int, length: int, digits: int
 
 
 @inlined
-def _leaf(content: Bytes, at: int, end: int, is_text: bool) -> tuple[int, int, int]:
+def _leaf(content: UInt8s, at: int, end: int, is_text: bool) -> tuple[int, int, int]:
     """Return (end, kind, digits of its fraction) of the leaf that begins at `at`."""
     if at < 0 or at >= end:
         return _NO_LEAF
@@ -126,7 +126,7 @@ def _leaf(content: Bytes, at: int, end: int, is_text: bool) -> tuple[int, int, i
 
 
 @inlined
-def _text_end(content: Bytes, at: int, end: int) -> int:
+def _text_end(content: UInt8s, at: int, end: int) -> int:
     """Return the position of the quotation mark that ends a string of UTF-8 without escapes and control characters."""
     while at < end:
         byte = content[at]
@@ -144,7 +144,7 @@ def _text_end(content: Bytes, at: int, end: int) -> int:
 
 
 @inlined
-def _skip_wide(content: Bytes, at: int, end: int) -> int:
+def _skip_wide(content: UInt8s, at: int, end: int) -> int:
     """Return the end of a character beyond ASCII (RFC 3629: no overlong form, no surrogate, none above U+10FFFF)."""
     lead = int(content[at])
     size = 2 + (lead >= 0xE0) + (lead >= 0xF0)
@@ -162,7 +162,7 @@ def _skip_wide(content: Bytes, at: int, end: int) -> int:
 
 
 @inlined
-def _skip_word(content: Bytes, at: int, end: int, first: int, past: int) -> int:
+def _skip_word(content: UInt8s, at: int, end: int, first: int, past: int) -> int:
     if end - at < past - first:
         return -1
     for index in range(past - first):
@@ -172,7 +172,7 @@ def _skip_word(content: Bytes, at: int, end: int, first: int, past: int) -> int:
 
 
 @inlined
-def _number(content: Bytes, at: int, end: int) -> tuple[int, int, int]:
+def _number(content: UInt8s, at: int, end: int) -> tuple[int, int, int]:
     """Do as `_leaf` for a number: an optional sign, digits without a leading zero, optionally a point and digits."""
     is_negative = content[at] == _MINUS
     whole = at + is_negative
@@ -194,7 +194,7 @@ def _number(content: Bytes, at: int, end: int) -> tuple[int, int, int]:
 
 
 @inlined
-def _is_zero(content: Bytes, at: int, end: int) -> bool:
+def _is_zero(content: UInt8s, at: int, end: int) -> bool:
     """Tell whether every digit of a number is 0."""
     while at < end and (content[at] == _ZERO or content[at] == _POINT):
         at += 1

@@ -1,93 +1,19 @@
 """Make the bucket tasks of a hop, from what the driver asks the journal and Kafka once for all of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any
 
-import polars as pl
-
-from makewhole.compute.frames import REPLAYS, empty
 from makewhole.compute.keys import split_hex
-from makewhole.compute.log_history import LogHistory, Truncation, log_history
-from makewhole.journal import evidence, incidents, observations, windows
-from makewhole.journal.written_keys import replayed_keys, reversal_keys
+from makewhole.journal import evidence, observations
 from makewhole.kafka.offsets import committed
-from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Hop, Semantics, TopicPoint
-from makewhole.model.window import PartitionRange, Window
-from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
-from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles, TruncatedFiles
+from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles
+from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, TruncatedWindow, truncated_windows
 
-Manifests = Mapping[str, Any]
 _KeysByBucket = dict[str, list[tuple[str, int, int]]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class NeighbouringWindows:
-    """The other windows of the pipeline in the journal, each read once. `manifests` are this window's snapshots."""
-
-    journal: PgConnection
-    context: WindowContext
-    manifests: Manifests
-    _read: dict[int, Manifests] = field(default_factory=dict)
-
-    @cached_property
-    def judged(self) -> Sequence[Window]:
-        """Newest judged revision of every other window, oldest first."""
-        found = windows.newest_judged(self.journal, self.context.pipeline.name)
-        return [window for window in reversed(found) if window.number != self.context.window.number]
-
-    @property
-    def earlier(self) -> Sequence[Window]:
-        return [window for window in self.judged if window.number < self.context.window.number]
-
-    @property
-    def later(self) -> Sequence[Window]:
-        return [window for window in self.judged if window.number > self.context.window.number]
-
-    @cached_property
-    def incidents(self) -> Sequence[tuple[Window, Incident]]:
-        """Incidents of the topics with the window that noticed them, oldest first."""
-        named = {(window.number, window.revision): window for window in [*self.judged, self.context.window]}
-        found = incidents.of_pipeline(self.journal, self.context.pipeline.name)
-        return [(named[place], incident) for place, incident in found if place in named]
-
-    def manifests_of(self, window: Window) -> Manifests:
-        """Return the snapshots of another window, by point."""
-        if window.number not in self._read:
-            self._read[window.number] = evidence.snapshots(self.journal, window)
-        return self._read[window.number]
-
-    def log(self, point: str) -> LogHistory:
-        """Return the history of a point's log; an empty one for a table."""
-        accounting = self.manifests[point].get("accounting") or {}
-        return log_history(self.context.window, point, self.incidents, expired=accounting.get("expired", 0))
-
-    def covered(self, point: str) -> Sequence[PartitionRange]:
-        """Return the ranges of the newest judged window, or of this one: no index has records behind their ends."""
-        newest = self.later[-1] if self.later else self.context.window
-        return newest.ranges[point]
-
-    def replays(self, point: str, *more: Manifests) -> pl.DataFrame:
-        """Return the records that compensation wrote to a topic, by the journal: a lineage header alone proves nothing.
-
-        They are of the plans that were made for the window, and of those that headers in its snapshot, or in `more`
-        snapshots, name.
-        """
-        if not isinstance(self.context.pipeline.points[point], TopicPoint):
-            return empty(REPLAYS)
-        plans = set(evidence.plans_of(self.journal, self.context.window))
-        for manifest in (self.manifests[point], *more):
-            plans.update(manifest["replay_plans"])
-        name = self.context.pipeline.name
-        keys = [
-            *replayed_keys(self.journal, name, sorted(plans)),
-            *reversal_keys(self.journal, name, sorted(plans)),
-        ]
-        return pl.DataFrame([(plan, *split_hex(key)) for plan, key in keys], schema=REPLAYS, orient="row")
 
 
 def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
@@ -134,7 +60,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
 
 
 def _buckets(
-    neighbours: NeighbouringWindows, hop: Hop, truncated: "Sequence[TruncatedWindow]", handed: _KeysByBucket
+    neighbours: NeighbouringWindows, hop: Hop, truncated: Sequence[TruncatedWindow], handed: _KeysByBucket
 ) -> list[str]:
     """Return the buckets with a key on either side, handed over, or judged anew because a truncation took it."""
     found = {*neighbours.manifests[hop.source]["files"], *neighbours.manifests[hop.target]["files"], *handed}
@@ -220,7 +146,7 @@ class _PointRuns:
         runs = evidence.key_runs(neighbours.journal, neighbours.context.window, point)
         return cls(runs=runs, number=neighbours.context.window.number, former=frozenset(former))
 
-    def files(self, bucket: str, without: "set[int] | frozenset[int]" = frozenset()) -> IndexFiles:
+    def files(self, bucket: str, without: set[int] | frozenset[int] = frozenset()) -> IndexFiles:
         """Return the runs of a bucket, but for those of the windows in `without`."""
         held = [(at, files[bucket]) for at, files in sorted(self.runs.items()) if bucket in files and at not in without]
         return IndexFiles(
@@ -228,53 +154,3 @@ class _PointRuns:
             later=tuple(path for at, path in held if at > self.number),
             former=tuple(path for at, path in held if at in self.former),
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class TruncatedWindow:
-    """An earlier window that truncations took records of a point from: from `limits` on, by partition.
-
-    `limits_now` are those of the truncations that this window noticed.
-    """
-
-    window: Window
-    point: str
-    limits: Mapping[int, int]
-    limits_now: Mapping[int, int]
-
-    def files_by_bucket(self, neighbours: NeighbouringWindows) -> Mapping[str, Sequence[str]]:
-        """Return the files of its snapshot of the point, by bucket."""
-        files: Mapping[str, Sequence[str]] = neighbours.manifests_of(self.window)[self.point]["files"]
-        return files
-
-    def files_of(self, bucket: str, *, source: str, neighbours: NeighbouringWindows) -> TruncatedFiles:
-        """Return those of one bucket, with the files of the source of a hop to the point."""
-        of_source = neighbours.manifests_of(self.window).get(source, {"files": {}})["files"]
-        return TruncatedFiles(
-            files=tuple(self.files_by_bucket(neighbours)[bucket]),
-            limits=self.limits,
-            limits_now=self.limits_now,
-            source_files=tuple(of_source.get(bucket, ())),
-        )
-
-
-def truncated_windows(neighbours: NeighbouringWindows, point: str) -> list[TruncatedWindow]:
-    """Return the earlier windows that truncations of a topic took records from, whichever window noticed them."""
-    log = neighbours.log(point)
-    if not log.truncations:
-        return []
-    now = LogHistory(truncations=tuple(one for one in log.truncations if _is_new(one, log)))
-    found = []
-    for window in neighbours.earlier:
-        parts = window.ranges.get(point, ())
-        limits = log.truncated_from(parts)
-        if limits and point in neighbours.manifests_of(window):
-            limits_now = now.truncated_from(parts)
-            found.append(TruncatedWindow(window=window, point=point, limits=limits, limits_now=limits_now))
-    return found
-
-
-def _is_new(truncation: Truncation, log: LogHistory) -> bool:
-    """Tell whether this window noticed the truncation."""
-    place = (truncation.topic_id, truncation.partition, truncation.lo)
-    return any((one.topic_id, one.partition, one.lo) == place for one in log.truncated)

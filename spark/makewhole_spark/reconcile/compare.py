@@ -25,11 +25,12 @@ from makewhole.model.window import Accounting
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry
-from makewhole_spark.reconcile.bucket_tasks import NeighbouringWindows, bucket_tasks, handed_over_keys
+from makewhole_spark.reconcile.bucket_tasks import bucket_tasks, handed_over_keys
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
 from makewhole_spark.reconcile.judge_bucket import judge_bucket
 from makewhole_spark.reconcile.key_index import KeyRuns, write_key_runs
 from makewhole_spark.reconcile.log_tail import read_tail, tail_tasks
+from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 from makewhole_spark.reconcile.truncated_keys import count_truncated_keys
 
 logger = logging.getLogger(__name__)

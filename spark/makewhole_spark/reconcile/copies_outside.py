@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import polars as pl
 
 from makewhole.compute.frames import ELSEWHERE, HASH, TAIL, empty
-from makewhole.compute.judge import committed, mark_replays
+from makewhole.compute.judge import committed_copies, mark_replays
 from makewhole.compute.key_runs import build_key_run, first_and_latest_copies, first_copies
 from makewhole.compute.log_history import remaining_copies, truncated_copies
 from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles, TruncatedFiles
@@ -33,9 +33,9 @@ def target_copies_outside(task: BucketTask, target: pl.DataFrame) -> pl.DataFram
     later = _later(task, task.hop.target, index)
     if task.is_upsert:
         return pl.concat([earlier, later])
-    found = pl.concat([earlier, _first_of_absent(later, committed(target), earlier)])
+    found = pl.concat([earlier, _first_of_absent(later, committed_copies(target), earlier)])
     former = _from_runs(task, index.former, is_later=False)
-    return pl.concat([found, _first_of_absent(former, committed(target), found)])
+    return pl.concat([found, _first_of_absent(former, committed_copies(target), found)])
 
 
 def open_copies(task: BucketTask, point: str) -> pl.DataFrame:
@@ -49,7 +49,7 @@ def newly_truncated_keys(task: BucketTask) -> pl.DataFrame:
     for truncated in task.truncated_files:
         if truncated.limits_now:
             names.append(
-                truncated_copies(committed(_copies(task, truncated)), truncated.limits_now).select("key", *HASH)
+                truncated_copies(committed_copies(_copies(task, truncated)), truncated.limits_now).select("key", *HASH)
             )
     return pl.concat(names).unique(maintain_order=True)
 
@@ -70,7 +70,9 @@ def _later(task: BucketTask, point: str, index: IndexFiles) -> pl.DataFrame:
 def _remaining(task: BucketTask) -> Iterable[pl.DataFrame]:
     """Return the copies that truncations left of earlier windows: those windows' runs would count what is gone."""
     for truncated in task.truncated_files:
-        remaining = mark_replays(remaining_copies(committed(_copies(task, truncated)), truncated.limits), task.replays)
+        remaining = mark_replays(
+            remaining_copies(committed_copies(_copies(task, truncated)), truncated.limits), task.replays
+        )
         run = build_key_run(remaining, has_versions=task.is_upsert)
         yield first_and_latest_copies(run, is_later=False) if task.is_upsert else first_copies(run, is_later=False)
 

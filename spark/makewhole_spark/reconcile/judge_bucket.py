@@ -9,7 +9,7 @@ from makewhole.compute import rollup
 from makewhole.compute.causes import explain
 from makewhole.compute.evidence import HopContext
 from makewhole.compute.frames import HASH, HASHES, VERDICTS, Schema, empty
-from makewhole.compute.judge import BucketInput, committed, judge
+from makewhole.compute.judge import BucketInput, committed_copies, judge
 from makewhole.compute.undecidable import UndecidableSpans, mark_undecidable, undecidable_spans
 from makewhole.compute.versions import judge_versions
 from makewhole.model.pipeline import TablePoint
@@ -85,7 +85,7 @@ def _judged_anew(task: BucketTask, elsewhere: pl.DataFrame) -> tuple[pl.DataFram
     point = task.context.pipeline.points[task.hop.source]
     if isinstance(point, TablePoint) and len(others):
         rows = pl.concat([rows, look_up(task, point, others.sort(HASH))], how="diagonal_relaxed")
-    passing = committed(rows.filter(~pl.col("excluded_by").list.contains(task.hop.name)))
+    passing = committed_copies(rows.filter(~pl.col("excluded_by").list.contains(task.hop.name)))
     by_name = others.join(elsewhere, on=HASH, how="semi")
     known = pl.concat([passing.select(HASH), by_name.select(HASH)]).unique()
     return names.join(known, on=HASH, how="semi").select(*_KEY_NAMES).sort(HASH), passing
@@ -152,8 +152,9 @@ def _write(task: BucketTask, gathered: _Gathered, judged: pl.DataFrame, wanted: 
         bucket=task.bucket,
         counts=rollup.counts(
             judged,
-            source_rows=len(committed(known.source)),
-            target_rows=len(committed(known.target.unique(subset="place"))),  # a store is read twice: by time, by keys
+            source_rows=len(committed_copies(known.source)),
+            # By place, since a store is read twice: by time and by keys.
+            target_rows=len(committed_copies(known.target.unique(subset="place"))),
         ),
         digest=rollup.digest(judged),
         expected=_distinct_source_keys(task, known)
@@ -195,5 +196,5 @@ def _unconsumed(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:
 
 def _distinct_source_keys(task: BucketTask, known: BucketInput) -> int:
     """Count by key text, from the snapshot's rows and the keys handed over: independently of the kernel's join."""
-    rows = committed(known.source.filter(~pl.col("excluded_by").list.contains(task.hop.name)))
+    rows = committed_copies(known.source.filter(~pl.col("excluded_by").list.contains(task.hop.name)))
     return int(pl.concat([rows["key"], known.handed_over["key"]]).n_unique())

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import polars as pl
 from pyspark.sql import SparkSession
 
-from makewhole.compute.judge import committed, mark_replays
+from makewhole.compute.judge import committed_copies, mark_replays
 from makewhole.compute.key_runs import COPIES, build_key_run
 from makewhole.model.pipeline import Pipeline, PointKind, Semantics
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry
-from makewhole_spark.reconcile.bucket_tasks import NeighbouringWindows
+from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 
 KeyRuns = Mapping[str, tuple[Mapping[str, str], int]]
 """By topic: the files of its runs by bucket, and their number of keys."""
@@ -55,7 +55,8 @@ def write_run(task: IndexTask) -> tuple[str, int]:
     frame = task.context.storage.read_parquet(task.files, [*COPIES, "replay_plan"])
     assert frame is not None
     run = build_key_run(
-        mark_replays(committed(frame), task.replays), has_versions=_has_versions(task.context.pipeline, task.point)
+        mark_replays(committed_copies(frame), task.replays),
+        has_versions=_has_versions(task.context.pipeline, task.point),
     )
     folder = f"{task.context.pipeline.name}/index/{task.point}/window={task.context.window.number}/bucket={task.bucket}"
     return task.context.storage.write_parquet(folder, run), len(run)

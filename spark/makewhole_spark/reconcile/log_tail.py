@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from makewhole.compute.frames import HASH, TAIL
-from makewhole.compute.judge import committed, mark_replays
+from makewhole.compute.judge import committed_copies, mark_replays
 from makewhole.compute.normalise import topic_frame
 from makewhole.kafka.lineage import divergence
 from makewhole.kafka.log.broker import BrokerLog
@@ -96,7 +96,7 @@ def read_tail(task: TailTask) -> TailRead:
     expired = reader.accounting.expired
     if not any(len(frame) for frame in found):
         return TailRead(files=(), expired=expired)
-    copies = mark_replays(committed(pl.concat(found)), task.replays).with_columns(
+    copies = mark_replays(committed_copies(pl.concat(found)), task.replays).with_columns(
         pl.lit(True).alias("is_later"), pl.lit(task.is_open).alias("is_open")
     )
     folder = f"{task.context.window.prefix}/{task.point.name}/tail"

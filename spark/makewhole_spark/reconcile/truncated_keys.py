@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from makewhole.compute.frames import HASH
-from makewhole.compute.judge import committed
+from makewhole.compute.judge import committed_copies
 from makewhole.compute.log_history import truncated_copies
 from makewhole.journal import incidents
 from makewhole.lake.storage import Storage
 from makewhole_spark.carrier import carry
-from makewhole_spark.reconcile.bucket_tasks import NeighbouringWindows, TruncatedWindow, truncated_windows
+from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, TruncatedWindow, truncated_windows
 
 _COLUMNS = [*HASH, "partition", "offset", "is_aborted"]
 
@@ -59,9 +59,9 @@ def count_in_bucket(task: TruncatedKeysTask) -> Mapping[int, tuple[int, int]]:
     """Return, by partition, the number of distinct truncated keys, and of those that the window has anywhere."""
     before = task.storage.read_parquet(task.files, _COLUMNS)
     assert before is not None
-    lost = truncated_copies(committed(before), task.limits).select("partition", *HASH).unique()
+    lost = truncated_copies(committed_copies(before), task.limits).select("partition", *HASH).unique()
     now = task.storage.read_parquet(task.files_now, _COLUMNS)
-    again = lost.clear() if now is None else lost.join(committed(now), on=HASH, how="semi")
+    again = lost.clear() if now is None else lost.join(committed_copies(now), on=HASH, how="semi")
     seen = dict(again.group_by("partition").len().rows())
     return {partition: (keys, seen.get(partition, 0)) for partition, keys in lost.group_by("partition").len().rows()}
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from makewhole.compute.decode.json_layout import JsonLayout
 from makewhole.native import json_scan
-from makewhole.native.arrays import ArrowArray, Bytes, Longs
+from makewhole.native.arrays import ArrowArray, Int64s, UInt8s
 from makewhole.native.byte_strings import Blobs, Content
 from makewhole.native.json_scan import BOOLEAN, NULL, NUMBER, SIGNED_ZERO, TEXT
 
@@ -74,7 +74,7 @@ class LeafColumn(NamedTuple):
     """One leaf of every value, null where it is JSON's `null`, and the number of digits of its fraction."""
 
     blobs: Blobs
-    fraction_digits: Bytes
+    fraction_digits: UInt8s
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,11 +82,11 @@ class MatchingRows:
     """The values that match a layout: their rows, ascending, and the leaves that there are rules for, by number."""
 
     content: Content
-    rows: Longs
+    rows: Int64s
     leaves: Mapping[int, LeafColumn]
 
 
-def match_layout(layout: JsonLayout, values: ValueColumn, rows: Longs, rules: Mapping[int, LeafRule]) -> MatchingRows:
+def match_layout(layout: JsonLayout, values: ValueColumn, rows: Int64s, rules: Mapping[int, LeafRule]) -> MatchingRows:
     """Find the rows that match the layout and whose leaves obey the rules, which are by leaf number."""
     room = (len(rules), len(rows))
     found = json_scan.ScannedLeaves(

@@ -13,7 +13,7 @@ import pyarrow as pa
 from makewhole.compute.canonical import canonical_text, decimal_scale
 from makewhole.compute.decode.json_layout import JsonLayout, NoLayout, learn_layout
 from makewhole.compute.decode.leaf_columns import LeafColumn, LeafRule, MatchingRows, ValueColumn, match_layout
-from makewhole.native.arrays import Longs
+from makewhole.native.arrays import Int64s
 from makewhole.native.byte_strings import Content
 from makewhole.native.json_scan import BOOLEAN, NULL, NUMBER, TEXT
 
@@ -30,7 +30,9 @@ class WantedLeaf(NamedTuple):
     declared: str
 
 
-def decode_same_layout(column: Any, wanted: Mapping[str, WantedLeaf]) -> tuple[list[tuple[Longs, pl.DataFrame]], Longs]:
+def decode_same_layout(
+    column: Any, wanted: Mapping[str, WantedLeaf]
+) -> tuple[list[tuple[Int64s, pl.DataFrame]], Int64s]:
     """Decode a binary column layout by layout: (rows with a frame of the wanted columns, rows that are left).
 
     The columns are texts, a version is int64; null where the leaf is null or absent. A key never is null.
@@ -52,7 +54,7 @@ def decode_same_layout(column: Any, wanted: Mapping[str, WantedLeaf]) -> tuple[l
 
 
 def _match_wanted(
-    layout: JsonLayout, values: ValueColumn, rows: Longs, wanted: Mapping[str, WantedLeaf]
+    layout: JsonLayout, values: ValueColumn, rows: Int64s, wanted: Mapping[str, WantedLeaf]
 ) -> MatchingRows:
     """Find the rows that match the layout and whose wanted leaves can be rendered.
 

@@ -23,7 +23,7 @@ from makewhole.kafka.log.record_walk import (
 )
 from makewhole.kafka.sequences.numbering import NO_SEQUENCE, SEQUENCES
 from makewhole.model.plan import PLAN_HEADER
-from makewhole.native.arrays import ArrowArray, Bools, Longs
+from makewhole.native.arrays import ArrowArray, Bools, Int64s
 from makewhole.native.byte_strings import Blobs, Content, are_utf8
 
 _HEADER_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
@@ -68,7 +68,7 @@ class RecordTable:
         self._content = Content(b"".join(item.data for item in items))
         self._fits = np.zeros(len(items), dtype=np.bool_)
         self._records = self._walk_records()
-        self._counts: Longs = np.where(self._fits, self._fields("record_count", np.int64), 0)
+        self._counts: Int64s = np.where(self._fits, self._fields("record_count", np.int64), 0)
         self._names, self._contents = self._walk_headers()
         self.damaged = {*np.flatnonzero(~self._fits).tolist(), *self._with_bad_names()}
 
@@ -103,11 +103,11 @@ class RecordTable:
         bad = ~are_utf8(self._names)
         return np.unique(self._owners()[self._header_owners()[bad]]).tolist() if bad.any() else []
 
-    def _owners(self) -> Longs:
+    def _owners(self) -> Int64s:
         """Return the item of each record."""
         return np.repeat(np.arange(len(self.items)), self._counts)
 
-    def _header_owners(self) -> Longs:
+    def _header_owners(self) -> Int64s:
         """Return the record of each header."""
         counts = self._records.header_counts
         return np.repeat(np.arange(len(counts)), counts)

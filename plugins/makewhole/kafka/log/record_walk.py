@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from makewhole.native.arrays import Bools, Bytes, Longs, Numbers
+from makewhole.native.arrays import Bools, Int32s, Int64s, UInt8s
 from makewhole.native.compiled import compiled, inlined
 
 SMALLEST_RECORD_BYTES = 7
@@ -25,13 +25,13 @@ class Batches(NamedTuple):
     Times are in ms; `has_own_time` says that the time of a batch holds for its records, whatever theirs is.
     """
 
-    text: Bytes
-    begins: Longs
-    ends: Longs
-    counts: Longs
-    base_offsets: Longs
-    last_offset_deltas: Longs
-    times: Longs
+    text: UInt8s
+    begins: Int64s
+    ends: Int64s
+    counts: Int64s
+    base_offsets: Int64s
+    last_offset_deltas: Int64s
+    times: Int64s
     has_own_time: Bools
 
 
@@ -39,14 +39,14 @@ class Records(NamedTuple):
     """Columns by record: offset, time in ms, place of key and value (length -1 is null), start and number of the
     headers."""
 
-    offsets: Longs
-    times: Longs
-    key_starts: Numbers
-    key_lengths: Numbers
-    value_starts: Numbers
-    value_lengths: Numbers
-    header_starts: Numbers
-    header_counts: Numbers
+    offsets: Int64s
+    times: Int64s
+    key_starts: Int32s
+    key_lengths: Int32s
+    value_starts: Int32s
+    value_lengths: Int32s
+    header_starts: Int32s
+    header_counts: Int32s
 
     @classmethod
     def with_room_for(cls, records: int) -> "Records":
@@ -63,10 +63,10 @@ class Records(NamedTuple):
 class HeaderColumns(NamedTuple):
     """Columns by header, record after record: place of name and value; length -1 of a value is null."""
 
-    name_starts: Numbers
-    name_lengths: Numbers
-    value_starts: Numbers
-    value_lengths: Numbers
+    name_starts: Int32s
+    name_lengths: Int32s
+    value_starts: Int32s
+    value_lengths: Int32s
 
     @classmethod
     def with_room_for(cls, headers: int) -> "HeaderColumns":
@@ -82,7 +82,7 @@ def walk_records(batches: Batches, records: Records, fits: Bools) -> int:
     return _walk(tuple(batches), tuple(records), fits)
 
 
-def walk_headers(text: Bytes, records: Records, headers: HeaderColumns) -> None:
+def walk_headers(text: UInt8s, records: Records, headers: HeaderColumns) -> None:
     """Fill `headers` with those of records that were found to be sound. There is room for all."""
     _walk_headers(text, tuple(records), tuple(headers))
 
@@ -141,7 +141,7 @@ def _record(batches: Batches, batch: int, at: int, delta: int, records: Records,
 
 
 @inlined
-def _behind_headers(text: Bytes, at: int, end: int, count: int) -> int:
+def _behind_headers(text: UInt8s, at: int, end: int, count: int) -> int:
     if at < 0 or count < 0:
         return -1
     for _ in range(count):
@@ -155,7 +155,7 @@ def _behind_headers(text: Bytes, at: int, end: int, count: int) -> int:
 
 
 @inlined
-def _bytes(text: Bytes, at: int, end: int) -> tuple[int, int, int]:
+def _bytes(text: UInt8s, at: int, end: int) -> tuple[int, int, int]:
     """Return (start, length, end) of the byte string whose length stands at `at`."""
     length, at = _number(text, at, end)
     if at < 0 or length > end - at:
@@ -164,7 +164,7 @@ def _bytes(text: Bytes, at: int, end: int) -> tuple[int, int, int]:
 
 
 @inlined
-def _number(text: Bytes, at: int, end: int) -> tuple[int, int]:
+def _number(text: UInt8s, at: int, end: int) -> tuple[int, int]:
     """Return (value, end) of the zigzag number that begins at `at`, of at most 64 bits."""
     value = np.uint64(0)
     for shift in range(0, _LONGEST_NUMBER_SHIFT + 1, 7):
@@ -181,7 +181,7 @@ def _number(text: Bytes, at: int, end: int) -> tuple[int, int]:
 
 
 @compiled
-def _walk_headers(text: Bytes, of_records: tuple[Any, ...], of_headers: tuple[Any, ...]) -> None:
+def _walk_headers(text: UInt8s, of_records: tuple[Any, ...], of_headers: tuple[Any, ...]) -> None:
     records, headers = Records(*of_records), HeaderColumns(*of_headers)
     header = 0
     for row in range(len(records.header_counts)):
