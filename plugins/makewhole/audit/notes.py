@@ -1,4 +1,4 @@
-"""Explain what is good to know of a scan: nothing wrong by itself, and often taken for loss or for proof."""
+"""Explain what a scan found that is no fault by itself, but often taken for loss or for proof."""
 
 from collections.abc import Callable, Iterator
 

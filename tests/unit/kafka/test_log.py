@@ -117,7 +117,7 @@ def test_a_damaged_abort_marker_takes_nothing_of_the_next_transaction(handmade: 
     assert_same(reader, read_range(ArchiveLog(str(tmp_path)), handmade.wanted(0, 17)), rows)
 
 
-def test_a_lying_last_offset_does_not_swallow_the_batches_behind_it(handmade: ModuleType) -> None:
+def test_a_wrong_last_offset_does_not_swallow_the_batches_behind_it(handmade: ModuleType) -> None:
     lying = bytearray(handmade.plain_batch(5, handmade.rows(5)))
     struct.pack_into(">i", lying, 23, 2**30)
     log = handmade.MemoryLog(

@@ -36,7 +36,9 @@ LIES = {
 
 
 @pytest.mark.parametrize(("reason", "lie"), LIES.items(), ids=LIES)
-def test_a_batch_that_lies_costs_itself_only(handmade: ModuleType, reason: str, lie: tuple[str, int, int]) -> None:
+def test_a_batch_with_a_wrong_header_costs_itself_only(
+    handmade: ModuleType, reason: str, lie: tuple[str, int, int]
+) -> None:
     log = handmade.MemoryLog(three(handmade, *lie), page_batches=3)
     reader = read_range(log, handmade.wanted(0, 15))
     assert [row for batch in reader for row in batch.column("offset").to_pylist()] == [*range(5), *range(10, 15)]
@@ -83,7 +85,7 @@ def test_the_first_batch_behind_the_damage_is_found(sizes: list[int], damaged: i
         assert probe(found[0]) == found[1]
 
 
-def test_a_batch_that_is_had_by_its_last_offset_only_is_found_by_it() -> None:
+def test_a_batch_that_only_its_last_offset_reaches_is_found_by_it() -> None:
     def probe(at: int) -> int | None:  # batches of ten; all of batch 5 but its last offset is behind the damage
         return None if at < 59 else at // 10 * 10
 

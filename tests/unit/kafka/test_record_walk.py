@@ -107,11 +107,11 @@ def batches(draw: st.DrawFn, handmade: ModuleType) -> BatchToDecode:
 
 @settings(max_examples=400, deadline=None)
 @given(data=st.data())
-def test_a_batch_beside_others_is_as_alone(handmade: ModuleType, data: st.DataObject) -> None:
+def test_a_batch_in_a_group_is_read_as_if_it_were_alone(handmade: ModuleType, data: st.DataObject) -> None:
     same_as_alone(data.draw(st.lists(batches(handmade), min_size=1, max_size=5)))
 
 
-def test_a_batch_that_is_cut_or_damaged_anywhere_is_told(handmade: ModuleType) -> None:
+def test_a_batch_that_is_cut_or_damaged_anywhere_is_noticed(handmade: ModuleType) -> None:
     """Batches are cut at every byte, and get every hostile number at every byte, between two sound ones."""
     rows = [(3, b"k", b"v", [("n", b"h"), ("m", None)]), (70, None, b"w" * 70, [])]
     data = b"".join(handmade.record(delta, row) for delta, row in enumerate(rows))

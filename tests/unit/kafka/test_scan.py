@@ -96,7 +96,7 @@ def test_what_stands_behind_the_stable_offset_is_counted_apart(handmade: ModuleT
     assert {one.producer_id: (one.first_offset, one.records) for one in scan.transactions.open.values()} == {7: (3, 2)}
 
 
-def test_a_transaction_is_told_from_its_first_batch_to_its_marker(handmade: ModuleType) -> None:
+def test_a_transaction_reaches_from_its_first_batch_to_its_marker(handmade: ModuleType) -> None:
     batches = [
         handmade.plain_batch(0, handmade.rows(3), attributes=0x10, producer=(7, 0, 0), base_timestamp=1000),
         handmade.plain_batch(3, handmade.rows(2), attributes=0x10, producer=(7, 0, 3), base_timestamp=2000),

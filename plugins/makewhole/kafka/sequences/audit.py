@@ -174,7 +174,7 @@ class SequenceAudit:
         return sum((self.counts_of(producer) for producer in self._producers.values()), Counts())
 
     def evidence_of(self, producer_id: int, producer_epoch: int) -> dict[str, Any] | None:
-        """Return what the numbering proves about one producer epoch, as JSON-able data; None when neither was seen.
+        """Return what the numbering shows of one producer epoch, as JSON-able data; None when neither was seen.
 
         `epoch` is None where the epoch is too far in the middle of many to be listed. Evidence, never a verdict.
         """
