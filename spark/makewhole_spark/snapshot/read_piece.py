@@ -20,7 +20,7 @@ from makewhole.kafka.sequences.audit import SequenceAudit
 from makewhole.lake.parquet_writer import GrowingParquet
 from makewhole.model.pipeline import Point, TablePoint, TopicPoint
 from makewhole.model.window import Accounting, PartitionRange
-from makewhole.postgres.read.export import ExportPart, ExportPlan, TableReader
+from makewhole.postgres.read.export import ExportPart, ExportPlan, ExportReader
 from makewhole.postgres.read.expressions import TimeBounds
 from makewhole.window.context import WindowContext
 
@@ -188,7 +188,7 @@ def read_table_piece(piece: TablePiece) -> PieceRead:
     """
     context, writer = piece.context, BucketWriter(piece.context, point_folder(piece.context, piece.point))
     shape, connection = context.table_shape(piece.point), context.postgres(piece.point)
-    reader = TableReader(connection, shape, piece.plan.snapshot)
+    reader = ExportReader(connection, shape, piece.plan.snapshot)
     frames = reader.part(piece.bounds, piece.part) if piece.keys_of is None else reader.keys(_keys(piece))
     with closing(writer):
         for frame in frames:

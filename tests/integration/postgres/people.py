@@ -12,7 +12,7 @@ from makewhole.compute.normalise import table_frame
 from makewhole.compute.where import TypedTerm
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.pipeline import PointKind, TablePoint
-from makewhole.postgres.read.export import TableReader, export_snapshot, read_keys
+from makewhole.postgres.read.export import ExportReader, export_snapshot, read_keys
 from makewhole.postgres.read.expressions import TableShape, TimeBounds
 from makewhole.sql import PgConnection
 from tests.world.sql import Rows, run_sql
@@ -48,7 +48,7 @@ class People:
     def read(self, shape: TableShape, bounds: TimeBounds | None = None) -> pl.DataFrame:
         """Read the whole table as the snapshot does."""
         with export_snapshot(self.connection, shape, bounds, 4) as plan:
-            reader = TableReader(self.connection, shape, plan.snapshot)
+            reader = ExportReader(self.connection, shape, plan.snapshot)
             frames = [frame for part in plan.parts for frame in reader.part(bounds, part)]
         rows = pl.concat(frames) if frames else pl.DataFrame()
         assert len(rows) == reader.counted

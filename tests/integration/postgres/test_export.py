@@ -11,7 +11,7 @@ import pytest
 from makewhole.compute.where import typed_term
 from makewhole.model.errors import ConfigurationError, PermanentError, TransientError
 from makewhole.postgres.read import export
-from makewhole.postgres.read.export import ExportPart, TableReader, export_snapshot
+from makewhole.postgres.read.export import ExportPart, ExportReader, export_snapshot
 from makewhole.postgres.read.expressions import TimeBounds
 from makewhole.postgres.read.visibility import current_snapshot, keys_not_visible
 from tests.integration.postgres.people import People
@@ -40,7 +40,7 @@ def test_all_parts_see_one_moment_while_rows_move_across_their_bounds(
     monkeypatch.setattr(export, "_PAGES_PER_PART", 16)
     shape = many.shape(compare={"x": "int"})
     with export_snapshot(many.connection, shape, None, 4) as plan:
-        reader = TableReader(many.connection, shape, plan.snapshot)
+        reader = ExportReader(many.connection, shape, plan.snapshot)
         frames = []
         for number, part in enumerate(plan.parts):
             many.sql(f"update rows set x = x + 1 where id % 4 = {number % 4}")
@@ -132,7 +132,7 @@ def windows(timed: People, between: Any) -> tuple[list[str], list[str]]:
     shape = timed.shape(time="at")
     first = TimeBounds(start=day(1), end=day(2))
     with export_snapshot(timed.connection, shape, first, 1) as plan:
-        reader = TableReader(timed.connection, shape, plan.snapshot)
+        reader = ExportReader(timed.connection, shape, plan.snapshot)
         one = [frame for part in plan.parts for frame in reader.part(first, part)]
     between()
     two = timed.read(shape, TimeBounds(start=day(2), end=day(3), seen_before=plan.pg_snapshot))
@@ -329,7 +329,7 @@ def test_a_column_dropped_during_the_run_is_an_error_and_not_a_loss(people: Peop
     people.sql("alter table rows drop column x")
 
     with pytest.raises(PermanentError, match="PostgreSQL refused a statement: UndefinedColumn"):
-        list(TableReader(people.connection, shape, None).part(None, plan.parts[0]))
+        list(ExportReader(people.connection, shape, None).part(None, plan.parts[0]))
 
 
 def test_a_view_of_the_data_that_is_gone_is_read_again(people: People) -> None:
@@ -338,12 +338,12 @@ def test_a_view_of_the_data_that_is_gone_is_read_again(people: People) -> None:
         pass
 
     with pytest.raises(TransientError, match="the session that held the view of the data is gone; read again"):
-        list(TableReader(people.connection, people.shape(), plan.snapshot).part(None, ExportPart()))
+        list(ExportReader(people.connection, people.shape(), plan.snapshot).part(None, ExportPart()))
 
 
 def test_a_reader_that_is_cut_off_is_tried_again_and_gives_no_part_of_the_rows_as_all(many: People) -> None:
     many.sql("insert into rows select n, 0, repeat('p', 2000) from generate_series(10000, 60000) n")
-    reader = TableReader(many.connection, many.shape(compare={"pad": "string"}), None)
+    reader = ExportReader(many.connection, many.shape(compare={"pad": "string"}), None)
 
     with pytest.raises(TransientError):
         for _ in reader.part(None, ExportPart()):

@@ -14,7 +14,7 @@ from makewhole.compute.where import typed_term
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
 from makewhole.model.window import Window
-from makewhole.postgres.read.export import ExportPart, TableReader
+from makewhole.postgres.read.export import ExportPart, ExportReader
 from makewhole.postgres.read.expressions import TimeBounds
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles
@@ -65,7 +65,7 @@ class Bench:
         """The store's rows whose time falls into the window."""
         store = self.context.pipeline.points["store"]
         assert isinstance(store, TablePoint)
-        reader = TableReader(self.people.connection, self.context.table_shape(store), None)
+        reader = ExportReader(self.people.connection, self.context.table_shape(store), None)
         bounds = TimeBounds(start=DAY, end=self.context.window.end)
         frames = [table_frame(frame, {})[0] for frame in reader.part(bounds, ExportPart())]
         return self.write(pl.concat(frames)) if frames else ()

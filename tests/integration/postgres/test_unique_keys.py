@@ -5,7 +5,7 @@ import pytest
 from makewhole.postgres.connect import connect
 from makewhole.postgres.tables import describe_table
 from makewhole.postgres.write import upsert_many as upsert_many_module
-from makewhole.postgres.write.chunk import OpenChunk
+from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.receipts import ChunkId
 from makewhole.postgres.write.upsert_row import UpsertRow
 from tests.integration.postgres.store import PLAN, Store
@@ -67,7 +67,7 @@ def has_unique_keys(store: Store) -> bool:
     identity = ChunkId(plan=PLAN, plan_sha256="0" * 64, target="store", chunk=0, lease_epoch=1)
     with connect(store.connection) as session:
         table = describe_table(session, store.point)
-        return OpenChunk(session=session, table=table, point=store.point, id=identity).has_unique_keys
+        return TableChunk(session=session, table=table, point=store.point, id=identity).has_unique_keys
 
 
 def mismatched(store: Store, count: int = 20) -> list[UpsertRow]:

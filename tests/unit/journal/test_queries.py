@@ -1,3 +1,5 @@
+"""Named statements of sql/queries, and where the journal is."""
+
 import re
 
 import pytest

@@ -141,7 +141,7 @@ def _condition(shape: TableShape, bounds: TimeBounds | None, part: ExportPart) -
     return sql.SQL(" and ").join(conditions)
 
 
-class TableReader:
+class ExportReader:
     """A reader of rows as frames for `makewhole.compute.normalise.table_frame`.
 
     `counted` is the database's own `count(*)` over the same condition in the same view of the data; complete when all
@@ -187,7 +187,7 @@ class TableReader:
 
 def read_keys(connection: PostgresConnection, shape: TableShape, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
     """Read every row with one of these business keys as it is now: the look-up that confirms an absence."""
-    return TableReader(connection, shape, None).keys(keys)
+    return ExportReader(connection, shape, None).keys(keys)
 
 
 def key_condition(shape: TableShape, types: dict[str, str], keys: Sequence[str]) -> sql.Composable:

@@ -5,7 +5,7 @@ from typing import cast
 
 from makewhole.model.pipeline import TablePoint
 from makewhole.postgres.tables import describe_table
-from makewhole.postgres.write.chunk import OpenChunk
+from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.halving import Operation, RowItem, run_with_halving
 from makewhole.postgres.write.quarantine import QuarantineRows, move_aside, move_aside_many
 from makewhole.postgres.write.receipts import ChunkId, ReceiptRow, begin_chunk, put_receipt
@@ -35,15 +35,15 @@ def apply_chunk(session: PgConnection, point: TablePoint, chunk: ChunkId, items:
         return put_receipt(session, chunk, len(items) - len(refused), refused)
 
 
-def _open_chunk(session: PgConnection, point: TablePoint, chunk: ChunkId, items: Sequence[RowItem]) -> OpenChunk:
+def _open_chunk(session: PgConnection, point: TablePoint, chunk: ChunkId, items: Sequence[RowItem]) -> TableChunk:
     """Lock the table, then read it from the catalogue again: it may have been altered while the lock was awaited."""
     lock = "keep_table" if all(isinstance(item, QuarantineRows) for item in items) else "lock_table"
     table = describe_table(session, point)
-    OpenChunk(session=session, table=table, point=point, id=chunk).run(lock)
-    return OpenChunk(session=session, table=describe_table(session, point), point=point, id=chunk)
+    TableChunk(session=session, table=table, point=point, id=chunk).run(lock)
+    return TableChunk(session=session, table=describe_table(session, point), point=point, id=chunk)
 
 
-def _write_many(chunk: OpenChunk, items: Sequence[RowItem]) -> dict[int, str]:
+def _write_many(chunk: TableChunk, items: Sequence[RowItem]) -> dict[int, str]:
     """Write items of one kind. Returns the refusals by action number."""
     match items[0]:
         case UpsertRow():
@@ -54,7 +54,7 @@ def _write_many(chunk: OpenChunk, items: Sequence[RowItem]) -> dict[int, str]:
             return restore_many(chunk, cast(Sequence[RestoreRow], items))
 
 
-def _write_one(chunk: OpenChunk, item: RowItem) -> str | None:
+def _write_one(chunk: TableChunk, item: RowItem) -> str | None:
     match item:
         case UpsertRow():
             return upsert(chunk, item)

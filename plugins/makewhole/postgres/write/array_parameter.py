@@ -7,7 +7,7 @@ import msgspec
 from psycopg2 import sql
 
 from makewhole.postgres.tables import TableRow, key_fields, key_parameters, listed, match_parts, quoted
-from makewhole.postgres.write.chunk import OpenChunk
+from makewhole.postgres.write.chunk import TableChunk
 
 
 class CannotRunTogether(Exception):  # noqa: N818 - no error: it says how to go on
@@ -29,14 +29,14 @@ _TYPES = {
 }
 
 
-def recordset_of_items(chunk: OpenChunk, *fields: str) -> sql.Composable:
+def recordset_of_items(chunk: TableChunk, *fields: str) -> sql.Composable:
     """Return the FROM clause that reads parameter `items` as rows `i`: these fields and the keys' components."""
     columns = [f"{field} {_TYPES[field]}" for field in fields]
     columns += [f"{field} text" for field in key_fields(chunk.point.key)]
     return sql.SQL(f"json_to_recordset(%(items)s::json) as i ({', '.join(columns)})")
 
 
-def items_parameter(chunk: OpenChunk, rows: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, str]:
+def items_parameter(chunk: TableChunk, rows: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, str]:
     """Return the parameter `items` for (business key, fields) of each item."""
     columns = chunk.point.key
     if len(columns) == 1:  # nearly always, and then worth a faster path
@@ -46,23 +46,23 @@ def items_parameter(chunk: OpenChunk, rows: Iterable[tuple[str, dict[str, Any]]]
     return {"items": msgspec.json.encode(items).decode()}
 
 
-def item_key_parts(chunk: OpenChunk) -> list[sql.Composable]:
+def item_key_parts(chunk: TableChunk) -> list[sql.Composable]:
     """Return the components of the key of item `i`, each a text."""
     return [quoted("i", field) for field in key_fields(chunk.point.key)]
 
 
-def item_key_array(chunk: OpenChunk) -> sql.Composed:
-    """Return the key of item `i` as an array, comparable with `OpenChunk.key_texts` of a row."""
+def item_key_array(chunk: TableChunk) -> sql.Composed:
+    """Return the key of item `i` as an array, comparable with `TableChunk.key_texts` of a row."""
     return sql.SQL("array[{}]").format(listed(item_key_parts(chunk)))
 
 
-def match_item_keys(chunk: OpenChunk, row: str, *, is_exact: bool = False) -> sql.Composed:
+def match_item_keys(chunk: TableChunk, row: str, *, is_exact: bool = False) -> sql.Composed:
     """Return the condition that a row, by its name in the statement, has the key of item `i`."""
     return match_parts(chunk.table, chunk.point.key, item_key_parts(chunk), row=row, is_exact=is_exact)
 
 
 def lock_rows_of_items(
-    chunk: OpenChunk, keys: Iterable[tuple[int, str]], *, is_exact: bool
+    chunk: TableChunk, keys: Iterable[tuple[int, str]], *, is_exact: bool
 ) -> dict[int, list[TableRow]]:
     """Return the rows of each (action number, key), by action number, with images and places.
 
@@ -82,7 +82,7 @@ def lock_rows_of_items(
     return now
 
 
-def require_rows_as_written(chunk: OpenChunk, seqs: Iterable[int]) -> None:
+def require_rows_as_written(chunk: TableChunk, seqs: Iterable[int]) -> None:
     """Check that every row of these actions is still what the statement that wrote it returned.
 
     Raises:

@@ -16,7 +16,7 @@ FoundRows = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpenChunk:
+class TableChunk:
     """A chunk in its transaction, with the table as the catalogue has it.
 
     `holds_rows` is false in a dry run: rows are read without locks, others may write.

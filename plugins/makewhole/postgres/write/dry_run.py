@@ -17,7 +17,7 @@ from makewhole.postgres.connect import connect
 from makewhole.postgres.tables import TableRow, describe_table, listed, quoted, statement
 from makewhole.postgres.write import quarantine, restore_many, upsert_many
 from makewhole.postgres.write.array_parameter import recordset_of_items
-from makewhole.postgres.write.chunk import OpenChunk
+from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.effects import EffectKind
 from makewhole.postgres.write.halving import Operation, RowItem, run_with_halving
 from makewhole.postgres.write.quarantine import QuarantineRows
@@ -83,7 +83,7 @@ def forecast_chunk(
     """
     with session:
         table = describe_table(session, point)
-        opened = OpenChunk(session=session, table=table, point=point, id=chunk, holds_rows=False)
+        opened = TableChunk(session=session, table=table, point=point, id=chunk, holds_rows=False)
         refused = run_with_halving(opened, items, _FORECAST)
         chosen = set(choose(refused))
         changes = {
@@ -92,7 +92,7 @@ def forecast_chunk(
         return ChunkForecast(refused=refused, changes=changes)
 
 
-def _forecast_many(chunk: OpenChunk, items: Sequence[RowItem]) -> dict[int, str]:
+def _forecast_many(chunk: TableChunk, items: Sequence[RowItem]) -> dict[int, str]:
     """Forecast items of one kind. Returns the refusals by action number."""
     match items[0]:
         case UpsertRow():
@@ -105,11 +105,11 @@ def _forecast_many(chunk: OpenChunk, items: Sequence[RowItem]) -> dict[int, str]
             return restore_many.refusals(chunk, cast(Sequence[RestoreRow], items))
 
 
-def _forecast_one(chunk: OpenChunk, item: RowItem) -> str | None:
+def _forecast_one(chunk: TableChunk, item: RowItem) -> str | None:
     return _forecast_many(chunk, [item]).get(item.seq)
 
 
-def _require_readable(chunk: OpenChunk, items: Sequence[UpsertRow]) -> None:
+def _require_readable(chunk: TableChunk, items: Sequence[UpsertRow]) -> None:
     """Have the server read every value as the table's types: it raises on a value as it would when writing."""
     chunk.run("values_read", upsert_many.upserts_parameter(items), items=recordset_of_items(chunk, "seq", "value"))
 
@@ -117,7 +117,7 @@ def _require_readable(chunk: OpenChunk, items: Sequence[UpsertRow]) -> None:
 _FORECAST = Operation(many=_forecast_many, one=_forecast_one)
 
 
-def _row_change(chunk: OpenChunk, item: RowItem, *, is_refused: bool) -> RowChange:
+def _row_change(chunk: TableChunk, item: RowItem, *, is_refused: bool) -> RowChange:
     """Return what an item would change: nothing when it is refused."""
     rows = chunk.lock_rows(item.key, is_exact=isinstance(item, QuarantineRows))
     before = tuple(row.text for row in rows)
@@ -138,7 +138,7 @@ def _texts(rows: Iterable[TableRow]) -> tuple[str, ...]:
     return tuple(row.text for row in rows)
 
 
-def _upserted_row(chunk: OpenChunk, item: UpsertRow, rows: Sequence[TableRow]) -> str:
+def _upserted_row(chunk: TableChunk, item: UpsertRow, rows: Sequence[TableRow]) -> str:
     """Return the row that would be written: over the existing one, or a new one."""
     parameters: dict[str, Any] = dict(item.wanted)
     if not rows:
@@ -150,7 +150,7 @@ def _upserted_row(chunk: OpenChunk, item: UpsertRow, rows: Sequence[TableRow]) -
     return _single_text(chunk.run("row_as_updated", parameters | place, values=values))
 
 
-def _rows_after_restore(chunk: OpenChunk, item: RestoreRow, rows: Sequence[TableRow]) -> tuple[str, ...]:
+def _rows_after_restore(chunk: TableChunk, item: RestoreRow, rows: Sequence[TableRow]) -> tuple[str, ...]:
     """Return the rows that are left when the effect is taken back."""
     written = row_to_undo(chunk, item.effect, rows, images_moved_by(chunk, item.effect))
     left = _texts(row for row in rows if row is not written)
@@ -159,7 +159,7 @@ def _rows_after_restore(chunk: OpenChunk, item: RestoreRow, rows: Sequence[Table
     return (*left, _text_of_image(chunk, item.effect.before or ""))
 
 
-def _text_of_image(chunk: OpenChunk, image: str) -> str:
+def _text_of_image(chunk: TableChunk, image: str) -> str:
     values = listed(sql.SQL("(was.image).{0} as {0}").format(quoted(name)) for name in chunk.table.writable)
     return _single_text(chunk.run("row_as_it_was", {"image": image}, values=values))
 

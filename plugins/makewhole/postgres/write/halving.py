@@ -14,7 +14,7 @@ from psycopg2 import errors as pg_errors
 from makewhole.model.errors import RefusedError
 from makewhole.postgres.connect import describe
 from makewhole.postgres.write.array_parameter import CannotRunTogether
-from makewhole.postgres.write.chunk import OpenChunk
+from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.quarantine import QuarantineRows
 from makewhole.postgres.write.restore import RestoreRow
 from makewhole.postgres.write.upsert_row import UpsertRow
@@ -37,11 +37,11 @@ class Operation:
     Both may raise RefusedError, and `many` CannotRunTogether; what they wrote is taken back then.
     """
 
-    many: Callable[[OpenChunk, Sequence[RowItem]], Mapping[int, str]]
-    one: Callable[[OpenChunk, RowItem], str | None]
+    many: Callable[[TableChunk, Sequence[RowItem]], Mapping[int, str]]
+    one: Callable[[TableChunk, RowItem], str | None]
 
 
-def run_with_halving(chunk: OpenChunk, items: Sequence[RowItem], operation: Operation) -> dict[int, str]:
+def run_with_halving(chunk: TableChunk, items: Sequence[RowItem], operation: Operation) -> dict[int, str]:
     """Run the operation on all items in order, neighbours of one kind together. Returns refusals by action number."""
     refused: dict[int, str] = {}
     for _, group in groupby(items, key=type):
@@ -49,7 +49,7 @@ def run_with_halving(chunk: OpenChunk, items: Sequence[RowItem], operation: Oper
     return refused
 
 
-def _run_or_halve(chunk: OpenChunk, items: Sequence[RowItem], operation: Operation) -> dict[int, str]:
+def _run_or_halve(chunk: TableChunk, items: Sequence[RowItem], operation: Operation) -> dict[int, str]:
     """Run items of one kind at once, or else each half by itself: one bad row slows the few around it, not the chunk.
 
     The order is kept: an item that runs alone runs after everything before it.
@@ -65,7 +65,7 @@ def _run_or_halve(chunk: OpenChunk, items: Sequence[RowItem], operation: Operati
     return {seq: reason for seq, reason in reasons.items() if reason is not None}
 
 
-def _run_together(chunk: OpenChunk, items: Sequence[RowItem], operation: Operation) -> Mapping[int, str] | None:
+def _run_together(chunk: TableChunk, items: Sequence[RowItem], operation: Operation) -> Mapping[int, str] | None:
     """Run items at once in a savepoint. Returns the refusals, or None when that failed and nothing was done."""
     with chunk.session.cursor() as cursor:
         cursor.execute("savepoint attempt")
@@ -81,7 +81,7 @@ def _run_together(chunk: OpenChunk, items: Sequence[RowItem], operation: Operati
     return refused
 
 
-def _run_alone(chunk: OpenChunk, item: RowItem, operation: Operation) -> str | None:
+def _run_alone(chunk: TableChunk, item: RowItem, operation: Operation) -> str | None:
     """Run one item in a savepoint. Returns a refusal where the data are the cause; where the server is, it raises."""
     with chunk.session.cursor() as cursor:
         cursor.execute("savepoint attempt")

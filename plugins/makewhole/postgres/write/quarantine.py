@@ -17,7 +17,7 @@ from makewhole.postgres.write.array_parameter import (
     lock_rows_of_items,
     recordset_of_items,
 )
-from makewhole.postgres.write.chunk import OpenChunk
+from makewhole.postgres.write.chunk import TableChunk
 from makewhole.sql import PgConnection
 
 KEPT = "stale: the table did not let an extra row go (a trigger or a policy kept it)"
@@ -50,7 +50,7 @@ def require_quarantine_possible(session: PgConnection, table: Table) -> None:
     _require_no_cascade(table, cascading_references(session, table))
 
 
-def move_aside(chunk: OpenChunk, item: QuarantineRows) -> str | None:
+def move_aside(chunk: TableChunk, item: QuarantineRows) -> str | None:
     """Move the extra rows of one key, all or none, in the chunk's transaction. Returns the reason when it is refused.
 
     The rows of the key are locked first, so what is compared is what is deleted.
@@ -65,7 +65,7 @@ def move_aside(chunk: OpenChunk, item: QuarantineRows) -> str | None:
     return refusal
 
 
-def move_aside_many(chunk: OpenChunk, items: Sequence[QuarantineRows]) -> dict[int, str]:
+def move_aside_many(chunk: TableChunk, items: Sequence[QuarantineRows]) -> dict[int, str]:
     """Move the extra rows of many keys by one read and one write. Returns the refusals by action number.
 
     Raises:
@@ -80,7 +80,7 @@ def move_aside_many(chunk: OpenChunk, items: Sequence[QuarantineRows]) -> dict[i
     return refused
 
 
-def refusals(chunk: OpenChunk, items: Sequence[QuarantineRows]) -> dict[int, str]:
+def refusals(chunk: TableChunk, items: Sequence[QuarantineRows]) -> dict[int, str]:
     """Return the refusals by action number, each item judged as if nothing before it had been done. Writes nothing.
 
     Raises:
@@ -107,14 +107,14 @@ def _survivor_image(item: QuarantineRows, now: Sequence[TableRow]) -> str | None
     return next((found.image for found in now if found == item.survivor), None)
 
 
-def _move(chunk: OpenChunk, seq: int, row: TableRow, stays: str | None) -> None:
+def _move(chunk: TableChunk, seq: int, row: TableRow, stays: str | None) -> None:
     place = {"ctid": row.ctid, "table_oid": row.table_oid}
     known = {"seq": seq, "source_table": _source_table(chunk), "stays": stays}
     if not chunk.run("move_to_quarantine", {**place, **known, "how_to_restore": _how_to_restore(chunk)}):
         raise RefusedError(KEPT)
 
 
-def _compare(chunk: OpenChunk, items: Sequence[QuarantineRows]) -> tuple[Mapping[int, list[TableRow]], dict[int, str]]:
+def _compare(chunk: TableChunk, items: Sequence[QuarantineRows]) -> tuple[Mapping[int, list[TableRow]], dict[int, str]]:
     """Return the rows of each item's key, and the refusals, both by action number."""
     _require_no_cascade(chunk.table, chunk.cascades)
     now = lock_rows_of_items(chunk, ((item.seq, item.key) for item in items), is_exact=True)
@@ -135,7 +135,7 @@ def _extras(item: QuarantineRows, now: Sequence[TableRow]) -> Iterator[_ExtraRow
         yield item.key, {"seq": item.seq, "stays": stays, "table_oid": row.table_oid, "ctid": row.ctid}
 
 
-def _move_many(chunk: OpenChunk, extras: Sequence[_ExtraRow]) -> int:
+def _move_many(chunk: TableChunk, extras: Sequence[_ExtraRow]) -> int:
     known = {"source_table": _source_table(chunk), "how_to_restore": _how_to_restore(chunk)}
     ((count,),) = chunk.run(
         "move_rows_to_quarantine",
@@ -145,12 +145,12 @@ def _move_many(chunk: OpenChunk, extras: Sequence[_ExtraRow]) -> int:
     return int(count)
 
 
-def _source_table(chunk: OpenChunk) -> str:
+def _source_table(chunk: TableChunk) -> str:
     """Return the table's name for people."""
     return f"{chunk.table.schema}.{chunk.table.name}"
 
 
-def _how_to_restore(chunk: OpenChunk) -> str:
+def _how_to_restore(chunk: TableChunk) -> str:
     """Return the statement that puts a row back, for format() with plan, action and place: percent signs doubled."""
     table = chunk.table
     return statement(

@@ -9,7 +9,7 @@ from psycopg2 import sql
 
 from makewhole.model.errors import RefusedError
 from makewhole.postgres.tables import TableRow, listed, quoted
-from makewhole.postgres.write.chunk import OpenChunk
+from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.effects import Effect, EffectKind
 from makewhole.postgres.write.write_row import RowWrite, write_row
 
@@ -38,7 +38,7 @@ class RestoreRow:
         return len(self.effect.before or "") + len(self.effect.after or "")
 
 
-def restore(chunk: OpenChunk, item: RestoreRow) -> None:
+def restore(chunk: TableChunk, item: RestoreRow) -> None:
     """Take back one effect in the chunk's transaction, which holds the table's lock.
 
     Raises:
@@ -58,7 +58,7 @@ def restore(chunk: OpenChunk, item: RestoreRow) -> None:
             _insert_again(chunk, item)
 
 
-def row_to_undo(chunk: OpenChunk, effect: Effect, now: Sequence[TableRow], moved: Collection[str]) -> TableRow | None:
+def row_to_undo(chunk: TableChunk, effect: Effect, now: Sequence[TableRow], moved: Collection[str]) -> TableRow | None:
     """Return the row that is to be deleted or put back; None where a row is to be inserted again, and may be.
 
     `now` are the rows of the key, `moved` the images of those that the action moved aside with it.
@@ -75,14 +75,14 @@ def row_to_undo(chunk: OpenChunk, effect: Effect, now: Sequence[TableRow], moved
     return row
 
 
-def images_moved_by(chunk: OpenChunk, effect: Effect) -> Collection[str]:
+def images_moved_by(chunk: TableChunk, effect: Effect) -> Collection[str]:
     """Return the images of all rows that the effect's action moved aside; none where it moved none."""
     if effect.kind is not EffectKind.MOVED:
         return ()
     return {image for (image,) in chunk.run("moved_beside", undone_parameters(effect))}
 
 
-def require_kept(chunk: OpenChunk, effect: Effect) -> None:
+def require_kept(chunk: TableChunk, effect: Effect) -> None:
     """Check that a row that was moved aside is in quarantine and was not put back.
 
     Raises:
@@ -93,7 +93,7 @@ def require_kept(chunk: OpenChunk, effect: Effect) -> None:
         raise RefusedError(BACK_ALREADY if found else NOT_KEPT)
 
 
-def _row_as_left(chunk: OpenChunk, effect: Effect, now: Sequence[TableRow]) -> TableRow:
+def _row_as_left(chunk: TableChunk, effect: Effect, now: Sequence[TableRow]) -> TableRow:
     """Return the row that is exactly what the action left: of several equal ones, the one in its place.
 
     Raises:
@@ -121,7 +121,7 @@ def _require_insertable(effect: Effect, now: Sequence[TableRow], moved: Collecti
         raise RefusedError(SURVIVOR_GONE)
 
 
-def _require_deletable(chunk: OpenChunk) -> None:
+def _require_deletable(chunk: TableChunk) -> None:
     """Check that deleting rows of the table does not reach into other tables.
 
     Raises:
@@ -139,7 +139,7 @@ def undone_parameters(effect: Effect) -> dict[str, Any]:
     return {"undone_plan": effect.plan, "undone_seq": effect.seq, "undone_place": effect.place}
 
 
-def columns_of_image(chunk: OpenChunk) -> dict[str, sql.Composable]:
+def columns_of_image(chunk: TableChunk) -> dict[str, sql.Composable]:
     """Return the columns that an insert may name, their values in row `was.image`, and the assignments of an update."""
 
     def value(name: str) -> sql.Composable:
@@ -152,33 +152,33 @@ def columns_of_image(chunk: OpenChunk) -> dict[str, sql.Composable]:
     }
 
 
-def _delete(chunk: OpenChunk, item: RestoreRow, row: TableRow) -> None:
+def _delete(chunk: TableChunk, item: RestoreRow, row: TableRow) -> None:
     """Delete a row that was inserted; the effect of this keeps its image."""
     if not chunk.run("delete_row", {"seq": item.seq, "ctid": row.ctid, "table_oid": row.table_oid}):
         raise RefusedError(KEPT)
 
 
-def _put_back(chunk: OpenChunk, item: RestoreRow, row: TableRow) -> None:
+def _put_back(chunk: TableChunk, item: RestoreRow, row: TableRow) -> None:
     """Update a row to what it was."""
     write = RowWrite(seq=item.seq, key=item.key, before=row.image, image=item.effect.before)
     parameters = {"image": item.effect.before, "ctid": row.ctid, "table_oid": row.table_oid}
     write_row(chunk, write, "put_back", parameters, **columns_of_image(chunk))
 
 
-def _release(chunk: OpenChunk, effect: Effect) -> None:
+def _release(chunk: TableChunk, effect: Effect) -> None:
     """Take a row out of quarantine, once."""
     if not chunk.run("release_from_quarantine", undone_parameters(effect)):
         require_kept(chunk, effect)
         raise RefusedError(BACK_ALREADY)
 
 
-def _insert_again(chunk: OpenChunk, item: RestoreRow) -> None:
+def _insert_again(chunk: TableChunk, item: RestoreRow) -> None:
     """Insert a row that was moved aside or deleted, as it was."""
     write = RowWrite(seq=item.seq, key=item.key, image=item.effect.before)
     write_row(chunk, write, "bring_back", {"image": item.effect.before}, **columns_of_image(chunk))
 
 
-def _is_readable(chunk: OpenChunk, image: str | None) -> bool:
+def _is_readable(chunk: TableChunk, image: str | None) -> bool:
     """Tell whether the image is still that of a row of this table, with these columns."""
     with chunk.session.cursor() as cursor:
         cursor.execute("savepoint readable")

@@ -13,7 +13,7 @@ from makewhole.postgres.write.array_parameter import (
     recordset_of_items,
     require_rows_as_written,
 )
-from makewhole.postgres.write.chunk import OpenChunk
+from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.effects import EffectKind
 from makewhole.postgres.write.restore import RestoreRow, columns_of_image, require_kept, row_to_undo, undone_parameters
 
@@ -31,7 +31,7 @@ class _Writes:
     inserts: list[KeyedFields] = field(default_factory=list)
 
 
-def restore_many(chunk: OpenChunk, items: Sequence[RestoreRow]) -> dict[int, str]:
+def restore_many(chunk: TableChunk, items: Sequence[RestoreRow]) -> dict[int, str]:
     """Take back many effects, with the table's lock held by the caller. Returns the refusals by action number.
 
     Raises:
@@ -51,7 +51,7 @@ def restore_many(chunk: OpenChunk, items: Sequence[RestoreRow]) -> dict[int, str
     return refused
 
 
-def refusals(chunk: OpenChunk, items: Sequence[RestoreRow]) -> dict[int, str]:
+def refusals(chunk: TableChunk, items: Sequence[RestoreRow]) -> dict[int, str]:
     """Return the refusals by action number, each item judged as if nothing before it had been done. Writes nothing."""
     now = lock_rows_of_items(chunk, ((item.seq, item.key) for item in items), is_exact=False)
     moved = _images_by_action(chunk, items)
@@ -81,7 +81,7 @@ def _require_disjoint(items: Sequence[RestoreRow], now: Mapping[int, Sequence[Ta
         raise CannotRunTogether
 
 
-def _images_by_action(chunk: OpenChunk, items: Sequence[RestoreRow]) -> Mapping[tuple[str, int], Collection[str]]:
+def _images_by_action(chunk: TableChunk, items: Sequence[RestoreRow]) -> Mapping[tuple[str, int], Collection[str]]:
     """Return the images of the rows that each action (plan, number) moved aside."""
     rows = [(item.key, undone_parameters(item.effect)) for item in items if item.effect.kind is EffectKind.MOVED]
     if not rows:
@@ -94,7 +94,7 @@ def _images_by_action(chunk: OpenChunk, items: Sequence[RestoreRow]) -> Mapping[
 
 
 def _collect(
-    chunk: OpenChunk, item: RestoreRow, now: Sequence[TableRow], moved: Collection[str], writes: _Writes
+    chunk: TableChunk, item: RestoreRow, now: Sequence[TableRow], moved: Collection[str], writes: _Writes
 ) -> None:
     """Add one item to the statements that take its effect back.
 
@@ -115,7 +115,7 @@ def _collect(
     writes.inserts.append((item.key, image))
 
 
-def _run(chunk: OpenChunk, writes: _Writes) -> None:
+def _run(chunk: TableChunk, writes: _Writes) -> None:
     """Run the statements kind by kind. That is not the order of the items, and triggers see it: they get one kind only.
 
     Raises:
@@ -135,7 +135,7 @@ def _run(chunk: OpenChunk, writes: _Writes) -> None:
     _run_on_all(chunk, "bring_rows_back", writes.inserts, "seq", "image", **columns)
 
 
-def _run_on_all(chunk: OpenChunk, statement: str, rows: Sequence[KeyedFields], *fields: str, **parts: Any) -> None:
+def _run_on_all(chunk: TableChunk, statement: str, rows: Sequence[KeyedFields], *fields: str, **parts: Any) -> None:
     """Run a statement on all its items.
 
     Raises:

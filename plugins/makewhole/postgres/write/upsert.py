@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from psycopg2 import sql
 
 from makewhole.postgres.tables import TableRow, listed, match_key, quoted
-from makewhole.postgres.write.chunk import OpenChunk
+from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.upsert_row import UpsertRow
 from makewhole.postgres.write.write_row import RowWrite, write_row
 
@@ -15,7 +15,7 @@ CHANGED = "stale: the row of this key changed after the plan was made"
 NEWER = "stale: the row is of a newer version than the record"
 
 
-def upsert(chunk: OpenChunk, item: UpsertRow) -> str | None:
+def upsert(chunk: TableChunk, item: UpsertRow) -> str | None:
     """Write one key in the chunk's transaction, which holds the table's lock. Returns the reason when it is refused."""
     now = chunk.lock_rows(item.key, is_exact=False)
     if item.before:
@@ -29,7 +29,7 @@ def upsert(chunk: OpenChunk, item: UpsertRow) -> str | None:
     return None
 
 
-def _replace(chunk: OpenChunk, item: UpsertRow, now: Sequence[TableRow]) -> str | None:
+def _replace(chunk: TableChunk, item: UpsertRow, now: Sequence[TableRow]) -> str | None:
     """Compare and set: update the row only where it is exactly what the plan saw."""
     if not now:
         return ERASED
@@ -41,34 +41,34 @@ def _replace(chunk: OpenChunk, item: UpsertRow, now: Sequence[TableRow]) -> str 
     return None
 
 
-def _insert(chunk: OpenChunk, item: UpsertRow) -> None:
+def _insert(chunk: TableChunk, item: UpsertRow) -> None:
     names = listed(quoted(name) for name in item.columns)
     write_row(chunk, RowWrite(seq=item.seq, key=item.key), "insert_row", item.wanted, columns=names)
 
 
-def _update(chunk: OpenChunk, item: UpsertRow, row: TableRow) -> None:
+def _update(chunk: TableChunk, item: UpsertRow, row: TableRow) -> None:
     write = RowWrite(seq=item.seq, key=item.key, before=row.image)
     parameters = {**item.wanted, "ctid": row.ctid, "table_oid": row.table_oid}
     write_row(chunk, write, "update_row", parameters, assignments=assignments(chunk, item.columns))
 
 
-def assignments(chunk: OpenChunk, columns: Sequence[str]) -> sql.Composed:
+def assignments(chunk: TableChunk, columns: Sequence[str]) -> sql.Composed:
     """Return the assignment of each column that may be set, from row `wanted`."""
     settable = [name for name in columns if name in chunk.settable]
     return listed(sql.SQL("{} = {}").format(quoted(name), quoted("wanted", name)) for name in settable)
 
 
-def _is_newer(chunk: OpenChunk, item: UpsertRow) -> bool:
+def _is_newer(chunk: TableChunk, item: UpsertRow) -> bool:
     """Tell whether the record's version is above every row's. A null on either side is no proof."""
     return _compare(chunk, item, sql.SQL("coalesce(bool_and({} < {}), false)"))
 
 
-def _is_older(chunk: OpenChunk, item: UpsertRow) -> bool:
+def _is_older(chunk: TableChunk, item: UpsertRow) -> bool:
     """Tell whether some row's version is above the record's."""
     return _compare(chunk, item, sql.SQL("coalesce(bool_or({} > {}), false)"))
 
 
-def _compare(chunk: OpenChunk, item: UpsertRow, test: sql.SQL) -> bool:
+def _compare(chunk: TableChunk, item: UpsertRow, test: sql.SQL) -> bool:
     version = chunk.point.version or ""
     match, parameters = match_key(chunk.table, chunk.point.key, item.key, is_exact=False)
     verdict = test.format(quoted("t", version), quoted("wanted", version))

@@ -19,7 +19,7 @@ from makewhole.postgres.write.array_parameter import (
     recordset_of_items,
     require_rows_as_written,
 )
-from makewhole.postgres.write.chunk import OpenChunk
+from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.upsert import APPEARED, CHANGED, ERASED, NEWER, assignments
 from makewhole.postgres.write.upsert_row import UpsertRow
 
@@ -45,7 +45,7 @@ class _KeyState:
         return TableRow(table_oid=self.table_oid, ctid=self.ctid, text="")
 
 
-def upsert_many(chunk: OpenChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
+def upsert_many(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
     """Insert or replace many keys, with the table's lock held by the caller. Returns the refusals by action number.
 
     Raises:
@@ -63,7 +63,7 @@ def upsert_many(chunk: OpenChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
     return refused
 
 
-def _insert(chunk: OpenChunk, columns: Sequence[str], items: Sequence[UpsertRow]) -> set[int]:
+def _insert(chunk: TableChunk, columns: Sequence[str], items: Sequence[UpsertRow]) -> set[int]:
     """Insert the items whose key is free. Returns their action numbers."""
     typed = [quoted(f"typed_{place}") for place in range(len(chunk.point.key))]
     ((count, keys, seqs),) = chunk.run(
@@ -86,7 +86,7 @@ def _insert(chunk: OpenChunk, columns: Sequence[str], items: Sequence[UpsertRow]
     return set(seqs)
 
 
-def _replace(chunk: OpenChunk, columns: Sequence[str], items: Sequence[UpsertRow]) -> set[int]:
+def _replace(chunk: TableChunk, columns: Sequence[str], items: Sequence[UpsertRow]) -> set[int]:
     """Update the rows that are as the plan saw them and the only ones of their key. Returns their action numbers."""
     guard: sql.Composable = sql.SQL("row_to_json(old.*)::text = i.row")
     if chunk.point.version is not None:
@@ -95,7 +95,7 @@ def _replace(chunk: OpenChunk, columns: Sequence[str], items: Sequence[UpsertRow
     return _update(chunk, columns, items, guard)
 
 
-def _update(chunk: OpenChunk, columns: Sequence[str], items: Iterable[UpsertRow], guard: sql.Composable) -> set[int]:
+def _update(chunk: TableChunk, columns: Sequence[str], items: Iterable[UpsertRow], guard: sql.Composable) -> set[int]:
     is_only = "true" if chunk.has_unique_keys else "i.seq not in (select several.seq from several)"
     ((count, seqs),) = chunk.run(
         "update_rows",
@@ -114,7 +114,7 @@ def _update(chunk: OpenChunk, columns: Sequence[str], items: Iterable[UpsertRow]
     return set(seqs)
 
 
-def _refuse_or_update(chunk: OpenChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
+def _refuse_or_update(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
     """Find why these items were not written, and update the rows of an older version. Returns the refusals."""
     refused: dict[int, str] = {}
     newer: list[UpsertRow] = []
@@ -131,7 +131,7 @@ def _refuse_or_update(chunk: OpenChunk, items: Sequence[UpsertRow]) -> dict[int,
     return refused
 
 
-def refusals(chunk: OpenChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
+def refusals(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
     """Return the refusals by action number, each item judged as if nothing before it had been done. Writes nothing."""
     now = _key_states(chunk, items)
     found = {item.seq: _refusal(item, now[item.seq]) for item in items}
@@ -161,7 +161,7 @@ def _refusal(item: UpsertRow, now: _KeyState) -> str | None:
     return NEWER if now.rows == 1 and now.is_as_planned else CHANGED
 
 
-def _key_states(chunk: OpenChunk, items: Iterable[UpsertRow]) -> dict[int, _KeyState]:
+def _key_states(chunk: TableChunk, items: Iterable[UpsertRow]) -> dict[int, _KeyState]:
     """Return the states of the items' keys, by action number."""
     parts: dict[str, sql.Composable] = {
         "is_older": sql.SQL("false"),

@@ -8,7 +8,7 @@ from psycopg2 import sql
 
 from makewhole.model.errors import RefusedError
 from makewhole.postgres.tables import key_components, match_key
-from makewhole.postgres.write.chunk import OpenChunk
+from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.effects import EffectKind
 
 NOT_TAKEN = "stale: the table did not take the row (a trigger or a policy stopped it)"
@@ -34,7 +34,7 @@ class RowWrite:
 
 
 def write_row(
-    chunk: OpenChunk, write: RowWrite, query: str, parameters: Mapping[str, Any], **parts: sql.Composable
+    chunk: TableChunk, write: RowWrite, query: str, parameters: Mapping[str, Any], **parts: sql.Composable
 ) -> None:
     """Run an insert or update that returns `{written}`, and keep its effect.
 
@@ -59,7 +59,7 @@ def write_row(
     chunk.run("insert_effect", {**known, "place": place, "after": image})
 
 
-def _after_triggers(chunk: OpenChunk, key: str, table_oid: int, ctid: str) -> tuple[str, str]:
+def _after_triggers(chunk: TableChunk, key: str, table_oid: int, ctid: str) -> tuple[str, str]:
     """Return place and image of a row that a trigger may have written again, and so moved."""
     found = chunk.run("row_at", {"table_oid": table_oid, "ctid": ctid})
     if not found:
