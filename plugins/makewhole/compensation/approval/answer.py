@@ -1,4 +1,4 @@
-"""A person's answer to a plan: bound to the plan's hash, expiring, good for one run."""
+"""Record a person's answer to a plan: bound to the plan's hash, expiring, good for one run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,9 +24,9 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What was answered, as the place where the person gave it proves. `sha256` is the plan that the person saw.
+    """An answer, with the proof of the system where it was given. `sha256`: hash of the plan that the person saw.
 
-    `by` is None only for a time-out; `seen` is what else that place says, for the record.
+    `by` is None only for a time-out; `seen` is what the person was shown, for the record.
     """
 
     sha256: str
@@ -39,11 +39,11 @@ class Answer:
 def record_answer(
     journal_dsn: str, plan_id: str, answer: Answer, policy: Approval, groups: Groups = MappingProxyType({})
 ) -> Plan:
-    """Record the answer and move the plan on. The same decision again changes nothing. `groups` are those that the
+    """Record the answer and set the plan's state. The same decision again changes nothing. `groups`: those that the
     policy may name.
 
     Raises:
-        RefusedError: the plan waits for no answer, the answer is for other content, or not from somebody who may.
+        RefusedError: the plan waits for no answer, the answer is for other content, or its author may not answer.
     """
     with leases.transaction(journal_dsn) as journal:
         plan = plans.get_plan(journal, plan_id, is_locked=True).plan
@@ -66,11 +66,12 @@ def record_answer(
 
 
 def require_own_plan(journal: PgConnection, window: tuple[str, int, int], plan_id: str) -> None:
-    """A run answers for the plan of its own window revision (pipeline, number, revision) and for no other, whatever it
-    was handed: who may say yes differs from pipeline to pipeline.
+    """Refuse an answer for any plan but that of the run's own window revision (pipeline, number, revision).
+
+    Who may approve differs from pipeline to pipeline, so a run must not answer for the plan of another one.
 
     Raises:
-        RefusedError: the plan is another one's.
+        RefusedError: the plan belongs to another window or revision.
     """
     stored = plans.plan_of_window(journal, *window)
     if stored is None or stored.plan.id != plan_id:
@@ -82,11 +83,10 @@ def require_own_plan(journal: PgConnection, window: tuple[str, int, int], plan_i
 
 
 def require_own_undo(journal: PgConnection, undone: str, undo: str) -> StoredPlan:
-    """The undo of a plan, if it is this one: a run answers for the undo of the plan that it was asked for, and for no
-    other, whatever it was handed.
+    """Return the undo of a plan; refuse an answer for any other plan than this undo.
 
     Raises:
-        RefusedError: it is another one's.
+        RefusedError: `undo` does not undo the plan.
     """
     stored = plans.undo_of(journal, undone)
     if stored is None or stored.plan.id != undo:

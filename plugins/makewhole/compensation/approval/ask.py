@@ -1,4 +1,4 @@
-"""What the approval task of a run asks, whom, and what it writes down of the answer."""
+"""Make the question of a run's approval task: its page, with a dry run, and the people who may answer."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -30,30 +30,30 @@ def rights_in(pipeline: Pipeline) -> ApprovalRights:
     return rights_of(pipeline.approval, read_groups())
 
 
-def approval_request(there: WindowContext, plan: Plan, about: Sequence[str] = ()) -> dict[str, str]:
-    """What the approval page shows, for an XCom: no keys, no values. Nobody is shown a plan that waits for nobody, so
-    that no dry run is made of it. `about` is what else there is to say.
+def approval_request(context: WindowContext, plan: Plan, about: Sequence[str] = ()) -> dict[str, str]:
+    """Return plan id, hash and page for an XCom: no keys, no values. A plan that needs no answer gets no dry run.
+    `about`: more sentences for the page.
 
     Raises:
         RefusedError: nobody could answer, see `rights_in`.
     """
     waits = plan.state is PlanState.AWAITING_APPROVAL
-    who = str(rights_in(there.pipeline)) if waits else "nobody is asked"
+    who = str(rights_in(context.pipeline)) if waits else "nobody is asked"
     question = ApprovalQuestion(
         plan=plan,
-        label=there.window.label,
+        label=context.window.label,
         about=(
-            there.pipeline.description,
-            f"Window {there.window.number}: {there.window.start or 'the beginning'} to {there.window.end}",
+            context.pipeline.description,
+            f"Window {context.window.number}: {context.window.start or 'the beginning'} to {context.window.end}",
             *about,
         ),
         who=who or _ANYBODY,
-        dry_run=_dry_run_or_reason(there, plan) if waits else "it waits for nobody",
+        dry_run=_dry_run_or_reason(context, plan) if waits else "it waits for nobody",
         dry_run_at=datetime.now(UTC),
     )
     page = approval_page(question)
     return {
-        "pipeline": there.pipeline.name,
+        "pipeline": context.pipeline.name,
         "plan": plan.id,
         "sha256": plan.sha256,
         "subject": page.subject,
@@ -62,20 +62,19 @@ def approval_request(there: WindowContext, plan: Plan, about: Sequence[str] = ()
 
 
 def page_record(shown: Mapping[str, str], run: str) -> dict[str, str]:
-    """What the person was shown, for the journal: the text itself and its digest."""
+    """Return what the person was shown, for the journal: the page and its digest."""
     page = ApprovalPage(subject=shown["subject"], body=shown["body"])
     return {"subject": page.subject, "body": page.body, "page_sha256": page.sha256, "run": run}
 
 
-def _dry_run_or_reason(there: WindowContext, plan: Plan) -> DryRun | str:
-    """The dry run; or why there is none: that a target is away now does not keep the question from being asked."""
-    targets = targets_of(there.pipeline, there.connections)
+def _dry_run_or_reason(context: WindowContext, plan: Plan) -> DryRun | str:
+    """Make the dry run, or return why there is none: the question is asked even when a target does not answer."""
+    targets = targets_of(context.pipeline, context.connections)
     try:
-        told = dry_run(journal_dsn(), plan.id, targets, samples=SAMPLES, progress=_log_progress)
+        return dry_run(journal_dsn(), plan.id, targets, samples=SAMPLES, progress=_log_progress)
     except MakewholeError as error:
         logger.warning("plan %s: no dry run: %s", plan.id, error)
         return str(error)
-    return told
 
 
 def _log_progress(done: int, total: int) -> None:

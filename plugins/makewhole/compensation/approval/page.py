@@ -1,7 +1,7 @@
-"""What a person is shown before they say yes: counts, refusals and the shape of a few changes; never a key or a value.
+"""Write the page on which a person approves a plan: counts, refusals and a few changes; never a key or a value.
 
-The page lies in Airflow's database, in an XCom and in its REST answers, for everybody who may see the DAG. So its
-samples name columns and sizes; who may see the data looks at them with `makewhole plan dry-run`. See docs/adr/0018.
+The page is in Airflow's database, in an XCom and in its REST answers, for everybody who may see the DAG. So its samples
+name columns and sizes; people who may see the data use `makewhole plan dry-run`. See docs/adr/0018.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from makewhole.model.text import counted
 from makewhole.postgres.write.dry_run import RowChange
 
 SAMPLES = 2
-"""Of each kind of action at each target, and as many refused ones."""
+"""Number of samples of each kind of action at each target, and of refused ones."""
 
 _PARTS_MOST = 20
 _REASONS_MOST = 10
@@ -32,22 +32,22 @@ _MARKUP = str.maketrans({character: f"\\{character}" for character in "\\`*_[]|#
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalPage:
-    """`body` is Markdown."""
+    """The page of a plan. `body` is Markdown."""
 
     subject: str
     body: str
 
     @property
     def sha256(self) -> str:
-        """Of what was shown, as 64 hexadecimal digits."""
+        """SHA-256 of subject and body, as 64 hexadecimal digits."""
         return hashlib.sha256(f"{self.subject}\n{self.body}".encode()).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalQuestion:
-    """What is question, about which plan: `label` names the window, `about` says what is in it, `who` may answer.
+    """A plan to approve: `label` names the window, `about` are sentences about it, `who` may answer.
 
-    `looked` is the dry run, made at `looked_at`; or why there is none.
+    `dry_run` was made at `dry_run_at`; a text: the reason why there is none.
     """
 
     plan: Plan
@@ -59,7 +59,7 @@ class ApprovalQuestion:
 
 
 def approval_page(question: ApprovalQuestion) -> ApprovalPage:
-    """The question, as Airflow shows it and as `makewhole plan approve` does."""
+    """Return the page as Airflow and `makewhole plan approve` show it."""
     plan = question.plan
     verb = "Undo" if plan.undoes else "Repair"
     return ApprovalPage(
@@ -68,7 +68,7 @@ def approval_page(question: ApprovalQuestion) -> ApprovalPage:
 
 
 def escaped(text: str) -> str:
-    """A text that is shown as it is: no markup, no HTML, one line, not too long."""
+    """Escape a text: no markup, no HTML, one line, not too long."""
     line = " ".join("".join(part if part.isprintable() else " " for part in text).split())
     short = line if len(line) <= _CHARACTERS_MOST else f"{line[:_CHARACTERS_MOST]}…"
     return html.escape(short.translate(_MARKUP), quote=False)
@@ -96,16 +96,16 @@ def _paragraphs(question: ApprovalQuestion) -> Iterator[str]:
     )
 
 
-def _forecast_paragraphs(looked: DryRun, at: datetime) -> Iterator[str]:
+def _forecast_paragraphs(dry_run: DryRun, at: datetime) -> Iterator[str]:
     yield f"If it ran at {at:%Y-%m-%d %H:%M} UTC:"
     headings = ("remedy", "target", "actions", *(forecast.value for forecast in Forecast), "payloads from")
-    yield _markdown_table(headings, (_part_cells(part) for part in looked.parts[:_PARTS_MOST]))
-    reasons = [(part, reason, count) for part in looked.parts for reason, count in part.reasons.items()]
+    yield _markdown_table(headings, (_part_cells(part) for part in dry_run.parts[:_PARTS_MOST]))
+    reasons = [(part, reason, count) for part in dry_run.parts for reason, count in part.reasons.items()]
     if reasons:
         lines = [f"- {count:,} {part.remedy} {escaped(part.target)}: {escaped(why)}" for part, why, count in reasons]
         yield "\n".join(("Refused:", "", *_at_most(lines, _REASONS_MOST)))
-    if looked.samples:
-        lines = [f"- {_sample_text(sample)}" for sample in looked.samples]
+    if dry_run.samples:
+        lines = [f"- {_sample_text(sample)}" for sample in dry_run.samples]
         yield "\n".join(("For example:", "", *_at_most(lines, _SAMPLES_MOST)))
 
 
@@ -136,7 +136,7 @@ def _sample_text(sample: Sample) -> str:
 
 
 def _record_text(record: RecordToSend) -> str:
-    """Sizes and places. The names of its fields stay out: a map that is keyed by data has data for names."""
+    """Describe a record by sizes. The names of its fields stay out: in a map that is keyed by data they are data."""
     partition = "any partition" if record.partition is None else f"partition {record.partition}"
     value = "no value" if record.value is None else f"a value of {len(record.value):,} bytes"
     time = "now" if record.timestamp_ms is None else "as in the original"
@@ -144,7 +144,7 @@ def _record_text(record: RecordToSend) -> str:
 
 
 def _change_text(change: RowChange) -> str:
-    """How many rows, and the columns that change: the names are the table's own."""
+    """Describe a change by its rows and the names of the columns that change, which are the table's own."""
     rows = f"{counted(len(change.before), 'row')} now, {len(change.after)} after it"
     if change.aside:
         return f"{rows}, {len(change.aside)} moved aside"
@@ -157,7 +157,7 @@ def _change_text(change: RowChange) -> str:
 
 
 def _changed_columns(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The columns of a row that is new or gone, or those that differ."""
+    """Return the columns of a row that is new or gone, or those that differ."""
     if not old or not new:
         return [name for row in (*old, *new) for name in row]
     return [name for name, value in new[0].items() if value != old[0].get(name)]

@@ -1,4 +1,4 @@
-"""Who may answer for a plan: people by name, and groups of people."""
+"""Tell who may answer for a plan: people by name, and groups of people."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,22 +12,22 @@ Groups = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalRights:
-    """`by` as the pipeline file has it; empty: anybody whom Airflow lets answer."""
+    """The rights to answer. `by`: as in the pipeline file; empty: anybody whom Airflow lets answer."""
 
     by: tuple[str, ...]
     groups: Groups = field(default_factory=dict)
 
     @property
     def people(self) -> tuple[str, ...]:
-        """The names of all who may, in order, none twice; empty: anybody."""
+        """Names of all who may answer, in order, none twice; empty: anybody."""
         return tuple(dict.fromkeys(name for entry in self.by for name in self._names(entry)))
 
     def allow(self, person: str) -> bool:
-        """May they answer?"""
+        """Tell whether a person may answer."""
         return not self.by or person in self.people
 
     def __str__(self) -> str:
-        """For people: groups with those who are in them."""
+        """Return the rights as text: names, and groups with the people in them."""
         return ", ".join(
             f"{entry} ({', '.join(self._names(entry))})" if entry.startswith(GROUP_PREFIX) else entry
             for entry in self.by
@@ -38,10 +38,10 @@ class ApprovalRights:
 
 
 def rights_of(policy: Approval, groups: Groups) -> ApprovalRights:
-    """The rights that a pipeline's policy gives.
+    """Return the rights that a pipeline's policy gives.
 
     Raises:
-        RefusedError: it names a group that is not there, or has nobody in it: that must not become a right for anybody.
+        RefusedError: it names a group that does not exist or is empty; that must not become a right for anybody.
     """
     named = [entry.removeprefix(GROUP_PREFIX) for entry in policy.by if entry.startswith(GROUP_PREFIX)]
     absent = [name for name in named if not groups.get(name)]

@@ -1,4 +1,4 @@
-"""Hold the lease of a plan for one attempt at it, and guard every chunk by it."""
+"""Hold the lease of a plan for one attempt at it, and check it before every chunk."""
 
 import os
 import socket
@@ -22,7 +22,7 @@ def this_process() -> str:
 
 
 class Attempt:
-    """Works under a lease that it takes when it is entered and lets go when it is left. A context manager."""
+    """One attempt at a plan. A context manager: it acquires the lease on entry and releases it on exit."""
 
     def __init__(
         self,
@@ -43,18 +43,18 @@ class Attempt:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Let the next runner in. When the journal is away the lease expires by itself."""
+        """Release the lease. When the journal does not answer, the lease expires by itself."""
         with suppress(TransientError), self.journal.transaction() as journal:
             leases.release(journal, self._lease)
 
     @property
     def epoch(self) -> int:
-        """Of the lease: what fences whoever held it before."""
+        """Epoch of the lease: it fences earlier holders."""
         return self._lease.epoch
 
     @contextmanager
     def leased(self, *, idle_seconds: float = 5.0) -> Iterator[PgConnection]:
-        """A transaction at the journal in which nobody else can take the lease.
+        """Open a transaction at the journal in which nobody else can take the lease.
 
         Raises:
             LeaseLostError: another runner took over.
@@ -64,7 +64,7 @@ class Attempt:
             yield journal
 
     def renew(self) -> None:
-        """Hold on to the lease.
+        """Renew the lease.
 
         Raises:
             LeaseLostError: another runner took over.
@@ -73,7 +73,7 @@ class Attempt:
             pass
 
     def guard(self) -> StoredPlan:
-        """Before every chunk: is the lease still ours, is the plan still to run?
+        """Renew the lease and return the plan, before every chunk.
 
         Raises:
             LeaseLostError: another runner took over.
@@ -84,7 +84,7 @@ class Attempt:
 
 
 def require_running(journal: PgConnection, plan_id: str) -> StoredPlan:
-    """The plan, if it may go on.
+    """Return the plan if it is running or done.
 
     Raises:
         RefusedError: it was stopped.

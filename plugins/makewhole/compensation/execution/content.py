@@ -1,4 +1,4 @@
-"""Load what a plan will do, checked against its hash: actions as columns, payloads chunk by chunk."""
+"""Load the content of a plan, checked against its hash: actions as columns, payloads chunk by chunk."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _CHECK_SECONDS_MOST = 900.0
 
 @dataclass(frozen=True, kw_only=True)
 class PlanContent:
-    """A plan that was checked whole. `chunks` by target, in the order in which they are done."""
+    """A plan whose whole content was checked. `chunks` by target, in the order in which they are done."""
 
     plan: Plan
     actions: pa.Table
@@ -29,17 +29,17 @@ class PlanContent:
     payloads: PayloadFile
 
     def close(self) -> None:
-        """Let the payloads go."""
+        """Delete the copy of the payloads."""
         self.payloads.close()
 
     def chunk(self, target: str, number: int) -> Chunk:
-        """One chunk, with its payloads read."""
+        """Return a chunk with its payloads."""
         part = self.chunks[target][number]
         rows = take_chunk(self.actions, part)
         return Chunk(number=number, rows=rows, columns=self.payloads.chunk(part.group, rows.column("seq")))
 
     def chunk_actions(self, target: str, number: int) -> ChunkActions:
-        """Where the journal has the actions of a chunk."""
+        """Return where the journal holds the actions of a chunk."""
         rows = self.chunks[target][number].rows
         seqs = self.actions.column("seq")
         first, last = (int(seqs[int(row)].as_py()) for row in (rows[0], rows[-1]))
@@ -47,7 +47,7 @@ class PlanContent:
 
 
 def load_content(stored: StoredPlan, actions: pa.Table, while_copying: Callable[[], None]) -> PlanContent:
-    """The plan's actions, which were checked, with its payload file, which is checked now.
+    """Combine the plan's actions, which were checked, with its payload file, which is checked now.
 
     Raises:
         CorruptionError: the payload file is not what was frozen.
@@ -70,7 +70,7 @@ def load_content(stored: StoredPlan, actions: pa.Table, while_copying: Callable[
 def load_checked(attempt: Attempt, targets: Mapping[str, Target]) -> tuple[StoredPlan, PlanContent]:
     """Load what was frozen and compare all of it with the plan's hash: what was checked is what is used.
 
-    Nothing is locked meanwhile: a process that is stopped in the middle of it holds nobody up.
+    Nothing is locked meanwhile, so that a process that is stopped here blocks nobody.
 
     Raises:
         RefusedError: the actions were changed in the journal, or a target is not what it was.

@@ -1,4 +1,4 @@
-"""What a person says to a plan while it is on its way: pause, go on, slower, stop. Heeded between chunks."""
+"""Pause, resume, slow down or stop a plan; its runner obeys between chunks."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ _ENDED = (PlanState.DONE, PlanState.REFUSED, PlanState.REJECTED)
 
 
 def pause(journal_dsn: str, plan_id: str, *, by: str, reason: str = "") -> Plan:
-    """The runner waits before its next chunk and keeps its lease; a plan that has not begun waits before its first.
+    """Pause a plan: its runner waits before the next chunk, the first one included, and keeps its lease.
 
     Raises:
         RefusedError: the plan has ended.
@@ -25,7 +25,7 @@ def pause(journal_dsn: str, plan_id: str, *, by: str, reason: str = "") -> Plan:
 
 
 def resume(journal_dsn: str, plan_id: str, *, by: str) -> Plan:
-    """A paused plan goes on.
+    """Resume a paused plan.
 
     Raises:
         RefusedError: the plan has ended.
@@ -38,7 +38,7 @@ def resume(journal_dsn: str, plan_id: str, *, by: str) -> Plan:
 
 
 def set_rate(journal_dsn: str, plan_id: str, records_per_second: int | None, *, by: str) -> Plan:
-    """So many records a second from the next chunk on; None: what the pipeline file says.
+    """Set the records per second from the next chunk on; None: the rate of the pipeline file.
 
     Raises:
         RefusedError: the plan has ended, or the rate is not above 0.
@@ -54,7 +54,7 @@ def set_rate(journal_dsn: str, plan_id: str, records_per_second: int | None, *, 
 
 
 def stop(journal_dsn: str, plan_id: str, *, by: str, reason: str) -> Plan:
-    """The kill switch: a plan that is not done is rejected; a runner notices before its next chunk.
+    """Stop a plan: one that is not done is rejected, and its runner ends before the next chunk.
 
     What was written stays, with its receipts. A stopped plan does not start again: open a new revision.
     """
@@ -66,6 +66,7 @@ def stop(journal_dsn: str, plan_id: str, *, by: str, reason: str) -> Plan:
 
 
 def _changed(journal_dsn: str, plan_id: str, change: Callable[[PgConnection], None]) -> Plan:
+    """Apply a change to a plan that has not ended, and return the plan."""
     with leases.transaction(journal_dsn) as journal:
         plan = plans.get_plan(journal, plan_id, is_locked=True).plan
         if plan.state in _ENDED:
@@ -74,5 +75,5 @@ def _changed(journal_dsn: str, plan_id: str, change: Callable[[PgConnection], No
         return plans.get_plan(journal, plan_id).plan
 
 
-def _reason_text(what: str, by: str, reason: str = "") -> str:
-    return f"{what} by {by}: {reason}" if reason else f"{what} by {by}"
+def _reason_text(change: str, by: str, reason: str = "") -> str:
+    return f"{change} by {by}: {reason}" if reason else f"{change} by {by}"

@@ -1,4 +1,4 @@
-"""A topic as a target: a chunk is one transaction of records and marker."""
+"""Write the chunks of a plan to a topic: each is one transaction of records and marker."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,17 +13,19 @@ _ATTEMPTS = 3
 
 
 class KafkaTarget:
-    """Chunks as transactions of records and marker."""
+    """A topic as the target of a plan."""
 
     def __init__(self, writer: ReplayWriter, plan: PlanAtTarget, rescan: Callable[[], int]) -> None:
-        """`rescan` asks the topic itself how many chunks it holds; it may raise CorruptionError or TransientError."""
+        """`rescan` counts the chunks in the topic itself; it may raise CorruptionError or TransientError."""
         self._writer, self._at_target, self._rescan = writer, plan, rescan
         self._rules: TopicRules | None = None
 
     def done(self) -> list[DoneChunk]:
-        # Nothing was written before the plan was begun: no marker says no more than that.
+        # Before the plan was begun nothing was written, so that a missing marker means 0 chunks.
         chunks = (
-            self._ask(self._at_target.chunks_in_journal()) if self._at_target.is_begun else self._writer.open() or 0
+            self._done_chunks(self._at_target.chunks_in_journal())
+            if self._at_target.is_begun
+            else self._writer.open() or 0
         )
         self._rules = self._writer.rules()
         return [self._done(chunk) for chunk in range(chunks)]
@@ -34,13 +36,13 @@ class KafkaTarget:
         return _PreparedRecords(self, chunk.number, records)
 
     def refusals(self, records: ReplayRecords) -> Mapping[int, str]:
-        """What the topic would not take now, by action number."""
+        """Return the actions that the topic would not take now, with the reasons."""
         return records.refusals(self._rules or self._writer.rules(), now_ms())
 
     def write(
         self, chunk: int, records: ReplayRecords, guard: Callable[[], None], on_sent: Callable[[], None]
     ) -> DoneChunk:
-        """A failed attempt is asked about, never assumed: a new producer fences the old one, then reads the marker."""
+        """Write a chunk; after a failed attempt a new producer fences the old one and reads from the marker what happened."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 self._writer.write(chunk, records, on_sent)
@@ -48,22 +50,22 @@ class KafkaTarget:
             except TransientError:
                 if attempt == _ATTEMPTS:
                     raise
-                guard()  # fenced by a newer runner: stop here; by an older one: carry on
-                if self._ask(chunk) > chunk:
+                guard()  # raises when a newer runner fenced this one
+                if self._done_chunks(chunk) > chunk:
                     return self._done(chunk)
                 guard()
         raise AssertionError("unreachable")
 
-    def _ask(self, seen: int) -> int:
-        """Fence every earlier producer, then how many chunks are done. `seen`: those that the journal has receipts of.
+    def _done_chunks(self, in_journal: int) -> int:
+        """Fence every earlier producer, then return the number of chunks done. `in_journal`: those with receipts there.
 
-        The journal follows each chunk before the next, so that the marker is where the journal is, or one ahead. Any
-        other is lost or wrong, and the topic itself is asked.
+        The journal follows each chunk before the next, so that the marker equals its number or is one ahead. Any other
+        marker is lost or wrong, and the topic itself is scanned.
         """
         marker = self._writer.open()
         if self._at_target.is_done and marker is None:
             return self._at_target.chunks
-        if marker is not None and seen <= marker <= seen + 1:
+        if marker is not None and in_journal <= marker <= in_journal + 1:
             return marker
         found = self._rescan()
         if marker is not None and marker > found:
@@ -79,7 +81,7 @@ class KafkaTarget:
 
 @dataclass(frozen=True)
 class _PreparedRecords:
-    """The records of a chunk, and the topic that they are for."""
+    """The records of a chunk, ready to be written to their topic."""
 
     target: KafkaTarget
     number: int
@@ -93,11 +95,11 @@ class _PreparedRecords:
 
 
 def replay_identity(plan_id: str, target: str) -> str:
-    """The transactional id of a plan at a topic, and the group whose committed offset is its marker."""
+    """Return the transactional id of a plan at a topic, also the group whose committed offset is its marker."""
     return f"replay-{plan_id}-{target}"
 
 
 def chunk_records(plan: Plan, chunk: Chunk) -> ReplayRecords:
-    """The records of a chunk as they are written: with the lineage of their plan."""
+    """Return the records of a chunk with the lineage of their plan."""
     lineage = LineageHeaders(plan=plan.id, window=f"{plan.pipeline}/{plan.window}", chunk=chunk.number)
     return ReplayRecords(chunk.columns, lineage)

@@ -1,4 +1,4 @@
-"""Between chunks: the rate is kept, a pause is waited out, progress is told with an estimate."""
+"""Keep the rate and the pauses of a plan between chunks, and estimate the time left."""
 
 import math
 import time
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 from makewhole.journal.plans import Control, StoredPlan
 
-_POLL_SECONDS = 1.0  # how long a word to a waiting runner may take to reach it
-_SPEED_SECONDS = 10.0  # what "of late" is
+_POLL_SECONDS = 1.0  # how long a waiting runner takes to notice a change
+_SPEED_SECONDS = 10.0  # the speed is measured over the last so many
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanProgress:
-    """After each chunk: `chunks_done` of `chunks` at this target, `actions_done` of `actions` of the whole plan.
+    """Progress after a chunk: `chunks_done` of `chunks` at this target, `actions_done` of `actions` of the whole plan.
 
-    `records_per_second` is of late; `seconds_left` an estimate from it. None: nothing to tell it from yet.
+    `records_per_second` is the recent speed, `seconds_left` an estimate from it. None: not measured yet.
     """
 
     plan: str
@@ -36,41 +36,41 @@ class PlanProgress:
 
 
 class Speed:
-    """How fast it went of late. `planned` is all that there is to do, `done` what was found done at the start."""
+    """The recent speed of a plan. `planned`: number of its actions; `done`: those done so far, in any attempt."""
 
     def __init__(self, planned: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.planned, self.done = planned, 0
         self._clock = clock
-        self._seen: deque[tuple[float, int]] = deque([(clock(), 0)])
+        self._samples: deque[tuple[float, int]] = deque([(clock(), 0)])
 
-    def found(self, actions: int) -> None:
-        """These were done before this attempt: no work of it."""
+    def add_recovered(self, actions: int) -> None:
+        """Count actions that were done before this attempt; they do not count for the speed."""
         self.done += actions
-        self._seen = deque((when, done + actions) for when, done in self._seen)
+        self._samples = deque((when, done + actions) for when, done in self._samples)
 
     def add(self, actions: int) -> None:
-        """These were done now."""
+        """Count actions that were done now."""
         self.done += actions
         now = self._clock()
-        self._seen.append((now, self.done))
-        while len(self._seen) > 2 and self._seen[1][0] <= now - _SPEED_SECONDS:
-            self._seen.popleft()
+        self._samples.append((now, self.done))
+        while len(self._samples) > 2 and self._samples[1][0] <= now - _SPEED_SECONDS:
+            self._samples.popleft()
 
     @property
     def records_per_second(self) -> float | None:
-        """None before the first chunk."""
-        (began, before), (ended, after) = self._seen[0], self._seen[-1]
+        """Actions per second over the last seconds; None before the first chunk."""
+        (began, before), (ended, after) = self._samples[0], self._samples[-1]
         return (after - before) / (ended - began) if after > before and ended > began else None
 
     @property
     def seconds_left(self) -> float | None:
-        """At the speed of late."""
+        """Estimate at the recent speed; None before the first chunk."""
         rate = self.records_per_second
         return None if rate is None else (self.planned - self.done) / rate
 
 
 class Pace:
-    """Spreads chunks over time, outside any transaction, as the plan says now; waits as long as it is paused."""
+    """The waits between chunks, outside any transaction: for the plan's current rate, and as long as it is paused."""
 
     def __init__(
         self,
@@ -82,17 +82,17 @@ class Pace:
         self._clock, self._sleep = clock, sleep
         self._began, self._records = clock(), 0  # of the chunk before
 
-    def wait(self, plan: StoredPlan, look: Callable[[], StoredPlan]) -> None:
-        """Until the next chunk may start.
+    def wait(self, plan: StoredPlan, read_plan: Callable[[], StoredPlan]) -> None:
+        """Wait until the next chunk may start.
 
-        `look` says how the plan is steered now, keeps the lease, and raises when the plan was stopped.
+        `read_plan` returns the plan with its current controls, renews the lease, and raises when the plan was stopped.
         """
         while (left := self._left(plan)) > 0:
             self._sleep(min(left, _POLL_SECONDS))
-            plan = look()
+            plan = read_plan()
 
     def start(self, records: int) -> None:
-        """A chunk of so many records starts now."""
+        """Note that a chunk of so many records starts now."""
         self._began, self._records = self._clock(), records
 
     def _left(self, plan: StoredPlan) -> float:

@@ -1,4 +1,4 @@
-"""Tell whether a plan may run: its state, and the answer that was given to its hash."""
+"""Tell whether a plan may run, by its state and the approval of its hash."""
 
 from makewhole.journal import plans
 from makewhole.journal.plans import StoredApproval
@@ -8,9 +8,9 @@ from makewhole.sql import PgConnection
 
 
 def require_approved(journal: PgConnection, plan_id: str) -> Plan:
-    """The plan, locked, if it may run: the answer was for its hash. That its content has this hash is checked apart.
+    """Lock and return the plan if it may run: the approval is for its hash. Its content is checked elsewhere.
 
-    A plan that runs already may be taken up again: its approval was used by itself.
+    A plan that is running may be continued: it has used its approval already.
 
     Raises:
         RefusedError: it may not run; the message says what is missing.
@@ -23,7 +23,7 @@ def require_approved(journal: PgConnection, plan_id: str) -> Plan:
 
 
 def why_not_approved(plan: Plan, approval: StoredApproval | None) -> str | None:
-    """Why a plan may not run with this answer, or without one; None: it may."""
+    """Return why a plan may not run with this approval, or without one; None: it may."""
     if plan.state not in (PlanState.FROZEN, PlanState.APPROVED, PlanState.RUNNING, PlanState.DONE):
         return f"plan {plan.id} is {plan.state.value}{': ' + plan.reason if plan.reason else ''}"
     if approval is None or approval.decision not in ("approved", "not_needed"):

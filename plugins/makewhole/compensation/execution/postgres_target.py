@@ -1,4 +1,4 @@
-"""A table as a target: a chunk is one transaction of rows and receipt."""
+"""Write the chunks of a plan to a table: each is one transaction of rows and receipt."""
 
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from makewhole.sql import PgConnection
 
 
 class PostgresTarget:
-    """Chunks as transactions of rows and receipt."""
+    """A table as the target of a plan."""
 
     def __init__(self, plan: Plan, point: TablePoint, session: PgConnection, lease_epoch: int) -> None:
         self._plan, self._point, self._session, self._epoch = plan, point, session, lease_epoch
@@ -39,12 +39,12 @@ class PostgresTarget:
             items = chunk_items(chunk, self._point.key)
             for item in items:
                 if isinstance(item, UpsertRow):
-                    with suppress(RefusedError):  # in its turn
+                    with suppress(RefusedError):  # raised again when the row is written
                         _ = item.as_json
             return _PreparedItems(self, chunk.number, items)
 
     def write(self, chunk: int, items: Sequence[RowItem]) -> DoneChunk:
-        """The items and their receipt, in one transaction."""
+        """Write the items and their receipt in one transaction."""
         identity = ChunkId(
             plan=self._plan.id,
             plan_sha256=self._plan.sha256,
@@ -63,28 +63,28 @@ class PostgresTarget:
 
 @dataclass(frozen=True)
 class _PreparedItems:
-    """The items of a chunk, and the table that they are for."""
+    """The items of a chunk, ready to be written to their table."""
 
     target: PostgresTarget
     number: int
     items: Sequence[RowItem]
 
     def refusals(self) -> Mapping[int, str]:
-        return {}  # refused row by row, inside the transaction, and kept in its receipt
+        return {}  # decided row by row, inside the transaction, and kept in its receipt
 
     def write(
         self,
-        refused: Mapping[int, str],  # noqa: ARG002 - none is refused before
+        refused: Mapping[int, str],  # noqa: ARG002 - nothing is refused before the write
         guard: Callable[[], None],  # noqa: ARG002 - one attempt, no loop
         on_sent: Callable[[], None],
     ) -> DoneChunk:
-        on_sent()  # the server does most of it
+        on_sent()  # the server does most of the work
         return self.target.write(self.number, self.items)
 
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """Tens of thousands of small objects, none in a circle: looking for circles takes as long as making them."""
+    """Pause the garbage collector: for tens of thousands of small objects it takes as long as making them."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -96,7 +96,7 @@ def _without_garbage_collection() -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True)
 class _PayloadExtra:
-    """What a payload holds besides its value, where a table is written; which of it depends on the remedy."""
+    """The extra fields of a payload for a table; which of them are set depends on the remedy."""
 
     columns: tuple[str, ...] | None = None
     rows: tuple[TableRow, ...] | None = None
@@ -108,7 +108,7 @@ _EXTRAS = msgspec.json.Decoder(list[_PayloadExtra])
 
 
 def chunk_items(chunk: Chunk, key_columns: tuple[str, ...]) -> list[RowItem]:
-    """What the chunk does at a table, in order; straight from its columns, because there may be ten thousand."""
+    """Return the items of a chunk, in order; made from its columns, because there may be ten thousand."""
     actions = (chunk.rows.column(name).to_pylist() for name in ("seq", "remedy", "key"))
     values = chunk.columns.column("value").to_pylist()
     extras = _EXTRAS.decode(f"[{','.join(map(str, chunk.columns.column('extra').to_pylist()))}]")

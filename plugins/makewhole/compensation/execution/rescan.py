@@ -1,4 +1,4 @@
-"""How far a plan got at a topic whose marker is lost: told by the topic, record by record."""
+"""Count the chunks of a plan in a topic whose marker is lost, record by record."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,26 +14,26 @@ from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import CorruptionError
 
 RecordsSeen = dict[int, NDArray[np.bool_]]
-"""By chunk: which of its actions have their record in the topic."""
+"""By chunk, for each of its actions: is its record in the topic."""
 
 
 def chunks_in_topic(connection: KafkaConnection, topic: str, plan: PlanAtTarget) -> int:
-    """How many chunks of the plan happened, from 0 on. Ask after every earlier producer of the plan was fenced.
+    """Return the number of chunks that happened, from 0 on. Every earlier producer of the plan must be fenced.
 
     A record counts when it holds what the plan froze for it, in a committed transaction: headers alone can be forged.
-    A chunk is one transaction, so that it is there whole or not at all.
+    A chunk is one transaction, so that it is in the topic whole or not at all.
 
     Raises:
-        CorruptionError: a chunk is there in part or out of its turn, or the log does not reach back far enough.
-        TransientError: it cannot be told yet.
+        CorruptionError: a chunk is there in part or out of order, or the log does not reach back far enough.
+        TransientError: the topic cannot be read to its end now.
     """
     seen = _records_seen(replayed_records(connection, topic, plan.plan.id, plan.log_ends), plan)
     refused_whole = plan.chunks_refused_whole()
-    there = {number for number, actions in seen.items() if _is_present(topic, plan.chunk(number), actions)}
-    done = next((n for n in range(plan.chunks) if n not in there and n not in refused_whole), plan.chunks)
-    if there and max(there) >= done:
+    present = {number for number, actions in seen.items() if _is_present(topic, plan.chunk(number), actions)}
+    done = next((n for n in range(plan.chunks) if n not in present and n not in refused_whole), plan.chunks)
+    if present and max(present) >= done:
         raise CorruptionError(
-            f"{topic} holds chunk {max(there)} of plan {plan.plan.id} and not chunk {done}; nothing more is written. "
+            f"{topic} holds chunk {max(present)} of plan {plan.plan.id} and not chunk {done}; nothing more is written. "
             "Open a new revision of the window, which looks at what is really there"
         )
     return done
@@ -56,7 +56,7 @@ def _records_seen(records: Iterable[pa.RecordBatch], plan: PlanAtTarget) -> Reco
 
 
 def _matching_rows(frozen: pa.Table, found: pa.RecordBatch) -> NDArray[np.int64]:
-    """The rows of `frozen` (ordered by `seq`) whose key and value are in `found` under the same number."""
+    """Return the rows of `frozen` (ordered by `seq`) whose key and value are in `found` under the same number."""
     frozen_seqs, seqs = frozen.column("seq").to_numpy(), found.column("seq").to_numpy()
     rows: NDArray[np.int64] = np.minimum(np.searchsorted(frozen_seqs, seqs), len(frozen_seqs) - 1)
     is_same: NDArray[np.bool_] = frozen_seqs[rows] == seqs
@@ -66,7 +66,7 @@ def _matching_rows(frozen: pa.Table, found: pa.RecordBatch) -> NDArray[np.int64]
 
 
 def _are_equal(ones: Any, others: Any) -> NDArray[np.bool_]:
-    """Two columns of Arrow, row by row; nulls are equal to each other."""
+    """Compare two columns row by row; nulls are equal to each other."""
     either: Any = pc.or_kleene(pc.equal(ones, others), pc.and_(ones.is_null(), others.is_null()))
     are_equal: NDArray[np.bool_] = either.fill_null(False).to_numpy(zero_copy_only=False)
     return are_equal

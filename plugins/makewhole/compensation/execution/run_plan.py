@@ -1,4 +1,4 @@
-"""Run a frozen plan: recover from the receipts first, then chunk by chunk, each exactly once."""
+"""Run a frozen plan: recover from the receipts, then write the chunks that are left, each exactly once."""
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -26,8 +26,11 @@ __all__ = ["PlanProgress", "RunOptions", "compensate_window", "run_plan", "run_w
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """`records_per_second` None: as fast as it goes. A runner under the same `holder` takes the lease over at once (the
-    retry of a task); another one waits until it expires, `lease_seconds` after the last chunk of the one before."""
+    """The options of a run. `records_per_second` None: no limit.
+
+    A runner under the same `holder` takes the lease over at once (the retry of a task); another one waits until it
+    expires, `lease_seconds` after the last chunk of the one before.
+    """
 
     records_per_second: int | None = None
     holder: str = field(default_factory=this_process)
@@ -41,30 +44,30 @@ def run_plan(
     progress: Callable[[PlanProgress], None] | None = None,
     options: RunOptions | None = None,
 ) -> list[Receipt]:
-    """Do what is left of the plan and return every receipt of it, by target and chunk.
+    """Run what is left of the plan and return all its receipts, by target and chunk.
 
-    May be killed anywhere and called again; called on a plan that is done it writes nothing. Between chunks it heeds
-    what `execution.control` says.
+    May be killed anywhere and called again; called on a plan that is done it writes nothing. Between chunks it obeys
+    `execution.control`.
 
     Raises:
         RefusedError: the plan is not approved, was changed or stopped, or a target is not what it was.
         CorruptionError: the payload file was changed, or a target forgot what it had done.
         LeaseLostError: another runner took over.
-        TransientError: something is away, or another runner is at work: try again.
+        TransientError: a server or the storage is away, or another runner is at work: try again.
     """
     options = options or RunOptions()
     with (
         JournalSession(journal_dsn) as journal,
         Attempt(journal, plan_id, holder=options.holder, lease_seconds=options.lease_seconds) as attempt,
     ):
-        # The lease comes first: what is read after that, nobody else changes.
+        # The lease comes first: nobody else changes what is read after that.
         with attempt.leased() as session:
             require_approved(session, plan_id)
-        return _PlanRun(attempt, targets, options, progress or (lambda _: None)).work()
+        return _PlanRun(attempt, targets, options, progress or (lambda _: None)).run()
 
 
 def compensate_window(context: WindowContext, progress: Callable[[PlanProgress], None]) -> list[Receipt]:
-    """Do what is left of the window's plan."""
+    """Run what is left of the window's plan."""
     with connect() as journal:
         stored = plans.plan_of_window(journal, context.window.pipeline, context.window.number, context.window.revision)
     if stored is None:
@@ -73,9 +76,9 @@ def compensate_window(context: WindowContext, progress: Callable[[PlanProgress],
 
 
 def run_window_plan(context: WindowContext, plan_id: str, progress: Callable[[PlanProgress], None]) -> list[Receipt]:
-    """Do what is left of a plan of the window, the one that repairs it or one that undoes that.
+    """Run what is left of a plan of the window: the one that repairs it, or its undo.
 
-    The lease is held in the plan's name: a later try takes over at once, and the one before is fenced.
+    The lease is held in the plan's name: a later try takes it over at once, which fences the one before.
     """
     return run_plan(
         journal_dsn(),
@@ -99,7 +102,7 @@ class _PlanRun:
         self._attempt, self._targets, self._progress = attempt, targets, progress
         self._pace = Pace(options.records_per_second)
 
-    def work(self) -> list[Receipt]:
+    def run(self) -> list[Receipt]:
         with ExitStack() as stack:
             stored, content = load_checked(self._attempt, self._targets)
             stack.callback(content.close)
@@ -114,11 +117,11 @@ class _PlanRun:
                     is_begun=stored.began_at is not None,
                     is_done=stored.plan.state is PlanState.DONE,
                 )
-                self._replay(at_target, open_writer(stack, self._targets[name], at_target))
+                self._run_at_target(at_target, open_writer(stack, self._targets[name], at_target))
         return self._end()
 
     def _begin(self, stored: StoredPlan, content: PlanContent) -> LogEnds:
-        """Use the approval up. Returns where the logs of the targets ended when that was first done."""
+        """Begin the plan, which uses up its approval; return where the targets' logs ended when it first began."""
         ends = stored.log_ends or log_ends({name: self._targets[name] for name in content.chunks})
         with self._attempt.leased() as journal:
             plan = require_approved(journal, self._attempt.plan_id)
@@ -130,11 +133,11 @@ class _PlanRun:
                 plans.begin(journal, plan.id, ends)
         return ends
 
-    def _replay(self, at_target: TargetProgress, writer: TargetWriter) -> None:
+    def _run_at_target(self, at_target: TargetProgress, writer: TargetWriter) -> None:
         self._attempt.guard()
         chunks = at_target.content.chunks[at_target.target]
         done = at_target.recover(writer)
-        self._speed.found(sum(chunk.size for chunk in chunks[:done]))
+        self._speed.add_recovered(sum(chunk.size for chunk in chunks[:done]))
         with Prefetch(
             lambda number: writer.prepare(at_target.content.chunk(at_target.target, number)), len(chunks)
         ) as prefetch:
@@ -142,16 +145,16 @@ class _PlanRun:
                 self._pace.wait(self._attempt.guard(), self._attempt.guard)
                 self._pace.start(part.size)
                 chunk = prefetch.take(part.number)
-                decided = self._decided(at_target, part.number, chunk.refusals())
-                written = chunk.write(decided, self._guard, partial(prefetch.start, part.number + 1))
+                refused = self._record_refusals(at_target, part.number, chunk.refusals())
+                written = chunk.write(refused, self._guard, partial(prefetch.start, part.number + 1))
                 at_target.record_receipt(written)
                 self._speed.add(part.size)
                 self._progress(self._progress_at(at_target.target, part.number + 1, len(chunks)))
 
-    def _decided(self, at_target: TargetProgress, number: int, unfit: Mapping[int, str]) -> Mapping[int, str]:
-        """Refusals are written down before the chunk, under the lease: every attempt leaves the same actions out."""
+    def _record_refusals(self, at_target: TargetProgress, number: int, new: Mapping[int, str]) -> Mapping[int, str]:
+        """Record refusals under the lease before the chunk is written: every attempt leaves the same actions out."""
         with self._attempt.leased() as journal:
-            plan_progress.refuse_actions(journal, self._attempt.plan_id, unfit)
+            plan_progress.refuse_actions(journal, self._attempt.plan_id, new)
             return plan_progress.refused_actions(journal, at_target.content.chunk_actions(at_target.target, number))
 
     def _guard(self) -> None:

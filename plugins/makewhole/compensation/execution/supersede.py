@@ -1,4 +1,4 @@
-"""End a plan for a later revision: fence its runners, let the journal learn what it wrote, and let it run no more."""
+"""End a plan for a later revision: fence its runners, copy its receipts to the journal, reject what is left of it."""
 
 import logging
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ def end_earlier_plans(journal_dsn: str, journal: PgConnection, window: Window, t
     """End every plan of earlier revisions of the window.
 
     Raises:
-        TransientError: one of them is running: wait for it to end.
+        TransientError: one of them is running: wait until it ends.
     """
     for stored in plans.plans_before(journal, window.pipeline, window.number, window.revision):
         supersede(journal_dsn, stored.plan.id, targets, window.revision)
@@ -43,7 +43,7 @@ def supersede(journal_dsn: str, plan_id: str, targets: Mapping[str, Target], rev
         JournalSession(journal_dsn) as journal,
         Attempt(journal, plan_id) as attempt,
     ):
-        is_told, left = True, 1
+        is_known, left = True, 1
         with attempt.leased() as session:
             is_begun = plans.get_plan(session, plan_id).began_at is not None
         if is_begun:
@@ -51,23 +51,23 @@ def supersede(journal_dsn: str, plan_id: str, targets: Mapping[str, Target], rev
                 left = recover_receipts(attempt, targets)
             except PermanentError as error:
                 logger.warning("what plan %s wrote cannot be told any more: %s", plan_id, error)
-                is_told = False
+                is_known = False
         with attempt.leased() as session:
             if plans.get_plan(session, plan_id, is_locked=True).plan.state in _UNFINISHED:
                 if left:
                     plans.supersede(session, plan_id, revision)
                 else:
                     plans.set_state(session, plan_id, PlanState.DONE)
-            plans.settle(session, plan_id, is_untold=not is_told)
+            plans.settle(session, plan_id, is_untold=not is_known)
 
 
 def recover_receipts(attempt: Attempt, targets: Mapping[str, Target]) -> int:
-    """Ask every target what happened, which fences the plan's runners there, and let the journal follow.
+    """Fence the plan's runners at every target, and copy the receipts to the journal.
 
-    Returns how many chunks did not happen.
+    Returns the number of chunks that did not happen.
 
     Raises:
-        PermanentError: it cannot be told any more.
+        PermanentError: a target does not know any more.
     """
     left = 0
     with ExitStack() as stack:

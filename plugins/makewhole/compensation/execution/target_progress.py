@@ -1,4 +1,4 @@
-"""Follow a plan at one target: what the journal holds of it, and what the receipts at the target add."""
+"""Track a plan at one target: copy the receipts that are found there to the journal."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from makewhole.model.plan import Plan, Receipt
 
 @dataclass(frozen=True, kw_only=True)
 class TargetProgress:
-    """`log_ends`: where the target's log ended when the plan was first begun, by partition. `is_begun` before this
-    attempt; `is_done`: every chunk happened, at every target."""
+    """A plan at one target, in one attempt. `log_ends`: where the target's log ended when the plan was first begun, by
+    partition. `is_begun`: before this attempt; `is_done`: every chunk happened, at every target."""
 
     attempt: Attempt
     content: PlanContent
@@ -45,7 +45,7 @@ class TargetProgress:
 
     def chunks_in_journal(self) -> int:
         """Return the number of chunks of which the journal has receipts."""
-        return max(self._receipts_seen(), default=-1) + 1
+        return max(self._recorded_chunks(), default=-1) + 1
 
     def chunks_refused_whole(self) -> set[int]:
         """Return the chunks of which nothing is ever written."""
@@ -53,22 +53,22 @@ class TargetProgress:
             return plan_progress.chunks_refused_whole(journal, self.plan.id, self.target)
 
     def recover(self, writer: TargetWriter) -> int:
-        """Ask the target which chunks happened, let the journal follow, and return their number.
+        """Ask the target which chunks happened, record their receipts in the journal, and return their number.
 
         Raises:
             CorruptionError: the target forgot what it had done.
         """
-        seen = self._receipts_seen()
+        recorded = self._recorded_chunks()
         done = writer.done()
-        expected = self.chunks if self.is_done else max(seen, default=-1) + 1
+        expected = self.chunks if self.is_done else max(recorded, default=-1) + 1
         require_receipts_kept(self.target, len(done), expected, self.chunks)
         for item in done:
-            if item.chunk not in seen:
+            if item.chunk not in recorded:
                 self.record_receipt(item)
         return len(done)
 
     def record_receipt(self, done: DoneChunk) -> None:
-        """Copy a receipt that was seen at the target to the journal."""
+        """Copy a receipt of the target to the journal."""
         with self.attempt.journal.transaction() as journal:
             place = self.content.chunk_actions(self.target, done.chunk)
             refused: Mapping[int, str] = {**done.refused, **plan_progress.refused_actions(journal, place)}
@@ -79,7 +79,7 @@ class TargetProgress:
             )
             plan_progress.follow_receipt(journal, receipt, done.refused)
 
-    def _receipts_seen(self) -> Sequence[int]:
+    def _recorded_chunks(self) -> Sequence[int]:
         """Return the chunks at the target whose receipts the journal has."""
         with self.attempt.journal.transaction() as journal:
             return [one.chunk for one in plan_progress.chunks_of(journal, self.plan.id) if one.target == self.target]

@@ -1,4 +1,4 @@
-"""Name the targets of a plan, and state what a runner asks of either kind of target."""
+"""Define targets, chunks, and the protocols between a runner and either kind of target."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from makewhole.model.plan import Plan
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A point that compensation writes, and the way to it."""
+    """A point that compensation writes, and its connection."""
 
     point: Point
     connection: Connection
@@ -23,9 +23,9 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Chunk:
-    """One transaction's worth, in order, as columns: `rows` of actions, `columns` of their payloads.
+    """One transaction's worth of actions, in order, as columns: `rows` of actions, `columns` of their payloads.
 
-    `refused` are the refusals that the journal already holds, by action number.
+    `refused`: the refusals that the journal already holds, by action number.
     """
 
     number: int
@@ -36,7 +36,7 @@ class Chunk:
 
 @dataclass(frozen=True, kw_only=True)
 class DoneChunk:
-    """A chunk that happened, as the target tells it. `actions` None: the target does not say, count them."""
+    """A chunk that happened, by the target's receipt. `actions` None: the receipt does not say, count them."""
 
     chunk: int
     place: str
@@ -97,32 +97,32 @@ class PreparedChunk(Protocol):
     """A chunk as its target takes it."""
 
     def refusals(self) -> Mapping[int, str]:
-        """Actions that the target would not take, refused before the chunk is written."""
+        """Return the actions that the target would not take, with the reasons, before the chunk is written."""
         ...
 
     def write(self, refused: Mapping[int, str], guard: Callable[[], None], on_sent: Callable[[], None]) -> DoneChunk:
-        """Do the chunk without the actions whose refusal is `refused`, or find that it is done.
+        """Write the chunk without the `refused` actions, or find that it is done.
 
-        `guard` raises when the lease is lost or the plan was stopped. `on_sent` is called when all is under way,
-        once in every attempt: from then on there is time for other work.
+        `guard` raises when the lease is lost or the plan was stopped. `on_sent` is called once in every attempt, when
+        little is left but to wait for the server.
         """
         ...
 
 
 class TargetWriter(Protocol):
-    """What the runner asks of a target."""
+    """The requests of a runner to a target."""
 
     def done(self) -> list[DoneChunk]:
-        """Chunks that happened, from 0 on without holes. Fences every earlier runner where the target can."""
+        """Fence earlier runners where the target can, and return the chunks that happened, from 0 on without holes."""
         ...
 
     def prepare(self, chunk: Chunk) -> PreparedChunk:
-        """All that can be made of a chunk before its turn: in another thread, and nobody is asked anything."""
+        """Prepare a chunk before its turn: in another thread, without I/O."""
         ...
 
 
 def targets_of(pipeline: Pipeline, connections: Mapping[str, Connection]) -> dict[str, Target]:
-    """Every point of the pipeline whose connection is given, by name."""
+    """Return every point of the pipeline whose connection is given, by name."""
     return {
         name: Target(point=point, connection=connections[point.connection])
         for name, point in pipeline.points.items()
@@ -131,10 +131,10 @@ def targets_of(pipeline: Pipeline, connections: Mapping[str, Connection]) -> dic
 
 
 def require_same_places(actions: pa.Table, targets: Mapping[str, Target]) -> None:
-    """The plan names the topics and tables it was made for; the pipeline file must still say the same.
+    """Refuse a plan whose targets are other topics or tables now than when it was frozen.
 
     Raises:
-        RefusedError: a target is not given, or is another thing now.
+        RefusedError: a target is not given, or is another place now.
     """
     for name, place in _written_places(actions).rows():
         target = targets.get(name)
@@ -151,7 +151,7 @@ def require_same_places(actions: pa.Table, targets: Mapping[str, Target]) -> Non
 
 
 def _written_places(actions: pa.Table) -> pl.DataFrame:
-    """Each `target` and `place` that is written, once; in order, but for those that are not told by a look alone."""
+    """Return each `target` and `place` that is written, once; first those that need no JSON parser, then the others."""
     columns: Any = {
         "target": pl.from_arrow(actions.column("target").cast(pa.string())),
         "before": pl.from_arrow(actions.column("before")),
@@ -161,17 +161,17 @@ def _written_places(actions: pa.Table) -> pl.DataFrame:
             pl.col("before").str.extract(r'"place":"([^"\\]*)"')
         )
     )
-    told = frame.drop_nulls("place").select("target", "place").unique(maintain_order=True)
+    matched = frame.drop_nulls("place").select("target", "place").unique(maintain_order=True)
     rest = frame.filter(pl.col("place").is_null())
-    read = rest.select("target", place=pl.col("before").str.json_path_match("$.place")).unique(maintain_order=True)
-    return pl.concat([told, read]).unique(maintain_order=True)
+    parsed = rest.select("target", place=pl.col("before").str.json_path_match("$.place")).unique(maintain_order=True)
+    return pl.concat([matched, parsed]).unique(maintain_order=True)
 
 
 def require_receipts_kept(name: str, done: int, chunks_in_journal: int, chunks_planned: int) -> None:
-    """The target must know at least what the journal has seen there.
+    """Refuse to go on when a target has fewer receipts than the journal, or more than the plan has chunks.
 
     Raises:
-        CorruptionError: the marker expired or the receipts were removed: nothing says any more what was written.
+        CorruptionError: the marker expired, or receipts were removed or added by somebody else.
     """
     if done < chunks_in_journal:
         raise CorruptionError(

@@ -1,4 +1,4 @@
-"""Opens the writer that fits a target's kind."""
+"""Open the writer for a target's kind."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -19,7 +19,7 @@ from makewhole.postgres.write.receipts import ensure_schema
 
 
 def open_writer(stack: ExitStack, target: Target, plan: PlanAtTarget) -> TargetWriter:
-    """The writer for a target, closed with the stack."""
+    """Open the writer for a target, closed with the stack."""
     point, connection = target.point, target.connection
     if isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection):
         writer = ReplayWriter(connection, point.topic, replay_identity(plan.plan.id, plan.target))
@@ -33,7 +33,7 @@ def open_writer(stack: ExitStack, target: Target, plan: PlanAtTarget) -> TargetW
 
 
 def log_ends(targets: Mapping[str, Target]) -> LogEnds:
-    """Where the logs of the topics among these targets end now: what a plan writes comes behind that."""
+    """Return where the logs of the topics among these targets end now: what a plan writes comes after that."""
     return {
         name: stable_offsets(target.connection, target.point.topic)
         for name, target in targets.items()

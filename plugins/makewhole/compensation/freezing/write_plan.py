@@ -49,8 +49,7 @@ def put_refused(journal: PgConnection, frame: PlanFrame, actions: Sequence[Actio
 
 
 def _plan(journal: PgConnection, frame: PlanFrame, actions: Sequence[Action], payload_sha256: str | None) -> Plan:
-    """Make a plan with an unused id: the same content planned again, after a rejection or by a later revision, is another
-    plan."""
+    """Make a plan with an unused id: the same content, planned again, is another plan."""
     window = frame.window
     sha256 = plan_digest(window.pipeline, window.number, payload_sha256, actions)
     content = f"{window.pipeline}-{window.number}-{sha256[:12]}"

@@ -1,1 +1,1 @@
-"""Preview: judge a frozen plan by the guards of its run and write nothing."""
+"""Preview a frozen plan: judge its actions by the guards of the run, and write nothing."""

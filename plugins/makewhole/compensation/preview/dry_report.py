@@ -1,4 +1,4 @@
-"""What a dry run says: of each kind of action at each target how many would be done, and a few of them in full."""
+"""Hold the result of a dry run: counts by kind of action and target, and a few actions in full."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from makewhole.postgres.write.dry_run import RowChange
 
 
 class Forecast(StrEnum):
-    """What would become of an action now."""
+    """The outcome that an action would have now."""
 
     WOULD = "would be done"
     REFUSED = "refused"
     WAITS = "waits"
-    """For an earlier action on the same key."""
+    """An earlier action is about the same key."""
     DONE = "done already"
 
 
 @dataclass(frozen=True, kw_only=True)
 class DryRunPart:
     """The actions of one kind at one target. `forecasts` add up to `actions`; `reasons` counts the refusals by reason,
-    `payload_from` where what they write was taken from when the plan was frozen."""
+    `payload_from` the actions by the source of their payload."""
 
     remedy: str
     target: str
@@ -36,7 +36,7 @@ class DryRunPart:
 @dataclass(frozen=True, kw_only=True)
 class RecordToSend:
     """A record as it would be sent. `partition` None: the partitioner's choice; `timestamp_ms` None: the moment of
-    sending. `fields` are the names at the top of a JSON object, None where the value is none."""
+    sending. `fields`: names at the top of a JSON object; None: the value is no object."""
 
     key: bytes | None
     value: bytes | None
@@ -48,7 +48,7 @@ class RecordToSend:
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """One action: `shown` is what it would do to a table, or the record that it would send."""
+    """One action and its forecast. `shown`: its change of a table, or the record that it would send."""
 
     action: Action
     forecast: Forecast
@@ -58,7 +58,7 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class DryRun:
-    """`stopped_by` says why the plan as a whole would not start now; None: it would."""
+    """The forecast of a plan. `stopped_by`: the reason why the plan as a whole would not start now; None: it would."""
 
     plan: Plan
     stopped_by: str | None
@@ -66,5 +66,5 @@ class DryRun:
     samples: tuple[Sample, ...]
 
     def count(self, forecast: Forecast) -> int:
-        """Of all actions."""
+        """Return the number of actions with this forecast."""
         return sum(part.forecasts[forecast] for part in self.parts)

@@ -1,8 +1,8 @@
-"""What a frozen plan would do if it ran now: every guard asked, a few actions shown, nothing written anywhere.
+"""Forecast what a frozen plan would do if it ran now, by the guards of the run; nothing is written anywhere.
 
 The journal and the tables are read in transactions that cannot write, a topic by its metadata. An action is judged as
-if nothing before it in the plan had been done; where an earlier one is about the same key of the same table, it is said
-to wait for that instead. What is true now may not be when the plan runs: the guards are asked again then.
+if no action before it had been done; where an earlier one is about the same key of the same table, it waits for that
+one instead. The guards are checked again when the plan runs: the forecast is of this moment.
 """
 
 from collections import Counter, defaultdict
@@ -43,8 +43,8 @@ def dry_run(
     samples: int = SAMPLES,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> DryRun:
-    """Judge a frozen plan. `samples`: so many actions of each part that would be done, and as many refused ones.
-    `progress` is told (actions looked at, all actions) after every chunk.
+    """Forecast a frozen plan. `samples`: so many actions of each part that would be done, and as many refused ones.
+    `progress` is called with (actions judged, all actions) after every chunk.
 
     Raises:
         RefusedError: the plan was changed in the journal, its targets in the pipeline file, or it has no payloads.
@@ -62,30 +62,32 @@ def dry_run(
         require_same_places(actions, targets)
         content = load_content(stored, actions, lambda: None)
         try:
-            look = _PlanForecast(journal, stored, content, _SampleChooser(samples), progress)
+            forecast = _PlanForecast(journal, stored, content, _SampleChooser(samples), progress)
             for name in content.chunks:
-                look.at(name, targets[name])
+                forecast.judge_target(name, targets[name])
         finally:
             content.close()
-    return DryRun(plan=stored.plan, stopped_by=stopped_by, parts=look.parts(targets), samples=tuple(look.samples))
+    return DryRun(
+        plan=stored.plan, stopped_by=stopped_by, parts=forecast.parts(targets), samples=tuple(forecast.samples)
+    )
 
 
 @contextmanager
 def _read_only_transaction(journal: JournalSession) -> Iterator[PgConnection]:
-    """A transaction at the journal that cannot write."""
+    """Open a transaction at the journal that cannot write."""
     with journal.transaction(idle_seconds=_READ_SECONDS_MOST) as session, session.cursor() as cursor:
         cursor.execute("set transaction read only")
         yield session
 
 
 class _SampleChooser:
-    """Which actions are shown: the first few of each kind at each target that would be done, and that would not."""
+    """The choice of samples: the first actions of each kind at each target that would be done, and that would not."""
 
     def __init__(self, most: int) -> None:
         self._left: defaultdict[tuple[str, str, bool], int] = defaultdict(lambda: most)
 
     def choose(self, rows: pa.Table, waiting: Collection[int], refused: Collection[int]) -> list[int]:
-        """Of these actions."""
+        """Return the numbers of the actions to show, of these."""
         chosen = []
         for seq, target, remedy in zip(*(rows.column(name).to_pylist() for name in _SAMPLED), strict=True):
             kind = (target, remedy, seq in refused or seq in waiting)
@@ -99,7 +101,7 @@ _SAMPLED = ("seq", "target", "remedy")
 
 
 class _PlanForecast:
-    """Goes through the chunks of a plan, target by target."""
+    """The forecasts of a plan's actions, made target by target and chunk by chunk."""
 
     def __init__(
         self,
@@ -113,26 +115,26 @@ class _PlanForecast:
         self._choice, self._progress = choice, progress
         self._frame = _actions_frame(content.actions)
         self._forecasts: dict[int, tuple[Forecast, str | None]] = {}
-        self._looked_at = 0
+        self._judged = 0
         self.samples: list[Sample] = []
 
-    def at(self, name: str, target: Target) -> None:
-        """Every chunk of one target."""
+    def judge_target(self, name: str, target: Target) -> None:
+        """Forecast every chunk of one target."""
         chunks = self._content.chunks[name]
         with ExitStack() as stack:
-            seen = self._chunks_seen(name)
-            look = open_target_reader(stack, target, name, self._stored, seen)
-            done = look.done()
-            require_receipts_kept(name, done.chunks, seen, len(chunks))
+            in_journal = self._chunks_in_journal(name)
+            reader = open_target_reader(stack, target, name, self._stored, in_journal)
+            done = reader.done()
+            require_receipts_kept(name, done.chunks, in_journal, len(chunks))
             self._note_done(name, done)
             waiting = self._waiting(name, done.chunks)
             for part in chunks[done.chunks :]:
-                chunk, decided = self._content.chunk(name, part.number), self._decided(name, part.number)
-                found = look.look(chunk, partial(self._choice.choose, chunk.rows, waiting))
-                self._note(chunk, {**found.refused, **decided}, waiting, found.shown)
+                chunk, refused = self._content.chunk(name, part.number), self._refused(name, part.number)
+                found = reader.forecast(chunk, partial(self._choice.choose, chunk.rows, waiting))
+                self._note(chunk, {**found.refused, **refused}, waiting, found.shown)
 
     def parts(self, targets: Mapping[str, Target]) -> tuple[DryRunPart, ...]:
-        """The actions by target and remedy, in the order of the plan."""
+        """Return the actions by target and remedy, in the order of the plan."""
         parts = []
         for (target, remedy), rows in self._frame.group_by("target", "remedy", maintain_order=True):
             forecasts = [self._forecasts[seq] for seq in rows["seq"].to_list()]
@@ -154,25 +156,25 @@ class _PlanForecast:
             )
         return tuple(parts)
 
-    def _chunks_seen(self, name: str) -> int:
+    def _chunks_in_journal(self, name: str) -> int:
         with _read_only_transaction(self._journal) as journal:
             seen = [
                 item.chunk for item in plan_progress.chunks_of(journal, self._stored.plan.id) if item.target == name
             ]
         return max(seen, default=-1) + 1
 
-    def _decided(self, name: str, number: int) -> Mapping[int, str]:
-        """What earlier attempts refused stays refused."""
+    def _refused(self, name: str, number: int) -> Mapping[int, str]:
+        """Return what earlier attempts refused: it stays refused."""
         with _read_only_transaction(self._journal) as journal:
             return plan_progress.refused_actions(journal, self._content.chunk_actions(name, number))
 
     def _note_done(self, name: str, done: ChunksDone) -> None:
         for part in self._content.chunks[name][: done.chunks]:
-            refused = {**done.refused, **self._decided(name, part.number)}
+            refused = {**done.refused, **self._refused(name, part.number)}
             for seq in _seqs(take_chunk(self._content.actions, part)):
                 why = refused.get(seq)
                 self._forecasts[seq] = (Forecast.DONE, None) if why is None else (Forecast.REFUSED, why)
-            self._tell(part.size)
+            self._report_progress(part.size)
 
     def _note(
         self,
@@ -186,21 +188,21 @@ class _PlanForecast:
         for action in actions_in(chunk.rows.filter(pa.array([seq in shown for seq in _seqs(chunk.rows)]))):
             forecast, reason = self._forecasts[action.seq]
             self.samples.append(Sample(action=action, forecast=forecast, reason=reason, shown=shown[action.seq]))
-        self._tell(len(chunk.rows))
+        self._report_progress(len(chunk.rows))
 
-    def _tell(self, actions: int) -> None:
-        self._looked_at += actions
-        self._progress(self._looked_at, len(self._content.actions))
+    def _report_progress(self, actions: int) -> None:
+        self._judged += actions
+        self._progress(self._judged, len(self._content.actions))
 
     def _waiting(self, name: str, done: int) -> set[int]:
-        """The actions on rows of which an earlier one, that did not happen yet, is about the same key. What one action
-        moved aside comes back together."""
-        ahead = self._frame.filter(
+        """Return the actions on rows that come after another one on the same key which is not done yet. Rows that one
+        action moved aside are put back together: none of them waits."""
+        undone = self._frame.filter(
             (pl.col("target") == name) & (pl.col("chunk") >= done) & pl.col("remedy").is_in(_ROW_REMEDIES)
         )
         first = pl.col("seq") == pl.col("seq").min().over("key_hash")
         together = pl.col("undoes").eq(pl.col("undoes").first().over("key_hash")).fill_null(value=False)
-        return set(ahead.filter(~first & ~together)["seq"].to_list())
+        return set(undone.filter(~first & ~together)["seq"].to_list())
 
 
 def _forecast(seq: int, refused: Mapping[int, str], waiting: Collection[int]) -> tuple[Forecast, str | None]:
@@ -210,14 +212,14 @@ def _forecast(seq: int, refused: Mapping[int, str], waiting: Collection[int]) ->
 
 
 def _seqs(rows: Any) -> list[int]:
-    """The numbers of actions."""
+    """Return the numbers of actions."""
     found: list[int] = rows.column("seq").to_pylist()
     return found
 
 
 def _actions_frame(actions: pa.Table) -> pl.DataFrame:
-    """Columns `seq`, `chunk`, `remedy`, `target`, `key_hash`, `payload_from` (null: nothing is written) and `undoes`
-    (the number of the action that is taken back, null in plans that undo nothing)."""
+    """Return the columns `seq`, `chunk`, `remedy`, `target`, `key_hash`, `payload_from` (null: nothing is written) and
+    `undoes` (the number of the action that is taken back, null in plans that undo nothing)."""
     texts: Any = {name: actions.column(name).cast(pa.string()) for name in ("remedy", "target", "key_hash", "before")}
     numbers = {name: actions.column(name) for name in ("seq", "chunk")}
     frame = pl.DataFrame(pl.from_arrow(pa.table({**numbers, **texts})))

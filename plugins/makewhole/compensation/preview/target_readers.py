@@ -1,4 +1,4 @@
-"""The two kinds of target looked at, not written: what is done there, what it would refuse, what it would be given."""
+"""Read either kind of target for a dry run: chunks that are done, refusals, and changes that would be made."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -23,12 +23,12 @@ from makewhole.postgres.write.receipts import ChunkId
 from makewhole.sql import PgConnection
 
 ChooseShown = Callable[[Collection[int]], Iterable[int]]
-"""Given the numbers of the actions that are refused, those to show."""
+"""Choose, by the numbers of the refused actions, the numbers of the actions to show."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkPreview:
-    """What a target says of a chunk: the refusals by action number, and what the chosen actions would do."""
+    """The refusals of a chunk and the changes or records of the actions to show, by action number."""
 
     refused: Mapping[int, str]
     shown: Mapping[int, RowChange | RecordToSend]
@@ -36,35 +36,35 @@ class ChunkPreview:
 
 @dataclass(frozen=True, kw_only=True)
 class ChunksDone:
-    """`chunks` happened, from 0 on; without the actions in `refused`, as far as the target says."""
+    """The number of chunks that happened, from 0 on, and the refusals in them that the target knows."""
 
     chunks: int
     refused: Mapping[int, str] = field(default_factory=dict)
 
 
 class TargetReader(Protocol):
-    """What a dry run asks of a target. Nothing of it writes."""
+    """The requests of a dry run to a target. None of them writes."""
 
     def done(self) -> ChunksDone:
-        """What happened already.
+        """Return the chunks that happened.
 
         Raises:
             CorruptionError: receipts that do not fit the plan.
         """
         ...
 
-    def look(self, chunk: Chunk, choose: ChooseShown) -> ChunkPreview:
-        """What would become of a chunk that did not happen yet."""
+    def forecast(self, chunk: Chunk, choose: ChooseShown) -> ChunkPreview:
+        """Forecast a chunk that did not happen yet."""
         ...
 
 
 def open_target_reader(
-    stack: ExitStack, target: Target, name: str, stored: StoredPlan, chunks_seen: int
+    stack: ExitStack, target: Target, name: str, stored: StoredPlan, chunks_in_journal: int
 ) -> TargetReader:
-    """The look at a target, closed with the stack. `chunks_seen`: those that the journal has receipts of."""
+    """Open the reader of a target, closed with the stack. `chunks_in_journal`: number of chunks with receipts there."""
     point, connection = target.point, target.connection
     if isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection):
-        return _TopicReader(stored, connection, point.topic, name, chunks_seen)
+        return _TopicReader(stored, connection, point.topic, name, chunks_in_journal)
     if isinstance(point, TablePoint) and isinstance(connection, PostgresConnection):
         return _TableReader(stored.plan, point, stack.enter_context(read_only_session(connection)))
     raise RefusedError(f"point {point.name} and its connection {connection.id} are of different kinds")
@@ -81,7 +81,7 @@ class _TableReader:
         refused = {seq: why for receipt in found for seq, why in receipt.refused.items()}
         return ChunksDone(chunks=len(found), refused=refused)
 
-    def look(self, chunk: Chunk, choose: ChooseShown) -> ChunkPreview:
+    def forecast(self, chunk: Chunk, choose: ChooseShown) -> ChunkPreview:
         judged = forecast_chunk(
             self._session, self._point, self._id(chunk.number), chunk_items(chunk, self._point.key), choose
         )
@@ -96,23 +96,24 @@ class _TopicReader:
     """A topic, of which only metadata, settings and the plan's marker are read: no producer is made, none is fenced."""
 
     def __init__(
-        self, stored: StoredPlan, connection: KafkaConnection, topic: str, name: str, chunks_seen: int
+        self, stored: StoredPlan, connection: KafkaConnection, topic: str, name: str, chunks_in_journal: int
     ) -> None:
-        self._stored, self._connection, self._name, self._seen = stored, connection, name, chunks_seen
+        self._stored, self._connection, self._name = stored, connection, name
+        self._in_journal = chunks_in_journal
         self._rules = topic_rules(connection, topic)
 
     def done(self) -> ChunksDone:
-        """By the marker; where it is lost, by the journal, which follows it."""
+        """Return the chunks by the marker; by the journal, which never leads, where the marker is lost."""
         plan = self._stored.plan
         if self._stored.began_at is None or plan.state is PlanState.DONE:
-            return ChunksDone(chunks=self._seen)
+            return ChunksDone(chunks=self._in_journal)
         try:
             marker = committed(self._connection, replay_identity(plan.id, self._name), MARKER_TOPIC).get(0)
         except ConfigurationError:  # the plan was begun, and stopped before the topic of the markers was made
             marker = None
-        return ChunksDone(chunks=max(marker or 0, self._seen))
+        return ChunksDone(chunks=max(marker or 0, self._in_journal))
 
-    def look(self, chunk: Chunk, choose: ChooseShown) -> ChunkPreview:
+    def forecast(self, chunk: Chunk, choose: ChooseShown) -> ChunkPreview:
         records = chunk_records(self._stored.plan, chunk)
         refused = records.refusals(self._rules, now_ms())
         chosen = set(choose(refused))
@@ -126,7 +127,7 @@ class _TopicReader:
 def _record_to_send(
     value: bytes | None, key: bytes | None, headers: list[Header], partition: int, timestamp_ms: int
 ) -> RecordToSend:
-    """As the producer takes them, where -1 is any partition and 0 is now."""
+    """Translate the producer's arguments, where -1 is any partition and 0 is now."""
     return RecordToSend(
         key=key,
         value=value,

@@ -1,8 +1,8 @@
-"""Plans the undoing of a plan: every row that it wrote, changed or moved aside goes back, the last one first.
+"""Plan the undo of a plan: every row that it wrote, changed or moved aside is put back, the last one first.
 
-What a plan did is read from its effects, in the databases where it did it, never from what it was meant to do. An undo
-is a plan like any other: frozen, hashed, approved by a person, done exactly once. Records in topics stay: a log takes
-nothing back. Their effects can be reversed by events, when asked for.
+What a plan did is read from its effects in the databases, never from its actions. An undo is a plan like any other:
+frozen, hashed, approved by a person, run exactly once. Records stay in their topics; on request, events reverse their
+effects.
 """
 
 import logging
@@ -46,7 +46,7 @@ _LEASE_SECONDS = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class Undo:
-    """A frozen undo. `plan` is None when there is nothing to do; `remaining` says what is not undone, and why."""
+    """A frozen undo. `plan` None: nothing can be put back; `remaining`: sentences on what is not undone, and why."""
 
     plan: Plan | None
     remaining: tuple[str, ...]
@@ -54,7 +54,7 @@ class Undo:
 
 @dataclass(frozen=True, kw_only=True)
 class UndoRequest:
-    """Which plan, of which pipeline, to take back. `reverses`: what it wrote to topics is reversed by events."""
+    """A plan to undo. `reverses`: the effects of records that it wrote to topics are reversed by events."""
 
     plan: str
     pipeline: Pipeline
@@ -62,7 +62,7 @@ class UndoRequest:
 
 
 def plan_undo(context: WindowContext, plan_id: str, *, reverses: bool) -> Undo:
-    """Freeze what takes a plan of the window back; asked again, the undo that waits, runs or is done."""
+    """Freeze the undo of a plan of the window; called again, return the undo that waits, runs or is done."""
     with connect_journal() as journal:
         earlier = windows.newest_judged(journal, context.pipeline.name)
     request = UndoRequest(plan=plan_id, pipeline=context.pipeline, reverses=reverses)
@@ -73,18 +73,18 @@ def plan_undo(context: WindowContext, plan_id: str, *, reverses: bool) -> Undo:
 
 
 def freeze_undo(journal_dsn: str, request: UndoRequest, sources: FreezeSources) -> Undo:
-    """The plan that undoes a plan: the one that waits, runs or is done already, or a new one, which waits for a person.
+    """Return the undo of a plan: the one that waits, runs or is done, or a new one, which waits for approval.
 
     Raises:
         RefusedError: the plan wrote nothing, is at work, undoes another one, was changed in the journal, or its effects
             are not known; or an undo of the other kind is there.
         TransientError: a runner of the plan is still at work, or a database or the storage is away; nothing was frozen.
     """
-    with JournalSession(journal_dsn) as kept:
-        with kept.transaction() as journal:
+    with JournalSession(journal_dsn) as session:
+        with session.transaction() as journal:
             stored = plans.get_plan(journal, request.plan)
             require_undoable(stored, request.pipeline)
-        with Attempt(kept, request.plan, holder=f"undo of {request.plan}", lease_seconds=_LEASE_SECONDS) as attempt:
+        with Attempt(session, request.plan, holder=f"undo of {request.plan}", lease_seconds=_LEASE_SECONDS) as attempt:
             if stored.plan.state is not PlanState.DONE:
                 _end_runners(attempt, targets_of(request.pipeline, sources.connections))
             with leases.transaction(journal_dsn, idle_seconds=_READ_SECONDS_MOST) as journal:
@@ -92,9 +92,9 @@ def freeze_undo(journal_dsn: str, request: UndoRequest, sources: FreezeSources) 
 
 
 def _end_runners(attempt: Attempt, targets: Mapping[str, Target]) -> None:
-    """A plan that was stopped may have a runner in the middle of a chunk, or one that will wake.
+    """Fence the runners of a stopped plan, which may be in the middle of a chunk or continue later.
 
-    It writes nothing more, and the journal knows what it wrote, as far as that can be told.
+    They write nothing more, and the journal gets the receipts of what they wrote, as far as the targets know.
     """
     try:
         recover_receipts(attempt, targets)
@@ -103,7 +103,7 @@ def _end_runners(attempt: Attempt, targets: Mapping[str, Target]) -> None:
 
 
 def _freeze(journal: PgConnection, attempt: Attempt, request: UndoRequest, sources: FreezeSources) -> Undo:
-    """In one transaction at the journal, under the lease of the plan that is undone."""
+    """Freeze the undo in one transaction at the journal, under the lease of the plan that is undone."""
     pipeline = request.pipeline
     targets = targets_of(pipeline, sources.connections)
     stored = plans.get_plan(journal, request.plan, is_locked=True)
@@ -115,8 +115,8 @@ def _freeze(journal: PgConnection, attempt: Attempt, request: UndoRequest, sourc
     known = plans.undo_of(journal, request.plan)
     window = windows.load(journal, pipeline.name, stored.plan.window, stored.plan.revision)
     if known is not None:
-        is_asked_for_more = request.reverses and not _has_reversals(known.plan)
-        if not is_asked_for_more or _reverse_written_records(journal, request, sources, window).items:
+        adds_reversals = request.reverses and not _has_reversals(known.plan)
+        if not adds_reversals or _reverse_written_records(journal, request, sources, window).items:
             require_same_kind(known.plan, request)
         return Undo(plan=known.plan, remaining=remaining)
     items = list(_restore_items(attempt, actions, targets))
@@ -134,10 +134,10 @@ def _freeze(journal: PgConnection, attempt: Attempt, request: UndoRequest, sourc
 
 
 def require_undoable(stored: StoredPlan, pipeline: Pipeline) -> None:
-    """Whether there is anything to undo, as far as the journal tells.
+    """Refuse a plan that cannot be undone, as far as the journal knows.
 
     Raises:
-        RefusedError: there is not, and why.
+        RefusedError: it is of another pipeline, an undo, running, or wrote nothing.
     """
     plan = stored.plan
     if plan.pipeline != pipeline.name:
@@ -151,8 +151,8 @@ def require_undoable(stored: StoredPlan, pipeline: Pipeline) -> None:
 
 
 def describe_remaining_records(request: UndoRequest, actions_by_target: Mapping[str, int]) -> tuple[str, ...]:
-    """What went to topics, topic by topic, and how its effect could be taken back."""
-    told = []
+    """Describe the records that stay in topics, topic by topic, and how their effects could be taken back."""
+    sentences = []
     for name, count in sorted(actions_by_target.items()):
         if not isinstance(request.pipeline.points[name], TopicPoint):
             continue
@@ -166,15 +166,15 @@ def describe_remaining_records(request: UndoRequest, actions_by_target: Mapping[
                 "event by hand"
             )
         written = f"{count} records that plan {request.plan} may have written to {name}"
-        told.append(f"{written} stay: a log takes nothing back{remedy}")
-    return tuple(told)
+        sentences.append(f"{written} stay: a log takes nothing back{remedy}")
+    return tuple(sentences)
 
 
 def require_same_kind(undo: Plan, request: UndoRequest) -> None:
-    """What was frozen without reversals is not taken for what has them, nor the other way round.
+    """Refuse an existing undo that has reversals where none were requested, or has none where they were.
 
     Raises:
-        RefusedError: the undo that is there is of the other kind.
+        RefusedError: the existing undo is of the other kind.
     """
     if _has_reversals(undo) != request.reverses:
         raise RefusedError(
@@ -190,21 +190,21 @@ def _has_reversals(undo: Plan) -> bool:
 def _reverse_written_records(
     journal: PgConnection, request: UndoRequest, sources: FreezeSources, window: Window
 ) -> Reversals:
-    """Of what is proven written by receipts; what is not, may not be there."""
+    """Make the reversals of the records that receipts prove; others may not exist."""
     written = [
         item.action
         for item in plan_progress.actions_of(journal, request.plan)
         if item.outcome == "done" and item.action.remedy in (Remedy.REDELIVER, Remedy.PRODUCE)
     ]
     past = reversals_of(journal, request.pipeline, window.number, {action.key_hash for action in written})
-    with Sources(request.pipeline, sources.records, sources.connections) as read:
-        return reverse_records(window, read, past, written)
+    with Sources(request.pipeline, sources.records, sources.connections) as opened:
+        return reverse_records(window, opened, past, written)
 
 
 def _restore_items(
     attempt: Attempt, actions: Sequence[Action], targets: Mapping[str, Target]
 ) -> Iterator[PlannedPayload]:
-    """What it takes to undo each effect, the latest first. Nobody adds to them any more."""
+    """Return an action for each effect to undo, the latest first. The fence keeps the plan from adding effects."""
     by_seq = {action.seq: action for action in actions}
     with ExitStack() as stack:
         for name in dict.fromkeys(action.target for action in actions):

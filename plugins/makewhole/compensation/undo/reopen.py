@@ -1,6 +1,6 @@
-"""Taking a plan back: freeze its undo, and say of its window what is true again. They read the journal and commit once.
+"""Judge the window of an undone plan anew, and open it where it is not whole any more.
 
-The undo itself is done as any plan is, by `compensation.replay`.
+The undo itself is run as any plan is, by `execution.run_plan`.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from makewhole.window.context import WindowContext
 
 @dataclass(frozen=True, kw_only=True)
 class Reopened:
-    """Where the window of an undone plan stands. `not_restored` are the rows that were not put back, by reason."""
+    """The state of an undone plan's window. `not_restored`: number of rows that were not put back, by reason."""
 
     state: WindowState
     reason: str | None
@@ -30,15 +30,14 @@ class Reopened:
 def reopen_window(context: WindowContext, undone: str, progress: Callable[[int, int], None]) -> Reopened:
     """Judge the window of an undone plan anew, and open it where it is not whole any more.
 
-    What is open is what the stores show now, not what was to be undone. A later revision that was certified had found
-    the repaired rows whole: it is opened as well. Certificates stay in their chain, as what was true when they were
-    issued.
+    The stores decide what is open, not the undo. A later revision that was certified had found the repaired rows
+    whole: it is opened as well. Certificates stay in their chain: they were true when they were issued.
     """
     with connect() as journal:
         undo = plans.undo_of(journal, undone)
     if undo is None or undo.plan.state is not PlanState.DONE:
-        said = "not planned" if undo is None else undo.plan.state.value
-        raise RefusedError(f"the undo of plan {undone} is {said}; nothing is said of its window")
+        state_text = "not planned" if undo is None else undo.plan.state.value
+        raise RefusedError(f"the undo of plan {undone} is {state_text}; nothing is said of its window")
     verify_window(context, progress, patience_seconds=0.0)
     with connect() as journal:
         state, why = decide(journal, context.pipeline, context.window)
@@ -52,7 +51,7 @@ def reopen_window(context: WindowContext, undone: str, progress: Callable[[int, 
 
 
 def _windows_to_open(journal: PgConnection, window: Window) -> list[Window]:
-    """The revision, and the newest one where that is another and says that all is well."""
+    """Return the revision, and the newest one of the window where that is another and certified."""
     newest = next(found for found in windows.newest(journal, window.pipeline) if found.number == window.number)
     is_later = newest.revision != window.revision and newest.state is WindowState.CERTIFIED
     return [window, newest] if is_later else [window]

@@ -1,7 +1,7 @@
-"""Reverses what a plan wrote to topics: for each record an event that takes its effect in a store back.
+"""Make the reversals of the records that a plan wrote: for each an event that takes its effect in a store back.
 
-A log takes nothing back, and neither do we: the hop that feeds the store has a template, and a person who undoes the
-plan asks for it in so many words.
+Records cannot be taken out of a log. The hop that feeds the store has the template of the events, and they are made
+only when the person who undoes the plan requests them.
 """
 
 from collections import Counter
@@ -22,14 +22,14 @@ from makewhole.model.window import Window
 
 @dataclass(frozen=True, kw_only=True)
 class Reversals:
-    """What is sent, and how many records have no reversal, by the reason."""
+    """The reversals to send, and the number of records without one, by the reason."""
 
     items: tuple[PlannedPayload, ...]
     refused: Mapping[str, int]
 
 
 def reversing_hops(pipeline: Pipeline, topic: str) -> list[Hop]:
-    """The hops that carry what is written to a topic point into a table, and have a template."""
+    """Return the hops that carry what is written to a topic point into a table, and have a template."""
     return [
         hop
         for hop in pipeline.hops
@@ -40,9 +40,9 @@ def reversing_hops(pipeline: Pipeline, topic: str) -> list[Hop]:
 
 
 def reverse_records(window: Window, sources: Sources, past: PastReversals, written: Sequence[Action]) -> Reversals:
-    """The reversals of records that are proven written, the last one first.
+    """Make the reversals of records that receipts prove, the last one first.
 
-    Each is made from the one row that the store has of the key now. `past`: what was taken back before.
+    Each is made from the one row that the store has of the key now. `past`: copies that were taken back before.
     """
     drafts = [draft for action in reversed(written) for draft in _draft_reversals(sources.pipeline, action)]
     sources.load(_origins(sources.pipeline, drafts))
@@ -71,7 +71,7 @@ def _draft_reversals(pipeline: Pipeline, action: Action) -> Iterator[ActionDraft
             hop=hop.name,
             key=action.key,
             key_hash=action.key_hash,
-            verdict=Verdict.UNEXPECTED,  # every row of it is too many
+            verdict=Verdict.UNEXPECTED,  # every row of the key is extra
             cause=Cause.NOT_IN_SOURCE,
             evidence={"target_copies": 1},
         )
@@ -82,7 +82,7 @@ def _draft_reversals(pipeline: Pipeline, action: Action) -> Iterator[ActionDraft
 
 
 def _source_position(action: Action) -> Position | None:
-    """Where a redelivered record came from."""
+    """Return the (partition, offset) of the original of a redelivered record; None: it is from a ledger."""
     parts = str(action.before.get("origin", "")).rsplit("/", 2)
     return (int(parts[1]), int(parts[2])) if len(parts) == 3 else None
 

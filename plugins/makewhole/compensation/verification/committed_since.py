@@ -1,4 +1,4 @@
-"""What was committed to topics since compensation began to write to them."""
+"""Read what was committed to topics since compensation began to write to them."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -23,22 +23,22 @@ CopiesByKey = Mapping[str, list[dict[str, Any]]]
 
 @dataclass(frozen=True, kw_only=True)
 class StartOffsets:
-    """Where the log of each topic stood before compensation wrote to it: point → partition → offset."""
+    """The end of each topic's log before compensation wrote to it: point → partition → offset."""
 
     offsets: Mapping[str, Mapping[int, int]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenActions:
-    """(plan, action number) as the lineage headers of committed records say. `is_complete`: nothing of the log since
-    then was deleted or compacted, so that what is not in `found` is not there."""
+    """The (plan, action number) in the lineage headers of committed records. `is_complete`: no record since then was
+    deleted or compacted, so that an action which is not in `found` has no record."""
 
     found: frozenset[tuple[str, int]]
     is_complete: bool
 
 
 def copies_since(context: WindowContext, name: str, keys: set[str], since: StartOffsets) -> CopiesByKey:
-    """The committed copies of these keys."""
+    """Read the committed copies of these keys."""
     if not keys:
         return {}
     point = _topic(context, name)
@@ -53,7 +53,7 @@ def copies_since(context: WindowContext, name: str, keys: set[str], since: Start
 
 
 def written_actions_since(context: WindowContext, name: str, since: StartOffsets) -> WrittenActions:
-    """Which actions wrote a record. A header alone proves nothing: the journal has to know of the action, too."""
+    """Read which actions wrote a record. A header alone proves nothing: the journal must know the action, too."""
     found: set[tuple[str, int]] = set()
     gone = 0
     with _readers(context, _topic(context, name), since, columns=("headers", "is_replayed")) as readers:
@@ -65,7 +65,7 @@ def written_actions_since(context: WindowContext, name: str, since: StartOffsets
 
 
 def by_key(frame: pl.DataFrame) -> CopiesByKey:
-    """The copies of a frame by their key."""
+    """Group the copies of a frame by key."""
     copies: dict[str, list[dict[str, Any]]] = {}
     for row in frame.unique(subset=["place"]).drop(*HASH).iter_rows(named=True):
         copies.setdefault(row["key"], []).append(row)
@@ -74,8 +74,8 @@ def by_key(frame: pl.DataFrame) -> CopiesByKey:
 
 def _action_ids(batch: Any) -> Iterator[tuple[str, int]]:
     for headers in batch.filter(batch.column("is_replayed")).column("headers").to_pylist():
-        said = {entry["key"]: entry["value"] or b"" for entry in headers}
-        plan, seq = said.get(PLAN_HEADER, b""), said.get(SEQ_HEADER, b"")
+        lineage = {entry["key"]: entry["value"] or b"" for entry in headers}
+        plan, seq = lineage.get(PLAN_HEADER, b""), lineage.get(SEQ_HEADER, b"")
         if plan.isascii() and seq.isdigit():
             yield plan.decode(), int(seq)
 
@@ -90,15 +90,15 @@ def _topic(context: WindowContext, name: str) -> TopicPoint:
 def _readers(
     context: WindowContext, point: TopicPoint, since: StartOffsets, **options: Any
 ) -> Iterator[Iterator[RangeReader]]:
-    """A reader per partition, from where the log stood to the stable offset of now."""
+    """Open a reader per partition, from the end before compensation to the current stable offset."""
     connection = context.kafka(point)
     topic_id = describe_topic(connection, point.topic).topic_id
     began = since.offsets.get(point.name, {})
     ends = {part.partition: part.hi for part in context.window.ranges.get(point.name, ())}
     with closing(BrokerLog(connection)) as broker:
-        wholes = [
+        ranges = [
             PartitionRange(topic=point.topic, topic_id=topic_id, partition=partition, lo=lo, hi=max(lo, stable))
             for partition, stable in stable_offsets(connection, point.topic).items()
             for lo in [began.get(partition, ends.get(partition, 0))]
         ]
-        yield (read_range(broker, whole, **options) for whole in wholes if whole.span)
+        yield (read_range(broker, part, **options) for part in ranges if part.span)

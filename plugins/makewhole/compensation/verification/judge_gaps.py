@@ -1,10 +1,10 @@
-"""Verify: re-read the touched keys from the real systems and judge them anew.
+"""Judge the gaps of a window anew by reading their keys again from the real systems.
 
 A finding is *repaired* when every store downstream holds its key once, with the source's value, and the topic holds a
 committed copy. A duplicate in a topic cannot be taken out of a log: it is *contained* when every store downstream
 holds the key once all the same. Where copies are taken back by an event, the finding is *reversed* when there is a
-committed reversal for each of them. Whatever cannot be shown stays *open*. Consumers need a moment to load what was
-redelivered, so the stores are asked again until the deadline.
+committed reversal for each of them. Whatever cannot be proven stays *open*. Consumers need time to load what was
+redelivered, so the stores are read again until the deadline.
 """
 
 import logging
@@ -38,12 +38,12 @@ def judge_gaps_anew(
     progress: Callable[[int, int], None] | None = None,
     past: PastReversals = NOTHING_REVERSED,
 ) -> list[JudgedFinding]:
-    """Judge every gap anew; findings that are no gaps come back as they are. `past`: the reversals in the journal.
+    """Judge every gap anew; other findings are returned as they are. `past`: the reversals in the journal.
 
-    `progress` is told (settled, all) after each look. Raises TransientError when a system does not answer.
+    `progress` is called with (settled, all) after each read. Raises TransientError when a system does not answer.
     """
     gaps = [item for item in findings if item.finding.verdict.is_gap]
-    ends = time.monotonic() + deadline_seconds
+    deadline = time.monotonic() + deadline_seconds
     reversals = ReversalJudge(context, past, since)
     taken_back = [reversals.judge(item) for item in gaps if is_reversed(context.pipeline, item.finding)]
     gaps = [item for item in gaps if not is_reversed(context.pipeline, item.finding)]
@@ -54,8 +54,8 @@ def judge_gaps_anew(
         settled = sum(item.outcome != "open" for item in judged)
         if progress is not None:
             progress(settled, len(judged))
-        hopeless = all(item.outcome != "open" or not _may_still_arrive(context, item) for item in judged)
-        if hopeless or time.monotonic() >= ends:
+        is_final = all(item.outcome != "open" or not _may_still_arrive(context, item) for item in judged)
+        if is_final or time.monotonic() >= deadline:
             break
         time.sleep(_PAUSE_SECONDS)
     others = [item for item in findings if not item.finding.verdict.is_gap]
@@ -86,7 +86,7 @@ def _problem(
     written: Mapping[str, CopiesByKey],
     stores: Mapping[str, CopiesByKey],
 ) -> str | None:
-    """Why the key is not whole yet; None when it is."""
+    """Return why the key is not whole yet; None: it is."""
     target = context.pipeline.points[hop.target]
     if finding.verdict is Verdict.UNEXPECTED:
         copies = [] if isinstance(target, TopicPoint) else stores[target.name].get(finding.key, [])
@@ -116,7 +116,7 @@ def _store_problem(store: str, finding: Finding, stores: Mapping[str, CopiesByKe
 
 
 def _stores_below(context: WindowContext, point: str) -> list[str]:
-    """Tables that are fed from a topic over unfiltered hops, directly or over further topics."""
+    """Return the tables that are fed from a topic over unfiltered hops, directly or over further topics."""
     found = []
     for hop in context.pipeline.hops_from(point):
         if hop.where is not None:
@@ -129,14 +129,14 @@ def _stores_below(context: WindowContext, point: str) -> list[str]:
 
 
 def _may_still_arrive(context: WindowContext, item: JudgedFinding) -> bool:
-    """Only what a consumer has yet to load can change without anybody's help."""
+    """Tell whether a consumer may still load what is missing: nothing else changes by itself."""
     hop = next(hop for hop in context.pipeline.hops if hop.name == item.finding.hop)
     remedies = {Verdict.MISSING: hop.remedies.missing, Verdict.MISMATCHED: hop.remedies.mismatched}
     return remedies.get(item.finding.verdict) in (Remedy.REDELIVER, Remedy.PRODUCE)
 
 
 def _read_stores(context: WindowContext, gaps: Iterable[JudgedFinding]) -> dict[str, CopiesByKey]:
-    """Every row of the touched keys in every table that a hop of theirs leads to."""
+    """Read every row of the touched keys in every table downstream of their hops."""
     wanted: dict[str, set[str]] = {}
     for item in gaps:
         hop = next(hop for hop in context.pipeline.hops if hop.name == item.finding.hop)
@@ -160,7 +160,7 @@ def _rows(context: WindowContext, name: str, keys: Sequence[str]) -> CopiesByKey
 def _written_since(
     context: WindowContext, gaps: Sequence[JudgedFinding], since: StartOffsets
 ) -> dict[str, CopiesByKey]:
-    """Committed records of the missing keys in what was appended to their topics since compensation began."""
+    """Read the committed records of missing keys that were appended to their topics since compensation began."""
     wanted: dict[str, set[str]] = {}
     for item in gaps:
         hop = next(hop for hop in context.pipeline.hops if hop.name == item.finding.hop)

@@ -1,4 +1,4 @@
-"""Whether what was to be taken back was: the journal has a receipt of each reversal, and its topic has the record."""
+"""Judge findings whose extra copies are taken back: each reversal needs a receipt in the journal and its record."""
 
 from dataclasses import replace
 
@@ -12,27 +12,27 @@ from makewhole.window.context import WindowContext
 
 
 class ReversalJudge:
-    """Judges findings whose extra copies are taken back; each topic of reversals is read once."""
+    """The evidence of a window's reversals; each topic of reversals is read once."""
 
     def __init__(self, context: WindowContext, past: PastReversals, since: StartOffsets) -> None:
         self._context, self._past, self._since = context, past, since
-        self._marked: dict[str, WrittenActions] = {}
+        self._written: dict[str, WrittenActions] = {}
 
     def judge(self, item: JudgedFinding) -> JudgedFinding:
-        """The finding as `reversed`, or still open (or refused) with the reason."""
+        """Return the finding as `reversed`, or as open (or refused) with the reason."""
         if item.outcome == "refused":
             return item
         hop = next(hop for hop in self._context.pipeline.hops if hop.name == item.finding.hop)
         point = self._context.pipeline.points[hop.target]
         copies = self._past.of(point.place, item.finding.key_hash)
-        problem = self._left(item, point, copies) or self._unseen(copies)
+        problem = self._not_reversed(item, point, copies) or self._not_written(copies)
         if problem is not None:
             return replace(item, outcome="open", reason=problem)
         places = sorted({f"{copy.target} by plan {copy.plan}" for copy in copies})
         return replace(item, outcome="reversed", reason=f"taken back in {', '.join(places)}")
 
-    def _left(self, item: JudgedFinding, point: Point, copies: tuple[ReversedCopy, ...]) -> str | None:
-        """Why not every extra copy has its reversal."""
+    def _not_reversed(self, item: JudgedFinding, point: Point, copies: tuple[ReversedCopy, ...]) -> str | None:
+        """Return the reason when an extra copy has no reversal."""
         finding = item.finding
         try:
             if isinstance(point, TopicPoint):
@@ -43,16 +43,16 @@ class ReversalJudge:
             return str(error)
         return f"{left} of its extra copies at {point.name} were not taken back" if left > 0 else None
 
-    def _unseen(self, copies: tuple[ReversedCopy, ...]) -> str | None:
-        """Which reversal of this window has a receipt and no record. What Kafka deleted since is taken as it was."""
+    def _not_written(self, copies: tuple[ReversedCopy, ...]) -> str | None:
+        """Return the reason when a reversal of this window has a receipt and no record, if Kafka kept all records."""
         for copy in copies:
             if copy.window == self._context.window.number and copy.target in self._context.pipeline.points:
-                marked = self._of(copy.target)
-                if marked.is_complete and (copy.plan, copy.seq) not in marked.found:
+                written = self._written_actions(copy.target)
+                if written.is_complete and (copy.plan, copy.seq) not in written.found:
                     return f"no committed reversal by plan {copy.plan} (action {copy.seq}) is in {copy.target}"
         return None
 
-    def _of(self, target: str) -> WrittenActions:
-        if target not in self._marked:
-            self._marked[target] = written_actions_since(self._context, target, self._since)
-        return self._marked[target]
+    def _written_actions(self, target: str) -> WrittenActions:
+        if target not in self._written:
+            self._written[target] = written_actions_since(self._context, target, self._since)
+        return self._written[target]

@@ -1,4 +1,4 @@
-"""The results of a window after its findings were judged anew: what is whole now counts as matched."""
+"""Compute the results of a window after its gaps were judged anew: what is whole now counts as matched."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,38 +11,38 @@ from makewhole.journal.evidence import HopResult, JudgedFinding
 from makewhole.model.verdict import HopCounts, Verdict
 
 WHOLE = ("repaired", "contained", "reversed")
-"""The outcomes with which a finding needs nothing more: mended, without harm, or taken back."""
+"""The outcomes of findings that need no further repair."""
 
 
 def verified_result(result: HopResult, findings: Sequence[JudgedFinding]) -> HopResult:
-    """The result of a hop with the findings that are whole moved to `matched`: counts, digest, summary."""
+    """Return the result of a hop with the findings that are whole moved to `matched`: counts, digest, summary."""
     whole = [item for item in findings if item.finding.hop == result.hop and item.outcome in WHOLE]
     counts = vars(result.counts).copy()
     for item in whole:
         counts[item.finding.verdict.value] -= 1
         counts["extra_copies"] -= _extra_copies(item)
         counts["matched"] += _is_of_source(item)
-    number = rollup.add_digests([int(result.digest, 16), *(_digest_change(item) for item in whole)])
+    digest = rollup.add_digests([int(result.digest, 16), *(_digest_change(item) for item in whole)])
     summary = HopSummary.from_json_dict(result.files["summary"])
-    strangers = [item for item in whole if not _is_of_source(item)]
+    target_only = [item for item in whole if not _is_of_source(item)]
     after = HopCounts(**counts)
     summary = replace(
         summary,
         counts=after,
-        expected_rows=None if summary.expected_rows is None else summary.expected_rows - len(strangers),
+        expected_rows=None if summary.expected_rows is None else summary.expected_rows - len(target_only),
         duplicates_without_source=summary.duplicates_without_source
-        - sum(item.finding.verdict is Verdict.DUPLICATE for item in strangers),
+        - sum(item.finding.verdict is Verdict.DUPLICATE for item in target_only),
     )
     return HopResult(
         hop=result.hop,
         counts=after,
-        digest=rollup.digest_text(number),
+        digest=rollup.digest_text(digest),
         files={"summary": summary.to_json_dict()},
     )
 
 
 def _is_of_source(item: JudgedFinding) -> bool:
-    """Keys that only the target gave rise to leave the report when they are whole; the others become matched."""
+    """Tell whether the source has the key: then it becomes matched; a key of the target alone is removed."""
     return bool(item.finding.evidence.get("in_source", True))
 
 
@@ -52,7 +52,7 @@ def _extra_copies(item: JudgedFinding) -> int:
 
 
 def _digest_change(item: JudgedFinding) -> int:
-    """What the digest changes by when this finding becomes matched, or leaves."""
+    """Return the change of the digest when this finding becomes matched, or is removed."""
     finding = item.finding
     row_hash = finding.evidence.get("row_hash")
     frame = pl.DataFrame(

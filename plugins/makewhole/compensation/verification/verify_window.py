@@ -1,4 +1,4 @@
-"""Verify a window: judge its gaps anew, ask the gate about what is left, and commit both."""
+"""Verify a window: judge its gaps anew, ask the gate about the result, and commit both."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _LEAST_PATIENCE_SECONDS = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class Verified:
-    """What verify found: how many gaps are whole now, and what the gate says of the window as it is."""
+    """The result of verify: the number of gaps, of those that are whole now, and the gate's report on the window."""
 
     whole: int
     gaps: int
@@ -34,9 +34,9 @@ class Verified:
 def verify_window(
     context: WindowContext, progress: Callable[[int, int], None], *, patience_seconds: float | None = None
 ) -> Verified:
-    """Judge the gaps of a window anew and commit what became of each, with what the gate says now.
+    """Judge the gaps of a window anew, and commit their outcomes and the gate's report.
 
-    `patience_seconds`: how long consumers are given to load what was replayed; None: as long as the plan asks for.
+    `patience_seconds`: the time that consumers get to load what was replayed; None: the settle time, if a plan ran.
     """
     with connect() as journal:
         _mark_refused(journal, context.window)
@@ -59,7 +59,7 @@ def verify_window(
 
 
 def _mark_refused(journal: PgConnection, window: Window) -> None:
-    """What the plan refused to do becomes the outcome of its finding: the reason is what a person has to know."""
+    """Record the refusals of the plan as outcomes of its findings, with the reasons."""
     stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
     if stored is not None:
         refused = plan_progress.refused_keys(journal, stored.plan.id)
@@ -67,7 +67,7 @@ def _mark_refused(journal: PgConnection, window: Window) -> None:
 
 
 def _patience_seconds(journal: PgConnection, context: WindowContext) -> float:
-    """Where nothing was written, nothing is waited for."""
+    """Return the time that consumers get; 0 where nothing was written."""
     stored = plans.plan_of_window(journal, context.window.pipeline, context.window.number, context.window.revision)
     if stored is None or stored.plan.state not in (PlanState.RUNNING, PlanState.DONE):
         return 0.0
@@ -75,16 +75,16 @@ def _patience_seconds(journal: PgConnection, context: WindowContext) -> float:
 
 
 def _start_offsets(journal: PgConnection, context: WindowContext) -> StartOffsets:
-    """The last observation of each topic before the first plan of this window was frozen."""
+    """Return the stable offsets of the last observation before the first plan of this window was frozen."""
     moments = [evidence.frozen_at(journal, plan) for plan in evidence.plans_of(journal, context.window)]
     first = min(moments, default=datetime.now(UTC))
     offsets = {}
     for point in context.pipeline.points.values():
         if isinstance(point, TopicPoint):
-            seen = [
+            before = [
                 entry
                 for entry in observations.of(journal, context.pipeline.name, point.name)
                 if entry.observed_at <= first
             ]
-            offsets[point.name] = dict(seen[-1].stable_offsets or {}) if seen else {}
+            offsets[point.name] = dict(before[-1].stable_offsets or {}) if before else {}
     return StartOffsets(offsets=offsets)
