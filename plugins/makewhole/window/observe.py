@@ -1,4 +1,4 @@
-"""Record what exists at the sources of a pipeline: an absence counts only the settle time after existence was seen."""
+"""Record what exists at the sources of a pipeline: an absence counts only the settle time after this was seen."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -42,16 +42,16 @@ def read_topic_state(log: TopicLog) -> ObservedTopic:
     return ObservedTopic(state=log.describe(), stable=log.stable_ends())
 
 
-def require_same_leaders(log: TopicLog, seen: ObservedTopic) -> None:
+def require_same_leaders(log: TopicLog, before: ObservedTopic) -> None:
     """Refuse to go on when a leader changed: only a leader that stayed has truncated nothing since it was read.
 
     Raises:
         TransientError: the topic is another one, or a partition has another leader now: what was read may be gone.
     """
-    if log.describe().topic_id != seen.state.topic_id:
+    if log.describe().topic_id != before.state.topic_id:
         raise TransientError(f"topic {log.topic} was made again while its offsets were being frozen; try again")
     for partition, end in log.stable_ends().items():
-        if partition in seen.stable and end.leader_epoch != seen.stable[partition].leader_epoch:
+        if partition in before.stable and end.leader_epoch != before.stable[partition].leader_epoch:
             raise TransientError(
                 f"the leader of {log.topic}/{partition} changed while its offsets were being frozen; try again"
             )

@@ -1,1 +1,1 @@
-"""Approve: show the plan to a person and record the answer."""
+"""Approve a plan: show it to a person and record the answer."""

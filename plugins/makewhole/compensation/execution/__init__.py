@@ -1,1 +1,1 @@
-"""Execute: carry a plan out exactly once, chunk by chunk, from receipts to receipts."""
+"""Execute a plan exactly once, chunk by chunk, and prove each chunk by a receipt."""

@@ -42,7 +42,7 @@ class KafkaTarget:
     def write(
         self, chunk: int, records: ReplayRecords, guard: Callable[[], None], on_sent: Callable[[], None]
     ) -> DoneChunk:
-        """Write a chunk; after a failed attempt a new producer fences the old one and reads from the marker what happened."""
+        """Write a chunk; after a failed attempt, fence the old producer and read by the marker if it happened."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 self._writer.write(chunk, records, on_sent)

@@ -27,9 +27,9 @@ def chunks_in_topic(connection: KafkaConnection, topic: str, plan: PlanAtTarget)
         CorruptionError: a chunk is there in part or out of order, or the log does not reach back far enough.
         TransientError: the topic cannot be read to its end now.
     """
-    seen = _records_seen(replayed_records(connection, topic, plan.plan.id, plan.log_ends), plan)
+    records = _records_seen(replayed_records(connection, topic, plan.plan.id, plan.log_ends), plan)
     refused_whole = plan.chunks_refused_whole()
-    present = {number for number, actions in seen.items() if _is_present(topic, plan.chunk(number), actions)}
+    present = {number for number, actions in records.items() if _is_present(topic, plan.chunk(number), actions)}
     done = next((n for n in range(plan.chunks) if n not in present and n not in refused_whole), plan.chunks)
     if present and max(present) >= done:
         raise CorruptionError(

@@ -33,8 +33,8 @@ def end_earlier_plans(journal_dsn: str, journal: PgConnection, window: Window, t
 def supersede(journal_dsn: str, plan_id: str, targets: Mapping[str, Target], revision: int) -> None:
     """Reject a plan in favour of a later revision, after the journal has learned what it wrote, as far as possible.
 
-    Every target is asked, which fences the plan's runners there; the journal copies the receipts. A plan of which every
-    chunk happened turns out to be done.
+    The plan's runners are fenced at every target, and its receipts copied to the journal. A plan of which every chunk
+    happened is done.
 
     Raises:
         TransientError: a runner is at work, or something is away: try again.

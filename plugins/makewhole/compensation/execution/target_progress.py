@@ -70,8 +70,8 @@ class TargetProgress:
     def record_receipt(self, done: DoneChunk) -> None:
         """Copy a receipt of the target to the journal."""
         with self.attempt.journal.transaction() as journal:
-            place = self.content.chunk_actions(self.target, done.chunk)
-            refused: Mapping[int, str] = {**done.refused, **plan_progress.refused_actions(journal, place)}
+            actions_of_chunk = self.content.chunk_actions(self.target, done.chunk)
+            refused: Mapping[int, str] = {**done.refused, **plan_progress.refused_actions(journal, actions_of_chunk)}
             size = self.content.chunks[self.target][done.chunk].size
             actions = size - len(refused) if done.actions is None else done.actions
             receipt = Receipt(

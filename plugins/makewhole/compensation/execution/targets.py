@@ -134,7 +134,7 @@ def require_same_places(actions: pa.Table, targets: Mapping[str, Target]) -> Non
     """Refuse a plan whose targets are other topics or tables now than when it was frozen.
 
     Raises:
-        RefusedError: a target is not given, or is another place now.
+        RefusedError: a target is not given, or is another topic or table now.
     """
     for name, place in _written_places(actions).rows():
         target = targets.get(name)

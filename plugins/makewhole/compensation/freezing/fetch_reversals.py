@@ -89,10 +89,10 @@ class ReversalFetcher:
     def _copy(self, draft: ActionDraft, hop: Hop) -> _ExtraCopy | None:
         if draft.repetition is not None:
             return self._record(draft, hop, draft.repetition)
-        place = (hop.name, draft.finding.key_hash)
-        if place not in self._rows:
-            self._rows[place] = self._rows_left(draft, hop)
-        left = self._rows[place]
+        hop_key = (hop.name, draft.finding.key_hash)
+        if hop_key not in self._rows:
+            self._rows[hop_key] = self._rows_left(draft, hop)
+        left = self._rows[hop_key]
         return left[draft.extra] if draft.extra < len(left) else None
 
     def _record(self, draft: ActionDraft, hop: Hop, copy: Repetition) -> _ExtraCopy:

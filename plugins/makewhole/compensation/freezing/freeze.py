@@ -30,7 +30,7 @@ class FreezeRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class FreezeSources:
-    """Where payloads are read and written. `storage`: its root (a path or fsspec URI); `connections` by id."""
+    """The sources and the storage of payloads. `storage`: root path or fsspec URI; `connections` by id."""
 
     storage: str
     records: PayloadSource

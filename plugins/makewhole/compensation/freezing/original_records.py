@@ -20,7 +20,7 @@ _GAP_MOST = 1_000  # offsets; positions closer than this are read together
 
 @dataclass(frozen=True, kw_only=True)
 class _RecordSource:
-    """Where a position is read: from the archive in `folder`, or from the brokers (None)."""
+    """The source of a position: the archive in `folder`, or the brokers (None)."""
 
     part: PartitionRange
     folder: str | None = None

@@ -109,7 +109,7 @@ def renumbered(drafts: Sequence[ActionDraft]) -> tuple[ActionDraft, ...]:
 def _draft_all(
     pipeline: Pipeline, findings: Sequence[Finding], past: PastReversals
 ) -> tuple[list[ActionDraft], list[Refusal]]:
-    hops = {hop.name: (place, hop) for place, hop in enumerate(pipeline.hops)}
+    hops = {hop.name: (number, hop) for number, hop in enumerate(pipeline.hops)}
     drafts: list[tuple[tuple[int, int, str], ActionDraft]] = []
     refusals: list[Refusal] = []
     for finding in findings:
@@ -118,7 +118,7 @@ def _draft_all(
         if finding.hop not in hops:
             refusals.append(_refuse(finding, f"the pipeline has no hop {finding.hop} any more"))
             continue
-        place, hop = hops[finding.hop]
+        hop_number, hop = hops[finding.hop]
         remedy = _remedy(hop.remedies, finding.verdict)
         if remedy is Remedy.REPORT:
             continue
@@ -127,7 +127,7 @@ def _draft_all(
             refusals.append(_refuse(finding, made))
         else:
             made = [made] if isinstance(made, ActionDraft) else made
-            drafts += [((place, _REMEDY_ORDER.index(remedy), finding.key), draft) for draft in made]
+            drafts += [((hop_number, _REMEDY_ORDER.index(remedy), finding.key), draft) for draft in made]
     ordered = [draft for _, draft in sorted(drafts, key=lambda item: item[0])]
     sources = {hop.name: hop.source for hop in pipeline.hops}
     return list(renumbered(_without_repetition(ordered, sources))), refusals

@@ -112,9 +112,9 @@ def _known_reversals(past: PastReversals, place: str, finding: Finding) -> Seque
 
 
 def _is_same_row(row: TableRow, copy: Mapping[str, Any], point: TablePoint) -> bool:
-    place = _row_identity(row)
-    is_there = place == {name: copy.get(name) for name in place}
-    return is_there or ("time" in copy and copy["time"] == _time(row, point))
+    identity = _row_identity(row)
+    is_unchanged = identity == {name: copy.get(name) for name in identity}
+    return is_unchanged or ("time" in copy and copy["time"] == _time(row, point))
 
 
 def _row_identity(row: TableRow) -> dict[str, Any]:

@@ -158,10 +158,10 @@ class _PlanForecast:
 
     def _chunks_in_journal(self, name: str) -> int:
         with _read_only_transaction(self._journal) as journal:
-            seen = [
+            recorded = [
                 item.chunk for item in plan_progress.chunks_of(journal, self._stored.plan.id) if item.target == name
             ]
-        return max(seen, default=-1) + 1
+        return max(recorded, default=-1) + 1
 
     def _refused(self, name: str, number: int) -> Mapping[int, str]:
         """Return what earlier attempts refused: it stays refused."""

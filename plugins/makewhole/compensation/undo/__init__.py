@@ -1,1 +1,1 @@
-"""Undo: a plan that takes another plan back, and the state of its window afterwards."""
+"""Undo a plan: freeze the plan that takes it back, and judge the window again afterwards."""

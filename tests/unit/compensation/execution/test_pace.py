@@ -79,7 +79,7 @@ def test_the_speed_is_that_of_late_and_tells_how_long_the_rest_takes() -> None:
     clock = Clock()
     speed = Speed(10_000, clock)
     assert (speed.records_per_second, speed.seconds_left) == (None, None)
-    speed.found(1_000)
+    speed.add_recovered(1_000)
     assert (speed.done, speed.records_per_second) == (1_000, None), "what was done before says nothing of the speed"
     for _ in range(20):
         clock.now += 1.0
