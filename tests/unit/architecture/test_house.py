@@ -1,0 +1,117 @@
+"""Hold the tree to the rules that a folder, an import, a name and a docstring of the product follow."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[3]
+SOURCES = (ROOT / "plugins", ROOT / "spark")
+MODULES_OF_A_FOLDER = 14
+CHAIN_OF_COMPENSATION = 5
+EXEMPLARY = {"makewhole.kafka.lineage", "makewhole.model.plan"}  # begin otherwise, and stay as they are
+NOT_A_VERB = {"What", "Of", "It", "How", "Which", "Where", "Whether", "Why", "Those", "That"}
+NOT_A_BEGINNING = {"Of", "It"}
+
+
+def _modules() -> dict[str, Path]:
+    """Return every module of the product by its dotted name; a package stands for its `__init__.py`."""
+    found = {}
+    for source in SOURCES:
+        for path in sorted(source.rglob("*.py")):
+            name = ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
+            found[name] = path
+    return found
+
+
+MODULES = _modules()
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
+
+
+def imports_of(module: str) -> set[str]:
+    """Return the modules of the product that a module imports, at its top or in a function."""
+    found = set()
+    for node in ast.walk(TREES[module]):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                found.add(inner if inner in MODULES else node.module)
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found & set(MODULES) - {module}
+
+
+def longest_chain(package: str) -> list[str]:
+    """Return the longest way along imports inside a package, the importing module first.
+
+    Raises:
+        graphlib.CycleError: modules import each other in a circle.
+    """
+    inside = {name for name in MODULES if name == package or name.startswith(f"{package}.")}
+    graph = {name: imports_of(name) & inside for name in inside}
+    chains: dict[str, list[str]] = {}
+    for name in TopologicalSorter(graph).static_order():
+        chains[name] = [name, *max((chains[below] for below in sorted(graph[name])), key=len, default=[])]
+    return max(chains.values(), key=len)
+
+
+def names_defined(module: str) -> Iterator[str]:
+    """Yield the classes and type aliases of a module, without the underscore of private ones."""
+    for node in TREES[module].body:
+        if isinstance(node, ast.ClassDef):
+            yield node.name.lstrip("_")
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        for target in targets:
+            name = target.id.lstrip("_") if isinstance(target, ast.Name) else ""
+            if name[:1].isupper() and not name.isupper():
+                yield name
+
+
+def test_no_folder_holds_more_modules_than_a_reader_can_oversee() -> None:
+    folders = defaultdict(list)
+    for path in MODULES.values():
+        if path.name != "__init__.py":
+            folders[path.parent.relative_to(ROOT).as_posix()].append(path.stem)
+    assert {folder: len(modules) for folder, modules in folders.items() if len(modules) > MODULES_OF_A_FOLDER} == {}
+
+
+def test_no_chain_of_imports_inside_compensation_is_longer_than_five_modules() -> None:
+    chain = longest_chain("makewhole.compensation")
+    assert len(chain) <= CHAIN_OF_COMPENSATION, " → ".join(chain)
+
+
+def test_no_class_or_alias_name_has_two_meanings() -> None:
+    places = defaultdict(set)
+    for module in MODULES:
+        for name in names_defined(module):
+            places[name].add(module)
+    twice = [f"{name}: {', '.join(sorted(modules))}" for name, modules in places.items() if len(modules) > 1]
+    assert not twice, "\n".join(twice)
+
+
+def test_every_module_has_a_docstring_that_begins_with_what_it_does() -> None:
+    beginnings = {
+        module: (ast.get_docstring(tree) or "").split(" ")[0].rstrip(",:")
+        for module, tree in TREES.items()
+        if module not in EXEMPLARY
+    }
+    wrong = [f"{module}: {word!r}" for module, word in beginnings.items() if word in NOT_A_VERB or not word]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_docstring_begins_in_the_middle_of_a_sentence() -> None:
+    wrong = [
+        f"{module}.{node.name}: {text.splitlines()[0]}"
+        for module, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and (text := ast.get_docstring(node))
+        if module not in EXEMPLARY and text.split(" ")[0].rstrip(",:") in NOT_A_BEGINNING
+    ]
+    assert not wrong, "\n".join(wrong)
