@@ -1,4 +1,4 @@
-"""What may be certified, with the journal faked at its edge."""
+"""Windows are certified, or not, by what is in a journal that is faked at its functions."""
 
 import hashlib
 import json
@@ -36,8 +36,8 @@ GAPPY = HopCounts(source_keys=5, matched=4, missing=1)
 
 
 @dataclass
-class Said:
-    """What the steps committed."""
+class CommittedEvidence:
+    """The evidence that the steps committed."""
 
     results: dict[str, dict[str, HopCounts]] = field(default_factory=dict)
     gates: dict[str, GateReport] = field(default_factory=dict)
@@ -51,8 +51,10 @@ def gate(answer: GateAnswer, *failures: str) -> GateReport:
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> Said:
-    state = Said(results={RECONCILED: {"a→b": WHOLE, "b→c": WHOLE}}, gates={RECONCILED: gate(GateAnswer.PASS)})
+def committed(monkeypatch: pytest.MonkeyPatch) -> CommittedEvidence:
+    state = CommittedEvidence(
+        results={RECONCILED: {"a→b": WHOLE, "b→c": WHOLE}}, gates={RECONCILED: gate(GateAnswer.PASS)}
+    )
 
     def results(journal: PgConnection, window: Window, stage: str = RECONCILED) -> Mapping[str, HopResult]:
         of_stage = state.results.get(stage, {})
@@ -70,28 +72,33 @@ def decided() -> tuple[WindowState, str | None]:
     return decide(cast(PgConnection, None), PIPELINE, WINDOW)
 
 
-def test_a_window_that_passed_is_certified(said: Said) -> None:
+def test_a_window_that_passed_is_certified(committed: CommittedEvidence) -> None:
     assert decided() == (WindowState.CERTIFIED, None)
 
 
-def test_a_window_that_passed_after_repair_is_certified(said: Said) -> None:
-    said.results = {RECONCILED: {"a→b": GAPPY, "b→c": WHOLE}, VERIFIED: {"a→b": WHOLE}}
-    said.gates = {RECONCILED: gate(GateAnswer.FAIL, "1 missing"), VERIFIED: gate(GateAnswer.PASS)}
+def test_a_window_that_passed_after_repair_is_certified(committed: CommittedEvidence) -> None:
+    committed.results = {RECONCILED: {"a→b": GAPPY, "b→c": WHOLE}, VERIFIED: {"a→b": WHOLE}}
+    committed.gates = {RECONCILED: gate(GateAnswer.FAIL, "1 missing"), VERIFIED: gate(GateAnswer.PASS)}
 
     assert decided() == (WindowState.CERTIFIED, None)
 
 
 @pytest.mark.parametrize("is_judged", [False, True])
 def test_keys_in_flight_are_handed_over_only_to_a_window_that_is_yet_to_be_judged(
-    said: Said, monkeypatch: pytest.MonkeyPatch, is_judged: bool
+    committed: CommittedEvidence, monkeypatch: pytest.MonkeyPatch, is_judged: bool
 ) -> None:
-    said.results = {RECONCILED: {"a→b": WHOLE, "b→c": replace(WHOLE, pending=2)}}
-    asked: list[int] = []
-    monkeypatch.setattr(windows, "is_reconciled", lambda _, __, number: asked.append(number) or is_judged)
+    committed.results = {RECONCILED: {"a→b": WHOLE, "b→c": replace(WHOLE, pending=2)}}
+    numbers: list[int] = []
+
+    def is_reconciled(_: object, __: object, number: int) -> bool:
+        numbers.append(number)
+        return is_judged
+
+    monkeypatch.setattr(windows, "is_reconciled", is_reconciled)
 
     state, reason = decided()
 
-    assert asked == [WINDOW.number + 1]
+    assert numbers == [WINDOW.number + 1]
     if not is_judged:
         assert (state, reason) == (WindowState.CERTIFIED, None)
     else:
@@ -100,14 +107,16 @@ def test_keys_in_flight_are_handed_over_only_to_a_window_that_is_yet_to_be_judge
 
 
 @pytest.mark.parametrize("results", [{}, {RECONCILED: {}}, {RECONCILED: {"a→b": WHOLE}}, {VERIFIED: {"a→b": WHOLE}}])
-def test_a_comparison_that_did_not_finish_certifies_nothing(said: Said, results: dict[str, Any]) -> None:
-    said.results = results
+def test_a_comparison_that_did_not_finish_certifies_nothing(
+    committed: CommittedEvidence, results: dict[str, Any]
+) -> None:
+    committed.results = results
 
     assert decided() == (WindowState.ERROR, "the comparison did not finish; see the failed task of this run")
 
 
-def test_a_gate_that_was_not_asked_certifies_nothing(said: Said) -> None:
-    said.gates = {}
+def test_a_gate_that_was_not_asked_certifies_nothing(committed: CommittedEvidence) -> None:
+    committed.gates = {}
 
     assert decided() == (
         WindowState.ERROR,
@@ -115,44 +124,44 @@ def test_a_gate_that_was_not_asked_certifies_nothing(said: Said) -> None:
     )
 
 
-def test_a_gate_that_broke_certifies_nothing_and_a_later_pass_does_not_heal_it(said: Said) -> None:
-    said.gates = {RECONCILED: gate(GateAnswer.ERROR, "no suite"), VERIFIED: gate(GateAnswer.PASS)}
+def test_a_gate_that_broke_certifies_nothing_and_a_later_pass_does_not_heal_it(committed: CommittedEvidence) -> None:
+    committed.gates = {RECONCILED: gate(GateAnswer.ERROR, "no suite"), VERIFIED: gate(GateAnswer.PASS)}
 
     assert decided() == (WindowState.ERROR, "the gate could not answer: no suite")
 
 
-def test_a_gate_that_broke_after_compensation_certifies_nothing(said: Said) -> None:
-    said.gates = {RECONCILED: gate(GateAnswer.FAIL, "x"), VERIFIED: gate(GateAnswer.ERROR, "away")}
+def test_a_gate_that_broke_after_compensation_certifies_nothing(committed: CommittedEvidence) -> None:
+    committed.gates = {RECONCILED: gate(GateAnswer.FAIL, "x"), VERIFIED: gate(GateAnswer.ERROR, "away")}
 
     assert decided() == (WindowState.ERROR, "the gate could not answer after compensation: away")
 
 
-def test_gaps_that_nobody_mended_stay_gaps(said: Said) -> None:
-    said.results[RECONCILED]["a→b"] = GAPPY
-    said.gates = {RECONCILED: gate(GateAnswer.FAIL, "1 missing on a→b")}
+def test_gaps_that_nobody_mended_stay_gaps(committed: CommittedEvidence) -> None:
+    committed.results[RECONCILED]["a→b"] = GAPPY
+    committed.gates = {RECONCILED: gate(GateAnswer.FAIL, "1 missing on a→b")}
 
     assert decided() == (WindowState.GAPS, "1 missing on a→b")
 
 
-def test_a_pass_before_is_not_worth_more_than_a_fail_after(said: Said) -> None:
-    said.results[VERIFIED] = {"b→c": GAPPY}
-    said.gates[VERIFIED] = gate(GateAnswer.FAIL, "1 missing on b→c")
+def test_a_pass_before_is_not_worth_more_than_a_fail_after(committed: CommittedEvidence) -> None:
+    committed.results[VERIFIED] = {"b→c": GAPPY}
+    committed.gates[VERIFIED] = gate(GateAnswer.FAIL, "1 missing on b→c")
 
     assert decided() == (WindowState.GAPS, "1 missing on b→c")
 
 
-def test_a_failure_without_gaps_is_not_known(said: Said) -> None:
-    said.gates = {RECONCILED: gate(GateAnswer.FAIL, "a is empty")}
+def test_a_failure_without_gaps_is_not_known(committed: CommittedEvidence) -> None:
+    committed.gates = {RECONCILED: gate(GateAnswer.FAIL, "a is empty")}
 
     assert decided() == (WindowState.NOT_KNOWN, "not proven: a is empty")
 
 
 @pytest.mark.parametrize("state", ["refused", "rejected"])
-def test_gaps_say_what_became_of_the_plan(said: Said, state: str) -> None:
-    said.results[RECONCILED]["a→b"] = GAPPY
-    said.gates = {RECONCILED: gate(GateAnswer.FAIL, "1 missing")}
-    said.plan = SimpleNamespace(plan=SimpleNamespace(reason="too many", state=SimpleNamespace(value=state)))
-    said.is_plan_only = True
+def test_gaps_say_what_became_of_the_plan(committed: CommittedEvidence, state: str) -> None:
+    committed.results[RECONCILED]["a→b"] = GAPPY
+    committed.gates = {RECONCILED: gate(GateAnswer.FAIL, "1 missing")}
+    committed.plan = SimpleNamespace(plan=SimpleNamespace(reason="too many", state=SimpleNamespace(value=state)))
+    committed.is_plan_only = True
 
     assert decided() == (
         WindowState.GAPS,
@@ -160,7 +169,7 @@ def test_gaps_say_what_became_of_the_plan(said: Said, state: str) -> None:
     )
 
 
-# What happened to the logs
+# Incidents
 
 EXPIRED = Incident(
     kind=IncidentKind.EXPIRED,
@@ -174,8 +183,10 @@ EXPIRED = Incident(
 )
 
 
-def test_a_partial_window_is_never_certified_and_says_what_is_missing_and_what_would_settle_it(said: Said) -> None:
-    said.incidents = [EXPIRED]
+def test_a_partial_window_is_never_certified_and_says_what_is_missing_and_what_would_settle_it(
+    committed: CommittedEvidence,
+) -> None:
+    committed.incidents = [EXPIRED]
 
     assert decided() == (
         WindowState.NOT_KNOWN,
@@ -185,10 +196,10 @@ def test_a_partial_window_is_never_certified_and_says_what_is_missing_and_what_w
     )
 
 
-def test_gaps_of_a_partial_window_are_told_with_it(said: Said) -> None:
-    said.incidents = [EXPIRED, replace(EXPIRED, partition=1)]
-    said.results[RECONCILED]["a→b"] = GAPPY
-    said.gates = {RECONCILED: gate(GateAnswer.FAIL, "1 missing on a→b")}
+def test_gaps_of_a_partial_window_are_told_with_it(committed: CommittedEvidence) -> None:
+    committed.incidents = [EXPIRED, replace(EXPIRED, partition=1)]
+    committed.results[RECONCILED]["a→b"] = GAPPY
+    committed.gates = {RECONCILED: gate(GateAnswer.FAIL, "1 missing on a→b")}
 
     state, reason = decided()
 
@@ -201,21 +212,21 @@ def test_gaps_of_a_partial_window_are_told_with_it(said: Said) -> None:
 
 @pytest.mark.parametrize("kind", [IncidentKind.TRUNCATED, IncidentKind.TOPIC_RECREATED])
 def test_what_had_been_read_and_is_gone_is_proven_only_where_something_upstream_says_what_must_be_there(
-    said: Said, kind: IncidentKind
+    committed: CommittedEvidence, kind: IncidentKind
 ) -> None:
     gone = replace(EXPIRED, kind=kind, detail={"before_it_was_read": False})
-    said.incidents = [gone]
+    committed.incidents = [gone]
     assert decided() == (WindowState.CERTIFIED, None)
 
-    said.incidents = [replace(gone, point="a")]
+    committed.incidents = [replace(gone, point="a")]
     state, reason = decided()
     assert state is WindowState.NOT_KNOWN
     assert reason is not None and reason.startswith("not proven: ")
     assert "No point of this pipeline feeds the topic, so nothing says what must be in it" in reason
 
 
-def test_a_hanging_transaction_is_not_known_and_its_remedy_is_the_command(said: Said) -> None:
-    said.incidents = [replace(EXPIRED, kind=IncidentKind.HANGING_TRANSACTION, detail={"producer_id": 7})]
+def test_a_hanging_transaction_is_not_known_and_its_remedy_is_the_command(committed: CommittedEvidence) -> None:
+    committed.incidents = [replace(EXPIRED, kind=IncidentKind.HANGING_TRANSACTION, detail={"producer_id": 7})]
 
     assert decided() == (
         WindowState.NOT_KNOWN,
@@ -228,8 +239,10 @@ def test_a_hanging_transaction_is_not_known_and_its_remedy_is_the_command(said: 
 @pytest.mark.parametrize(
     "kind", [IncidentKind.OPEN_TRANSACTION, IncidentKind.LEADER_CHANGED, IncidentKind.PARTITIONS_ADDED]
 )
-def test_what_the_window_is_judged_with_all_the_same_stops_nothing(said: Said, kind: IncidentKind) -> None:
-    said.incidents = [replace(EXPIRED, kind=kind, detail={})]
+def test_what_the_window_is_judged_with_all_the_same_stops_nothing(
+    committed: CommittedEvidence, kind: IncidentKind
+) -> None:
+    committed.incidents = [replace(EXPIRED, kind=kind, detail={})]
 
     assert decided() == (WindowState.CERTIFIED, None)
 

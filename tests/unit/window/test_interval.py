@@ -24,11 +24,11 @@ def bounds(*edges: int | None) -> list[WindowBounds]:
     ]
 
 
-def asked(start: int | None, end: int) -> Request:
+def interval_request(start: int | None, end: int) -> Request:
     return Request(id="run", start=None if start is None else at(start), end=at(end))
 
 
-THERE = bounds(None, 24, 48, 72)
+EXISTING = bounds(None, 24, 48, 72)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ THERE = bounds(None, 24, 48, 72)
 def test_an_interval_is_the_window_that_covers_it_or_a_new_one_at_the_end(
     start: int | None, end: int, number: int | None
 ) -> None:
-    found = find_covering_window(THERE, asked(start, end))
+    found = find_covering_window(EXISTING, interval_request(start, end))
 
     assert (found.number if found else None) == number
 
@@ -59,7 +59,7 @@ def test_an_interval_is_the_window_that_covers_it_or_a_new_one_at_the_end(
 @pytest.mark.parametrize(("start", "end"), [(0, 48), (30, 60), (-1, 72), (23, 25)])
 def test_an_interval_across_windows_is_refused_by_name(start: int, end: int) -> None:
     with pytest.raises(RefusedError) as refused:
-        find_covering_window(THERE, asked(start, end))
+        find_covering_window(EXISTING, interval_request(start, end))
 
     assert str(refused.value) == (
         f"the interval {at(start).isoformat()} to {at(end).isoformat()} lies across windows that exist already; ask "
@@ -70,7 +70,7 @@ def test_an_interval_across_windows_is_refused_by_name(start: int, end: int) -> 
 
 
 def test_the_first_window_is_always_new() -> None:
-    assert find_covering_window([], asked(0, 24)) is None
+    assert find_covering_window([], interval_request(0, 24)) is None
 
 
 @settings(max_examples=200, deadline=None)
@@ -81,7 +81,7 @@ def test_windows_tile_whatever_is_asked_for(requests: list[tuple[int | None, int
     for start, end in requests:
         if start is not None and start >= end:
             continue
-        request = asked(start, end)
+        request = interval_request(start, end)
         try:
             place = find_covering_window(there, request)
         except RefusedError:

@@ -1,4 +1,4 @@
-"""Where a window's ranges start, with the brokers' answers made by hand."""
+"""The ranges of a new window start and end where the brokers' answers, made by hand, say."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange
 from makewhole.window import incidents, ranges
-from makewhole.window.incidents import blocking_transactions
+from makewhole.window.incidents import transactions_at_window_end
 from makewhole.window.observe import ObservedTopic, require_same_leaders
 from makewhole.window.ranges import CoveredRanges, Interval, freeze_ranges
 
@@ -53,17 +53,17 @@ class Brokers:
             stable=self.stable_ends(),
         )
 
-    def _told(self, offsets: Mapping[int, int]) -> dict[int, LogEnd]:
+    def _log_ends(self, offsets: Mapping[int, int]) -> dict[int, LogEnd]:
         return {partition: LogEnd(offset, max(self.epochs[partition])) for partition, offset in offsets.items()}
 
     def starts(self) -> dict[int, LogEnd]:
-        return self._told(self.first)
+        return self._log_ends(self.first)
 
     def stable_ends(self) -> dict[int, LogEnd]:
-        return self._told(self.ends)
+        return self._log_ends(self.ends)
 
     def high_watermarks(self) -> dict[int, LogEnd]:
-        return self._told(self.high)
+        return self._log_ends(self.high)
 
     def end_of_leader_epoch(self, partition: int, epoch: int) -> EpochEnd | None:
         starts = sorted(self.epochs[partition].items())
@@ -74,7 +74,7 @@ class Brokers:
 
 @pytest.fixture(autouse=True)
 def nothing_is_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No record is of after the interval: windows end at the stable offset."""
+    """No record is later than the interval: windows end at the stable offset."""
     monkeypatch.setattr(ranges, "first_records", lambda _, within, **__: {part.partition: None for part in within})
 
 
@@ -83,73 +83,84 @@ def part(lo: int, hi: int, *epochs: tuple[int, int], partition: int = 0, **more:
     return PartitionRange(**values, leader_epochs=epochs)
 
 
-def frozen(
-    brokers: Brokers, before: CoveredRanges, topic_id: str = "id1"
+def frozen_ranges(
+    brokers: Brokers, covered: CoveredRanges, topic_id: str = "id1"
 ) -> tuple[list[tuple[int, int, int, int]], list[Incident]]:
-    """(partition, lineage, lo, hi) of every range, and the incidents."""
-    found, happened = freeze_ranges(POINT, cast(TopicLog, brokers), brokers.now(topic_id), before, INTERVAL)
-    return [(one.partition, one.lineage, one.lo, one.hi) for one in found], happened
+    """Return (partition, lineage, lo, hi) of every range, and the incidents."""
+    found, incidents_found = freeze_ranges(POINT, cast(TopicLog, brokers), brokers.now(topic_id), covered, INTERVAL)
+    return [(one.partition, one.lineage, one.lo, one.hi) for one in found], incidents_found
 
 
 def test_the_first_window_starts_at_the_log_start() -> None:
-    assert frozen(Brokers({0: 90, 1: 20}, starts={0: 40, 1: 0}), CoveredRanges()) == (
+    assert frozen_ranges(Brokers({0: 90, 1: 20}, starts={0: 40, 1: 0}), CoveredRanges()) == (
         [(0, 0, 40, 90), (1, 0, 0, 20)],
         [],
     )
 
 
 def test_a_window_goes_on_where_the_last_one_ended_even_when_the_log_starts_later_now() -> None:
-    before = CoveredRanges(ranges={0: [part(0, 30, (0, 30)), part(30, 50, (0, 50))]})
+    covered = CoveredRanges(ranges={0: [part(0, 30, (0, 30)), part(30, 50, (0, 50))]})
 
-    assert frozen(Brokers({0: 90}), before) == ([(0, 0, 50, 90)], [])
-    assert frozen(Brokers({0: 90}, starts={0: 70}), before) == ([(0, 0, 50, 90)], [])
+    assert frozen_ranges(Brokers({0: 90}), covered) == ([(0, 0, 50, 90)], [])
+    assert frozen_ranges(Brokers({0: 90}, starts={0: 70}), covered) == ([(0, 0, 50, 90)], [])
 
 
 def test_a_truncated_partition_goes_on_as_another_lineage_from_exactly_where_it_was_cut() -> None:
-    before = CoveredRanges(ranges={0: [part(0, 200, (0, 200))], 1: [part(0, 10, (0, 10), partition=1)]})
+    covered = CoveredRanges(ranges={0: [part(0, 200, (0, 200))], 1: [part(0, 10, (0, 10), partition=1)]})
     brokers = Brokers({0: 300, 1: 10}, {0: {0: 0, 1: 150}, 1: {0: 0}})
 
-    found, (cut,) = frozen(brokers, before)
+    found, (truncation,) = frozen_ranges(brokers, covered)
 
     assert found == [(0, 1, 150, 300), (1, 0, 10, 10)]
-    assert (cut.kind, cut.partition, cut.lo, cut.hi, cut.topic_id) == (IncidentKind.TRUNCATED, 0, 150, 200, "id1")
-    assert cut.detail == {"before_it_was_read": False, "lineage": 0, "seen_epochs": [[0, 200]]}
+    assert (truncation.kind, truncation.partition, truncation.lo, truncation.hi, truncation.topic_id) == (
+        IncidentKind.TRUNCATED,
+        0,
+        150,
+        200,
+        "id1",
+    )
+    assert truncation.detail == {"before_it_was_read": False, "lineage": 0, "seen_epochs": [[0, 200]]}
 
 
 def test_a_second_truncation_is_placed_in_the_lineage_that_came_of_the_first() -> None:
-    before = CoveredRanges(ranges={0: [part(0, 200, (0, 200)), part(150, 300, (1, 300), lineage=1)]})
+    covered = CoveredRanges(ranges={0: [part(0, 200, (0, 200)), part(150, 300, (1, 300), lineage=1)]})
 
-    found, (cut,) = frozen(Brokers({0: 400}, {0: {0: 0, 2: 120}}), before)
+    found, (truncation,) = frozen_ranges(Brokers({0: 400}, {0: {0: 0, 2: 120}}), covered)
 
     assert found == [(0, 2, 120, 400)]
-    assert (cut.lo, cut.hi, cut.detail["lineage"], cut.detail["seen_epochs"]) == (120, 300, 1, [[0, 150], [1, 300]])
+    assert (truncation.lo, truncation.hi, truncation.detail["lineage"], truncation.detail["seen_epochs"]) == (
+        120,
+        300,
+        1,
+        [[0, 150], [1, 300]],
+    )
 
 
 def test_what_was_cut_off_before_anybody_read_it_begins_a_lineage_and_is_no_second_incident() -> None:
-    before = CoveredRanges(ranges={0: [part(0, 200, (0, 200))]}, read_until={0: 150})
+    covered = CoveredRanges(ranges={0: [part(0, 200, (0, 200))]}, read_until={0: 150})
 
-    assert frozen(Brokers({0: 300}, {0: {0: 0, 1: 150}}), before) == ([(0, 1, 150, 300)], [])
+    assert frozen_ranges(Brokers({0: 300}, {0: {0: 0, 1: 150}}), covered) == ([(0, 1, 150, 300)], [])
 
 
 def test_ranges_of_before_epochs_were_kept_are_taken_as_they_are() -> None:
-    before = CoveredRanges(ranges={0: [part(0, 200)]})
+    covered = CoveredRanges(ranges={0: [part(0, 200)]})
 
-    assert frozen(Brokers({0: 300}, {0: {0: 0, 1: 150}}), before) == ([(0, 0, 200, 300)], [])
+    assert frozen_ranges(Brokers({0: 300}, {0: {0: 0, 1: 150}}), covered) == ([(0, 0, 200, 300)], [])
 
 
 def test_epochs_of_a_range_are_kept_with_it() -> None:
     brokers = Brokers({0: 300}, {0: {0: 0, 2: 120, 3: 240, 5: 300}})
-    before = CoveredRanges(ranges={0: [part(0, 100, (0, 100))]})
+    covered = CoveredRanges(ranges={0: [part(0, 100, (0, 100))]})
 
-    (found,), _ = freeze_ranges(POINT, cast(TopicLog, brokers), brokers.now(), before, INTERVAL)
+    (found,), _ = freeze_ranges(POINT, cast(TopicLog, brokers), brokers.now(), covered, INTERVAL)
 
     assert found.leader_epochs == ((0, 120), (2, 240), (3, 300), (5, 300))
 
 
 def test_a_topic_that_was_made_again_starts_at_its_first_offset_ever() -> None:
-    before = CoveredRanges(ranges={0: [part(0, 200, (0, 200))], 1: [part(0, 10, (0, 10), partition=1)]})
+    covered = CoveredRanges(ranges={0: [part(0, 200, (0, 200))], 1: [part(0, 10, (0, 10), partition=1)]})
 
-    found, (remade,) = frozen(Brokers({0: 30}, starts={0: 5}), before, topic_id="id2")
+    found, (remade,) = frozen_ranges(Brokers({0: 30}, starts={0: 5}), covered, topic_id="id2")
 
     assert found == [(0, 0, 0, 30)]
     assert (remade.kind, remade.partition, remade.topic_id) == (IncidentKind.TOPIC_RECREATED, None, "id2")
@@ -157,19 +168,19 @@ def test_a_topic_that_was_made_again_starts_at_its_first_offset_ever() -> None:
 
 
 def test_partitions_that_were_added_start_at_zero() -> None:
-    before = CoveredRanges(ranges={0: [part(0, 50, (0, 50))]})
+    covered = CoveredRanges(ranges={0: [part(0, 50, (0, 50))]})
 
-    found, (added,) = frozen(Brokers({0: 50, 1: 9}, starts={0: 0, 1: 4}), before)
+    found, (added,) = frozen_ranges(Brokers({0: 50, 1: 9}, starts={0: 0, 1: 4}), covered)
 
     assert found == [(0, 0, 50, 50), (1, 0, 0, 9)]
     assert (added.kind, added.partition, added.lo, added.hi) == (IncidentKind.PARTITIONS_ADDED, 1, 0, 9)
 
 
 def test_a_description_that_lacks_a_partition_is_not_believed() -> None:
-    before = CoveredRanges(ranges={0: [part(0, 5, (0, 5))], 1: [part(0, 5, (0, 5), partition=1)]})
+    covered = CoveredRanges(ranges={0: [part(0, 5, (0, 5))], 1: [part(0, 5, (0, 5), partition=1)]})
 
     with pytest.raises(TransientError, match="do not know partition 1 of orders, which a window has read"):
-        frozen(Brokers({0: 50}), before)
+        frozen_ranges(Brokers({0: 50}), covered)
 
 
 def test_a_leader_that_changed_meanwhile_is_asked_again_later() -> None:
@@ -202,20 +213,23 @@ def transaction(first_offset: int, partition: int = 0, *, is_hanging: bool = Fal
 def test_a_transaction_is_in_the_way_only_where_the_window_ends_at_its_first_record(
     monkeypatch: pytest.MonkeyPatch, is_hanging: bool
 ) -> None:
-    told = (transaction(50, is_hanging=is_hanging), transaction(55), transaction(9, 1), transaction(30, 2))
-    monkeypatch.setattr(incidents, "open_transactions", lambda *_: told)
+    open_now = (transaction(50, is_hanging=is_hanging), transaction(55), transaction(9, 1), transaction(30, 2))
+    monkeypatch.setattr(incidents, "open_transactions", lambda *_: open_now)
     brokers = Brokers({0: 50, 1: 9, 2: 30}, high={0: 60, 1: 20, 2: 40})
     parts = [part(0, 50), part(0, 5, partition=1), part(0, 30, partition=2, topic_id="old")]
 
-    (held,) = blocking_transactions(POINT, cast(TopicLog, brokers), brokers.now(), parts)
+    (incident,) = transactions_at_window_end(POINT, cast(TopicLog, brokers), brokers.now(), parts)
 
     kind = IncidentKind.HANGING_TRANSACTION if is_hanging else IncidentKind.OPEN_TRANSACTION
-    assert (held.kind, held.partition, held.lo, held.hi) == (kind, 0, 50, 60)
-    assert (held.detail["producer_id"], held.detail["transactional_id"]) == (7, None if is_hanging else "loader")
+    assert (incident.kind, incident.partition, incident.lo, incident.hi) == (kind, 0, 50, 60)
+    assert (incident.detail["producer_id"], incident.detail["transactional_id"]) == (
+        7,
+        None if is_hanging else "loader",
+    )
 
 
 def test_where_the_stable_offset_does_not_lag_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(incidents, "open_transactions", lambda *_: pytest.fail("asked"))
     brokers = Brokers({0: 50})
 
-    assert blocking_transactions(POINT, cast(TopicLog, brokers), brokers.now(), [part(0, 50)]) == []
+    assert transactions_at_window_end(POINT, cast(TopicLog, brokers), brokers.now(), [part(0, 50)]) == []

@@ -1,4 +1,4 @@
-"""The page that a person answers: what it says, and what it must never say."""
+"""The approval page has counts, refusals and samples, and never a key or a value."""
 
 import re
 from dataclasses import replace
@@ -72,7 +72,7 @@ def test_the_page_of_a_plan() -> None:
 
 
 def test_no_key_and_no_value_is_on_it() -> None:
-    """All that a sample holds of people's data says SECRET; the same dry run shows it on the command line."""
+    """All data in the samples is SECRET; the same dry run shows it on the command line."""
     page = approval_page(question())
     assert SECRET not in page.subject + page.body
 
@@ -91,9 +91,9 @@ def test_without_a_dry_run_the_page_says_so_and_counts_what_is_planned() -> None
 
 
 def test_the_page_stays_small_however_large_the_plan_is() -> None:
-    told = dry_run()
-    parts = tuple(replace(told.parts[1], reasons={f"unfit: {number} " + "x" * 900: 1}) for number in range(500))
-    large = replace(told, parts=parts, samples=told.samples * 500)
+    small = dry_run()
+    parts = tuple(replace(small.parts[1], reasons={f"unfit: {number} " + "x" * 900: 1}) for number in range(500))
+    large = replace(small, parts=parts, samples=small.samples * 500)
     page = approval_page(replace(question(), dry_run=large, about=("a" * 100_000,)))
     assert len(page.body) < 20_000
     assert "- and 490 more" in page.body

@@ -1,4 +1,4 @@
-"""Who may answer: names, groups, and never everybody by mistake."""
+"""People and groups may answer as the policy says, and never everybody by mistake."""
 
 import pytest
 

@@ -1,19 +1,19 @@
-"""A search through every interleaving of a small model: breadth first, so what is wrong is found by a shortest way.
+"""Search every interleaving of a small model, breadth first, so that a violation is found by a shortest path.
 
-Two things are asked. Laws hold in every state that can be reached. And nobody is ever lost: from every such state one
-that is done can still be reached, whatever happened before.
+Two properties are checked. Laws hold in every reachable state (safety). From every reachable state, one that is done
+can still be reached (progress).
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 State = TypeVar("State", bound=Hashable)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Model(Generic[State]):
-    """`moves` gives every (label, next state); `laws` say by name what must be true of a state."""
+    """A model to search. `moves` gives every (label, next state); `laws`, by name, must hold in every state."""
 
     start: State
     moves: Callable[[State], Iterable[tuple[str, State]]]
@@ -21,78 +21,71 @@ class Model(Generic[State]):
     is_done: Callable[[State], bool]
 
 
-class Effects(Protocol):
-    """What every model keeps of its chunks: their effects, whether the journal has seen them, the end."""
-
-    copies: tuple[int, ...]
-    journal: tuple[bool, ...]
-    is_done: bool
-
-
-LAWS: Mapping[str, Callable[[Effects], bool]] = {
+LAWS: Mapping[str, Callable[[Any], bool]] = {
     "no chunk has two effects": lambda state: max(state.copies) <= 1,
     "done means one effect of each chunk": lambda state: not state.is_done or min(state.copies) == 1,
     "the journal never leads": lambda state: all(
         copies or not seen for copies, seen in zip(state.copies, state.journal, strict=True)
     ),
 }
+"""The laws of a state with `copies` (effects of each chunk), `journal` (chunks in the journal) and `is_done`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
-    """`broken` is the first law that does not hold, `way` how one comes there; both empty when all is well."""
+    """The result of a search. `broken`: the first law that does not hold; `path`: the moves to it."""
 
     states: int
     broken: str = ""
-    way: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
 
 
 def search(model: Model[State]) -> Searched:
     """Visit every state that can be reached; stop at the first that breaks a law."""
     found = {model.start: 0}
-    came: list[tuple[int, str]] = [(-1, "")]
-    before: list[list[int]] = [[]]
+    arrivals: list[tuple[int, str]] = [(-1, "")]
+    predecessors: list[list[int]] = [[]]
     done: list[int] = []
     queue = [model.start]
     for number, state in enumerate(queue):
         for name, holds in model.laws.items():
             if not holds(state):
-                return Searched(states=len(queue), broken=name, way=_way(came, number))
+                return Searched(states=len(queue), broken=name, path=_path(arrivals, number))
         if model.is_done(state):
             done.append(number)
         for label, following in model.moves(state):
-            place = found.setdefault(following, len(queue))
-            if place == len(queue):
+            index = found.setdefault(following, len(queue))
+            if index == len(queue):
                 queue.append(following)
-                came.append((number, label))
-                before.append([])
-            before[place].append(number)
-    lost = _first_without_a_way(before, done)
-    if lost is not None:
-        return Searched(states=len(queue), broken="done can still be reached", way=_way(came, lost))
+                arrivals.append((number, label))
+                predecessors.append([])
+            predecessors[index].append(number)
+    dead_end = _first_dead_end(predecessors, done)
+    if dead_end is not None:
+        return Searched(states=len(queue), broken="done can still be reached", path=_path(arrivals, dead_end))
     return Searched(states=len(queue))
 
 
-def _first_without_a_way(before: list[list[int]], done: list[int]) -> int | None:
-    """The first state from which none that is done can be reached, found by going back from those."""
+def _first_dead_end(predecessors: list[list[int]], done: list[int]) -> int | None:
+    """Return the first state from which none that is done can be reached, by a search back from those that are."""
     reaching = set(done)
     left = list(done)
     while left:
-        for earlier in before[left.pop()]:
+        for earlier in predecessors[left.pop()]:
             if earlier not in reaching:
                 reaching.add(earlier)
                 left.append(earlier)
-    return next((number for number in range(len(before)) if number not in reaching), None)
+    return next((number for number in range(len(predecessors)) if number not in reaching), None)
 
 
-def _way(came: list[tuple[int, str]], number: int) -> tuple[str, ...]:
+def _path(arrivals: list[tuple[int, str]], number: int) -> tuple[str, ...]:
     labels = []
     while number > 0:
-        number, label = came[number]
+        number, label = arrivals[number]
         labels.append(label)
     return tuple(reversed(labels))
 
 
-def put(items: tuple[Any, ...], place: int, item: Any) -> Any:
-    """The same tuple with another item at one place."""
-    return (*items[:place], item, *items[place + 1 :])
+def put(items: tuple[Any, ...], index: int, item: Any) -> Any:
+    """Return the tuple with another item at one index."""
+    return (*items[:index], item, *items[index + 1 :])

@@ -1,8 +1,8 @@
-"""Two runners replay two chunks into a topic: the protocol of `makewhole.kafka.replay`, small enough to be searched.
+"""Model two runners that replay two chunks into a topic by the protocol of `makewhole.kafka.replay`.
 
-A runner may stand still for ever or crash between any two steps; a stopped one that goes on later is a zombie. Its
-lease may be taken at any moment: its retry comes under the same name, and for another name it may have expired. What a
-producer sends is answered, refused, lost, done without an answer, or done much later: then the runner does not know.
+A runner may stop for ever or crash between any two steps; a stopped one that continues later is a zombie. Its lease may
+be taken at any moment: by a retry with the same holder, or by another holder after it expired. What a producer sends is
+answered, refused, lost, done without an answer, or done much later: then the runner does not know the outcome.
 """
 
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ class WhenUnknown(StrEnum):
 
 
 class WhenLost(StrEnum):
-    """What a runner makes of a marker that is not there."""
+    """What a runner does when the marker is missing."""
 
     RESCAN = "rescan"
     NOTHING_DONE = "nothing done"
@@ -52,7 +52,7 @@ class WhenLost(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """The protocol as it is; each of them can be broken, to see what it is good for."""
+    """The rules of the protocol; each can be broken, to show what it is needed for."""
 
     init_fences: bool = True
     asks_after_init: bool = True
@@ -64,28 +64,28 @@ class Rules:
 
 
 class Runner(NamedTuple):
-    """`chunk` is the one that it writes next."""
+    """A runner. `chunk`: the one that it writes next."""
 
     at: At = At.OUT
     chunk: int = 0
 
 
 class Transaction(NamedTuple):
-    """What a producer has in its open transaction: the chunks of its records, and the marker (0: not yet)."""
+    """An open transaction of a producer: the chunks of its records, and the marker (0: not yet)."""
 
     chunks: tuple[int, ...] = ()
     marker: int = 0
 
 
 class Request(NamedTuple):
-    """What a producer asks the brokers: to take a chunk's records, to take a marker, to commit."""
+    """A request of a producer to the brokers: to append a chunk's records, to write a marker, to commit."""
 
     what: At
     chunk: int = 0
 
 
 class State(NamedTuple):
-    """What is durable, and where the runners are. `late`: requests still on their way, by the runner that sent them."""
+    """The durable state and the runners. `late`: requests that were not carried out yet, by their runner."""
 
     runners: tuple[Runner, Runner] = (Runner(), Runner())
     lease: int = NOBODY
@@ -102,17 +102,17 @@ Moves = Iterator[tuple[str, State]]
 
 
 def kafka_model(rules: Rules) -> Model[State]:
-    """What is searched: a protocol with these rules."""
+    """Return the model of the protocol with these rules."""
     return Model(
         start=State(),
-        moves=_Steps(rules).all,
+        moves=_Moves(rules).all,
         laws=LAWS,
         is_done=lambda state: state.is_done,
     )
 
 
-class _Steps:
-    """Every move that a state has."""
+class _Moves:
+    """The moves from a state, under the rules."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -126,7 +126,7 @@ class _Steps:
             if at is not At.OUT:
                 yield f"{name} crashes", _moved(state, slot, At.OUT, 0)
             if state.valid[slot]:
-                yield f"transaction of {name} times out", _forgotten(state, slot)
+                yield f"transaction of {name} times out", _fenced(state, slot)
         for slot, request in sorted(state.late):
             rest = state._replace(late=state.late - {(slot, request)})
             yield f"late {request.what} of {'AB'[slot]} arrives", self._applied(rest, slot, request)
@@ -163,10 +163,10 @@ class _Steps:
         return state.lease == slot or not self._rules.guards_the_lease
 
     def _opened(self, state: State, slot: int) -> State:
-        """`init_transactions`: under one transactional id, whoever was there before is fenced and aborted."""
-        state = _forgotten(state, slot)
+        """Apply `init_transactions`: it fences and aborts earlier producers of the transactional id."""
+        state = _fenced(state, slot)
         if self._rules.init_fences:
-            state = _forgotten(state, 1 - slot)
+            state = _fenced(state, 1 - slot)
         return state._replace(valid=put(state.valid, slot, True))
 
     def _ask(self, state: State, slot: int) -> Moves:
@@ -179,13 +179,13 @@ class _Steps:
         yield f"hears of {done} chunks", _moved(state, slot, then, done)
 
     def _recover(self, state: State, slot: int, done: int) -> Moves:
-        """The journal follows what was heard; a target that forgot what the journal has seen stops the runner."""
-        seen = state.journal.count(True)
-        unseen = [chunk for chunk in range(done) if not state.journal[chunk]]
-        if done < seen and self._rules.when_lost is not WhenLost.NOTHING_DONE:
+        """Copy the receipts to the journal; a target that has fewer than the journal stops the runner."""
+        recorded = state.journal.count(True)
+        unrecorded = [chunk for chunk in range(done) if not state.journal[chunk]]
+        if done < recorded and self._rules.when_lost is not WhenLost.NOTHING_DONE:
             yield "finds receipts lost", _moved(state, slot, At.OUT, 0)
-        elif unseen:
-            yield "recovers", state._replace(journal=put(state.journal, unseen[0], True))
+        elif unrecorded:
+            yield "recovers", state._replace(journal=put(state.journal, unrecorded[0], True))
         elif done < CHUNKS:
             yield "goes on", _moved(state, slot, At.GUARD_CHUNK)
         elif self._may_go_on(state, slot):
@@ -196,10 +196,10 @@ class _Steps:
     def _chunk_begun(self, state: State, slot: int, chunk: int) -> tuple[State, int, At]:
         if not self._may_go_on(state, slot):
             return state, slot, At.OUT
-        return (state if self._rules.journal_follows else _seen(state, chunk)), slot, At.PRODUCE
+        return (state if self._rules.journal_follows else _recorded(state, chunk)), slot, At.PRODUCE
 
     def _send(self, state: State, slot: int, request: Request) -> Moves:
-        """One request. Whatever goes wrong with it, the runner opens anew: it never guesses."""
+        """Send one request. After any failure the runner opens a new producer: it never guesses."""
         what = request.what
         is_aborting = what is At.COMMIT and self._rules.when_unknown is not WhenUnknown.OPEN_ANEW
         failed = At.ABORT if is_aborting else At.GUARD
@@ -213,7 +213,7 @@ class _Steps:
         yield f"sends {what}, late", _moved(state._replace(late=state.late | {(slot, request)}), slot, failed)
 
     def _abort(self, state: State, slot: int) -> tuple[str, State]:
-        """With the same producer, which a late commit can still reach."""
+        """Abort with the same producer, which a late commit can still reach."""
         if not state.valid[slot]:
             return "is refused abort", _moved(state, slot, At.GUARD)
         if state.open[slot] == Transaction() and self._rules.when_unknown is WhenUnknown.BELIEVE:
@@ -227,7 +227,7 @@ class _Steps:
         return At.COMMIT if what is At.OFFSETS and self._rules.marker_in_transaction else At.FOLLOW
 
     def _applied(self, state: State, slot: int, request: Request) -> State:
-        """What the brokers do about a request of a producer that is not fenced."""
+        """Carry out a request of a producer that is not fenced."""
         if not state.valid[slot]:
             return state
         mine = state.open[slot]
@@ -247,11 +247,11 @@ class _Steps:
     def _followed(self, state: State, chunk: int) -> State:
         if not self._rules.marker_in_transaction:
             state = state._replace(marker=chunk + 1)
-        return _seen(state, chunk)
+        return _recorded(state, chunk)
 
 
 def _rescanned(state: State) -> int:
-    """How many chunks are in the log, by the lineage headers of its committed records."""
+    """Return the number of chunks in the log, by the lineage headers of its committed records."""
     return next((chunk for chunk, copies in enumerate(state.copies) if not copies), CHUNKS)
 
 
@@ -262,8 +262,8 @@ def _moved(state: State, slot: int, at: At, chunk: int | None = None) -> State:
     return state._replace(runners=put(state.runners, slot, runner))
 
 
-def _forgotten(state: State, slot: int) -> State:
-    """The coordinator aborts a producer's transaction and refuses whatever it still sends."""
+def _fenced(state: State, slot: int) -> State:
+    """Fence a producer: the coordinator aborts its transaction and refuses whatever it still sends."""
     return state._replace(
         valid=put(state.valid, slot, False),
         open=put(state.open, slot, Transaction()),
@@ -271,5 +271,5 @@ def _forgotten(state: State, slot: int) -> State:
     )
 
 
-def _seen(state: State, chunk: int) -> State:
+def _recorded(state: State, chunk: int) -> State:
     return state._replace(journal=put(state.journal, chunk, True))

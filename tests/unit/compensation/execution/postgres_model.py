@@ -1,4 +1,4 @@
-"""Two runners apply two chunks to a table: the protocol of `makewhole.postgres.write.receipts`, small enough to be searched.
+"""Model two runners that apply two chunks to a table by the protocol of `makewhole.postgres.write.receipts`.
 
 A session at the server outlives its runner: it keeps its transaction and its lock until the server notices, and a
 commit that was sent may still be carried out then. The server also ends a session whose runner stands still in a
@@ -14,7 +14,7 @@ from tests.unit.compensation.execution.interleavings import LAWS, Model, put
 
 CHUNKS = 2
 NONE = -1
-LEFT = 2  # the place of a session whose runner is gone
+LEFT = 2  # the slot of a session whose runner is gone
 
 
 class At(StrEnum):
@@ -36,7 +36,7 @@ class At(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """The protocol as it is; each of them can be broken, to see what it is good for."""
+    """The rules of the protocol; each can be broken, to show what it is needed for."""
 
     locks_the_target: bool = True
     receipt_is_a_key: bool = True
@@ -48,7 +48,7 @@ class Rules:
 
 
 class Runner(NamedTuple):
-    """`chunk` is the one that it writes next; `epoch` that of its lease."""
+    """A runner. `chunk`: the one that it writes next; `epoch`: that of its lease."""
 
     at: At = At.OUT
     chunk: int = 0
@@ -56,7 +56,7 @@ class Runner(NamedTuple):
 
 
 class Session(NamedTuple):
-    """A transaction at the server: what it has written so far. `is_committing`: the commit is on its way."""
+    """A transaction at the server, with what it has written so far. `is_committing`: the commit was sent."""
 
     chunk: int = NONE
     epoch: int = 0
@@ -70,7 +70,7 @@ CLOSED = Session()
 
 
 class State(NamedTuple):
-    """What is durable, and where everyone is. `receipts` are lease epochs, 0 where there is none; so is `lease`."""
+    """The durable state, the runners and the sessions. `receipts` and `lease` are lease epochs; 0: none."""
 
     runners: tuple[Runner, Runner] = (Runner(), Runner())
     sessions: tuple[Session, Session, Session] = (CLOSED, CLOSED, CLOSED)
@@ -85,17 +85,17 @@ Moves = Iterator[tuple[str, State]]
 
 
 def postgres_model(rules: Rules) -> Model[State]:
-    """What is searched: a protocol with these rules."""
+    """Return the model of the protocol with these rules."""
     return Model(
         start=State(),
-        moves=lambda state: ((label, _ranked(following)) for label, following in _Steps(rules).all(state)),
+        moves=lambda state: ((label, _ranked(following)) for label, following in _Moves(rules).all(state)),
         laws=LAWS,
         is_done=lambda state: state.is_done,
     )
 
 
-class _Steps:
-    """Every move that a state has."""
+class _Moves:
+    """The moves from a state, under the rules."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -128,10 +128,10 @@ class _Steps:
             case At.RECOVER:
                 yield self._recover(state, slot, runner.chunk)
             case At.GUARD_CHUNK:
-                begun = state if self._rules.journal_follows else _seen(state, runner.chunk)
+                begun = state if self._rules.journal_follows else _recorded(state, runner.chunk)
                 yield "guards", self._guarded(begun if state.lease == runner.epoch else state, slot, At.LOCK)
             case At.FOLLOW:
-                yield "follows", _moved(_seen(state, runner.chunk), slot, At.RECOVER, runner.chunk + 1)
+                yield "follows", _moved(_recorded(state, runner.chunk), slot, At.RECOVER, runner.chunk + 1)
             case _:
                 yield from self._transaction(state, slot, runner)
 
@@ -139,11 +139,11 @@ class _Steps:
         return _moved(state, slot, then if state.lease == state.runners[slot].epoch else At.OUT)
 
     def _recover(self, state: State, slot: int, done: int) -> tuple[str, State]:
-        unseen = [chunk for chunk in range(done) if not state.journal[chunk]]
+        unrecorded = [chunk for chunk in range(done) if not state.journal[chunk]]
         if done < state.journal.count(True):
             return "finds receipts lost", _moved(state, slot, At.OUT)
-        if unseen:
-            return "recovers", _seen(state, unseen[0])
+        if unrecorded:
+            return "recovers", _recorded(state, unrecorded[0])
         if done < CHUNKS:
             return "goes on", _moved(state, slot, At.GUARD_CHUNK)
         is_held = state.lease == state.runners[slot].epoch
@@ -168,7 +168,7 @@ class _Steps:
                 yield from self._commit(state, slot, runner)
 
     def _check(self, state: State, slot: int, runner: Runner) -> tuple[str, State]:
-        """Under the lock: a newer runner's receipt stops this one, one of this chunk means that it is done."""
+        """Check under the lock: a newer runner's receipt stops this one; a receipt of this chunk: it is done."""
         ended = _session(state, slot, CLOSED)
         if self._rules.older_epochs_give_way and max(state.receipts) > runner.epoch:
             return "meets a newer runner's receipt", _moved(ended, slot, At.OUT)
@@ -177,7 +177,7 @@ class _Steps:
         return "finds it open", _moved(state, slot, At.ROWS)
 
     def _receipt(self, state: State, slot: int, runner: Runner) -> Moves:
-        others = [session for place, session in enumerate(state.sessions) if place != slot]
+        others = [session for other, session in enumerate(state.sessions) if other != slot]
         if self._rules.receipt_is_a_key:
             if state.receipts[runner.chunk]:
                 yield "is refused: receipt", _moved(_session(state, slot, CLOSED), slot, At.OUT)
@@ -201,13 +201,13 @@ class _Steps:
         late = state.sessions[slot]._replace(is_committing=True)
         yield "commit is late", _left(_session(state, slot, late), slot)
 
-    def _committed(self, state: State, place: int) -> State:
-        session = state.sessions[place]
+    def _committed(self, state: State, slot: int) -> State:
+        session = state.sessions[slot]
         if session.has_rows:
             state = state._replace(copies=put(state.copies, session.chunk, state.copies[session.chunk] + 1))
         if session.has_receipt:
             state = state._replace(receipts=put(state.receipts, session.chunk, session.epoch))
-        return _session(state, place, CLOSED)
+        return _session(state, slot, CLOSED)
 
 
 def _moved(state: State, slot: int, at: At, chunk: int | None = None) -> State:
@@ -218,34 +218,36 @@ def _moved(state: State, slot: int, at: At, chunk: int | None = None) -> State:
 
 
 def _left(state: State, slot: int) -> State:
-    """The runner is gone and its session is not; of two such sessions the server has ended the older one."""
+    """End a runner and keep its session; of two such sessions the server has ended the older one."""
     if state.sessions[slot] != CLOSED:
         state = _session(_session(state, LEFT, state.sessions[slot]), slot, CLOSED)
     return _moved(state, slot, At.OUT)
 
 
-def _session(state: State, place: int, session: Session) -> State:
-    return state._replace(sessions=put(state.sessions, place, session))
+def _session(state: State, slot: int, session: Session) -> State:
+    return state._replace(sessions=put(state.sessions, slot, session))
 
 
 def _put_runner(state: State, slot: int, runner: Runner) -> State:
     return state._replace(runners=put(state.runners, slot, runner))
 
 
-def _seen(state: State, chunk: int) -> State:
+def _recorded(state: State, chunk: int) -> State:
     return state._replace(journal=put(state.journal, chunk, True))
 
 
 def _ranked(state: State) -> State:
-    """The same state with epochs renumbered from 1 in their order: only their order is ever asked for."""
+    """Renumber the epochs of a state from 1 in their order: only their order matters."""
     used = {state.lease, *state.receipts}
     used |= {runner.epoch for runner in state.runners} | {session.epoch for session in state.sessions} | {0}
     if max(used) == len(used) - 1:
         return state
-    rank = {epoch: place for place, epoch in enumerate(sorted(used))}
+    rank = {epoch: number for number, epoch in enumerate(sorted(used))}
+    first, second = (runner._replace(epoch=rank[runner.epoch]) for runner in state.runners)
+    of_first, of_second, left = (session._replace(epoch=rank[session.epoch]) for session in state.sessions)
     return state._replace(
         lease=rank[state.lease],
         receipts=tuple(rank[epoch] for epoch in state.receipts),
-        runners=tuple(runner._replace(epoch=rank[runner.epoch]) for runner in state.runners),
-        sessions=tuple(session._replace(epoch=rank[session.epoch]) for session in state.sessions),
+        runners=(first, second),
+        sessions=(of_first, of_second, left),
     )

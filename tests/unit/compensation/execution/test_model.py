@@ -1,7 +1,7 @@
-"""Exactly once, by exhaustion: every interleaving of two runners that crash, stand still, wake and lose their leases.
+"""Every interleaving of two runners that crash, stop, continue and lose their leases gives each chunk one effect.
 
-The models are small and the search is whole: what it does not find does not exist in them. That they can fail is shown
-by breaking one rule of the protocol after the other.
+The models are small and the search is complete. Breaking one rule of the protocol after the other shows that the search
+finds violations.
 """
 
 from collections.abc import Iterator
@@ -80,7 +80,7 @@ def test_what_guards_twice_may_fail_once(model: Model) -> None:  # type: ignore[
 
 def test_the_shortest_way_to_a_second_effect_is_told() -> None:
     found = search(kafka.kafka_model(kafka.Rules(when_unknown=kafka.WhenUnknown.BELIEVE)))
-    assert found.way[-6:] == (
+    assert found.path[-6:] == (
         "A sends marker",
         "A sends commit, late",
         "A aborts",
@@ -97,4 +97,4 @@ def test_a_state_from_which_nothing_leads_on_is_found() -> None:
         )
 
     model = Model(start=0, moves=moves, laws={}, is_done=lambda number: number == 3)
-    assert search(model) == Searched(states=5, broken=NEVER_DONE, way=("right",))
+    assert search(model) == Searched(states=5, broken=NEVER_DONE, path=("right",))

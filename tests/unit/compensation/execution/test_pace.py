@@ -1,4 +1,4 @@
-"""Between chunks: how long a runner waits, and what it says of how long it will take."""
+"""A runner keeps rate and pauses between chunks, and estimates the time left."""
 
 from dataclasses import replace
 from typing import Any
@@ -46,41 +46,41 @@ def test_without_a_rate_nothing_is_waited_for() -> None:
     assert clock.slept == []
 
 
-def test_the_rate_of_the_plan_comes_before_that_of_the_pipeline_and_is_heeded_at_once() -> None:
+def test_the_rate_of_the_plan_comes_before_that_of_the_pipeline_and_is_obeyed_at_once() -> None:
     clock = Clock()
     pace = Pace(10, clock, clock.sleep)
     pace.start(100)
-    looks = iter([_plan(), _plan(rate=1), _plan(rate=1), _plan(rate=25)])
-    pace.wait(_plan(), lambda: next(looks))
-    assert clock.now == 104.0, "100 records at 25 a second, as soon as that is said"
+    reads = iter([_plan(), _plan(rate=1), _plan(rate=1), _plan(rate=25)])
+    pace.wait(_plan(), lambda: next(reads))
+    assert clock.now == 104.0, "100 records at 25 a second, as soon as that is set"
 
 
 def test_a_pause_is_waited_out_however_long_it_is_and_whatever_the_rate() -> None:
-    clock, looks = Clock(), []
+    clock, reads = Clock(), []
 
-    def look() -> StoredPlan:
-        looks.append(clock.now)
-        return _plan(control=Control.RUN if len(looks) == 500 else Control.PAUSE)
+    def read_plan() -> StoredPlan:
+        reads.append(clock.now)
+        return _plan(control=Control.RUN if len(reads) == 500 else Control.PAUSE)
 
-    Pace(None, clock, clock.sleep).wait(_plan(control=Control.PAUSE), look)
+    Pace(None, clock, clock.sleep).wait(_plan(control=Control.PAUSE), read_plan)
     assert clock.now == 600.0
-    assert len(looks) == 500, "the lease is kept: it is renewed with every look"
+    assert len(reads) == 500, "the lease is kept: it is renewed with every read"
 
 
 def test_a_plan_that_is_stopped_while_it_waits_ends_the_wait() -> None:
-    def look() -> StoredPlan:
+    def read_plan() -> StoredPlan:
         raise RefusedError("stopped")
 
     with pytest.raises(RefusedError, match="stopped"):
-        Pace(None, Clock(), lambda _: None).wait(_plan(control=Control.PAUSE), look)
+        Pace(None, Clock(), lambda _: None).wait(_plan(control=Control.PAUSE), read_plan)
 
 
-def test_the_speed_is_that_of_late_and_tells_how_long_the_rest_takes() -> None:
+def test_the_speed_is_measured_over_the_last_seconds_and_gives_the_time_left() -> None:
     clock = Clock()
     speed = Speed(10_000, clock)
     assert (speed.records_per_second, speed.seconds_left) == (None, None)
     speed.add_recovered(1_000)
-    assert (speed.done, speed.records_per_second) == (1_000, None), "what was done before says nothing of the speed"
+    assert (speed.done, speed.records_per_second) == (1_000, None), "what was done before does not count for the speed"
     for _ in range(20):
         clock.now += 1.0
         speed.add(100)
@@ -91,7 +91,7 @@ def test_the_speed_is_that_of_late_and_tells_how_long_the_rest_takes() -> None:
     assert (speed.done, speed.records_per_second, speed.seconds_left) == (7_000, 200.0, 15.0)
 
 
-def test_a_chunk_that_takes_longer_than_what_is_of_late_still_gives_a_speed() -> None:
+def test_a_chunk_that_takes_longer_than_the_measured_seconds_still_gives_a_speed() -> None:
     clock = Clock()
     speed = Speed(400, clock)
     for _ in range(3):
@@ -101,7 +101,7 @@ def test_a_chunk_that_takes_longer_than_what_is_of_late_still_gives_a_speed() ->
 
 
 @pytest.mark.parametrize(
-    ("told", "text"),
+    ("estimate", "text"),
     [
         ({}, "flights: chunk 3 of 100; 30,000 of 1,000,000"),
         (
@@ -110,9 +110,9 @@ def test_a_chunk_that_takes_longer_than_what_is_of_late_still_gives_a_speed() ->
         ),
     ],
 )
-def test_progress_is_one_line(told: dict[str, Any], text: str) -> None:
+def test_progress_is_one_line(estimate: dict[str, Any], text: str) -> None:
     progress = PlanProgress(
-        plan="p", target="flights", chunks_done=3, chunks=100, actions_done=30_000, actions=1_000_000, **told
+        plan="p", target="flights", chunks_done=3, chunks=100, actions_done=30_000, actions=1_000_000, **estimate
     )
     assert str(progress) == text
 

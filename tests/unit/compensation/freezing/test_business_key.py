@@ -1,4 +1,4 @@
-"""The key of a record that is fetched for a repair: offsets can hold other records than they did."""
+"""The business key of a fetched record is checked: an offset can hold another record than before."""
 
 import pytest
 

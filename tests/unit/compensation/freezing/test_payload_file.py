@@ -1,4 +1,4 @@
-"""The payload file and what binds it; what a broker would refuse; a key taken apart."""
+"""Payload files are checked by hash, records by the topic's rules, and keys are split into columns."""
 
 import itertools
 import json
@@ -35,7 +35,7 @@ PAYLOADS = st.builds(
 
 
 def payloads_of(table: pa.Table) -> dict[int, Payload]:
-    """The payloads of a chunk one by one, by action number."""
+    """Return the payloads of a chunk by action number."""
     index = table.schema.get_field_index("timestamp")
     return {
         row["seq"]: Payload(
@@ -80,12 +80,12 @@ def test_payloads_of_other_actions_are_not_given_out() -> None:
                 file.chunk(group, pa.chunked_array([pa.array(seqs, pa.int32())]))
 
 
-def test_what_waits_for_a_large_file_is_told_as_it_is_copied() -> None:
+def test_a_callback_is_called_after_every_block_of_a_large_file() -> None:
     incompressible = random.Random(5).randbytes(3 << 20)
     uri, sha256 = write_payloads(f"memory://plans/{uuid.uuid4().hex}", [[(0, Payload(value=incompressible))]])
-    told: list[int] = []
-    verified_copy(uri, sha256, lambda: told.append(1)).close()
-    assert len(told) == 4
+    calls: list[int] = []
+    verified_copy(uri, sha256, lambda: calls.append(1)).close()
+    assert len(calls) == 4
 
 
 def test_the_same_payloads_are_the_same_file() -> None:

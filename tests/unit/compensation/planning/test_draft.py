@@ -1,4 +1,4 @@
-"""Planning is pure: order, refusals, limits, digest."""
+"""Planning is pure: order, refusals, limits and digest of the actions."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -142,7 +142,7 @@ def test_a_replay_topic_takes_the_redelivered_records_and_is_frozen_as_the_targe
     ]
 
 
-def test_every_copy_too_many_has_a_step_of_its_own_after_everything_else() -> None:
+def test_every_extra_copy_has_a_draft_of_its_own_after_everything_else() -> None:
     repeated = _finding("r", Verdict.DUPLICATE, "ledger→topic")
     rows = _finding("s", Verdict.DUPLICATE, "topic→store")
     strangers = _finding("u", Verdict.UNEXPECTED, "topic→store")
@@ -177,7 +177,7 @@ def test_every_copy_too_many_has_a_step_of_its_own_after_everything_else() -> No
     ],
 )
 def test_what_cannot_be_taken_back_is_refused_with_its_reason(hop: str, verdict: Verdict, reason: str) -> None:
-    pipeline = _reversing(**{verdict.value: Remedy.REVERSE})
+    pipeline = _reversing(None, **{verdict.value: Remedy.REVERSE})
     draft = draft_plan(pipeline, [_finding("a", verdict, hop)], window_keys=10)
 
     assert (draft.drafts, [refusal.reason for refusal in draft.refusals]) == ((), [reason])
@@ -254,7 +254,9 @@ def test_a_mismatch_is_redelivered_only_where_the_loader_overwrites(
 
 def test_a_record_that_two_stores_lack_is_redelivered_once() -> None:
     pipeline = _pipeline()
-    other = replace(pipeline.points["store"], name="other", table="dw.other")
+    store = pipeline.points["store"]
+    assert isinstance(store, TablePoint)
+    other = replace(store, name="other", table="dw.other")
     hops = (*pipeline.hops, replace(pipeline.hops[1], target="other"))
     pipeline = replace(pipeline, points={**pipeline.points, "other": other}, hops=hops)
     findings = [_finding(key, Verdict.MISSING, hop) for key in "ab" for hop in ("topic→store", "topic→other")]

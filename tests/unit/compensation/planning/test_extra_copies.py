@@ -1,4 +1,4 @@
-"""Which copies are too many, and which of them were taken back before: pure."""
+"""Extra copies are selected, and those that were taken back before are left out."""
 
 import hashlib
 from collections.abc import Mapping

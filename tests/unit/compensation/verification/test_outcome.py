@@ -1,4 +1,4 @@
-"""The digest after a repair is the digest of a window in which everything was found whole."""
+"""The digest after a repair equals the digest of a window in which everything was found whole."""
 
 from typing import Any
 
