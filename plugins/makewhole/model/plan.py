@@ -130,5 +130,5 @@ def plan_digest(pipeline: str, window: int, payload_sha256: str | None, actions:
 
 
 def count_remedies(actions: Iterable[Action]) -> Mapping[str, int]:
-    """How many actions of each remedy, by name."""
+    """Count the actions of each remedy, by name."""
     return dict(sorted(Counter(action.remedy.value for action in actions).items()))

@@ -124,7 +124,7 @@ class RangeReader:
 
     @property
     def truncated(self) -> tuple[OffsetSpan, ...]:
-        """Those of `expired` that a truncation took after the range was frozen."""
+        """Number of the `expired` offsets that a truncation took after the range was frozen."""
         return tuple(self.account.truncated)
 
     @property
