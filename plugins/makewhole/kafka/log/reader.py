@@ -124,7 +124,7 @@ class RangeReader:
 
     @property
     def truncated(self) -> tuple[OffsetSpan, ...]:
-        """Number of the `expired` offsets that a truncation took after the range was frozen."""
+        """Spans of the `expired` ones that a truncation took after the range was frozen."""
         return tuple(self.account.truncated)
 
     @property
