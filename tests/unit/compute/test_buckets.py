@@ -1,5 +1,7 @@
 """Check that splitting by bucket keeps rows and their order, whatever their columns hold."""
 
+from typing import Any
+
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,8 @@ from makewhole.compute.buckets import split_by_bucket
 
 pytestmark = pytest.mark.unit
 
-SCHEMA = {
+Row = tuple[Any, ...]
+SCHEMA: dict[str, Any] = {
     "key_hi": pl.UInt64,
     "key": pl.String,
     "time": pl.Datetime("us", "UTC"),
@@ -30,13 +33,13 @@ ROWS = st.tuples(
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(ROWS, max_size=30), st.sampled_from([1, 16, 300]), st.integers(0, 3))
-def test_each_bucket_has_its_rows_in_their_order(rows: list[tuple], buckets: int, start: int) -> None:  # type: ignore[type-arg]
+def test_each_bucket_has_its_rows_in_their_order(rows: list[Row], buckets: int, start: int) -> None:
     frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")[start:]
 
     parted = {bucket: pl.DataFrame(table) for bucket, table in split_by_bucket(frame, buckets)}
 
     assert all(part.schema == frame.schema for part in parted.values())
-    expected: dict[int, list[tuple]] = {}  # type: ignore[type-arg]
+    expected: dict[int, list[Row]] = {}
     for row in frame.rows():
         expected.setdefault(row[0] % buckets, []).append(row)
     assert {bucket: part.rows() for bucket, part in parted.items()} == expected

@@ -220,7 +220,7 @@ def test_the_numbering_of_every_copys_producer_is_evidence_once() -> None:
 
 @pytest.mark.parametrize("kind", [IncidentKind.OPEN_TRANSACTION, IncidentKind.HANGING_TRANSACTION])
 def test_a_pending_key_names_the_transaction_that_it_waits_for(kind: IncidentKind) -> None:
-    detail = {"producer_id": 7, "producer_epoch": 1, "transactional_id": "tx", "state": "Ongoing"}
+    detail: dict[str, Any] = {"producer_id": 7, "producer_epoch": 1, "transactional_id": "tx", "state": "Ongoing"}
     ours = incident(kind, lo=4, last_timestamp_ms=1_000, **detail)
     behind = incident(kind, lo=40, last_timestamp_ms=-1, **detail)
     tail = frame([{"place": "0:5"}], PointKind.TOPIC).select(*HASHES, "place")

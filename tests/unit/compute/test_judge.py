@@ -61,7 +61,7 @@ def test_an_aborted_copy_is_neither_proof_of_existence_nor_of_arrival() -> None:
 
 
 def test_a_replay_counts_as_the_copy_it_stands_for_and_beside_an_original_not_at_all() -> None:
-    replay = {"replay_plan": PLANS[0]}
+    replay: dict[str, Any] = {"replay_plan": PLANS[0]}
     known = bucket(
         [one("a", 0), one("b", 1)],
         [one("a", 0, **replay), one("b", 1), one("b", 2, **replay)],
@@ -79,7 +79,7 @@ def test_a_forged_lineage_header_hides_no_duplicate(header: str) -> None:
 
 
 def test_a_plan_that_wrote_a_key_twice_is_known_by_both_and_by_no_third() -> None:
-    replay = {"replay_plan": PLANS[0]}
+    replay: dict[str, Any] = {"replay_plan": PLANS[0]}
     written = [(PLANS[0], "a"), (PLANS[0], "a")]
     both = [one("a", 0), one("a", 1, **replay), one("a", 2, **replay)]
 
@@ -89,7 +89,7 @@ def test_a_plan_that_wrote_a_key_twice_is_known_by_both_and_by_no_third() -> Non
 
 
 def test_a_header_copied_from_a_real_replay_hides_no_duplicate() -> None:
-    replay = {"replay_plan": PLANS[0]}
+    replay: dict[str, Any] = {"replay_plan": PLANS[0]}
     known = bucket(
         [one("a", 0)], [one("a", 0), one("a", 1, **replay), one("a", 2, **replay)], replays=[(PLANS[0], "a")]
     )

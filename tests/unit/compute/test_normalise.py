@@ -35,7 +35,7 @@ COLUMNS = {
 
 
 def log(records: list[dict[str, Any]]) -> pa.RecordBatch:
-    usual = {
+    usual: dict[str, Any] = {
         "partition": 2,
         "leader_epoch": 4,
         "timestamp": 1_000,

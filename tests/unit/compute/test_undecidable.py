@@ -90,7 +90,8 @@ def test_an_earlier_partial_window_makes_only_keys_of_its_time_undecidable() -> 
 
 @pytest.mark.parametrize(("kind", "cause"), [("truncated", "truncated"), ("recreated", "topic_recreated")])
 def test_an_unexpected_row_is_undecidable_where_the_log_was_truncated_or_recreated(kind: str, cause: str) -> None:
-    history = LogHistory(**{kind: (incident(IncidentKind.TRUNCATED),)})
+    found = (incident(IncidentKind.TRUNCATED),)
+    history = LogHistory(truncated=found) if kind == "truncated" else LogHistory(recreated=found)
     frame = judged(("unexpected", BORN), ("missing", BORN))
 
     assert turned(frame, undecidable_spans(history, WHOLE, SETTLE, is_upsert=False)) == [

@@ -36,6 +36,12 @@ def with_gate(pipeline: Pipeline) -> Callable[..., Pipeline]:
     return lambda **tolerance: replace(pipeline, gate=Gate(**tolerance))
 
 
+def accounting_of(evidence: PointEvidence) -> Accounting:
+    """Return the accounting of a topic."""
+    assert evidence.accounting is not None
+    return evidence.accounting
+
+
 def table(point: str, rows: int) -> PointEvidence:
     return PointEvidence(point=point, has_manifest=True, rows_read=rows, rows_counted=rows)
 

@@ -12,6 +12,7 @@ from makewhole.gate.planned import Planned
 from makewhole.gate.suite import HopSuite
 from makewhole.model.gate import GateAnswer
 from makewhole.model.pipeline import Pipeline
+from tests.unit.gate.conftest import accounting_of
 
 pytestmark = pytest.mark.unit
 
@@ -23,7 +24,8 @@ def honest(name: str, row: Mapping[str, int | None], planned: Sequence[Planned])
         low, high = one.kwargs.get("min_value"), one.kwargs.get("max_value")
         outcomes.append(
             ExpectationOutcome(
-                id=one.id, success=value is not None if low is None else value is None or low <= value <= high
+                id=one.id,
+                success=value is not None if low is None or high is None else value is None or low <= value <= high,
             )
         )
     failed = {one.severity for one, outcome in zip(planned, outcomes, strict=True) if not outcome.success}
@@ -128,7 +130,7 @@ def test_a_run_that_fails_without_a_failure_is_an_error(
 
 
 def test_records_without_a_usable_key_fail_the_gate(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
-    accounting = replace(summaries[1].source.accounting, span=7, undecodable=2)
+    accounting = replace(accounting_of(summaries[1].source), span=7, undecodable=2)
     summaries[1] = replace(summaries[1], source=replace(summaries[1].source, accounting=accounting))
     report = check_summaries(pipeline, summaries)
     assert report.answer is GateAnswer.FAIL

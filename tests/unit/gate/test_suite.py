@@ -13,6 +13,7 @@ from makewhole.gate.planned import Number, Role
 from makewhole.gate.suite import frame_suite, hop_suite
 from makewhole.model.pipeline import Gate, Pipeline
 from makewhole.model.verdict import HopCounts
+from tests.unit.gate.conftest import accounting_of
 
 pytestmark = pytest.mark.unit
 
@@ -125,14 +126,13 @@ def test_a_hop_whose_keys_are_all_pending_was_not_judged(
 def test_a_quiet_day_passes_only_where_the_pipeline_says_so(
     with_gate: Callable[..., Pipeline], summaries: list[HopSummary]
 ) -> None:
-    nothing = {"rows_read": 0}
     summary = replace(
         summaries[0],
         counts=HopCounts(),
         expected_rows=0,
-        source=replace(summaries[0].source, rows_counted=0, **nothing),
+        source=replace(summaries[0].source, rows_counted=0, rows_read=0),
         target=replace(
-            summaries[0].target, accounting=replace(summaries[1].source.accounting, span=2, data=0), **nothing
+            summaries[0].target, accounting=replace(accounting_of(summaries[1].source), span=2, data=0), rows_read=0
         ),
     )
     assert breached(with_gate(allow_empty=True), summary) == {}
@@ -176,7 +176,7 @@ def test_a_short_read_of_a_table_is_broken_evidence(pipeline: Pipeline, summarie
 
 
 def test_an_offset_that_nobody_accounts_for_is_broken_evidence(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
-    short = replace(summaries[1].source, accounting=replace(summaries[1].source.accounting, span=6))
+    short = replace(summaries[1].source, accounting=replace(accounting_of(summaries[1].source), span=6))
     assert breached(pipeline, replace(summaries[1], source=short)) == {
         "flights→warehouse: 1 offsets of flights are not accounted for, 0 allowed: the read was short or repeated": (
             "evidence"
@@ -185,7 +185,7 @@ def test_an_offset_that_nobody_accounts_for_is_broken_evidence(pipeline: Pipelin
 
 
 def test_parts_that_cancel_do_not_balance_the_accounts(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
-    tricked = replace(summaries[1].source.accounting, control=3, compacted=-1)
+    tricked = replace(accounting_of(summaries[1].source), control=3, compacted=-1)
     summary = replace(summaries[1], source=replace(summaries[1].source, accounting=tricked))
     assert breached(pipeline, summary) == {
         "flights→warehouse: -1 offsets of flights are counted as compacted, 5 allowed": "evidence"
@@ -195,7 +195,7 @@ def test_parts_that_cancel_do_not_balance_the_accounts(pipeline: Pipeline, summa
 def test_offsets_that_could_never_be_read_are_a_finding_and_no_broken_evidence(
     pipeline: Pipeline, summaries: list[HopSummary]
 ) -> None:
-    expired = replace(summaries[1].source.accounting, span=9, expired=4)
+    expired = replace(accounting_of(summaries[1].source), span=9, expired=4)
     summary = replace(summaries[1], source=replace(summaries[1].source, accounting=expired))
     assert breached(pipeline, summary) == {
         "flights→warehouse: 4 offsets of flights were deleted before they could be read, so the window is partial: "
@@ -206,7 +206,7 @@ def test_offsets_that_could_never_be_read_are_a_finding_and_no_broken_evidence(
 def test_undecodable_records_fail_the_gate_unless_they_are_tolerated(
     pipeline: Pipeline, summaries: list[HopSummary]
 ) -> None:
-    kept = replace(summaries[1].source.accounting, span=7, undecodable=2)
+    kept = replace(accounting_of(summaries[1].source), span=7, undecodable=2)
     summary = replace(summaries[1], source=replace(summaries[1].source, accounting=kept))
     assert breached(pipeline, summary) == {
         "flights→warehouse: 2 records of flights have no usable key, 0 allowed; they are kept with their places in the "

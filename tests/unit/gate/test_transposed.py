@@ -43,7 +43,7 @@ def test_a_row_has_the_margins_to_both_limits_and_none_where_nothing_is_known() 
 
 
 def test_rows_that_the_library_names_have_failed() -> None:
-    assert critical().failed_ids([library_result([]), library_result(["hop missing"])]) == {"hop missing"}
+    assert critical().failed_ids([library_result([]), library_result(["hop missing"])]) == frozenset({"hop missing"})
     assert critical().failed_ids([library_result([]), library_result([])]) == frozenset()
 
 

@@ -2,6 +2,7 @@
 
 import struct
 from types import ModuleType
+from typing import Literal
 
 import pyarrow as pa
 import pytest
@@ -77,7 +78,7 @@ def test_clips_to_the_asked_range(handmade: ModuleType, lo: int, hi: int, expect
 
 
 @pytest.mark.parametrize(("codec", "name"), [(1, "gzip"), (3, "lz4"), (4, "zstd")])
-def test_streamed_codecs_are_read_and_bounded(codec: int, name: str) -> None:
+def test_streamed_codecs_are_read_and_bounded(codec: int, name: Literal["gzip", "lz4", "zstd"]) -> None:
     sink = pa.BufferOutputStream()
     with pa.CompressedOutputStream(sink, name) as stream:
         stream.write(b"abc" * 1000)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.unit
 
 
 def offsets(reader: RangeReader) -> list[int]:
-    return [offset for batch in reader.batches() for offset in batch.column("offset").to_pylist()]
+    return [int(offset) for batch in reader.batches() for offset in batch.column("offset").to_numpy()]
 
 
 def mixed(handmade: ModuleType, page_batches: int = 2):  # type: ignore[no-untyped-def]
@@ -105,7 +105,7 @@ def test_a_batch_with_a_wrong_checksum_costs_itself_only(handmade: ModuleType) -
     assert reader.undecodable == [Undecodable(3, 5, 10, "wrong checksum (CRC-32C)")]
 
 
-def test_a_damaged_abort_marker_takes_nothing_of_the_next_transaction(handmade: ModuleType, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_damaged_abort_marker_takes_nothing_of_the_next_transaction(handmade: ModuleType, tmp_path: Path) -> None:
     log = mixed(handmade, page_batches=6)
     marker = bytearray(log.batches[2])
     marker[-1] ^= 1
@@ -157,6 +157,12 @@ def test_a_source_that_does_not_move_is_a_short_read(handmade: ModuleType) -> No
         def fetch(self, wanted: PartitionRange, offset: int, isolation: str) -> LogPage:
             return LogPage()
 
+        def next_batch(self, wanted: PartitionRange, offset: int, likely: int, isolation: str) -> int:
+            raise AssertionError("there is no damage")
+
+        def hole_reason(self, wanted: PartitionRange, start: int, end: int) -> str | None:
+            return None
+
     reader = read_range(Stuck(), handmade.wanted(0, 6))
     with pytest.raises(TransientError, match=r"t partition 3 \[0, 6\): nothing was read at offset 0"):
         list(reader)
@@ -188,7 +194,7 @@ def test_a_truncation_during_the_read_is_noticed_at_its_end(handmade: ModuleType
         list(rows)
 
 
-def test_a_hole_that_compaction_does_not_explain_is_placed_and_counted(handmade: ModuleType, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_hole_that_compaction_does_not_explain_is_placed_and_counted(handmade: ModuleType, tmp_path: Path) -> None:
     log = mixed(handmade)
     log.doubt = "no batch holds these offsets, and cleanup.policy is delete"
     reader, rows, _ = archived(log, handmade.wanted(0, 17), tmp_path)
@@ -275,13 +281,13 @@ def test_ranges_written_side_by_side_hold_each_batch_once_and_read_as_one(
     assert size == sum(map(len, mixed(handmade).batches))
 
 
-def test_an_archive_remembers_what_was_expired(handmade: ModuleType, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_an_archive_remembers_what_was_expired(handmade: ModuleType, tmp_path: Path) -> None:
     log = handmade.MemoryLog([handmade.plain_batch(0, handmade.rows(10))], log_start=3)
     reader, rows, _ = archived(log, handmade.wanted(0, 10), tmp_path)
     assert_same(reader, read_range(ArchiveLog(str(tmp_path)), handmade.wanted(0, 10)), rows)
 
 
-def test_an_archive_remembers_what_was_truncated(handmade: ModuleType, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_an_archive_remembers_what_was_truncated(handmade: ModuleType, tmp_path: Path) -> None:
     log = mixed(handmade)
     log.intact = 9
     reader, rows, _ = archived(log, handmade.wanted(0, 17), tmp_path)
@@ -290,7 +296,7 @@ def test_an_archive_remembers_what_was_truncated(handmade: ModuleType, tmp_path)
 
 def test_a_batch_that_the_range_before_came_too_late_for_is_missed_in_the_archive(
     handmade: ModuleType,
-    tmp_path,  # type: ignore[no-untyped-def]
+    tmp_path: Path,
 ) -> None:
     archived(mixed(handmade), handmade.wanted(3, 17), tmp_path, window_lo=0)
     archived(handmade.MemoryLog([], log_start=5), handmade.wanted(0, 3), tmp_path, window_lo=0)
@@ -301,7 +307,7 @@ def test_a_batch_that_the_range_before_came_too_late_for_is_missed_in_the_archiv
     assert again.expired == [(0, 3)]
 
 
-def test_a_batch_is_archived_whole_when_the_range_starts_in_it(handmade: ModuleType, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_batch_is_archived_whole_when_the_range_starts_in_it(handmade: ModuleType, tmp_path: Path) -> None:
     _, _, paths = archived(mixed(handmade), handmade.wanted(2, 6), tmp_path)
     assert [path.rsplit("/", 1)[1] for path in paths] == [
         "00000000000000000000.log",
@@ -310,7 +316,9 @@ def test_a_batch_is_archived_whole_when_the_range_starts_in_it(handmade: ModuleT
     assert (tmp_path / "partition=3" / "00000000000000000000.log").read_bytes() == b"".join(mixed(handmade).batches[:2])
 
 
-def test_an_archive_refuses_another_incarnation_and_a_range_it_does_not_hold(handmade: ModuleType, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_an_archive_refuses_another_incarnation_and_a_range_it_does_not_hold(
+    handmade: ModuleType, tmp_path: Path
+) -> None:
     archived(mixed(handmade), handmade.wanted(0, 12), tmp_path)
     other = PartitionRange(topic="t", topic_id="other", partition=3, lo=0, hi=12)
     with pytest.raises(RefusedError, match="another incarnation"):
@@ -319,7 +327,7 @@ def test_an_archive_refuses_another_incarnation_and_a_range_it_does_not_hold(han
         list(read_range(ArchiveLog(str(tmp_path)), handmade.wanted(0, 17)))
 
 
-def test_a_segment_of_another_size_is_corruption(handmade: ModuleType, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_segment_of_another_size_is_corruption(handmade: ModuleType, tmp_path: Path) -> None:
     _, _, paths = archived(mixed(handmade), handmade.wanted(0, 12), tmp_path)
     with Path(paths[0]).open("ab") as file:
         file.write(b"x")
@@ -327,7 +335,7 @@ def test_a_segment_of_another_size_is_corruption(handmade: ModuleType, tmp_path)
         list(read_range(ArchiveLog(str(tmp_path)), handmade.wanted(0, 12)))
 
 
-def test_a_segment_with_another_digest_is_corruption(handmade: ModuleType, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_segment_with_another_digest_is_corruption(handmade: ModuleType, tmp_path: Path) -> None:
     _, _, paths = archived(mixed(handmade), handmade.wanted(0, 12), tmp_path)
     data = bytearray(Path(paths[0]).read_bytes())
     data[15] ^= 1  # a leader epoch: no checksum of Kafka's covers it
@@ -336,7 +344,7 @@ def test_a_segment_with_another_digest_is_corruption(handmade: ModuleType, tmp_p
         list(read_range(ArchiveLog(str(tmp_path)), handmade.wanted(0, 12)))
 
 
-def test_an_archive_of_before_digests_were_kept_is_still_read(handmade: ModuleType, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_an_archive_of_before_digests_were_kept_is_still_read(handmade: ModuleType, tmp_path: Path) -> None:
     reader, rows, paths = archived(mixed(handmade), handmade.wanted(0, 17), tmp_path)
     sidecar = json.loads(Path(paths[1]).read_text())
     for name in ("sha256", "truncated", "unexplained", "left_out"):
@@ -365,7 +373,7 @@ def test_a_damaged_archive_accounts_for_every_offset_or_fails(
     assert reader.accounting.is_complete
 
 
-def test_an_unfinished_attempt_leaves_nothing_visible(handmade: ModuleType, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_an_unfinished_attempt_leaves_nothing_visible(handmade: ModuleType, tmp_path: Path) -> None:
     writer = SegmentWriter(str(tmp_path), handmade.wanted(0, 17))
     writer.write(0, mixed(handmade).batches[0])
     assert ArchiveLog(str(tmp_path)).segments(3) == []

@@ -4,6 +4,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -57,7 +58,8 @@ def alone(one: BatchToDecode) -> Salvage | None:
 
 def _record_bytes(data: bytes, count: int) -> list[bytes]:
     """Return the records one behind the other, as far as their lengths make sense."""
-    parts, at = [], 0
+    parts: list[bytes] = []
+    at = 0
     while len(parts) < count and at < len(data):
         value, shift, begin = 0, 0, at
         while at < len(data) and shift <= 63:
@@ -137,7 +139,9 @@ def test_a_hostile_number_in_a_record_of_the_right_length_gives_what_salvage_giv
 
     rows = part.columns.select(["offset", "key", "value"]).to_pylist()
     assert rows == [{"offset": found.offset, "key": found.key, "value": found.value} for found in slowly.records]
-    assert part.columns.column("timestamp").view("int64").to_pylist() == [found.timestamp for found in slowly.records]
+    assert part.columns.column("timestamp").view(pa.int64()).to_pylist() == [
+        found.timestamp for found in slowly.records
+    ]
     assert list(part.undecodable) == slowly.undecodable
 
 
@@ -186,7 +190,7 @@ def test_nothing_outside_the_text_is_read(handmade: ModuleType, data: st.DataObj
         several = Batches(inner, starts, np.cumsum(sizes) + shifts, counts, nothing, counts - 1, nothing, nothing > 0)
         records, fits = Records.with_room_for(len(text) // 7), np.zeros(len(items), dtype=np.bool_)
         found = walk_records(several, records, fits)
-        records = Records(*(column[:found] for column in records))
+        records = records.first(found)
         headers = HeaderColumns.with_room_for(int(records.header_counts.sum()))
         walk_headers(inner, records, headers)
         return [fits.tolist(), *(column.tolist() for column in (*records, *headers))]

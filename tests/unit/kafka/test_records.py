@@ -1,6 +1,7 @@
 """Test the decoding of record bytes into columns, against aiokafka's parser and with damage."""
 
 from types import ModuleType
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,6 +13,8 @@ from makewhole.kafka.log.records import SCHEMA, BatchToDecode, Decoded, decode
 from makewhole.kafka.log.salvage import Undecodable
 
 pytestmark = pytest.mark.unit
+
+Row = tuple[Any, ...]
 
 _blobs = st.none() | st.binary(max_size=40) | st.binary(min_size=120, max_size=200)
 _headers = st.lists(st.tuples(st.text(max_size=15), _blobs), max_size=3)
@@ -29,7 +32,7 @@ def columns(parts: list[Decoded]) -> pa.Table:
 
 @settings(max_examples=200, deadline=None)
 @given(rows=_rows)
-def test_gives_what_aiokafka_wrote(handmade: ModuleType, rows: list[tuple]) -> None:  # type: ignore[type-arg]
+def test_gives_what_aiokafka_wrote(handmade: ModuleType, rows: list[Row]) -> None:
     [part] = decoded(handmade.aiokafka_batch(rows))
     part.columns.validate(full=True)
     table = part.columns
@@ -37,14 +40,14 @@ def test_gives_what_aiokafka_wrote(handmade: ModuleType, rows: list[tuple]) -> N
     assert table.column("timestamp").view(pa.int64()).to_pylist() == [row[0] for row in rows]
     assert table.column("key").to_pylist() == [row[1] for row in rows]
     assert table.column("value").to_pylist() == [row[2] for row in rows]
-    headers = [[(one["key"], one["value"]) for one in cell] for cell in table.column("headers").to_pylist()]
+    headers = [[(one["key"], one["value"]) for one in row["headers"]] for row in table.to_pylist()]
     assert headers == [row[3] for row in rows]
     assert table.column("sequence").to_pylist() == [7 + index for index in range(len(rows))]
 
 
 @settings(max_examples=100, deadline=None)
 @given(rows=_rows, lo=st.integers(0, 3))
-def test_values_as_views_are_the_values(handmade: ModuleType, rows: list[tuple], lo: int) -> None:  # type: ignore[type-arg]
+def test_values_as_views_are_the_values(handmade: ModuleType, rows: list[Row], lo: int) -> None:
     raw = handmade.aiokafka_batch(rows)
     items = [
         BatchToDecode(one, raw[one.start + HEADER_BYTES : one.end], lo, 2**62, False) for one in split_batches(raw)
@@ -59,7 +62,7 @@ def test_values_as_views_are_the_values(handmade: ModuleType, rows: list[tuple],
 @given(rows=_rows, damage=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=4))
 def test_damaged_bytes_never_crash_and_every_offset_is_a_row_or_a_place(
     handmade: ModuleType,
-    rows: list[tuple],  # type: ignore[type-arg]
+    rows: list[Row],
     damage: list[tuple[int, int]],
 ) -> None:
     records = bytearray(b"".join(handmade.record(delta, row) for delta, row in enumerate(rows)))

@@ -165,7 +165,8 @@ def test_evidence_names_the_epoch_and_what_was_counted_of_the_producer() -> None
 def logs(draw: st.DrawFn) -> list[Step]:
     """A log of three producers who skip, repeat, bump and wrap, with offsets that cannot be seen."""
     steps: list[Step] = []
-    offset, stands = 0, {}
+    offset = 0
+    stands: dict[int, tuple[int, int]] = {}
     for _ in range(draw(st.integers(0, 25))):
         if draw(st.integers(0, 5)) == 0:
             steps.append(Skipped(draw(st.integers(1, 6))))

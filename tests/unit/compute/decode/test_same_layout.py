@@ -1,6 +1,7 @@
 """Check that values decoded by their shared layout are as if decoded record by record."""
 
 import json
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -147,7 +148,10 @@ def views(values: list[bytes | None], padding: bytes) -> pa.Array:  # type: igno
         starts.append(len(content))
         content += value or b""
     lengths = np.array([-1 if value is None else len(value) for value in values], dtype=np.int32)
-    return Blobs(starts=np.array(starts, dtype=np.int32), lengths=lengths).views(Content(content + padding))
+    found: pa.Array[Any] = Blobs(starts=np.array(starts, dtype=np.int32), lengths=lengths).views(
+        Content(content + padding)
+    )
+    return found
 
 
 @settings(max_examples=500, deadline=None)

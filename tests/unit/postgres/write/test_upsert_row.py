@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,7 +23,9 @@ def over_key(key: str, value: str, *columns: str) -> str:
 
 
 @given(name=NAMES, key=KEYS, value=VALUES, indent=st.none() | st.integers(0, 2), space=st.text(" \t\r\n", max_size=2))
-def test_what_the_value_says_itself_wins(name: str, key: str, value: dict, indent: int | None, space: str) -> None:
+def test_what_the_value_says_itself_wins(
+    name: str, key: str, value: dict[str, Any], indent: int | None, space: str
+) -> None:
     text = f"{space}{json.dumps(value, indent=indent)}{space}"
     assert json.loads(over_key(key, text, name)) == {name: key, **value}
 
