@@ -1,4 +1,4 @@
-"""One set of servers and one crew for all cases, and the table of what they came to."""
+"""One set of servers and one pool of workers for all cases, and the table of their results."""
 
 import os
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ import pytest
 
 from tests.crash import points, report
 from tests.crash.enumeration import Enumeration, table
-from tests.crash.servers import Servers
-from tests.crash.worker_pool import Crew
+from tests.crash.servers.servers import Servers
+from tests.crash.worker_pool import WorkerPool
 
 _ENUMERATION = pytest.StashKey[Enumeration]()
 
@@ -32,10 +32,10 @@ def enumeration(request: pytest.FixtureRequest, server_folder: Path) -> Iterator
             print(f"  {line}", flush=True)
 
     with Servers(server_folder / "crash") as servers:
-        crew = Crew([servers.world() for _ in range(config.getoption("crash_workers"))], tell)
+        pool = WorkerPool([servers.world() for _ in range(config.getoption("crash_workers"))], tell)
         made = Enumeration(
             servers=servers,
-            crew=crew,
+            pool=pool,
             is_short=config.getoption("crash_points") == "short",
             is_recording=config.getoption("crash_record"),
         )

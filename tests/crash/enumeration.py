@@ -1,4 +1,4 @@
-"""One session of cases: the atlas of each phase, who works, and the table of what was done."""
+"""Enumerate the cases of one session: the state graph of each phase, the workers, and the table of what was done."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any
 
 from tests.crash import points as points_of_kinds
-from tests.crash import scenario
-from tests.crash.servers import Servers
-from tests.crash.state_graph import Atlas, explore
-from tests.crash.worker_pool import Crew, Job
-from tests.crash.world import World
+from tests.crash.plan import scenario
+from tests.crash.servers.servers import Servers
+from tests.crash.servers.world import CrashWorld
+from tests.crash.states.state_graph import StateGraph, explore
+from tests.crash.worker_pool import Job, WorkerPool
 
 PHASES = tuple(scenario.PHASES)
 _LIKE = {"first": "compensate", "marker lost": "compensate"}
@@ -38,54 +38,57 @@ class Enumeration:
     are is written down, instead of held against what was."""
 
     servers: Servers
-    crew: Crew
+    pool: WorkerPool
     is_short: bool
     is_recording: bool
     rows: list[Row] = field(default_factory=list)
-    _atlases: Mapping[str, Atlas] = field(default_factory=dict)
+    _graphs: Mapping[str, StateGraph] = field(default_factory=dict)
     _closed: set[str] = field(default_factory=set)
 
     @property
     def section(self) -> str:
-        """Of what is recorded."""
+        """Section of what is recorded."""
         return "short" if self.is_short else "all"
 
-    def atlas(self, phase: str) -> Atlas:
-        """Its states are closed unless this is the short version. All phases are explored when the first is wanted."""
-        if not self._atlases:
-            self._atlases = explore(self.crew, PHASES)
-        atlas = self._atlases[phase]
+    def graph(self, phase: str) -> StateGraph:
+        """Return the graph of a phase. Its states are closed unless this is the short version. All phases are
+        explored when the first is wanted."""
+        if not self._graphs:
+            self._graphs = explore(self.pool, PHASES)
+        graph = self._graphs[phase]
         if not self.is_short and phase not in self._closed:
-            atlas.close(self.crew)
+            graph.close(self.pool)
             self._closed.add(phase)
-        return atlas
+        return graph
 
     def is_explored(self, phase: str) -> bool:
-        """Whether its states are known, all of them."""
+        """Tell whether all its states are known."""
         return phase in self._closed
 
     def steps(self, phase: str) -> list[int]:
-        """The steps of an undisturbed run that are enumerated, counted from 0.
+        """Return the steps of an undisturbed run that are enumerated, counted from 0.
 
         From where a run has come to a state of a run of another phase, it is like that one, and enumerated there.
         """
-        start = self.atlas(phase).start
-        known = set(self.atlas(_LIKE[phase]).start.states if phase in _LIKE else ())
+        start = self.graph(phase).start
+        known = set(self.graph(_LIKE[phase]).start.states if phase in _LIKE else ())
         wanted = start.changes if self.is_short else range(len(start.steps))
         return [number for number in wanted if not known.issuperset(start.states[number : number + 2])]
 
     def points(self, phase: str) -> list[int]:
-        """Around each of these; in the short version after each, which leaves what there is before the next."""
-        start, steps = self.atlas(phase).start, self.steps(phase)
+        """Return the points around each of these steps; in the short version after each, which is the one before the
+        next."""
+        start, steps = self.graph(phase).start, self.steps(phase)
         return sorted({start.after(step) for step in steps}) if self.is_short else start.points(steps)
 
     def do(self, phase: str, what: str, jobs: Sequence[Job[Any]], points: int | None = None) -> list[Any]:
-        """All of them; a line in the table, and what they gave. `points`: as many of them are there in every run."""
+        """Do all jobs, and return their results; a line in the table. `points`: as many of them are there in every
+        run."""
         row = Row(phase=phase, what=what, points=len(jobs) if points is None else points, cases=len(jobs))
         if not self.is_recording:
             recorded = points_of_kinds.recorded(self.section).get(row.kind, 0)
             assert row.points >= recorded, f"{row.kind}: {row.points} points and {recorded} recorded"
-        done = self.crew.do(row.kind, jobs)
+        done = self.pool.do(row.kind, jobs)
         self.rows.append(replace(row, seconds=done.seconds, failed=len(done.failures)))
         assert not done.failures, "\n".join(f"{failure}" for failure in done.failures)
         return done.results
@@ -97,16 +100,16 @@ class Enumeration:
 
 
 def jobs(work: Callable[..., Any], cases: Iterable[tuple[str, tuple[Any, ...]]]) -> list[Job[Any]]:
-    """A job for each (name, arguments); the world that it is done in comes first of the arguments."""
+    """Return a job for each (name, arguments); the world that it is done in comes first of the arguments."""
 
-    def call(arguments: tuple[Any, ...], world: World) -> Any:
+    def call(arguments: tuple[Any, ...], world: CrashWorld) -> Any:
         return work(world, *arguments)
 
     return [Job(name=name, work=partial(call, arguments)) for name, arguments in cases]
 
 
 def table(rows: Sequence[Row]) -> str:
-    """For people, at the end."""
+    """Return the table for people, at the end."""
     lines = [f"{'phase':<12}{'what happens':<48}{'points':>8}{'cases':>8}{'seconds':>9}  result"]
     for row in rows:
         result = f"{row.failed} failed" if row.failed else "all passed"

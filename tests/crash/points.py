@@ -1,4 +1,4 @@
-"""How many points there are, as it was recorded: the enumeration cannot shrink without anybody noticing.
+"""Record how many points there are: the enumeration cannot shrink without anybody noticing.
 
 Two things are written down: the steps of each phase, by name, and how many points each kind of fault was tried at, once
 for the whole enumeration and once for the short one.
@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tests.crash.state_graph import Atlas
+from tests.crash.states.state_graph import StateGraph
 
 RECORDED = Path(__file__).with_name("points.json")
 
@@ -19,18 +19,19 @@ Counts = Mapping[str, int]
 _HINT = "record it, CRASH_ARGS=--crash-record"
 
 
-def counted(atlas: Atlas) -> Counts:
-    """The steps of an undisturbed run."""
-    return dict(sorted(Counter(atlas.start.steps).items()))
+def counted(graph: StateGraph) -> Counts:
+    """Count the steps of an undisturbed run, by name."""
+    return dict(sorted(Counter(graph.start.steps).items()))
 
 
 def recorded(section: str) -> Counts:
-    """The steps of a phase, or the points of the `all` or the `short` enumeration; empty when nothing is recorded."""
+    """Return the steps of a phase, or the points of the `all` or the `short` enumeration; empty when nothing is
+    recorded."""
     return _everything().get(section, {})
 
 
 def record(section: str, counts: Counts, *, is_part: bool = False) -> None:
-    """In place of what was recorded there; a part leaves the rest of it."""
+    """Put counts in place of what was recorded there; a part leaves the rest of it."""
     everything = _everything()
     everything[section] = dict(sorted({**(everything.get(section, {}) if is_part else {}), **counts}.items()))
     text = json.dumps(dict(sorted(everything.items())), indent=1, ensure_ascii=False)
@@ -38,7 +39,7 @@ def record(section: str, counts: Counts, *, is_part: bool = False) -> None:
 
 
 def complaints(section: str, counts: Counts) -> Iterator[str]:
-    """What is no longer enumerated, and what is not recorded yet."""
+    """Yield what is no longer enumerated, and what is not recorded yet."""
     before = recorded(section)
     for name in sorted({*before, *counts}):
         was, now = before.get(name, 0), counts.get(name, 0)

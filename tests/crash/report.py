@@ -1,4 +1,4 @@
-"""What the whole enumeration came to, as docs/crashes.json, and the page that is made of it, docs/crashes.md.
+"""Write the results of the enumeration into docs/crashes.json, and make the page docs/crashes.md of them.
 
 python -m tests.crash.report        writes the page anew from the results that are there
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.crash.enumeration import PHASES, Enumeration
-from tests.crash.state_graph import Atlas
+from tests.crash.states.state_graph import StateGraph
 
 RESULTS = Path(__file__).parents[2] / "docs" / "crashes.json"
 PAGE = RESULTS.with_suffix(".md")
@@ -63,12 +63,12 @@ def record(results: Path, made: Enumeration) -> None:
             }
     for phase in PHASES:
         if made.is_explored(phase):
-            everything["phases"][phase] = _phase(made.atlas(phase))
+            everything["phases"][phase] = _phase(made.graph(phase))
     results.write_text(json.dumps(everything, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def page(results: Mapping[str, Any]) -> str:
-    """The whole page."""
+    """Return the whole page."""
     kinds = sorted(results["kinds"].values(), key=lambda kind: PHASES.index(kind["phase"]))
     rows = [
         f"| {kind['phase']} | {kind['what']} | {kind['points']:,} | {kind['cases']:,} | "
@@ -77,20 +77,20 @@ def page(results: Mapping[str, Any]) -> str:
     ]
     points, cases, failed = (sum(kind[name] for kind in kinds) for name in ("points", "cases", "failed"))
     rows.append(f"| all | | {points:,} | {cases:,} | {cases - failed:,} |\n")
-    told = [(phase, results["phases"][phase]) for phase in PHASES if phase in results["phases"]]
-    return _HEAD + "".join(rows) + "".join("\n".join(_section(phase, said)) + "\n" for phase, said in told)
+    sections = [(phase, results["phases"][phase]) for phase in PHASES if phase in results["phases"]]
+    return _HEAD + "".join(rows) + "".join("\n".join(_section(phase, result)) + "\n" for phase, result in sections)
 
 
-def _phase(atlas: Atlas) -> dict[str, Any]:
+def _phase(graph: StateGraph) -> dict[str, Any]:
     return {
-        "steps": list(atlas.start.steps),
-        "changes": list(atlas.start.changes),
-        "states": [{"kills": len(known.way), "steps": len(known.steps), "is": known.summary} for known in atlas],
+        "steps": list(graph.start.steps),
+        "changes": list(graph.start.changes),
+        "states": [{"kills": len(known.kills), "steps": len(known.steps), "is": known.summary} for known in graph],
     }
 
 
-def _section(phase: str, said: Mapping[str, Any]) -> Iterator[str]:
-    steps, changes, states = said["steps"], set(said["changes"]), said["states"]
+def _section(phase: str, result: Mapping[str, Any]) -> Iterator[str]:
+    steps, changes, states = result["steps"], set(result["changes"]), result["states"]
     yield f"\n## {phase}\n"
     yield f"{_PHASES[phase]} {len(steps)} steps; those in bold change what is durable:\n"
     names = [f"**{name}**" if number in changes else name for number, name in enumerate(steps)]
@@ -103,7 +103,7 @@ def _section(phase: str, said: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _runs(names: list[str]) -> Iterator[tuple[str, int]]:
-    """Neighbours that are alike, and how many."""
+    """Yield neighbours that are alike, and how many."""
     count = 0
     for number, name in enumerate(names):
         count += 1

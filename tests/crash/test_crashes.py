@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
-from tests.crash import dropped_connections, faults, points
-from tests.crash.calls import may_last
-from tests.crash.durable import COVERED
+from tests.crash import points
 from tests.crash.enumeration import PHASES, Enumeration, jobs
-from tests.crash.state_graph import Known, uncovered
+from tests.crash.faults import dropped_connections, killed_and_stopped
+from tests.crash.runners.calls import may_last
+from tests.crash.servers.postgres_proxy import CUT, LOSE
+from tests.crash.states.durable import COVERED
+from tests.crash.states.state_graph import KnownState, uncovered
 from tests.lab.proxy import Api
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(6 * 3600)]
@@ -37,7 +39,7 @@ UNSTEADY = (Api.METADATA, Api.API_VERSIONS, Api.FIND_COORDINATOR)
 
 @every_phase
 def test_no_point_is_left_out(enumeration: Enumeration, phase: str) -> None:
-    counts = points.counted(enumeration.atlas(phase))
+    counts = points.counted(enumeration.graph(phase))
     if enumeration.is_recording:
         points.record(phase, counts)
     assert list(points.complaints(phase, counts)) == []
@@ -45,14 +47,14 @@ def test_no_point_is_left_out(enumeration: Enumeration, phase: str) -> None:
 
 @every_phase
 def test_a_fingerprint_holds_all_that_a_recovery_reads(enumeration: Enumeration, phase: str) -> None:
-    assert uncovered(enumeration.atlas(phase), COVERED) == set()
+    assert uncovered(enumeration.graph(phase), COVERED) == set()
 
 
 @every_phase
 def test_killed_at_every_point_it_is_done_once(enumeration: Enumeration, phase: str) -> None:
-    atlas = enumeration.atlas(phase)
-    cases = [(_name(atlas.start, point), (atlas, atlas.start, point)) for point in enumeration.points(phase)]
-    enumeration.do(phase, "killed", jobs(faults.killed, cases))
+    graph = enumeration.graph(phase)
+    cases = [(_name(graph.start, point), (graph, graph.start, point)) for point in enumeration.points(phase)]
+    enumeration.do(phase, "killed", jobs(killed_and_stopped.killed, cases))
 
 
 def test_killed_again_at_every_point_of_every_recovery_it_is_done_once(enumeration: Enumeration) -> None:
@@ -61,27 +63,27 @@ def test_killed_again_at_every_point_of_every_recovery_it_is_done_once(enumerati
     two of them a kill leaves what the one before it leaves."""
     if enumeration.is_short:
         pytest.skip("states are closed by `make crashes`")
-    seen = {enumeration.atlas(phase).start.fingerprint for phase in PHASES}
+    seen = {enumeration.graph(phase).start.fingerprint for phase in PHASES}
     for phase in PHASES:
-        atlas = enumeration.atlas(phase)
-        assert atlas.unknown() == {}
-        states = [known for known in atlas if known.fingerprint not in seen]
-        seen |= set(atlas.states)
+        graph = enumeration.graph(phase)
+        assert graph.unknown() == {}
+        states = [known for known in graph if known.fingerprint not in seen]
+        seen |= set(graph.states)
         cases = [
-            (f"killed at {known.way}, then {_name(known, point)}", (atlas, known, point))
+            (f"killed at {known.kills}, then {_name(known, point)}", (graph, known, point))
             for known in states
             for point in known.points(known.lasting)
         ]
-        enumeration.do(phase, "killed again in every recovery", jobs(faults.killed, cases))
+        enumeration.do(phase, "killed again in every recovery", jobs(killed_and_stopped.killed, cases))
 
 
 @every_phase
 def test_a_zombie_that_wakes_afterwards_adds_nothing(enumeration: Enumeration, phase: str) -> None:
     if enumeration.is_short and phase not in WRITING:
         pytest.skip("of zombies, those that write to targets are enough for every change")
-    atlas = enumeration.atlas(phase)
-    cases = [(_name(atlas.start, point), (atlas, point)) for point in enumeration.points(phase)]
-    enumeration.do(phase, "stopped, woken when all is done", jobs(faults.woken_afterwards, cases))
+    graph = enumeration.graph(phase)
+    cases = [(_name(graph.start, point), (graph, point)) for point in enumeration.points(phase)]
+    enumeration.do(phase, "stopped, woken when all is done", jobs(killed_and_stopped.woken_afterwards, cases))
 
 
 def test_a_zombie_whose_lease_expired_adds_nothing(enumeration: Enumeration) -> None:
@@ -89,21 +91,27 @@ def test_a_zombie_whose_lease_expired_adds_nothing(enumeration: Enumeration) -> 
     told by the runs under the same name."""
     if enumeration.is_short:
         pytest.skip("leases that expire are waited for by `make crashes`")
-    atlas = enumeration.atlas("compensate")
-    cases = [(_name(atlas.start, point), (atlas, point)) for point in atlas.start.points(atlas.start.changes)]
-    enumeration.do("compensate", "stopped, another name takes over", jobs(faults.woken_afterwards_by_another, cases))
+    graph = enumeration.graph("compensate")
+    cases = [(_name(graph.start, point), (graph, point)) for point in graph.start.points(graph.start.changes)]
+    enumeration.do(
+        "compensate", "stopped, another name takes over", jobs(killed_and_stopped.woken_afterwards_by_another, cases)
+    )
 
 
 def test_a_zombie_whose_plan_was_ended_adds_nothing(enumeration: Enumeration) -> None:
     """A plan that a later revision ended writes nothing more, whatever its runner was about to do."""
     cases = _alive(enumeration, "compensate")
-    enumeration.do("compensate", "stopped, its plan is ended", jobs(faults.woken_after_its_plan_ended, cases))
+    enumeration.do(
+        "compensate", "stopped, its plan is ended", jobs(killed_and_stopped.woken_after_its_plan_ended, cases)
+    )
 
 
 def test_a_zombie_whose_plan_was_undone_adds_nothing(enumeration: Enumeration) -> None:
     """What is undone is all that there is to undo."""
     cases = _alive(enumeration, "compensate")
-    enumeration.do("compensate", "stopped, its plan is undone", jobs(faults.woken_after_its_plan_was_undone, cases))
+    enumeration.do(
+        "compensate", "stopped, its plan is undone", jobs(killed_and_stopped.woken_after_its_plan_was_undone, cases)
+    )
 
 
 @pytest.mark.parametrize("phase", ["freeze", "approve", "compensate"])
@@ -111,55 +119,55 @@ def test_a_zombie_that_wakes_while_the_next_one_works_adds_nothing(enumeration: 
     """Stopped around every change of its own, woken at every moment between two changes of the second runner."""
     if enumeration.is_short:
         pytest.skip("pairs of points are a matter of `make crashes`")
-    atlas = enumeration.atlas(phase)
+    graph = enumeration.graph(phase)
     cases = [
-        (f"{_name(atlas.start, point)}, woken when the next is {_name(known, moment)}", (atlas, point, moment))
+        (f"{_name(graph.start, point)}, woken when the next is {_name(known, moment)}", (graph, point, moment))
         for point, known, moment in _pairs(enumeration, phase)
     ]
-    enumeration.do(phase, "stopped, woken while the next works", jobs(faults.woken_meanwhile, cases))
-    enumeration.do(phase, "stopped, woken when the next is killed", jobs(faults.woken_between, cases))
+    enumeration.do(phase, "stopped, woken while the next works", jobs(killed_and_stopped.woken_meanwhile, cases))
+    enumeration.do(phase, "stopped, woken when the next is killed", jobs(killed_and_stopped.woken_between, cases))
 
 
 @every_phase
 def test_a_connection_to_postgres_dropped_at_any_request_changes_nothing(enumeration: Enumeration, phase: str) -> None:
     """Answers are lost to what may last: any other request is undone with its transaction, done or not."""
-    atlas = enumeration.atlas(phase)
+    graph = enumeration.graph(phase)
     cases = [
-        (f"{how} at step {step}, {atlas.start.steps[step]}", (atlas, step, how))
-        for how in (dropped_connections.POSTGRES_WAYS if not enumeration.is_short else [dropped_connections.LOSE])
+        (f"{how} at step {step}, {graph.start.steps[step]}", (graph, step, how))
+        for how in (dropped_connections.POSTGRES_FAULTS if not enumeration.is_short else [LOSE])
         for step in enumeration.steps(phase)
-        if atlas.start.steps[step].startswith(("journal:", "target:"))
-        and (how == dropped_connections.CUT or may_last(atlas.start.steps[step]))
+        if graph.start.steps[step].startswith(("journal:", "target:"))
+        and (how == CUT or may_last(graph.start.steps[step]))
     ]
-    enumeration.do(phase, "connection to PostgreSQL dropped", jobs(dropped_connections.cut_off_from_postgres, cases))
+    enumeration.do(phase, "connection to PostgreSQL dropped", jobs(dropped_connections.drop_postgres_connection, cases))
 
 
 @replaying
 def test_a_connection_to_kafka_dropped_at_any_request_changes_nothing(enumeration: Enumeration, phase: str) -> None:
     if enumeration.is_short:
         pytest.skip("requests to Kafka are counted by `make crashes`")
-    atlas, proxy = enumeration.atlas(phase), enumeration.servers.proxy
+    graph, proxy = enumeration.graph(phase), enumeration.servers.proxy
     cases = [
-        (f"{how} at {api.name} {number}", (proxy, atlas, api, number, how))
-        for how in dropped_connections.KAFKA_WAYS
+        (f"{how} at {api.name} {number}", (proxy, graph, api, number, how))
+        for how in dropped_connections.KAFKA_FAULTS
         for api, number in _requests(enumeration, phase)
     ]
     steady = sum(api not in UNSTEADY for _, (_, _, api, _, _) in cases)
     enumeration.do(
-        phase, "connection to Kafka dropped", jobs(dropped_connections.cut_off_from_kafka, cases), points=steady
+        phase, "connection to Kafka dropped", jobs(dropped_connections.drop_kafka_connection, cases), points=steady
     )
 
 
 def test_a_request_to_kafka_that_arrives_much_later_changes_nothing(enumeration: Enumeration) -> None:
     if enumeration.is_short:
         pytest.skip("requests to Kafka are counted by `make crashes`")
-    atlas, proxy = enumeration.atlas("compensate"), enumeration.servers.proxy
+    graph, proxy = enumeration.graph("compensate"), enumeration.servers.proxy
     cases = [
-        (f"{api.name} {number}, late", (proxy, atlas, api, number))
+        (f"{api.name} {number}, late", (proxy, graph, api, number))
         for api, number in _requests(enumeration, "compensate")
         if api not in UNSTEADY
     ]
-    enumeration.do("compensate", "request to Kafka late", jobs(dropped_connections.late_at_kafka, cases))
+    enumeration.do("compensate", "request to Kafka late", jobs(dropped_connections.delay_kafka_request, cases))
 
 
 def test_no_kind_of_fault_is_left_out(enumeration: Enumeration, request: pytest.FixtureRequest) -> None:
@@ -169,35 +177,35 @@ def test_no_kind_of_fault_is_left_out(enumeration: Enumeration, request: pytest.
     assert list(points.complaints(enumeration.section, enumeration.kinds)) == []
 
 
-def _name(known: Known, point: int) -> str:
+def _name(known: KnownState, point: int) -> str:
     return f"{known.name(point)} (point {point})"
 
 
 def _alive(enumeration: Enumeration, phase: str) -> list[tuple[str, tuple[Any, ...]]]:
     """Around each step that is enumerated; but of steps that are silent, only the one after them."""
-    start = enumeration.atlas(phase).start
+    start = enumeration.graph(phase).start
     points = [
         point
         for point in enumeration.points(phase)
         if enumeration.is_short or not SILENT.fullmatch(start.steps[point // 2])
     ]
-    return [(_name(start, point), (enumeration.atlas(phase), point)) for point in points]
+    return [(_name(start, point), (enumeration.graph(phase), point)) for point in points]
 
 
-def _pairs(enumeration: Enumeration, phase: str) -> list[tuple[int, Known, int]]:
+def _pairs(enumeration: Enumeration, phase: str) -> list[tuple[int, KnownState, int]]:
     """(point of the zombie, what the second one does, point of the second one): each around its changes."""
-    atlas = enumeration.atlas(phase)
+    graph = enumeration.graph(phase)
     found = []
-    for point in atlas.start.points(atlas.start.changes):
-        known = atlas.states[atlas.start.state_at(point)]
+    for point in graph.start.points(graph.start.changes):
+        known = graph.states[graph.start.state_at(point)]
         found += [(point, known, 2 * change + 1) for change in known.changes]
     return found
 
 
 def _requests(enumeration: Enumeration, phase: str) -> list[tuple[Api, int]]:
     """Every request of an undisturbed run, by kind and number."""
-    atlas, proxy = enumeration.atlas(phase), enumeration.servers.proxy
-    runs = jobs(dropped_connections.requests_to_kafka, [("count", (proxy, atlas))] * 4)
+    graph, proxy = enumeration.graph(phase), enumeration.servers.proxy
+    runs = jobs(dropped_connections.count_kafka_requests, [("count", (proxy, graph))] * 4)
     counted = enumeration.do(phase, "requests to Kafka counted", runs, points=0)
     most = counted[0] | counted[1] | counted[2] | counted[3]
     for api in most:

@@ -1,4 +1,4 @@
-"""Workers, each with a world of its own: most of a case is waiting, so that several go on at once."""
+"""Do jobs by workers with a world of their own each: most of a case is waiting, so that several go on at once."""
 
 import queue
 import time
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from tests.crash.world import World
+from tests.crash.servers.world import CrashWorld
 
 _T = TypeVar("_T")
 _TELL_SECONDS = 20.0
@@ -16,10 +16,10 @@ _ENOUGH_FAILURES = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Job(Generic[_T]):
-    """Something to be done in any world. `name` is what a person is told of it."""
+    """Work to be done in any world. `name` is what a person is told of it."""
 
     name: str
-    work: Callable[[World], _T]
+    work: Callable[[CrashWorld], _T]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,25 +35,25 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True)
 class Done:
-    """What jobs gave, in the order in which they ended, and those that failed."""
+    """The results of jobs, in the order in which they ended, and those that failed."""
 
     results: list[Any]
     failures: list[Failure]
     seconds: float
 
 
-class Crew:
-    """`tell` is given a line now and then."""
+class WorkerPool:
+    """A worker for each world. `tell` is given a line now and then."""
 
-    def __init__(self, worlds: Sequence[World], tell: Callable[[str], None]) -> None:
-        self._worlds: queue.Queue[World] = queue.Queue()
+    def __init__(self, worlds: Sequence[CrashWorld], tell: Callable[[str], None]) -> None:
+        self._worlds: queue.Queue[CrashWorld] = queue.Queue()
         for world in worlds:
             self._worlds.put(world)
         self._size = len(worlds)
         self._tell = tell
 
     def do(self, what: str, jobs: Sequence[Job[Any]]) -> Done:
-        """All jobs; after many failures the rest is left."""
+        """Do all jobs; after many failures the rest is left."""
         began = told = time.monotonic()
         results: list[Any] = []
         failures: list[Failure] = []

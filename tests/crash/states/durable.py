@@ -1,4 +1,4 @@
-"""What is left when a process is gone: the durable state of a case, read from the servers, and its fingerprint.
+"""Read the durable state of a case from the servers: all that is left when a process is gone. Fingerprint it.
 
 A recovery is a new process: whatever it does is a function of what it reads, and it can only read what is durable. So
 two crashes that leave the same state have the same future, and it is enough to enumerate that once. What is read here
@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, reduce
@@ -21,9 +21,11 @@ from typing import Any
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from makewhole.kafka.wire.transaction_protocol import DescribeTransactionsRequest
-from tests.crash.scenario import Place
-from tests.crash.world import Case, World
+from tests.crash.plan.scenario import CaseSettings
+from tests.crash.servers.world import Case, CrashWorld
 from tests.lab import raw
+from tests.world.consumer import Record as ReadRecord
+from tests.world.sql import Rows as SqlRows
 
 Rows = list[dict[str, Any]]
 _DEADLINE_SECONDS = 60.0
@@ -147,29 +149,29 @@ class Durable:
 
     @cached_property
     def text(self) -> str:
-        """All of it, without what differs from case to case."""
+        """All of it, without what differs from case to case, as JSON."""
         return json.dumps(
             {
-                "journal": {table: self._told(_plain(table, rows)) for table, rows in self.journal.items()},
-                "target": {table: self._told(_plain(table, rows)) for table, rows in self.target.items()},
-                "records": self._told(json.dumps((record.key, record.headers)) for record in self.records),
+                "journal": {table: self._without_names(_plain(table, rows)) for table, rows in self.journal.items()},
+                "target": {table: self._without_names(_plain(table, rows)) for table, rows in self.target.items()},
+                "records": self._without_names(json.dumps((record.key, record.headers)) for record in self.records),
                 "marker": self.marker,
                 "marker topic": self.has_marker_topic,
                 "transaction": self.transaction,
                 "written": self.written,
-                "files": self._told(self.files),
+                "files": self._without_names(self.files),
             },
             sort_keys=True,
         )
 
-    def _told(self, texts: Iterable[str]) -> list[str]:
-        """Words in place of names, and only then in order: a name is another one in each case."""
+    def _without_names(self, texts: Iterable[str]) -> list[str]:
+        """Put words in place of names, and only then sort: a name is another one in each case."""
         named = (reduce(lambda text, name: text.replace(*name), self.names, text) for text in texts)
         return sorted(_DIGEST.sub("<digest>", text) for text in named)
 
     @property
     def summary(self) -> str:
-        """In a few words, for people."""
+        """The state in a few words, for people."""
         plans, leases = self.journal["plan"], self.journal["lease"]
         if not plans:
             return f"no plan, {len(self.files)} files"
@@ -184,7 +186,7 @@ class Durable:
         )
 
 
-def settle(world: World) -> None:
+def settle(world: CrashWorld) -> None:
     """Wait until the server has noticed that the sessions of dead runners are dead: their transactions are undone."""
     deadline = time.monotonic() + _DEADLINE_SECONDS
     while world.journal_sql(f"select 1 from pg_stat_activity where {_OURS} limit 1", world.databases):
@@ -192,37 +194,37 @@ def settle(world: World) -> None:
         time.sleep(0.002)
 
 
-def read(world: World, case: Case) -> Durable:
-    """The state as it is now; the case's own names are replaced by words."""
-    place = case.place
-    transaction = _transaction(world, place.identity)
+def read(world: CrashWorld, case: Case) -> Durable:
+    """Read the state as it is now; the case's own names are replaced by words."""
+    settings = case.settings
+    transaction = _transaction(world, settings.identity)
     stable, ends = world.ends(is_stable=True), world.ends()
     return Durable(
-        journal=_tables(world.journal_sql, _journal_tables(world), place.pipeline),
-        target=_tables(world.sql, _target_tables(world), place.pipeline),
+        journal=_tables(world.journal_sql, _journal_tables(world), settings.pipeline),
+        target=_tables(world.sql, _target_tables(world), settings.pipeline),
         records=tuple(_record(message) for message in world.committed(case.starts)),
-        marker=_marker(world, place),
-        has_marker_topic=place.marker_topic in world.admin.list_topics(timeout=_DEADLINE_SECONDS).topics,
+        marker=_marker(world, settings),
+        has_marker_topic=settings.marker_topic in world.admin.list_topics(timeout=_DEADLINE_SECONDS).topics,
         transaction=transaction,
         held_back=sum(ends.values()) - sum(stable.values()),
         written=tuple(number for number, end in sorted(ends.items()) if end > case.starts[number]),
-        files=_files(Path(place.storage)),
+        files=_files(Path(settings.storage)),
         names=[
             (name, token)
             for name, token in (
-                (place.plan, "<plan>"),
-                (place.storage, "<storage>"),
-                (place.marker_topic, "<marker topic>"),
-                (place.pipeline, "<pipeline>"),
-                (place.topic, "<topic>"),
+                (settings.plan, "<plan>"),
+                (settings.storage, "<storage>"),
+                (settings.marker_topic, "<marker topic>"),
+                (settings.pipeline, "<pipeline>"),
+                (settings.topic, "<topic>"),
             )
             if name
         ],
     )
 
 
-def _journal_tables(world: World) -> dict[str, str]:
-    """Every table of the journal that can hold something of a pipeline: name and the condition that finds it."""
+def _journal_tables(world: CrashWorld) -> dict[str, str]:
+    """Return every table of the journal that can hold something of a pipeline, with the condition that finds it."""
     rows = world.journal_sql(
         "select table_name, array_agg(column_name::text) from information_schema.columns "
         "where table_schema = 'makewhole' group by table_name order by table_name"
@@ -238,13 +240,16 @@ def _journal_tables(world: World) -> dict[str, str]:
     }
 
 
-def _target_tables(world: World) -> dict[str, str]:
+def _target_tables(world: CrashWorld) -> dict[str, str]:
     rows = world.sql("select schemaname || '.' || tablename from pg_tables where schemaname in ('makewhole', 'dw')")
     return {row[0]: "true" for row in sorted(rows)}
 
 
-def _tables(run: Any, tables: Mapping[str, str], pipeline: str) -> dict[str, Rows]:
-    """All rows of all tables in one statement: one moment. Moments become words: whether they are set, or passed."""
+def _tables(
+    run: Callable[[str, Mapping[str, Any]], SqlRows], tables: Mapping[str, str], pipeline: str
+) -> dict[str, Rows]:
+    """Read all rows of all tables in one statement: one moment. Moments become words: whether they are set, or
+    passed."""
     pieces = [
         f"select '{name.split('.')[1]}', to_jsonb(t)::text from {name} as t where {condition}"
         for name, condition in tables.items()
@@ -276,15 +281,15 @@ def _plain(table: str, rows: Rows) -> Iterator[str]:
         yield json.dumps(plain, sort_keys=True)
 
 
-def _marker(world: World, place: Place) -> int:
-    wanted = ConsumerGroupTopicPartitions(place.identity, [TopicPartition(place.marker_topic, 0)])
+def _marker(world: CrashWorld, settings: CaseSettings) -> int:
+    wanted = ConsumerGroupTopicPartitions(settings.identity, [TopicPartition(settings.marker_topic, 0)])
     (answer,) = world.admin.list_consumer_group_offsets([wanted]).values()
     return int(answer.result(_DEADLINE_SECONDS).topic_partitions[0].offset)
 
 
-def _transaction(world: World, identity: str) -> str:
-    """What the coordinator says. What is decided is carried out by the brokers, with or without a runner: that is
-    waited for."""
+def _transaction(world: CrashWorld, identity: str) -> str:
+    """Ask the coordinator. What is decided is carried out by the brokers, with or without a runner: that is waited
+    for."""
     deadline = time.monotonic() + _DEADLINE_SECONDS
     while time.monotonic() < deadline:
         (described,) = raw.send(world.port, DescribeTransactionsRequest([identity])).transactions
@@ -298,17 +303,18 @@ def _transaction(world: World, identity: str) -> str:
     raise AssertionError(f"the transaction of {identity} does not end")
 
 
-def _record(message: Any) -> Record:
+def _record(record: ReadRecord) -> Record:
+    assert record.value is not None
     return Record(
-        partition=message.partition(),
-        key=message.key().decode(),
-        value=message.value().decode(),
-        timestamp_ms=message.timestamp()[1],
-        headers=tuple((name, value.decode()) for name, value in message.headers() or ()),
+        partition=record.partition,
+        key=record.key_text,
+        value=record.value.decode(),
+        timestamp_ms=record.timestamp_ms,
+        headers=tuple((name, (value or b"").decode()) for name, value in record.headers),
     )
 
 
 def _files(storage: Path) -> tuple[str, ...]:
-    """Of the case alone: the folder is emptied before each. What a runner left half written is nobody's."""
+    """Return the files of the case: the folder is emptied before each. What a runner left half written is nobody's."""
     files = (path for path in storage.rglob("*") if path.is_file())
     return tuple(sorted(path.name for path in files if path.suffix != ".partial"))

@@ -1,4 +1,4 @@
-"""The tests' hold on runner processes: start, wait until stopped or ended, wake, read what they did."""
+"""Start runner processes, wait until they are stopped or ended, wake them, read what they did."""
 
 import os
 import signal
@@ -8,14 +8,14 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.crash.runner import Order, Report, order_line, read_report
+from tests.crash.runners.runner import Instruction, Report, instruction_line, read_report
 
 _DEADLINE_SECONDS = 90.0
 
 
 @dataclass(kw_only=True, eq=False)
 class Run:
-    """One runner."""
+    """A runner process."""
 
     pid: int
     folder: Path
@@ -23,12 +23,13 @@ class Run:
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def becomes(self, state: str) -> None:
+        """Note its state."""
         with self.changed:
             self.state = state
             self.changed.notify_all()
 
     def wait(self, *states: str) -> str:
-        """Until it is in one of these states: `stopped`, `ended`."""
+        """Wait until it is in one of these states: `stopped`, `ended`."""
         with self.changed:
             assert self.changed.wait_for(lambda: self.state in states, _DEADLINE_SECONDS), (
                 f"the runner is {self.state} and not {' or '.join(states)} after {_DEADLINE_SECONDS:.0f} s"
@@ -36,17 +37,18 @@ class Run:
             return self.state
 
     def resume(self) -> None:
-        """SIGCONT, after a stop that was waited for."""
+        """Send SIGCONT, after a stop that was waited for."""
         self.becomes("running")
         os.kill(self.pid, signal.SIGCONT)
 
     def kill(self) -> None:
-        """SIGKILL, unless it has ended."""
+        """Send SIGKILL, unless it has ended."""
         if self.state != "ended":
             os.kill(self.pid, signal.SIGKILL)
             self.wait("ended")
 
     def report(self) -> Report:
+        """Read what it has done so far."""
         return read_report(self.folder, self.pid)
 
 
@@ -59,7 +61,7 @@ class Runners:
         self._started = threading.Condition()
         self._fresh: list[Run] = []
         self._parent = subprocess.Popen(
-            [sys.executable, "-m", "tests.crash.runner"],
+            [sys.executable, "-m", "tests.crash.runners.runner"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "TMPDIR": str(folder)},  # what the killed leave behind goes with the rest
@@ -70,10 +72,10 @@ class Runners:
     def folder(self) -> str:
         return str(self._folder)
 
-    def start(self, order: Order) -> Run:
+    def start(self, instruction: Instruction) -> Run:
         """Fork a runner; one start at a time."""
         assert self._parent.stdin is not None
-        self._parent.stdin.write(order_line(order))
+        self._parent.stdin.write(instruction_line(instruction))
         self._parent.stdin.flush()
         with self._started:
             assert self._started.wait_for(lambda: self._fresh, _DEADLINE_SECONDS), "no runner was started"

@@ -23,7 +23,7 @@ _BEGIN = b"BEGIN"
 
 @dataclass(kw_only=True, eq=False)
 class _Fault:
-    """What shall happen to the next request of a connection."""
+    """A fault of the next request of a connection."""
 
     how: str = ""
 

@@ -1,4 +1,4 @@
-"""Where cases happen: a topic, a journal and a target database that are used again and again, a fresh plan for each."""
+"""One worker's topic, journal and target database, used again and again, with a new plan for each case."""
 
 import itertools
 import uuid
@@ -9,15 +9,19 @@ from typing import Any
 
 import psycopg2
 from confluent_kafka import Consumer, IsolationLevel, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec
 from psycopg2.extensions import parse_dsn
 
-from tests.crash.postgres_proxy import PostgresProxy
-from tests.crash.runner import Order
-from tests.crash.runners import Run, Runners
-from tests.crash.scenario import PARTITIONS, Place
+from tests.crash.plan.scenario import PARTITIONS, CaseSettings
+from tests.crash.runners.processes import Run, Runners
+from tests.crash.runners.runner import Instruction
+from tests.crash.servers.postgres_proxy import PostgresProxy
+from tests.world.consumer import Record
+from tests.world.sql import Parameters, Rows, execute
+from tests.world.topics import make_topic
 
 _TIMEOUT_SECONDS = 30.0
+_LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _TARGET_TABLES = (
     "create schema dw;"
     "create table dw.departures (id text, delay int, loaded_at timestamptz);"
@@ -27,16 +31,16 @@ _TARGET_TABLES = (
 
 @dataclass(kw_only=True, eq=False)
 class Case:
-    """One plan and what happens to it. `starts` are the topic's ends before anything was written."""
+    """One plan, and the runs of it. `starts` are the topic's ends before anything was written."""
 
     phase: str
-    place: Place
+    settings: CaseSettings
     starts: dict[int, int]
     runs: list[Run] = field(default_factory=list)
 
 
-class World:
-    """One worker's own: nothing in it is shared with another worker but the servers."""
+class CrashWorld:
+    """One worker's own: nothing in it is shared with another worker but the servers. Its sessions stay open."""
 
     def __init__(
         self, *, bootstrap: str, proxied_bootstrap: str, journal: str, target: str, proxy: PostgresProxy, folder: Path
@@ -45,7 +49,7 @@ class World:
         self.proxy = proxy
         self.port = int(bootstrap.rpartition(":")[2])
         self.databases = tuple(parse_dsn(dsn)["dbname"] for dsn in (journal, target))
-        self._place = Place(
+        self._settings = CaseSettings(
             bootstrap=bootstrap,
             client_id=self.name,
             journal=journal,
@@ -58,7 +62,7 @@ class World:
         self.through_postgres_proxy = {"journal": _by_port(journal, proxy.port), "target": _by_port(target, proxy.port)}
         self._numbers = itertools.count()
         self.admin, self._consumer = _clients(bootstrap, self.name)
-        self._make_topic()
+        make_topic(self.admin, self.name, PARTITIONS)
         self._journal, self._target = (
             psycopg2.connect(dsn, application_name="enumeration") for dsn in (journal, target)
         )
@@ -68,39 +72,41 @@ class World:
         self.runners = Runners(folder / "reports")
 
     def close(self) -> None:
+        """End runners, clients and sessions."""
         self.runners.close()
         self._consumer.close()
         self._journal.close()
         self._target.close()
 
-    def sql(self, statement: str, parameters: Any = None) -> list[tuple[Any, ...]]:
-        """At the target."""
-        return _run(self._target, statement, parameters)
+    def sql(self, statement: str, parameters: Parameters = None) -> Rows:
+        """Run plain SQL at the target."""
+        return execute(self._target, statement, parameters)
 
-    def journal_sql(self, statement: str, parameters: Any = None) -> list[tuple[Any, ...]]:
-        return _run(self._journal, statement, parameters)
+    def journal_sql(self, statement: str, parameters: Parameters = None) -> Rows:
+        """Run plain SQL in the journal."""
+        return execute(self._journal, statement, parameters)
 
-    def next_place(self) -> Place:
-        """A pipeline, and with it a plan, that nobody has had before."""
-        return replace(self._place, pipeline=f"{self.name}-{next(self._numbers)}")
+    def next_settings(self) -> CaseSettings:
+        """Return a pipeline, and with it a plan, that nobody has had before."""
+        return replace(self._settings, pipeline=f"{self.name}-{next(self._numbers)}")
 
-    def start(self, case: Case, *, through: Mapping[str, Any] | None = None, **order: Any) -> Run:
-        """A runner at work on the case."""
-        place = {**asdict(case.place), **(through or {})}
-        order = {"phase": case.phase, **order, "place": place, "folder": self.runners.folder}
-        run = self.runners.start(Order(saboteur=str(self.proxy.control), **order))
+    def start(self, case: Case, *, through: Mapping[str, Any] | None = None, **instruction: Any) -> Run:
+        """Set a runner to work on the case; `through` are settings that differ from the case's."""
+        settings = {**asdict(case.settings), **(through or {})}
+        fields = {"phase": case.phase, **instruction, "settings": settings, "folder": self.runners.folder}
+        run = self.runners.start(Instruction(proxy_control=str(self.proxy.control), **fields))
         case.runs.append(run)
         return run
 
     def ends(self, *, is_stable: bool = False) -> dict[int, int]:
-        """The topic's ends by partition: all of it, or up to where no transaction is open."""
-        wanted = {TopicPartition(self.name, number): OffsetSpec.latest() for number in range(PARTITIONS)}
+        """Return the topic's ends by partition: all of it, or up to where no transaction is open."""
+        wanted = {TopicPartition(self.name, number): _LATEST for number in range(PARTITIONS)}
         isolation = IsolationLevel.READ_COMMITTED if is_stable else IsolationLevel.READ_UNCOMMITTED
         answers = self.admin.list_offsets(wanted, isolation_level=isolation, request_timeout=_TIMEOUT_SECONDS)
-        return {place.partition: answer.result(_TIMEOUT_SECONDS).offset for place, answer in answers.items()}
+        return {asked.partition: answer.result(_TIMEOUT_SECONDS).offset for asked, answer in answers.items()}
 
-    def committed(self, starts: dict[int, int]) -> list[Any]:
-        """What a read_committed consumer sees from there on."""
+    def committed(self, starts: Mapping[int, int]) -> list[Record]:
+        """Read what a read_committed consumer sees from there on."""
         self._consumer.assign([TopicPartition(self.name, number, start) for number, start in starts.items()])
         found, ended = [], 0
         while ended < len(starts):
@@ -109,17 +115,13 @@ class World:
             if message.error():
                 ended += 1
             else:
-                found.append(message)
+                found.append(Record.of(message))
         self._consumer.unassign()
         return found
 
-    def _make_topic(self) -> None:
-        wanted = NewTopic(self.name, PARTITIONS, 1, config={"retention.ms": "-1"})
-        self.admin.create_topics([wanted])[self.name].result(_TIMEOUT_SECONDS)
-
 
 def _clients(bootstrap: str, name: str) -> tuple[AdminClient, Consumer]:
-    shared = {"bootstrap.servers": bootstrap, "log_level": 0}
+    shared: dict[str, str | int | float | bool] = {"bootstrap.servers": bootstrap, "log_level": 0}
     reading = {
         "group.id": name,
         "isolation.level": "read_committed",
@@ -131,12 +133,6 @@ def _clients(bootstrap: str, name: str) -> tuple[AdminClient, Consumer]:
 
 
 def _by_port(dsn: str, port: int) -> str:
-    """The same database by way of the proxy, whose framing knows no encryption."""
+    """Return the same database by way of the proxy, whose framing knows no encryption."""
     own = parse_dsn(dsn)["port"]
     return dsn.replace(f":{own}/", f":{port}/") + "?sslmode=disable&gssencmode=disable"
-
-
-def _run(connection: Any, statement: str, parameters: Any) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        return cursor.fetchall() if cursor.description else []

@@ -1,4 +1,4 @@
-"""What is repaired: two chunks into a topic, two into a table, with an action in each that cannot be done.
+"""Plan and carry out a repair: two chunks into a topic, two into a table, with an action in each that cannot be done.
 
 `K0`–`K4` are redelivered, of which K4 is unfit: its partition is gone. `K5` is inserted and `K6` mended; of `K7`–`K9`
 the extra rows are moved aside, but K9 was changed after the plan was made.
@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
+from unittest import mock
 
 from makewhole.compensation.approval.answer import Answer, Decision, record_answer
 from makewhole.compensation.execution import supersede
+from makewhole.compensation.execution.attempt import Attempt
 from makewhole.compensation.execution.run_plan import RunOptions, run_plan
 from makewhole.compensation.execution.targets import targets_of
-from makewhole.compensation.freezing.fetch import SourceRecord
 from makewhole.compensation.freezing.freeze import FreezeRequest, FreezeSources
+from makewhole.compensation.freezing.sources import SourceRecord
 from makewhole.compensation.plan_window import freeze_plan
 from makewhole.compensation.undo.plan_undo import UndoRequest, freeze_undo
 from makewhole.kafka import replay
@@ -67,8 +69,8 @@ _MIRROR, _WAREHOUSE = "flights→mirror", "flights→warehouse"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where a case happens: servers, databases, topic, and the pipeline that is the case's own."""
+class CaseSettings:
+    """The servers, databases and topic of a case, and the pipeline that is its own."""
 
     bootstrap: str
     client_id: str
@@ -91,7 +93,8 @@ class Place:
         return f"replay-{self.plan}-flights"
 
     def connections(self) -> Mapping[str, Connection]:
-        kafka = {"bootstrap.servers": self.bootstrap, "client.id": self.client_id, "log_level": 0}
+        """Return Kafka and PostgreSQL, by the ids that the pipeline has for them."""
+        kafka = {"bootstrap.servers": self.bootstrap, "client.id": self.client_id, "log_level": "0"}
         return {
             "kafka": KafkaConnection(id="kafka", properties=kafka),
             "pg": PostgresConnection(id="pg", dsn=self.target),
@@ -105,41 +108,42 @@ class Archive:
         return [_original(offset) for _, offset in positions]
 
 
-def do_freeze(place: Place) -> str:
-    """Freeze the plan of the case's window; its id, or nothing when there is nothing left to plan."""
-    request = FreezeRequest(pipeline=pipeline(place), window=window(place), findings=findings(place), window_keys=1_000)
-    frozen = freeze_plan(place.journal, request, _sources(place))
+def do_freeze(settings: CaseSettings) -> str:
+    """Freeze the plan of the case's window; return its id, or nothing when there is nothing left to plan."""
+    request = FreezeRequest(
+        pipeline=pipeline(settings), window=window(settings), findings=findings(settings), window_keys=1_000
+    )
+    frozen = freeze_plan(settings.journal, request, _sources(settings))
     return frozen.plan.id if frozen.plan else ""
 
 
-def do_approve(place: Place) -> str:
-    """Answer for the plan; its state."""
-    answer = Answer(sha256=place.sha256, decision=Decision.APPROVED, by="oncall", at=datetime.now(UTC))
-    return record_answer(place.journal, place.plan, answer, pipeline(place).approval).state.value
+def do_approve(settings: CaseSettings) -> str:
+    """Answer for the plan; return its state."""
+    answer = Answer(sha256=settings.sha256, decision=Decision.APPROVED, by="oncall", at=datetime.now(UTC))
+    return record_answer(settings.journal, settings.plan, answer, pipeline(settings).approval).state.value
 
 
-def do_compensate(place: Place) -> str:
+def do_compensate(settings: CaseSettings) -> str:
     """Run the plan as a task does: under the plan's own name, which a retry of the task has too, or under another."""
-    replay.MARKER_TOPIC = place.marker_topic
-    targets = targets_of(pipeline(place), place.connections())
-    options = RunOptions(holder=place.holder or f"plan {place.plan}", lease_seconds=place.lease_seconds)
-    receipts = run_plan(place.journal, place.plan, targets, options=options)
+    replay.MARKER_TOPIC = settings.marker_topic
+    targets = targets_of(pipeline(settings), settings.connections())
+    options = RunOptions(holder=settings.holder or f"plan {settings.plan}", lease_seconds=settings.lease_seconds)
+    receipts = run_plan(settings.journal, settings.plan, targets, options=options)
     return str(len(receipts))
 
 
-def do_supersede(place: Place) -> str:
+def do_supersede(settings: CaseSettings) -> str:
     """Freeze the plan of a later revision, which ends the one before. Its runner is gone, and the one that ends it may
     be killed too: nobody waits for a lease, the epoch alone tells who is the last."""
-    supersede.RunOptions = partial(  # type: ignore[misc]
-        RunOptions, holder="a later revision", lease_seconds=0.0
-    )
-    return do_freeze(place)
+    attempt = partial(Attempt, holder="a later revision", lease_seconds=0.0)
+    mock.patch.object(supersede, "Attempt", attempt).start()
+    return do_freeze(settings)
 
 
-def do_undo(place: Place) -> str:
-    """Freeze the plan that undoes the one that is done; its id, or nothing when that one wrote no row."""
-    request = UndoRequest(plan=place.plan, pipeline=pipeline(place))
-    undo = freeze_undo(place.journal, request, _sources(place))
+def do_undo(settings: CaseSettings) -> str:
+    """Freeze the plan that undoes the one that is done; return its id, or nothing when that one wrote no row."""
+    request = UndoRequest(plan=settings.plan, pipeline=pipeline(settings))
+    undo = freeze_undo(settings.journal, request, _sources(settings))
     return undo.plan.id if undo.plan else ""
 
 
@@ -157,7 +161,7 @@ PHASES = {
     "undo": do_undo,
     "restore": do_compensate,
 }
-"""The phases of plans' lives: how each begins is in `tests/crash/beginnings.py`."""
+"""The phases of plans' lives; `tests/crash/plan/phase_start.py` brings a case to where each begins."""
 
 TABLE_ALONE = ("undo", "restore")
 """Phases of a plan that writes to no topic."""
@@ -166,15 +170,16 @@ FREEZING = ("freeze", "supersede", "undo")
 """Phases that keep a transaction of the journal open while they fetch payloads and put them into the storage."""
 
 
-def _sources(place: Place) -> FreezeSources:
-    return FreezeSources(storage=place.storage, records=Archive(), connections=place.connections())
+def _sources(settings: CaseSettings) -> FreezeSources:
+    return FreezeSources(storage=settings.storage, records=Archive(), connections=settings.connections())
 
 
-def window(place: Place) -> Window:
+def window(settings: CaseSettings) -> Window:
+    """Return the window of a case."""
     return Window(
-        pipeline=place.pipeline,
+        pipeline=settings.pipeline,
         number=1,
-        revision=place.revision,
+        revision=settings.revision,
         start=None,
         end=OPENED_AT + timedelta(days=1),
         opened_at=OPENED_AT,
@@ -182,27 +187,29 @@ def window(place: Place) -> Window:
     )
 
 
-def findings(place: Place) -> list[Finding]:
-    """What the window found; of the table alone, where there is no topic to write to."""
+def findings(settings: CaseSettings) -> list[Finding]:
+    """Return what the window found; of the table alone, where there is no topic to write to."""
     numbers: list[tuple[str, Verdict, Iterable[int]]] = [
         (_MIRROR, Verdict.MISSING, range(5)),
         (_WAREHOUSE, Verdict.MISSING, [5]),
         (_WAREHOUSE, Verdict.MISMATCHED, [6]),
         (_WAREHOUSE, Verdict.DUPLICATE, [7, 8, 9]),
     ]
-    wanted = numbers[1:] if place.is_table_alone else numbers
+    wanted = numbers[1:] if settings.is_table_alone else numbers
     return [_finding(hop, verdict, number) for hop, verdict, of_it in wanted for number in of_it]
 
 
-def pipeline(place: Place) -> Pipeline:
+def pipeline(settings: CaseSettings) -> Pipeline:
+    """Return the pipeline of a case."""
+
     def store(name: str, table: str) -> TablePoint:
         return TablePoint(name=name, kind=PointKind.STORE, connection="pg", table=table, key=("id",), time="loaded_at")
 
     report = Remedy.REPORT
     return Pipeline(
-        name=place.pipeline,
+        name=settings.pipeline,
         points={
-            "flights": TopicPoint(name="flights", connection="kafka", topic=place.topic, key=("$.id",)),
+            "flights": TopicPoint(name="flights", connection="kafka", topic=settings.topic, key=("$.id",)),
             "mirror": store("mirror", "dw.mirror"),
             "warehouse": store("warehouse", "dw.departures"),
         },

@@ -1,10 +1,9 @@
-"""What must be true when a phase is over, whatever happened on the way."""
+"""Check what must be true when a phase is over, whatever happened on the way."""
 
 from collections import Counter
 from typing import Any
 
-from tests.crash.durable import Durable, Record
-from tests.crash.scenario import (
+from tests.crash.plan.scenario import (
     AFTER,
     BORN_MS,
     EFFECTS,
@@ -15,29 +14,31 @@ from tests.crash.scenario import (
     RESTORING,
     WRITTEN,
 )
+from tests.crash.states.durable import Durable, Record
 
 _ACTIONS = 10
 
 
-def assert_whole(phase: str, state: Durable) -> None:
-    """One plan; one approval; one committed copy per item, one receipt per chunk, the table as it shall be."""
+def assert_invariants(phase: str, state: Durable) -> None:
+    """Check for one plan, one approval, one committed copy per item, one receipt per chunk, the table as it shall
+    be."""
     {
-        "freeze": _frozen,
-        "approve": _approved,
-        "supersede": _superseded,
-        "undo": _undo_frozen,
-        "restore": _restored,
-    }.get(phase, _compensated)(state)
+        "freeze": _assert_frozen,
+        "approve": _assert_approved,
+        "supersede": _assert_superseded,
+        "undo": _assert_undo_frozen,
+        "restore": _assert_restored,
+    }.get(phase, _assert_compensated)(state)
 
 
-def assert_told(state: Durable) -> None:
-    """The journal knows of every chunk that there is, in the topic and in the table."""
+def assert_journal_knows_chunks(state: Durable) -> None:
+    """Check that the journal knows of every chunk that there is, in the topic and in the table."""
     known = Counter(row["target"] for row in state.journal["chunk"])
-    there = Counter({"flights": max(state.marker, 0), "warehouse": len(state.target.get("receipt", ()))})
-    assert known == +there, f"the journal knows of {dict(known)}, and there are {dict(there)}"
+    done = Counter({"flights": max(state.marker, 0), "warehouse": len(state.target.get("receipt", ()))})
+    assert known == +done, f"the journal knows of {dict(known)}, and there are {dict(done)}"
 
 
-def _frozen(state: Durable) -> None:
+def _assert_frozen(state: Durable) -> None:
     assert [plan["state"] for plan in state.journal["plan"]] == ["awaiting_approval"]
     assert len(state.journal["action"]) == _ACTIONS
     assert {action["outcome"] for action in state.journal["action"]} == {None}
@@ -46,12 +47,12 @@ def _frozen(state: Durable) -> None:
     assert {finding["outcome"] for finding in state.journal["finding"]} == {"open"}
 
 
-def _approved(state: Durable) -> None:
+def _assert_approved(state: Durable) -> None:
     assert [plan["state"] for plan in state.journal["plan"]] == ["approved"]
     assert [(answer["decision"], answer["by"]) for answer in state.journal["approval"]] == [("approved", "oncall")]
 
 
-def _compensated(state: Durable) -> None:
+def _assert_compensated(state: Durable) -> None:
     assert [plan["state"] for plan in state.journal["plan"]] == ["done"]
     assert [(answer["decision"], answer["by"]) for answer in state.journal["approval"]] == [("approved", "oncall")]
     _assert_records(state)
@@ -61,8 +62,8 @@ def _compensated(state: Durable) -> None:
     assert len(state.files) == 1, f"files of the plan: {state.files}"
 
 
-def _superseded(state: Durable) -> None:
-    """What the first chunk wrote is known, and is not planned again; the rest is, by one plan."""
+def _assert_superseded(state: Durable) -> None:
+    """Check that what the first chunk wrote is known, and is not planned again; the rest is, by one plan."""
     assert _states(state) == ["awaiting_approval", "rejected"]
     assert sorted(record.key for record in state.records) == ["K0", "K1", "K2"]
     assert (state.marker, state.transaction, state.held_back) == (1, "idle", 0)
@@ -83,7 +84,7 @@ def _superseded(state: Durable) -> None:
     assert len(state.files) == 2, f"files of the plans: {state.files}"
 
 
-def _undo_frozen(state: Durable) -> None:
+def _assert_undo_frozen(state: Durable) -> None:
     assert _states(state) == ["awaiting_approval", "done"]
     done, undo = _by_state(state, "done"), _by_state(state, "awaiting_approval")
     assert (undo["undoes"], undo["counts"]) == (done["id"], {"restore": len(EFFECTS)})
@@ -91,8 +92,8 @@ def _undo_frozen(state: Durable) -> None:
     assert len(state.files) == 2, f"files of the plans: {state.files}"
 
 
-def _restored(state: Durable) -> None:
-    """Every row that the plan wrote is as it was, once, but for the one that somebody changed since."""
+def _assert_restored(state: Durable) -> None:
+    """Check that every row that the plan wrote is as it was, once, but for the one that somebody changed since."""
     assert _states(state) == ["done", "done"]
     (undo,) = (plan for plan in state.journal["plan"] if plan["undoes"] is not None)
     assert _rows(state) == RESTORED
@@ -131,7 +132,7 @@ def _assert_records(state: Durable) -> None:
 
 
 def _essence(record: Record) -> tuple[Any, ...]:
-    """Key, partition, time and header as they were; action and chunk as they were planned."""
+    """Return key, partition, time and header as they were; action and chunk as they were planned."""
     headers = dict(record.headers)
     assert len(headers) == len(record.headers)
     marks = headers["trace"], headers["makewhole-seq"], headers["makewhole-chunk"]

@@ -1,4 +1,4 @@
-"""One Kafka and one PostgreSQL for all workers, each reached directly or through a proxy; worlds are made of them."""
+"""Start one Kafka and one PostgreSQL for all workers, each reached directly or through a proxy; make worlds of them."""
 
 import itertools
 from contextlib import ExitStack, closing
@@ -13,16 +13,17 @@ from makewhole.journal.database import migrate
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.ports import LOOPBACK, free_ports
 from makewhole.stack.postgres_server import PostgresServer, create_database
-from tests.crash.phase_start import fresh
-from tests.crash.postgres_proxy import PostgresProxy
-from tests.crash.world import World
+from tests.crash.plan.phase_start import case_at_phase_start
+from tests.crash.servers.postgres_proxy import PostgresProxy
+from tests.crash.servers.world import CrashWorld
 from tests.lab.proxy import Proxy
 
 _SESSION_MS = 120_000
 
 
 class Servers:
-    """Ended when the block ends. `proxy` stands in front of Kafka; each world has a proxy of its own to PostgreSQL."""
+    """A context manager: ended when the block ends. `proxy` stands in front of Kafka; each world has a proxy of its
+    own to PostgreSQL."""
 
     def __init__(self, folder: Path) -> None:
         broker, controller, listener, advertised = free_ports(4)
@@ -54,15 +55,15 @@ class Servers:
     ) -> None:
         self._ends.close()
 
-    def world(self) -> World:
-        """Another worker's place, closed with the servers."""
+    def world(self) -> CrashWorld:
+        """Make another worker's world, closed with the servers."""
         number = next(self._numbers)
         folder = self._folder / f"world-{number}"
         folder.mkdir(parents=True)
         proxy = PostgresProxy(target=self._postgres.port, control=folder / "proxy")
         self._ends.callback(proxy.stop)
         proxy.start()
-        made = World(
+        made = CrashWorld(
             bootstrap=self._kafka.bootstrap,
             proxied_bootstrap=self.proxied_bootstrap,
             journal=self._database(f"journal_{number}", template="journal"),
@@ -77,15 +78,15 @@ class Servers:
         return create_database(self._postgres.dsn, name, template=template)
 
     def _make_internal_topics(self) -> None:
-        """Kafka's own and the one of the markers are made by the first replay ever; every case shall find them."""
+        """Have the first replay ever make Kafka's own topics and the one of the markers; every case shall find them."""
         world = self.world()
-        with fresh(world, "compensate") as case:
+        with case_at_phase_start(world, "compensate") as case:
             run = world.start(case)
             run.wait("ended")
             assert run.report().outcome == "done", run.report().says
 
     def _log_in_quickly(self) -> None:
-        """A password that is hashed once and not 4,096 times: every runner logs in more than twenty times."""
+        """Have the password hashed once and not 4,096 times: every runner logs in more than twenty times."""
         dsn = self._postgres.dsn("postgres")
         with closing(psycopg2.connect(dsn)) as connection, connection, connection.cursor() as cursor:
             cursor.execute("set scram_iterations = 1")
@@ -93,8 +94,8 @@ class Servers:
 
 
 def _settings(broker: int, controller: int, listener: int, advertised: int) -> dict[str, object]:
-    """A second listener, which tells clients to come through the proxy. On a busy machine the only broker shall not be
-    taken for dead: its partitions would get new leader epochs in the middle of a case."""
+    """Return settings with a second listener, which tells clients to come through the proxy. On a busy machine the
+    only broker shall not be taken for dead: its partitions would get new leader epochs in the middle of a case."""
     return {
         "broker.session.timeout.ms": _SESSION_MS,
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,PROXIED:PLAINTEXT",

@@ -1,141 +1,141 @@
-"""What happens to runners, and what must be true afterwards: one function a case, each in a fresh world."""
+"""Kill runners, or stop and wake them, and check what must be true afterwards: one function for each kind of case."""
 
 from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
 from makewhole.compensation.execution.control import stop
-from tests.crash import durable
-from tests.crash.durable import Durable
-from tests.crash.invariants import assert_told, assert_whole
-from tests.crash.phase_start import NO_LEASE, fresh, revise
-from tests.crash.retries import (
+from tests.crash.faults.retries import (
     IDLE_MS,
     PATIENT_IDLE_MS,
     REFUSED,
-    assert_known,
-    assert_over,
-    ended,
-    look,
+    assert_finished,
+    assert_state_known,
+    report_of_end,
     run_to_the_end,
     run_until_done,
+    settled_state,
 )
-from tests.crash.runners import Run
-from tests.crash.scenario import FREEZING
-from tests.crash.state_graph import Atlas, Known, follow
-from tests.crash.world import Case, World
+from tests.crash.plan.invariants import assert_invariants, assert_journal_knows_chunks
+from tests.crash.plan.phase_start import NO_LEASE, case_at_phase_start, open_revision
+from tests.crash.plan.scenario import FREEZING
+from tests.crash.runners.processes import Run
+from tests.crash.servers.world import Case, CrashWorld
+from tests.crash.states import durable
+from tests.crash.states.durable import Durable
+from tests.crash.states.state_graph import KnownState, StateGraph, kill_in_turn
 
 SHORT_LEASE = {"lease_seconds": 1.0}
 ANOTHERS_TRIES = 60
 
 
-def killed(world: World, atlas: Atlas, known: Known, point: int) -> None:
+def killed(world: CrashWorld, graph: StateGraph, known: KnownState, point: int) -> None:
     """SIGKILL. What is left is what the walk saw there; the next run does what it does from such a state, and ends."""
-    with fresh(world, atlas.phase) as case:
-        follow(world, case, known.way)
+    with case_at_phase_start(world, graph.phase) as case:
+        kill_in_turn(world, case, known.kills)
         run = world.start(case, point=point, how="kill")
         run.wait("ended")
         assert run.report().at == known.name(point), f"killed {run.report().at}"
-        left = look(world, case)
+        left = settled_state(world, case)
         assert left.fingerprint == known.state_at(point), f"a kill left another state than the walk: {left.summary}"
         report = run_to_the_end(world, case)
-        if left.fingerprint in atlas.states:
-            _assert_same_steps(report.steps, atlas.states[left.fingerprint].steps)
-        assert_over(world, atlas, case)
+        if left.fingerprint in graph.states:
+            _assert_same_steps(report.steps, graph.states[left.fingerprint].steps)
+        assert_finished(world, graph, case)
 
 
-def woken_afterwards(world: World, atlas: Atlas, point: int) -> None:
+def woken_afterwards(world: CrashWorld, graph: StateGraph, point: int) -> None:
     """SIGSTOP; a second runner does all; then the zombie wakes, and adds nothing."""
-    with fresh(world, atlas.phase) as case:
-        zombie = _stopped(world, case, atlas.start, point)
+    with case_at_phase_start(world, graph.phase) as case:
+        zombie = _stopped(world, case, graph.start, point)
         run_until_done(world, case)
         before = durable.read(world, case)
-        assert_whole(atlas.phase, before)
+        assert_invariants(graph.phase, before)
         zombie.resume()
-        ended(zombie)
-        after = look(world, case)
+        report_of_end(zombie)
+        after = settled_state(world, case)
         assert after.fingerprint == before.fingerprint, f"the zombie has changed something: {after.summary}"
-        assert_over(world, atlas, case)
+        assert_finished(world, graph, case)
 
 
-def woken_afterwards_by_another(world: World, atlas: Atlas, point: int) -> None:
+def woken_afterwards_by_another(world: CrashWorld, graph: StateGraph, point: int) -> None:
     """The same, but the second one comes under another name and waits until the lease of the zombie has expired."""
-    with fresh(world, atlas.phase) as case:
-        zombie = _stopped(world, case, atlas.start, point, through=SHORT_LEASE)
+    with case_at_phase_start(world, graph.phase) as case:
+        zombie = _stopped(world, case, graph.start, point, through=SHORT_LEASE)
         run_until_done(world, case, tries=ANOTHERS_TRIES, through={**SHORT_LEASE, "holder": "another"})
         before = durable.read(world, case)
         zombie.resume()
-        ended(zombie)
-        after = look(world, case)
+        report_of_end(zombie)
+        after = settled_state(world, case)
         assert after.fingerprint == before.fingerprint, f"the zombie has changed something: {after.summary}"
-        assert_whole(atlas.phase, after)
+        assert_invariants(graph.phase, after)
 
 
-def woken_after_its_plan_ended(world: World, atlas: Atlas, point: int) -> None:
+def woken_after_its_plan_ended(world: CrashWorld, graph: StateGraph, point: int) -> None:
     """SIGSTOP; a later revision of the window ends the plan and makes its own; then the zombie wakes, and adds nothing
     that the new plan does not know of."""
-    with fresh(world, atlas.phase) as case:
-        zombie = _stopped(world, case, atlas.start, point, through=NO_LEASE)
-        revise(world, case)
+    with case_at_phase_start(world, graph.phase) as case:
+        zombie = _stopped(world, case, graph.start, point, through=NO_LEASE)
+        open_revision(world, case)
         case.phase = "supersede"
         run_until_done(world, case)
         before = durable.read(world, case)
-        assert_told(before)
+        assert_journal_knows_chunks(before)
         _wake_in_vain(world, case, zombie, before)
 
 
-def woken_after_its_plan_was_undone(world: World, atlas: Atlas, point: int) -> None:
+def woken_after_its_plan_was_undone(world: CrashWorld, graph: StateGraph, point: int) -> None:
     """SIGSTOP; a person stops the plan, and has it undone; then the zombie wakes, and does nothing that the undoing
     does not know of."""
-    with fresh(world, atlas.phase) as case:
-        zombie = _stopped(world, case, atlas.start, point, through=NO_LEASE)
-        stop(case.place.journal, case.place.plan, by="oncall", reason="wrong day")
+    with case_at_phase_start(world, graph.phase) as case:
+        zombie = _stopped(world, case, graph.start, point, through=NO_LEASE)
+        stop(case.settings.journal, case.settings.plan, by="oncall", reason="wrong day")
         case.phase = "undo"
         run_until_done(world, case, enough=("done", REFUSED))
         before = durable.read(world, case)
-        assert_told(before)
+        assert_journal_knows_chunks(before)
         _wake_in_vain(world, case, zombie, before)
 
 
-def _wake_in_vain(world: World, case: Case, zombie: Run, before: Durable) -> None:
+def _wake_in_vain(world: CrashWorld, case: Case, zombie: Run, before: Durable) -> None:
     """It finds that its plan does not go on."""
     zombie.resume()
-    ended(zombie, REFUSED)
-    after = look(world, case)
+    report_of_end(zombie, REFUSED)
+    after = settled_state(world, case)
     assert after.work == before.work, f"the zombie has changed something: {after.summary}"
 
 
-def woken_meanwhile(world: World, atlas: Atlas, point: int, moment: int) -> None:
+def woken_meanwhile(world: CrashWorld, graph: StateGraph, point: int, moment: int) -> None:
     """SIGSTOP; a second runner stands still at its point `moment`; the zombie wakes and goes as far as it can; then the
     second one goes on."""
-    with fresh(world, atlas.phase) as case:
-        zombie = _stopped(world, case, atlas.start, point)
+    with case_at_phase_start(world, graph.phase) as case:
+        zombie = _stopped(world, case, graph.start, point)
         second = world.start(case, point=moment, how="stop", idle_ms=_idle_ms(case.phase))
         second.wait("stopped", "ended")
         zombie.resume()
-        ended(zombie)
+        report_of_end(zombie)
         if second.state == "stopped":
             second.resume()
-        if ended(second).outcome != "done":
+        if report_of_end(second).outcome != "done":
             run_until_done(world, case)
-        assert_over(world, atlas, case)
+        assert_finished(world, graph, case)
 
 
-def woken_between(world: World, atlas: Atlas, point: int, moment: int) -> None:
+def woken_between(world: CrashWorld, graph: StateGraph, point: int, moment: int) -> None:
     """SIGSTOP; a second runner is killed at its point `moment`; the zombie wakes and goes as far as it can; then a
     third one comes."""
-    with fresh(world, atlas.phase) as case:
-        zombie = _stopped(world, case, atlas.start, point)
+    with case_at_phase_start(world, graph.phase) as case:
+        zombie = _stopped(world, case, graph.start, point)
         second = world.start(case, point=moment, how="kill", idle_ms=_idle_ms(case.phase))
         second.wait("ended")
         zombie.resume()
-        ended(zombie)
-        assert_known(atlas, look(world, case))
+        report_of_end(zombie)
+        assert_state_known(graph, settled_state(world, case))
         run_to_the_end(world, case)
-        assert_over(world, atlas, case)
+        assert_finished(world, graph, case)
 
 
-def _stopped(world: World, case: Case, known: Known, point: int, **order: Any) -> Run:
+def _stopped(world: CrashWorld, case: Case, known: KnownState, point: int, **order: Any) -> Run:
     run = world.start(case, point=point, how="stop", idle_ms=_idle_ms(case.phase), **order)
     run.wait("stopped")
     assert run.report().at == known.name(point), f"stopped {run.report().at}"

@@ -1,4 +1,4 @@
-"""Every call of a runner to the outside, numbered and named: PostgreSQL, Kafka, the payload file.
+"""Number and name every call of a runner to the outside: PostgreSQL, Kafka, the payload file.
 
 Nothing in the product knows of it. The clients are wrapped where the product takes hold of them, in the process of the
 runner alone, and before and after each call is a *point* where something may happen to it.
@@ -46,7 +46,8 @@ class Step(NamedTuple):
 
 
 def may_last(step: str) -> bool:
-    """Whether the durable state can be another after a step: of a transaction, only its commit is seen from outside.
+    """Tell whether the durable state can be another after a step: of a transaction, only its commit is seen from
+    outside.
 
     The kills, after which the state is read at every point, hold this against what is really there.
     """
@@ -54,23 +55,23 @@ def may_last(step: str) -> bool:
 
 
 class Watcher(Protocol):
-    """What is told of every step."""
+    """Told of every step."""
 
     def before(self, step: Step) -> None: ...
 
     def after(self, step: Step) -> None: ...
 
 
-class Edge:
-    """Wraps the clients. `idle_ms`: after so long the server ends the transaction of a session whose runner stands
-    still, instead of the product's own, longer patience."""
+class ClientWrapper:
+    """Has every client of this process tell a watcher of its calls. `idle_ms`: after so long the server ends the
+    transaction of a session whose runner stands still, instead of the product's own, longer patience."""
 
     def __init__(self, watcher: Watcher, idle_ms: int | None = None) -> None:
         self.watcher, self.idle_ms = watcher, idle_ms
         self._last = ""
 
     def install(self) -> None:
-        """From now on, in this process, for good."""
+        """Wrap the clients, in this process, for good."""
         for name, module in list(sys.modules.items()):
             if name.startswith("makewhole."):
                 for attribute, value in list(vars(module).items()):
@@ -83,6 +84,7 @@ class Edge:
         fsspec.core.url_to_fs = self._resolving(fsspec.core.url_to_fs)
 
     def call(self, step: Step, work: Callable[[], _T]) -> _T:
+        """Do the work of a step, and tell of it before and after."""
         self._last = step.name
         self.watcher.before(step)
         try:
@@ -91,7 +93,7 @@ class Edge:
             self.watcher.after(step)
 
     def _awaiting(self, really: Callable[..., Any], name_of: Callable[..., str]) -> Callable[..., Any]:
-        """For the requests that go out from an event loop, one after the other. The same one again is the same step:
+        """Wrap requests that go out from an event loop, one after the other. The same one again is the same step:
         how many pages an answer has depends on how the log lies, and all of them are only read."""
 
         async def awaiting(connection: AIOKafkaConnection, *arguments: Any, **options: Any) -> Any:
@@ -115,7 +117,7 @@ class Edge:
             connection = self.call(
                 Step(f"{kind}: connect"), lambda: really(dsn, connection_factory=_Connection, **options)
             )
-            connection.edge, connection.kind = self, kind
+            connection.wrapper, connection.kind = self, kind
             return connection
 
         return connect
@@ -140,20 +142,20 @@ class Edge:
 class _Client:
     """Each public method of a client is a step of its own; what it promises for later is waited for."""
 
-    def __init__(self, edge: Edge, kind: str, real: Any) -> None:
-        self._edge, self._kind, self._real = edge, kind, real
+    def __init__(self, wrapper: ClientWrapper, kind: str, real: Any) -> None:
+        self._wrapper, self._kind, self._real = wrapper, kind, real
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._real, name)
         if name.startswith("_") or not callable(found):
             return found
         step = Step(f"{self._kind}: {name}", touches=(f"{self._kind}: {name}",))
-        return lambda *arguments, **options: self._edge.call(
+        return lambda *arguments, **options: self._wrapper.call(
             step, lambda: self._done(name, found(*arguments, **options))
         )
 
     def _done(self, name: str, answer: Any) -> Any:
-        """A call is over when its effect is there: an administrator's futures are answered, a record is written. What
+        """End a call when its effect is there: an administrator's futures are answered, a record is written. What
         a producer gathers to be quick is written at once, so that there is a point between any two records."""
         if name == "produce":
             self._real.flush(_ANSWER_SECONDS)
@@ -167,17 +169,17 @@ class _Client:
         return len(self._real)
 
 
-def _maker(edge: Edge, client: type) -> Callable[..., _Client]:
+def _maker(wrapper: ClientWrapper, client: type) -> Callable[..., _Client]:
     kind = _CLIENTS[client]
     return lambda *arguments, **options: _Client(
-        edge, kind, edge.call(Step(f"{kind}: new"), lambda: client(*arguments, **options))
+        wrapper, kind, wrapper.call(Step(f"{kind}: new"), lambda: client(*arguments, **options))
     )
 
 
 class _Connection(extensions.connection):
     """`with connection:` calls these too."""
 
-    edge: Edge
+    wrapper: ClientWrapper
     kind: str
 
     def step(self, name: str, statement: str = "") -> Step:
@@ -188,42 +190,49 @@ class _Connection(extensions.connection):
         return super().cursor(*arguments, cursor_factory=_Cursor, **options)
 
     def commit(self) -> None:
-        self.edge.call(self.step("commit"), super().commit)
+        self.wrapper.call(self.step("commit"), super().commit)
 
     def rollback(self) -> None:
-        self.edge.call(self.step("rollback"), super().rollback)
+        self.wrapper.call(self.step("rollback"), super().rollback)
 
     def close(self) -> None:
-        self.edge.call(self.step("close"), super().close)
+        self.wrapper.call(self.step("close"), super().close)
 
 
 class _Cursor(extensions.cursor):
     """Rows are at the client when `execute` returns, so fetching them is no step."""
 
+    @property
+    def owner(self) -> _Connection:
+        """The connection that the cursor is of."""
+        assert isinstance(self.connection, _Connection)
+        return self.connection
+
     def execute(self, query: Any, parameters: Any = None) -> None:
         text = query.as_string(self.connection) if isinstance(query, sql.Composable) else query
         text = text.decode() if isinstance(text, bytes) else text
-        step = self.connection.step(_statement(text), text)
-        self.connection.edge.call(step, lambda: super(_Cursor, self).execute(query, parameters))
+        step = self.owner.step(_statement(text), text)
+        self.owner.wrapper.call(step, lambda: super(_Cursor, self).execute(query, parameters))
         self._be_impatient(text, parameters)
 
-    def executemany(self, query: str, rows: Any) -> None:
-        step = self.connection.step(_statement(query), query)
-        self.connection.edge.call(step, lambda: super(_Cursor, self).executemany(query, rows))
+    def executemany(self, query: Any, rows: Any) -> None:
+        step = self.owner.step(_statement(query), query)
+        self.owner.wrapper.call(step, lambda: super(_Cursor, self).executemany(query, rows))
 
     def copy_expert(self, query: Any, file: Any, *arguments: Any) -> None:
         text = query.as_string(self.connection) if isinstance(query, sql.Composable) else query
-        step = self.connection.step(_statement(text), text)
-        self.connection.edge.call(step, lambda: super(_Cursor, self).copy_expert(query, file, *arguments))
+        step = self.owner.step(_statement(text), text)
+        self.owner.wrapper.call(step, lambda: super(_Cursor, self).copy_expert(query, file, *arguments))
 
     def _be_impatient(self, text: str, parameters: Any) -> None:
-        idle_ms = self.connection.edge.idle_ms
+        idle_ms = self.owner.wrapper.idle_ms
         if idle_ms is not None and _IDLE in f"{text} {parameters}":
             is_local = "true" in text
             super().execute("select set_config(%s, %s, %s)", (_IDLE, str(idle_ms), is_local))
 
 
 def local_port(connection: extensions.connection) -> int:
+    """Return the local port of a connection; 0 when it is closed."""
     if connection.closed:
         return 0
     with socket.fromfd(connection.fileno(), socket.AF_INET, socket.SOCK_STREAM) as copy:
@@ -231,13 +240,13 @@ def local_port(connection: extensions.connection) -> int:
 
 
 def _statement(text: str) -> str:
-    """The name that sql/queries has for it, or its first words."""
+    """Return the name that sql/queries has for it, or its first words."""
     lines = text.strip().splitlines()
     return _names().get(lines[0]) or " ".join(text.split()[:3])
 
 
 @cache
 def _names() -> dict[str, str]:
-    """The first line of every statement, which says what it is for, and its name."""
+    """Map the first line of every statement, which says what it is for, to its name."""
     queries = [load_queries(path.stem) for path in (sql_root() / "queries").glob("*.sql")]
     return {text.splitlines()[0]: name for named in queries for name, text in named.items()}
