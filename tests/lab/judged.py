@@ -9,7 +9,7 @@ from typing import Any
 from makewhole.journal import evidence, incidents
 from makewhole.journal.database import connect
 from makewhole.model.incident import Incident
-from makewhole.window.certify import Closed
+from makewhole.window.certify import ClosedWindow
 from makewhole.window.context import WindowContext
 from tests.world.windows import Found
 
@@ -48,7 +48,7 @@ class Judged:
         }
 
 
-def judged(journal_dsn: str, context: WindowContext, closed: Closed) -> Judged:
+def judged(journal_dsn: str, context: WindowContext, closed: ClosedWindow) -> Judged:
     """What was committed of this revision of the window."""
     with connect(journal_dsn) as journal:
         results = evidence.results(journal, context.window)

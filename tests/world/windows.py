@@ -13,9 +13,9 @@ from makewhole.journal.database import connect
 from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateReport
 from makewhole.model.verdict import HopCounts
-from makewhole.window.certify import Closed, certify_window
+from makewhole.window.certify import ClosedWindow, certify_window
 from makewhole.window.context import WindowContext, connections_of, window_context
-from makewhole.window.open import Opened, Request, open_interval
+from makewhole.window.open import OpenedWindow, Request, open_interval
 from makewhole_spark.reconcile.compare import reconcile
 from makewhole_spark.snapshot.take import take_snapshots
 from makewhole_spark.validate import validate_window
@@ -36,7 +36,7 @@ class ReconciledShop(Shop):
 
     def ask(
         self, day: int = 0, request: str | None = None, journal: str | None = None, end: datetime | None = None
-    ) -> Opened:
+    ) -> OpenedWindow:
         """Open the window that ends with a day (or at any moment), or a revision of it."""
         wanted = Request(id=request or uuid.uuid4().hex, end=end or BORN + (day + 1) * DAY)
         with connect(journal or self.journal) as connection:
@@ -67,7 +67,7 @@ class ReconciledShop(Shop):
         with connect(self.journal) as journal:
             return validate_window(self.spark, journal, context)
 
-    def certify(self, context: WindowContext) -> Closed:
+    def certify(self, context: WindowContext) -> ClosedWindow:
         """Close the window."""
         with connect(self.journal) as journal:
             return certify_window(journal, context.pipeline, context.window, Storage.from_environment())
@@ -79,7 +79,7 @@ class ReconciledShop(Shop):
         self.validate(context)
         return context
 
-    def whole_way(self, day: int = 0) -> tuple[WindowContext, Closed]:
+    def whole_way(self, day: int = 0) -> tuple[WindowContext, ClosedWindow]:
         """Take a window from its opening to its end, without repair."""
         context = self.judge_and_ask_the_gate(day)
         return context, self.certify(context)

@@ -8,8 +8,8 @@ from makewhole.compensation.execution.supersede import end_earlier_plans
 from makewhole.compensation.execution.targets import targets_of
 from makewhole.compensation.freezing.freeze import (
     FreezeRequest,
+    FreezeResult,
     FreezeSources,
-    Frozen,
     freeze_findings,
     refuse_written,
 )
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 _FETCH_SECONDS_MOST = 900.0
 
 
-def plan_window(context: WindowContext) -> Frozen:
+def plan_window(context: WindowContext) -> FreezeResult:
     """Freeze the plan of a window whose gate failed; called again, return the plan that is frozen."""
     with connect() as journal:
         _observe_topics(journal, context)
@@ -47,7 +47,7 @@ def plan_window(context: WindowContext) -> Frozen:
     return freeze_plan(journal_dsn(), request, sources)
 
 
-def freeze_plan(journal_dsn: str, request: FreezeRequest, sources: FreezeSources) -> Frozen:
+def freeze_plan(journal_dsn: str, request: FreezeRequest, sources: FreezeSources) -> FreezeResult:
     """Return the plan of a window revision: the one that is frozen already, or a new one.
 
     A plan over its limits is frozen in state `refused`, without payloads. For one that needs no approval the journal
@@ -64,7 +64,7 @@ def freeze_plan(journal_dsn: str, request: FreezeRequest, sources: FreezeSources
         stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
         if stored is not None:
             actions = tuple(item.action for item in plan_progress.actions_of(journal, stored.plan.id))
-            return Frozen(plan=stored.plan, actions=actions)
+            return FreezeResult(plan=stored.plan, actions=actions)
         end_earlier_plans(journal_dsn, journal, window, targets_of(request.pipeline, sources.connections))
         findings, written = refuse_written(journal, window, request.findings)
         frozen = freeze_findings(journal, replace(request, findings=findings), sources)

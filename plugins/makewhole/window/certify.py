@@ -22,7 +22,7 @@ _INCIDENTS_LISTED_MOST = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Closed:
+class ClosedWindow:
     """The state that a window was given. `reason` is None only for a certified one."""
 
     state: WindowState
@@ -30,7 +30,7 @@ class Closed:
     certificate: Certificate | None = None
 
 
-def certify_window(journal: PgConnection, pipeline: Pipeline, window: Window, storage: Storage) -> Closed:
+def certify_window(journal: PgConnection, pipeline: Pipeline, window: Window, storage: Storage) -> ClosedWindow:
     """Decide the state of a revision from what the steps committed, and issue the certificate when it is certified.
 
     Called again, it returns the certificate that was issued, or the state that an undo has given the window since.
@@ -39,14 +39,14 @@ def certify_window(journal: PgConnection, pipeline: Pipeline, window: Window, st
     if given is not None:
         now = windows.load(journal, window.pipeline, window.number, window.revision)
         is_certified = now.state is WindowState.CERTIFIED
-        return Closed(state=now.state, reason=now.reason, certificate=given if is_certified else None)
+        return ClosedWindow(state=now.state, reason=now.reason, certificate=given if is_certified else None)
     state, reason = decide(journal, pipeline, window)
     certificate = None
     if state is WindowState.CERTIFIED:
         windows.lock_pipeline(journal, pipeline.name)
         certificate = issue_certificate(journal, window, storage)
     windows.close(journal, window, state, reason)
-    return Closed(state=state, reason=reason, certificate=certificate)
+    return ClosedWindow(state=state, reason=reason, certificate=certificate)
 
 
 def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[WindowState, str | None]:

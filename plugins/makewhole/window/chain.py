@@ -84,16 +84,7 @@ def _finding_id(item: JudgedFinding) -> str:
 def _provenance(journal: PgConnection, window: Window) -> dict[str, Any]:
     """Return how this revision was proven: accounting, counts by stage, gate reports, findings, plan and receipts."""
     findings = evidence.findings(journal, window)
-    stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
-    plan = None
-    if stored is not None:
-        receipts = plan_progress.chunks_of(journal, stored.plan.id)
-        plan = {
-            "id": stored.plan.id,
-            "sha256": stored.plan.sha256,
-            "actions": dict(stored.plan.counts),
-            "receipts": [asdict(receipt) for receipt in receipts],
-        }
+    plan = _plan_with_receipts(journal, window)
     outcomes: dict[str, int] = {}
     for item in findings:
         name = f"{item.finding.verdict.value}: {item.outcome}"
@@ -117,6 +108,19 @@ def _provenance(journal: PgConnection, window: Window) -> dict[str, Any]:
         },
         "findings": dict(sorted(outcomes.items())),
         "plan": plan,
+    }
+
+
+def _plan_with_receipts(journal: PgConnection, window: Window) -> dict[str, Any] | None:
+    stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
+    if stored is None:
+        return None
+    receipts = plan_progress.chunks_of(journal, stored.plan.id)
+    return {
+        "id": stored.plan.id,
+        "sha256": stored.plan.sha256,
+        "actions": dict(stored.plan.counts),
+        "receipts": [asdict(receipt) for receipt in receipts],
     }
 
 

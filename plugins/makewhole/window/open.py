@@ -30,13 +30,13 @@ from makewhole.window.observe import (
 )
 from makewhole.window.ranges import CoveredRanges, Interval, Ranges, freeze_ranges
 
-__all__ = ["Opened", "Request", "open_interval"]
+__all__ = ["OpenedWindow", "Request", "open_interval"]
 
 _RANGE_SHAPING_KINDS = (IncidentKind.TRUNCATED, IncidentKind.TOPIC_RECREATED, IncidentKind.PARTITIONS_ADDED)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Opened:
+class OpenedWindow:
     """An open window, the incidents of its topics, and the moment from which on an absence in it counts."""
 
     window: Window
@@ -64,7 +64,7 @@ class _NewRevision:
 
 def open_interval(
     journal: PgConnection, pipeline: Pipeline, connections: Mapping[str, Connection], request: Request
-) -> Opened:
+) -> OpenedWindow:
     """Open the window of an interval, or a new revision of the one that covers it; the same one for the same request.
 
     Raises:
@@ -98,8 +98,8 @@ def open_interval(
     return _opened(journal, pipeline, draft.window, is_new=covering is None)
 
 
-def _opened(journal: PgConnection, pipeline: Pipeline, window: Window, *, is_new: bool) -> Opened:
-    return Opened(
+def _opened(journal: PgConnection, pipeline: Pipeline, window: Window, *, is_new: bool) -> OpenedWindow:
+    return OpenedWindow(
         window=window,
         settled_at=settled_at(journal, pipeline, window),
         is_new=is_new,

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, Message
 
 from makewhole.compensation.execution.run_plan import RunOptions, run_plan
 from makewhole.compensation.execution.targets import Target, targets_of
-from makewhole.compensation.freezing.freeze import FreezeRequest, FreezeSources, Frozen
+from makewhole.compensation.freezing.freeze import FreezeRequest, FreezeResult, FreezeSources
 from makewhole.compensation.freezing.sources import SourceRecord
 from makewhole.compensation.plan_window import freeze_plan
 from makewhole.journal.database import connect
@@ -64,7 +64,7 @@ class Originals:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrozenPlan(Frozen):
+class FrozenPlan(FreezeResult):
     """What was frozen, where there is a plan."""
 
     plan: Plan
@@ -262,7 +262,7 @@ class PlanWorld(World):
 
     # The plan
 
-    def freeze(self, findings: Sequence[Finding], *, window_keys: int = 1_000_000, is_new: bool = True) -> Frozen:
+    def freeze(self, findings: Sequence[Finding], *, window_keys: int = 1_000_000, is_new: bool = True) -> FreezeResult:
         """Freeze what is planned for these findings, of a new revision unless `is_new` is false."""
         window = self.open_revision(findings) if is_new or self.window is None else self.window
         return freeze_plan(

@@ -6,7 +6,7 @@ from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.model.window import WindowState
-from makewhole.window.certify import Closed
+from makewhole.window.certify import ClosedWindow
 from makewhole.window.context import WindowContext
 from tests.world.orders import orders
 from tests.world.pipeline_file import Settings
@@ -91,7 +91,7 @@ def prepare(shop: ReconciledShop, *, hop: Settings | None = None, ledger_hop: Se
     return topic
 
 
-def repaired(shop: ReconciledShop, *, actions: int | None, day: int = 0) -> tuple[WindowContext, Closed]:
+def repaired(shop: ReconciledShop, *, actions: int | None, day: int = 0) -> tuple[WindowContext, ClosedWindow]:
     """A window on its whole way; `actions` None: nothing is left to do."""
     context = shop.judge_and_ask_the_gate(day)
     frozen = plan_window(context)

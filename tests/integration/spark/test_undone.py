@@ -12,14 +12,14 @@ from makewhole.compensation.execution.run_plan import compensate_window, run_pla
 from makewhole.compensation.execution.targets import targets_of
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.undo.plan_undo import plan_undo
-from makewhole.compensation.undo.reopen import Reopened, reopen_window
+from makewhole.compensation.undo.reopen import ReopenedWindow, reopen_window
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.journal import evidence, windows
 from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import Plan
 from makewhole.model.window import WindowState
-from makewhole.window.certify import Closed
+from makewhole.window.certify import ClosedWindow
 from makewhole.window.chain import chain_problems
 from makewhole.window.context import WindowContext
 from tests.integration.spark.test_reversals import REVERSE, sent
@@ -127,7 +127,9 @@ def test_a_run_answers_for_the_undo_that_it_was_asked_for_and_no_window_opens_be
     assert revisions(shop, 1)[0].state is WindowState.CERTIFIED
 
 
-def repaired(shop: ReconciledShop, loads: list[dict[str, Any]] | None = None) -> tuple[WindowContext, Plan, Closed]:
+def repaired(
+    shop: ReconciledShop, loads: list[dict[str, Any]] | None = None
+) -> tuple[WindowContext, Plan, ClosedWindow]:
     """A window on its whole way, with a plan; `loads` is what the consumer makes of it."""
     context = shop.judge_and_ask_the_gate()
     plan = plan_window(context).plan
@@ -140,7 +142,7 @@ def repaired(shop: ReconciledShop, loads: list[dict[str, Any]] | None = None) ->
 
 def undone(
     shop: ReconciledShop, context: WindowContext, plan: Plan, *, reverses: bool = False
-) -> tuple[Plan, Reopened]:
+) -> tuple[Plan, ReopenedWindow]:
     """The plan taken back, as anna wants it."""
     undo = plan_undo(context, plan.id, reverses=reverses).plan
     assert undo is not None

@@ -38,15 +38,15 @@ class FreezeSources:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Frozen:
-    """A frozen plan; None: nothing can be done. `refusals` are those of this call; they are also in the findings."""
+class FreezeResult:
+    """The plan and its actions; None: nothing can be done. `refusals` are those of this call, also in the findings."""
 
     plan: Plan | None
     actions: tuple[Action, ...] = ()
     refusals: tuple[Refusal, ...] = ()
 
 
-def freeze_findings(journal: PgConnection, request: FreezeRequest, sources: FreezeSources) -> Frozen:
+def freeze_findings(journal: PgConnection, request: FreezeRequest, sources: FreezeSources) -> FreezeResult:
     """Draft, fetch and freeze the plan of a window, in the caller's transaction."""
     window, to_reverse = request.window, keys_to_reverse(request.pipeline, request.findings)
     past = reversals_of(journal, request.pipeline, window.number, to_reverse)
@@ -58,20 +58,20 @@ def freeze_findings(journal: PgConnection, request: FreezeRequest, sources: Free
         items, refusals = Fetcher(request.window, opened, past).fetch(draft.drafts)
     refusals = [*draft.refusals, *refusals]
     if not items:
-        return Frozen(plan=None, refusals=tuple(refusals))
+        return FreezeResult(plan=None, refusals=tuple(refusals))
     over = over_limits(request.pipeline.limits, actions=len(items), window_keys=request.window_keys)
     if over is not None:  # the number of rows to reverse is known only after they are read
         return _freeze_refused(journal, frame, replace(draft, refused_as_a_whole=over, refusals=tuple(refusals)))
     needs_approval = len(items) > request.pipeline.approval.above_actions
     fetched = ((item.action, payload) for item, payload in items)
     plan, actions = put_frozen(journal, frame, fetched, needs_approval=needs_approval)
-    return Frozen(plan=plan, actions=actions, refusals=tuple(refusals))
+    return FreezeResult(plan=plan, actions=actions, refusals=tuple(refusals))
 
 
-def _freeze_refused(journal: PgConnection, frame: PlanFrame, draft: PlanDraft) -> Frozen:
+def _freeze_refused(journal: PgConnection, frame: PlanFrame, draft: PlanDraft) -> FreezeResult:
     actions = tuple(item.action for item in draft.drafts)
     plan = put_refused(journal, frame, actions, draft.refused_as_a_whole or "")
-    return Frozen(plan=plan, actions=actions, refusals=draft.refusals)
+    return FreezeResult(plan=plan, actions=actions, refusals=draft.refusals)
 
 
 def refuse_written(

@@ -19,7 +19,7 @@ from makewhole.window.context import WindowContext
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reopened:
+class ReopenedWindow:
     """The state of an undone plan's window. `not_restored`: number of rows that were not put back, by reason."""
 
     state: WindowState
@@ -27,7 +27,7 @@ class Reopened:
     not_restored: Mapping[str, int]
 
 
-def reopen_window(context: WindowContext, undone: str, progress: Callable[[int, int], None]) -> Reopened:
+def reopen_window(context: WindowContext, undone: str, progress: Callable[[int, int], None]) -> ReopenedWindow:
     """Judge the window of an undone plan anew, and open it where it is not whole any more.
 
     The stores decide what is open, not the undo. A later revision that was certified had found the repaired rows
@@ -43,11 +43,11 @@ def reopen_window(context: WindowContext, undone: str, progress: Callable[[int, 
         state, why = decide(journal, context.pipeline, context.window)
         not_restored = Counter(reason for *_, reason in plan_progress.refused_keys(journal, undo.plan.id))
         if state is WindowState.CERTIFIED:
-            return Reopened(state=state, reason=None, not_restored=not_restored)
+            return ReopenedWindow(state=state, reason=None, not_restored=not_restored)
         reason = f"plan {undone} was undone by plan {undo.plan.id}: {why}"
         for window in _windows_to_open(journal, context.window):
             windows.close(journal, window, state, reason)
-    return Reopened(state=state, reason=reason, not_restored=not_restored)
+    return ReopenedWindow(state=state, reason=reason, not_restored=not_restored)
 
 
 def _windows_to_open(journal: PgConnection, window: Window) -> list[Window]:

@@ -23,7 +23,7 @@ _LEAST_PATIENCE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verified:
+class VerifiedWindow:
     """The result of verify: the number of gaps, of those that are whole now, and the gate's report on the window."""
 
     whole: int
@@ -33,7 +33,7 @@ class Verified:
 
 def verify_window(
     context: WindowContext, progress: Callable[[int, int], None], *, patience_seconds: float | None = None
-) -> Verified:
+) -> VerifiedWindow:
     """Judge the gaps of a window anew, and commit their outcomes and the gate's report.
 
     `patience_seconds`: the time that consumers get to load what was replayed; None: the settle time, if a plan ran.
@@ -55,7 +55,7 @@ def verify_window(
         evidence.put_gate_report(journal, context.window, evidence.VERIFIED, report)
     gaps = [item for item in judged if item.finding.verdict.is_gap]
     whole = sum(item.outcome in WHOLE for item in gaps)
-    return Verified(whole=whole, gaps=len(gaps), gate=report)
+    return VerifiedWindow(whole=whole, gaps=len(gaps), gate=report)
 
 
 def _mark_refused(journal: PgConnection, window: Window) -> None:

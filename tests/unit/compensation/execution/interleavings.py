@@ -32,7 +32,7 @@ LAWS: Mapping[str, Callable[[Any], bool]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Searched:
+class SearchResult:
     """The result of a search. `broken`: the first law that does not hold; `path`: the moves to it."""
 
     states: int
@@ -40,7 +40,7 @@ class Searched:
     path: tuple[str, ...] = ()
 
 
-def search(model: Model[State]) -> Searched:
+def search(model: Model[State]) -> SearchResult:
     """Visit every state that can be reached; stop at the first that breaks a law."""
     found = {model.start: 0}
     arrivals: list[tuple[int, str]] = [(-1, "")]
@@ -50,7 +50,7 @@ def search(model: Model[State]) -> Searched:
     for number, state in enumerate(queue):
         for name, holds in model.laws.items():
             if not holds(state):
-                return Searched(states=len(queue), broken=name, path=_path(arrivals, number))
+                return SearchResult(states=len(queue), broken=name, path=_path(arrivals, number))
         if model.is_done(state):
             done.append(number)
         for label, following in model.moves(state):
@@ -62,8 +62,8 @@ def search(model: Model[State]) -> Searched:
             predecessors[index].append(number)
     dead_end = _first_dead_end(predecessors, done)
     if dead_end is not None:
-        return Searched(states=len(queue), broken="done can still be reached", path=_path(arrivals, dead_end))
-    return Searched(states=len(queue))
+        return SearchResult(states=len(queue), broken="done can still be reached", path=_path(arrivals, dead_end))
+    return SearchResult(states=len(queue))
 
 
 def _first_dead_end(predecessors: list[list[int]], done: list[int]) -> int | None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.compensation.execution import kafka_model as kafka
 from tests.unit.compensation.execution import postgres_model as postgres
-from tests.unit.compensation.execution.interleavings import Model, Searched, search
+from tests.unit.compensation.execution.interleavings import Model, SearchResult, search
 
 pytestmark = pytest.mark.unit
 
@@ -20,11 +20,11 @@ NEVER_DONE = "done can still be reached"
 
 
 def test_in_kafka_every_chunk_takes_effect_once_and_the_plan_can_always_be_done() -> None:
-    assert search(kafka.kafka_model(kafka.Rules())) == Searched(states=9_355)
+    assert search(kafka.kafka_model(kafka.Rules())) == SearchResult(states=9_355)
 
 
 def test_in_postgres_every_chunk_takes_effect_once_and_the_plan_can_always_be_done() -> None:
-    assert search(postgres.postgres_model(postgres.Rules())) == Searched(states=9_928)
+    assert search(postgres.postgres_model(postgres.Rules())) == SearchResult(states=9_928)
 
 
 @pytest.mark.parametrize(
@@ -97,4 +97,4 @@ def test_a_state_from_which_nothing_leads_on_is_found() -> None:
         )
 
     model = Model(start=0, moves=moves, laws={}, is_done=lambda number: number == 3)
-    assert search(model) == Searched(states=5, broken=NEVER_DONE, path=("right",))
+    assert search(model) == SearchResult(states=5, broken=NEVER_DONE, path=("right",))
