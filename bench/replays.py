@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 import pyarrow.parquet as pq
 from confluent_kafka import Producer
@@ -45,6 +45,7 @@ REPLAY = "makewhole"
 PRODUCER = "plain producer"
 _TARGET = "flights"
 _FLUSH_SECONDS = 120
+_StageT = TypeVar("_StageT")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,10 +68,10 @@ class Stage:
         return Target(point=point, connection=self.connection)
 
 
-class Side:
+class Side(Generic[_StageT]):
     """A process that is up all the time and runs one task at a time."""
 
-    def __init__(self, name: str, task: Callable[[Stage, Plan], int]) -> None:
+    def __init__(self, name: str, task: Callable[[_StageT, Plan], int]) -> None:
         self.name, self._task = name, task
         self._pool = ProcessPoolExecutor(max_workers=1, mp_context=multiprocessing.get_context("spawn"))
 
@@ -83,7 +84,7 @@ class Side:
     ) -> None:
         self._pool.shutdown()
 
-    def run(self, stage: Stage, plan: Plan) -> Cost:
+    def run(self, stage: _StageT, plan: Plan) -> Cost:
         """Write the plan's records, all of them."""
         with Meter(self._pid) as meter:
             written = self._pool.submit(self._task, stage, plan).result()

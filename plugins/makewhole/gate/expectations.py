@@ -62,7 +62,7 @@ def run_on_row(name: str, row: Mapping[str, int | None], planned: Sequence[Plann
 
 
 def _run_on_group(gx: Any, name: str, asset: Any, group: TransposedGroup) -> SuiteRun:
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd
 
     by_id = {"result_format": "COMPLETE", "unexpected_index_column_names": [ID_COLUMN]}
     run, results = _run(gx, name, asset, pd.DataFrame(group.columns), group.expectations, by_id)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from makewhole.kafka.replay_records import ReplayRecords, TopicRules
 from makewhole.model.connection import KafkaConnection
