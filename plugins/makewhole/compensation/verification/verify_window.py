@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from makewhole.compensation.planning.draft import keys_to_reverse
 from makewhole.compensation.verification.committed_since import StartOffsets
 from makewhole.compensation.verification.judge_gaps import judge_gaps_anew
-from makewhole.compensation.verification.outcome import WHOLE, verified_result
+from makewhole.compensation.verification.verified_results import WHOLE, verified_result
 from makewhole.gate import HopSummary, check_summaries
 from makewhole.journal import evidence, incidents, observations, plan_progress, plans
 from makewhole.journal.database import connect

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from makewhole.compensation.verification.outcome import verified_result
+from makewhole.compensation.verification.verified_results import verified_result
 from makewhole.compute import rollup
 from makewhole.gate.summary import HopSummary, PointEvidence
 from makewhole.journal.evidence import HopResult, JudgedFinding
