@@ -6,7 +6,7 @@ can still be reached (progress).
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 State = TypeVar("State", bound=Hashable)
 
@@ -19,16 +19,6 @@ class Model(Generic[State]):
     moves: Callable[[State], Iterable[tuple[str, State]]]
     laws: Mapping[str, Callable[[State], bool]]
     is_done: Callable[[State], bool]
-
-
-LAWS: Mapping[str, Callable[[Any], bool]] = {
-    "no chunk has two effects": lambda state: max(state.copies) <= 1,
-    "done means one effect of each chunk": lambda state: not state.is_done or min(state.copies) == 1,
-    "the journal never leads": lambda state: all(
-        copies or not seen for copies, seen in zip(state.copies, state.journal, strict=True)
-    ),
-}
-"""The laws of a state with `copies` (effects of each chunk), `journal` (chunks in the journal) and `is_done`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +74,3 @@ def _path(arrivals: list[tuple[int, str]], number: int) -> tuple[str, ...]:
         number, label = arrivals[number]
         labels.append(label)
     return tuple(reversed(labels))
-
-
-def put(items: tuple[Any, ...], index: int, item: Any) -> Any:
-    """Return the tuple with another item at one index."""
-    return (*items[:index], item, *items[index + 1 :])

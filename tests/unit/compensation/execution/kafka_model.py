@@ -10,27 +10,22 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from tests.unit.compensation.execution.interleavings import LAWS, Model, put
+from tests.unit.compensation.execution.interleavings import Model
+from tests.unit.compensation.execution.two_runners import (
+    CHUNKS,
+    NAMES,
+    SLOTS,
+    At,
+    moved,
+    moves_of_runner,
+    protocol_model,
+    put,
+    recorded,
+    recovery,
+)
 
-CHUNKS = 2
 NOBODY = -1
 LOST = -1  # a marker that is not there: never written, or expired
-
-
-class At(StrEnum):
-    """The next step of a runner."""
-
-    OUT = "out"
-    GUARD = "guard"
-    INIT = "init"
-    ASK = "ask"
-    RECOVER = "recover"
-    GUARD_CHUNK = "guard chunk"
-    PRODUCE = "records"
-    OFFSETS = "marker"
-    COMMIT = "commit"
-    ABORT = "abort"
-    FOLLOW = "follow"
 
 
 class WhenUnknown(StrEnum):
@@ -103,12 +98,7 @@ Moves = Iterator[tuple[str, State]]
 
 def kafka_model(rules: Rules) -> Model[State]:
     """Return the model of the protocol with these rules."""
-    return Model(
-        start=State(),
-        moves=_Moves(rules).all,
-        laws=LAWS,
-        is_done=lambda state: state.is_done,
-    )
+    return protocol_model(State(), _Moves(rules).all)
 
 
 class _Moves:
@@ -118,18 +108,13 @@ class _Moves:
         self._rules = rules
 
     def all(self, state: State) -> Moves:
-        for slot in (0, 1):
-            name = "AB"[slot]
-            at = state.runners[slot].at
-            for label, following in self._runner(state, slot, at):
-                yield f"{name} {label}", following
-            if at is not At.OUT:
-                yield f"{name} crashes", _moved(state, slot, At.OUT, 0)
+        for slot in SLOTS:
+            yield from moves_of_runner(state, slot, self._runner(state, slot, state.runners[slot].at), _crashed)
             if state.valid[slot]:
-                yield f"transaction of {name} times out", _fenced(state, slot)
+                yield f"transaction of {NAMES[slot]} times out", _fenced(state, slot)
         for slot, request in sorted(state.late):
             rest = state._replace(late=state.late - {(slot, request)})
-            yield f"late {request.what} of {'AB'[slot]} arrives", self._applied(rest, slot, request)
+            yield f"late {request.what} of {NAMES[slot]} arrives", self._applied(rest, slot, request)
         if state.marker != LOST:
             yield "the marker expires", state._replace(marker=LOST)
 
@@ -137,27 +122,33 @@ class _Moves:
         chunk = state.runners[slot].chunk
         match at:
             case At.OUT:
-                yield "takes the lease", _moved(state._replace(lease=slot), slot, At.GUARD)
+                yield "takes the lease", moved(state._replace(lease=slot), slot, At.GUARD)
             case At.GUARD:
                 first = At.INIT if self._rules.asks_after_init else At.ASK
-                yield "guards", _moved(state, slot, first if self._may_go_on(state, slot) else At.OUT)
+                yield "guards", moved(state, slot, first if self._may_go_on(state, slot) else At.OUT)
             case At.INIT:
                 then = At.ASK if self._rules.asks_after_init else At.RECOVER
                 opened = self._opened(state, slot)
-                yield "opens", _moved(opened, slot, then)
-                yield "opens, unanswered", _moved(opened, slot, At.GUARD)
+                yield "opens", moved(opened, slot, then)
+                yield "opens, unanswered", moved(opened, slot, At.GUARD)
             case At.ASK:
                 yield from self._ask(state, slot)
             case At.RECOVER:
-                yield from self._recover(state, slot, chunk)
+                yield recovery(
+                    state,
+                    slot,
+                    chunk,
+                    is_held=self._may_go_on(state, slot),
+                    heeds_loss=self._rules.when_lost is not WhenLost.NOTHING_DONE,
+                )
             case At.GUARD_CHUNK:
-                yield "guards", _moved(*self._chunk_begun(state, slot, chunk))
+                yield "guards", moved(*self._chunk_begun(state, slot, chunk))
             case At.PRODUCE | At.OFFSETS | At.COMMIT:
                 yield from self._send(state, slot, Request(at, chunk))
             case At.ABORT:
                 yield self._abort(state, slot)
             case At.FOLLOW:
-                yield "follows", _moved(self._followed(state, chunk), slot, At.RECOVER, chunk + 1)
+                yield "follows", moved(self._followed(state, chunk), slot, At.RECOVER, chunk + 1)
 
     def _may_go_on(self, state: State, slot: int) -> bool:
         return state.lease == slot or not self._rules.guards_the_lease
@@ -176,27 +167,12 @@ class _Moves:
         if done == LOST:
             done = _rescanned(state) if self._rules.when_lost is WhenLost.RESCAN else 0
         then = At.RECOVER if self._rules.asks_after_init else At.INIT
-        yield f"hears of {done} chunks", _moved(state, slot, then, done)
-
-    def _recover(self, state: State, slot: int, done: int) -> Moves:
-        """Copy the receipts to the journal; a target that has fewer than the journal stops the runner."""
-        recorded = state.journal.count(True)
-        unrecorded = [chunk for chunk in range(done) if not state.journal[chunk]]
-        if done < recorded and self._rules.when_lost is not WhenLost.NOTHING_DONE:
-            yield "finds receipts lost", _moved(state, slot, At.OUT, 0)
-        elif unrecorded:
-            yield "recovers", state._replace(journal=put(state.journal, unrecorded[0], True))
-        elif done < CHUNKS:
-            yield "goes on", _moved(state, slot, At.GUARD_CHUNK)
-        elif self._may_go_on(state, slot):
-            yield "finishes", _moved(state._replace(is_done=True), slot, At.OUT, 0)
-        else:
-            yield "has lost the lease", _moved(state, slot, At.OUT, 0)
+        yield f"hears of {done} chunks", moved(state, slot, then, done)
 
     def _chunk_begun(self, state: State, slot: int, chunk: int) -> tuple[State, int, At]:
         if not self._may_go_on(state, slot):
             return state, slot, At.OUT
-        return (state if self._rules.journal_follows else _recorded(state, chunk)), slot, At.PRODUCE
+        return (state if self._rules.journal_follows else recorded(state, chunk)), slot, At.PRODUCE
 
     def _send(self, state: State, slot: int, request: Request) -> Moves:
         """Send one request. After any failure the runner opens a new producer: it never guesses."""
@@ -204,22 +180,22 @@ class _Moves:
         is_aborting = what is At.COMMIT and self._rules.when_unknown is not WhenUnknown.OPEN_ANEW
         failed = At.ABORT if is_aborting else At.GUARD
         if not state.valid[slot]:
-            yield f"is refused {what}", _moved(state, slot, At.GUARD)
+            yield f"is refused {what}", moved(state, slot, At.GUARD)
             return
         applied = self._applied(state, slot, request)
-        yield f"sends {what}", _moved(applied, slot, self._after(what))
-        yield f"sends {what}, unanswered", _moved(applied, slot, failed)
-        yield f"sends {what}, lost", _moved(state, slot, failed)
-        yield f"sends {what}, late", _moved(state._replace(late=state.late | {(slot, request)}), slot, failed)
+        yield f"sends {what}", moved(applied, slot, self._after(what))
+        yield f"sends {what}, unanswered", moved(applied, slot, failed)
+        yield f"sends {what}, lost", moved(state, slot, failed)
+        yield f"sends {what}, late", moved(state._replace(late=state.late | {(slot, request)}), slot, failed)
 
     def _abort(self, state: State, slot: int) -> tuple[str, State]:
         """Abort with the same producer, which a late commit can still reach."""
         if not state.valid[slot]:
-            return "is refused abort", _moved(state, slot, At.GUARD)
+            return "is refused abort", moved(state, slot, At.GUARD)
         if state.open[slot] == Transaction() and self._rules.when_unknown is WhenUnknown.BELIEVE:
-            return "takes it for committed", _moved(state, slot, At.FOLLOW)
+            return "takes it for committed", moved(state, slot, At.FOLLOW)
         aborted = state._replace(open=put(state.open, slot, Transaction()))
-        return "aborts", _moved(aborted, slot, At.GUARD_CHUNK)
+        return "aborts", moved(aborted, slot, At.GUARD_CHUNK)
 
     def _after(self, what: At) -> At:
         if what is At.PRODUCE:
@@ -247,7 +223,7 @@ class _Moves:
     def _followed(self, state: State, chunk: int) -> State:
         if not self._rules.marker_in_transaction:
             state = state._replace(marker=chunk + 1)
-        return _recorded(state, chunk)
+        return recorded(state, chunk)
 
 
 def _rescanned(state: State) -> int:
@@ -255,11 +231,8 @@ def _rescanned(state: State) -> int:
     return next((chunk for chunk, copies in enumerate(state.copies) if not copies), CHUNKS)
 
 
-def _moved(state: State, slot: int, at: At, chunk: int | None = None) -> State:
-    runner = Runner(at, state.runners[slot].chunk if chunk is None else chunk)
-    if at is At.OUT:
-        runner = Runner()
-    return state._replace(runners=put(state.runners, slot, runner))
+def _crashed(state: State, slot: int) -> State:
+    return moved(state, slot, At.OUT)
 
 
 def _fenced(state: State, slot: int) -> State:
@@ -269,7 +242,3 @@ def _fenced(state: State, slot: int) -> State:
         open=put(state.open, slot, Transaction()),
         late=frozenset(item for item in state.late if item[0] != slot),
     )
-
-
-def _recorded(state: State, chunk: int) -> State:
-    return state._replace(journal=put(state.journal, chunk, True))

@@ -7,31 +7,25 @@ transaction. Epochs are kept as ranks, so that there are finitely many states ho
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import NamedTuple
 
-from tests.unit.compensation.execution.interleavings import LAWS, Model, put
+from tests.unit.compensation.execution.interleavings import Model
+from tests.unit.compensation.execution.two_runners import (
+    CHUNKS,
+    NAMES,
+    SLOTS,
+    At,
+    moved,
+    moves_of_runner,
+    protocol_model,
+    put,
+    put_runner,
+    recorded,
+    recovery,
+)
 
-CHUNKS = 2
 NONE = -1
 LEFT = 2  # the slot of a session whose runner is gone
-
-
-class At(StrEnum):
-    """The next step of a runner."""
-
-    OUT = "out"
-    GUARD = "guard"
-    ASK = "ask"
-    RECOVER = "recover"
-    GUARD_CHUNK = "guard chunk"
-    LOCK = "lock"
-    CHECK = "check"
-    ROWS = "rows"
-    RECEIPT = "receipt"
-    COMMIT = "commit"
-    COMMIT_RECEIPT = "commit receipt"
-    FOLLOW = "follow"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,12 +80,8 @@ Moves = Iterator[tuple[str, State]]
 
 def postgres_model(rules: Rules) -> Model[State]:
     """Return the model of the protocol with these rules."""
-    return Model(
-        start=State(),
-        moves=lambda state: ((label, _ranked(following)) for label, following in _Moves(rules).all(state)),
-        laws=LAWS,
-        is_done=lambda state: state.is_done,
-    )
+    moves = _Moves(rules)
+    return protocol_model(State(), lambda state: ((label, _ranked(following)) for label, following in moves.all(state)))
 
 
 class _Moves:
@@ -101,15 +91,11 @@ class _Moves:
         self._rules = rules
 
     def all(self, state: State) -> Moves:
-        for slot in (0, 1):
-            name = "AB"[slot]
-            for label, following in self._runner(state, slot, state.runners[slot]):
-                yield f"{name} {label}", following
-            if state.runners[slot].at is not At.OUT:
-                yield f"{name} crashes", _left(state, slot)
+        for slot in SLOTS:
+            yield from moves_of_runner(state, slot, self._runner(state, slot, state.runners[slot]), _left)
             if state.sessions[slot] != CLOSED and self._rules.server_ends_sessions:
                 ended = _session(state, slot, CLOSED)
-                yield f"the server ends the session of {name}", _moved(ended, slot, At.OUT)
+                yield f"the server ends the session of {NAMES[slot]}", moved(ended, slot, At.OUT)
         if state.sessions[LEFT] != CLOSED and self._rules.server_ends_sessions:
             yield "the server ends a session that was left", _session(state, LEFT, CLOSED)
         if state.sessions[LEFT].is_committing:
@@ -119,35 +105,24 @@ class _Moves:
         match runner.at:
             case At.OUT:
                 taken = state._replace(lease=state.lease + 1)
-                yield "takes the lease", _put_runner(taken, slot, Runner(At.GUARD, 0, taken.lease))
+                yield "takes the lease", put_runner(taken, slot, Runner(At.GUARD, 0, taken.lease))
             case At.GUARD:
                 yield "guards", self._guarded(state, slot, At.ASK)
             case At.ASK:
                 done = sum(bool(receipt) for receipt in state.receipts)
-                yield f"hears of {done} chunks", _moved(state, slot, At.RECOVER, done)
+                yield f"hears of {done} chunks", moved(state, slot, At.RECOVER, done)
             case At.RECOVER:
-                yield self._recover(state, slot, runner.chunk)
+                yield recovery(state, slot, runner.chunk, is_held=state.lease == runner.epoch)
             case At.GUARD_CHUNK:
-                begun = state if self._rules.journal_follows else _recorded(state, runner.chunk)
+                begun = state if self._rules.journal_follows else recorded(state, runner.chunk)
                 yield "guards", self._guarded(begun if state.lease == runner.epoch else state, slot, At.LOCK)
             case At.FOLLOW:
-                yield "follows", _moved(_recorded(state, runner.chunk), slot, At.RECOVER, runner.chunk + 1)
+                yield "follows", moved(recorded(state, runner.chunk), slot, At.RECOVER, runner.chunk + 1)
             case _:
                 yield from self._transaction(state, slot, runner)
 
     def _guarded(self, state: State, slot: int, then: At) -> State:
-        return _moved(state, slot, then if state.lease == state.runners[slot].epoch else At.OUT)
-
-    def _recover(self, state: State, slot: int, done: int) -> tuple[str, State]:
-        unrecorded = [chunk for chunk in range(done) if not state.journal[chunk]]
-        if done < state.journal.count(True):
-            return "finds receipts lost", _moved(state, slot, At.OUT)
-        if unrecorded:
-            return "recovers", _recorded(state, unrecorded[0])
-        if done < CHUNKS:
-            return "goes on", _moved(state, slot, At.GUARD_CHUNK)
-        is_held = state.lease == state.runners[slot].epoch
-        return "finishes", _moved(state._replace(is_done=state.is_done or is_held), slot, At.OUT)
+        return moved(state, slot, then if state.lease == state.runners[slot].epoch else At.OUT)
 
     def _transaction(self, state: State, slot: int, runner: Runner) -> Moves:
         mine = state.sessions[slot]
@@ -156,12 +131,12 @@ class _Moves:
                 if not self._rules.locks_the_target or not any(session.is_locking for session in state.sessions):
                     begun = Session(runner.chunk, runner.epoch, is_locking=self._rules.locks_the_target)
                     then = At.CHECK if self._rules.checks_receipts_in_the_transaction else At.ROWS
-                    yield "locks", _moved(_session(state, slot, begun), slot, then)
+                    yield "locks", moved(_session(state, slot, begun), slot, then)
             case At.CHECK:
                 yield self._check(state, slot, runner)
             case At.ROWS:
                 then = At.RECEIPT if self._rules.receipt_with_rows else At.COMMIT
-                yield "writes rows", _moved(_session(state, slot, mine._replace(has_rows=True)), slot, then)
+                yield "writes rows", moved(_session(state, slot, mine._replace(has_rows=True)), slot, then)
             case At.RECEIPT:
                 yield from self._receipt(state, slot, runner)
             case At.COMMIT | At.COMMIT_RECEIPT:
@@ -171,16 +146,16 @@ class _Moves:
         """Check under the lock: a newer runner's receipt stops this one; a receipt of this chunk: it is done."""
         ended = _session(state, slot, CLOSED)
         if self._rules.older_epochs_give_way and max(state.receipts) > runner.epoch:
-            return "meets a newer runner's receipt", _moved(ended, slot, At.OUT)
+            return "meets a newer runner's receipt", moved(ended, slot, At.OUT)
         if state.receipts[runner.chunk]:
-            return "finds it done", _moved(ended, slot, At.FOLLOW)
-        return "finds it open", _moved(state, slot, At.ROWS)
+            return "finds it done", moved(ended, slot, At.FOLLOW)
+        return "finds it open", moved(state, slot, At.ROWS)
 
     def _receipt(self, state: State, slot: int, runner: Runner) -> Moves:
         others = [session for other, session in enumerate(state.sessions) if other != slot]
         if self._rules.receipt_is_a_key:
             if state.receipts[runner.chunk]:
-                yield "is refused: receipt", _moved(_session(state, slot, CLOSED), slot, At.OUT)
+                yield "is refused: receipt", moved(_session(state, slot, CLOSED), slot, At.OUT)
                 return
             if any(other.has_receipt and other.chunk == runner.chunk for other in others):
                 return  # it waits until the other one has ended
@@ -190,14 +165,14 @@ class _Moves:
             else Session(runner.chunk, runner.epoch, is_locking=self._rules.locks_the_target)
         )
         then = At.COMMIT if self._rules.receipt_with_rows else At.COMMIT_RECEIPT
-        yield "writes the receipt", _moved(_session(state, slot, mine._replace(has_receipt=True)), slot, then)
+        yield "writes the receipt", moved(_session(state, slot, mine._replace(has_receipt=True)), slot, then)
 
     def _commit(self, state: State, slot: int, runner: Runner) -> Moves:
         then = At.RECEIPT if not self._rules.receipt_with_rows and runner.at is At.COMMIT else At.FOLLOW
         done = self._committed(state, slot)
-        yield "commits", _moved(done, slot, then)
-        yield "commits, unanswered", _moved(done, slot, At.OUT)
-        yield "commit is lost", _moved(_session(state, slot, CLOSED), slot, At.OUT)
+        yield "commits", moved(done, slot, then)
+        yield "commits, unanswered", moved(done, slot, At.OUT)
+        yield "commit is lost", moved(_session(state, slot, CLOSED), slot, At.OUT)
         late = state.sessions[slot]._replace(is_committing=True)
         yield "commit is late", _left(_session(state, slot, late), slot)
 
@@ -210,30 +185,15 @@ class _Moves:
         return _session(state, slot, CLOSED)
 
 
-def _moved(state: State, slot: int, at: At, chunk: int | None = None) -> State:
-    runner = state.runners[slot]
-    if at is At.OUT:
-        return _put_runner(state, slot, Runner())
-    return _put_runner(state, slot, Runner(at, runner.chunk if chunk is None else chunk, runner.epoch))
-
-
 def _left(state: State, slot: int) -> State:
     """End a runner and keep its session; of two such sessions the server has ended the older one."""
     if state.sessions[slot] != CLOSED:
         state = _session(_session(state, LEFT, state.sessions[slot]), slot, CLOSED)
-    return _moved(state, slot, At.OUT)
+    return moved(state, slot, At.OUT)
 
 
 def _session(state: State, slot: int, session: Session) -> State:
     return state._replace(sessions=put(state.sessions, slot, session))
-
-
-def _put_runner(state: State, slot: int, runner: Runner) -> State:
-    return state._replace(runners=put(state.runners, slot, runner))
-
-
-def _recorded(state: State, chunk: int) -> State:
-    return state._replace(journal=put(state.journal, chunk, True))
 
 
 def _ranked(state: State) -> State:

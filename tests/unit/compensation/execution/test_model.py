@@ -5,6 +5,7 @@ finds violations.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -73,7 +74,7 @@ def test_in_postgres_each_rule_is_needed(rules: postgres.Rules, broken: str) -> 
         pytest.param(postgres.postgres_model(postgres.Rules(older_epochs_give_way=False)), id="postgres: no epochs"),
     ],
 )
-def test_what_guards_twice_may_fail_once(model: Model) -> None:  # type: ignore[type-arg]
+def test_what_guards_twice_may_fail_once(model: Model[Any]) -> None:
     """The lease spares work and stops zombies early; effects are kept apart at the target itself, twice over."""
     assert search(model).broken == ""
 
