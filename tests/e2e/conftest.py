@@ -14,7 +14,7 @@ import pytest
 from makewhole.stack import local
 from tests.e2e import scenarios
 from tests.e2e.scenarios import Answered, Asked, Backfilled, Broken, Scheduled, Undone
-from tests.e2e.shop import Shop
+from tests.e2e.shop import ScenarioShop
 from tests.e2e.stage import Stage
 
 _FOLDER_PREFIX = "makewhole-e2e-"
@@ -56,10 +56,10 @@ def stage(folder: Path) -> Iterator[Stage]:
 
 
 @pytest.fixture(scope="session")
-def shops(stage: Stage) -> Iterator[Mapping[str, Shop]]:
+def shops(stage: Stage) -> Iterator[Mapping[str, ScenarioShop]]:
     """A shop for each scenario, not built yet."""
     made = {
-        name: Shop(name, stage.status["kafka"]["bootstrap"], stage.status["postgres"]["dsn"])
+        name: ScenarioShop(name, stage.status["kafka"]["bootstrap"], stage.status["postgres"]["dsn"])
         for name in scenarios.FILES
     }
     yield made
@@ -68,7 +68,9 @@ def shops(stage: Stage) -> Iterator[Mapping[str, Shop]]:
 
 
 @pytest.fixture(scope="session")
-def begun(stage: Stage, shops: Mapping[str, Shop], request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Any]]]:
+def begun(
+    stage: Stage, shops: Mapping[str, ScenarioShop], request: pytest.FixtureRequest
+) -> Iterator[dict[str, Future[Any]]]:
     """Every scenario that a test of this session looks at, on its way."""
     wanted = {name for item in request.session.items for name in getattr(item, "fixturenames", ())}
     with ThreadPoolExecutor(_AT_ONCE) as pool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.e2e.shop import NONE, Contents, Mistakes, Shop, pipeline_file
+from tests.e2e.shop import NONE, Contents, Mistakes, ScenarioShop, shop_file
 from tests.e2e.stage import ONCALL, RUN_SECONDS, UNDO, Run, Stage, until, utc
 
 ORDERS = 120
@@ -28,12 +28,12 @@ ACTIONS = {"produce": 2, "redeliver": 3, "quarantine": 2}
 GROUPS = "groups: {watch: [oncall], others: [viewer, admin]}"
 
 FILES = {
-    "scheduled": pipeline_file("scheduled", schedule=f"{STARTED.minute} {STARTED.hour} * * *"),
-    "backfilled": pipeline_file("backfilled", schedule="0 0 * * *", until=utc(FIRST_DAY + 2 * DAY)),
-    "answered": pipeline_file("answered", approval="above_actions: 0, by: [group:watch]"),
-    "ignored": pipeline_file("ignored", approval="above_actions: 0, expires: 2s"),
-    "broken": pipeline_file("broken"),
-    "undone": pipeline_file("undone", approval="by: [oncall]"),
+    "scheduled": shop_file("scheduled", schedule=f"{STARTED.minute} {STARTED.hour} * * *"),
+    "backfilled": shop_file("backfilled", schedule="0 0 * * *", until=utc(FIRST_DAY + 2 * DAY)),
+    "answered": shop_file("answered", approval="above_actions: 0, by: [group:watch]"),
+    "ignored": shop_file("ignored", approval="above_actions: 0, expires: 2s"),
+    "broken": shop_file("broken"),
+    "undone": shop_file("undone", approval="by: [oncall]"),
 }
 
 
@@ -49,7 +49,7 @@ class Scheduled:
     after_again: Contents
 
 
-def scheduled(stage: Stage, shop: Shop) -> Scheduled:
+def scheduled(stage: Stage, shop: ScenarioShop) -> Scheduled:
     """Nothing is wrong here."""
     shop.build()
     shop.trade(range(ORDERS), STARTED - timedelta(hours=3))
@@ -84,7 +84,7 @@ class Backfilled:
     tasks: tuple[Mapping[str, str], ...]
 
 
-def backfilled(stage: Stage, shop: Shop) -> Backfilled:
+def backfilled(stage: Stage, shop: ScenarioShop) -> Backfilled:
     """Its plan is small enough to need nobody."""
     shop.build()
     shop.trade(range(ORDERS), FIRST_DAY + timedelta(hours=1), MISTAKES)
@@ -134,7 +134,7 @@ class Answered:
     approved: Asked
 
 
-def answered(stage: Stage, shop: Shop) -> Answered:
+def answered(stage: Stage, shop: ScenarioShop) -> Answered:
     """Every plan of this shop needs `oncall`."""
     shop.build()
     shop.trade(range(ORDERS), STARTED - timedelta(hours=3), MISTAKES)
@@ -152,7 +152,9 @@ def answered(stage: Stage, shop: Shop) -> Answered:
     )
 
 
-def _asked(stage: Stage, shop: Shop, answer: Callable[[Stage, Run], Mapping[str, Any]] | None, state: str) -> Asked:
+def _asked(
+    stage: Stage, shop: ScenarioShop, answer: Callable[[Stage, Run], Mapping[str, Any]] | None, state: str
+) -> Asked:
     before = shop.contents()
     run = stage.begin(shop.name, to=utc(STARTED))
     answers: Mapping[str, Any] = {}
@@ -217,7 +219,7 @@ def _approve(stage: Stage, run: Run) -> Mapping[str, Any]:
     }
 
 
-def ignored(stage: Stage, shop: Shop) -> Asked:
+def ignored(stage: Stage, shop: ScenarioShop) -> Asked:
     """Nobody answers, and the plan waits for two seconds only."""
     shop.build()
     shop.trade(range(ORDERS), STARTED - timedelta(hours=3), Mistakes(never_loaded=(11,)))
@@ -239,7 +241,7 @@ class Broken:
     mended: Mapping[str, Any]
 
 
-def broken(stage: Stage, shop: Shop) -> Broken:
+def broken(stage: Stage, shop: ScenarioShop) -> Broken:
     """The table of the warehouse is not there at first."""
     shop.build()
     shop.trade(range(ORDERS), STARTED - timedelta(hours=3))
@@ -280,7 +282,7 @@ class Undone:
     window: Mapping[str, Any]
 
 
-def undone(stage: Stage, shop: Shop) -> Undone:
+def undone(stage: Stage, shop: ScenarioShop) -> Undone:
     """Rows that were loaded twice are moved aside, and put back again: somebody wants to look at them first."""
     shop.build()
     shop.trade(range(ORDERS), STARTED - timedelta(hours=3), Mistakes(loaded_twice=(55, 56)))
@@ -315,7 +317,7 @@ def _newest_run(stage: Stage, dag: str) -> str | None:
     return str(runs[0]["dag_run_id"]) if runs else None
 
 
-SCENARIOS: Mapping[str, Callable[[Stage, Shop], Any]] = {
+SCENARIOS: Mapping[str, Callable[[Stage, ScenarioShop], Any]] = {
     "answered": answered,
     "backfilled": backfilled,
     "scheduled": scheduled,

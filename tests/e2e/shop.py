@@ -1,4 +1,4 @@
-"""A small real system: orders go from an outbox table through a topic into a warehouse, written by plain clients.
+"""Run a small real system: orders go from an outbox table through a topic into a warehouse, by plain clients.
 
 What is lost or repeated is planted by not sending, not writing, or doing it twice.
 """
@@ -12,37 +12,32 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka import TopicPartition
 
-from tests.e2e.stage import query
+from tests.world.consumer import Record, consumer, read_settled
+from tests.world.pipeline_file import ledger, pipeline_file, store, topic
+from tests.world.sql import Rows, insert_rows, run_sql
+from tests.world.topics import admin_client, make_topic, producer
 
 PARTITIONS = 2
 
-_FILE = """\
-version: 1
-pipeline: {name}
-description: Orders of the shop {name}
-{schedule}settle: 1s
-compare: {{amount: "decimal(8,2)"}}
-points:
-  outbox: {{kind: ledger, connection: local_postgres, table: {name}.outbox, key: id, time: at}}
-  orders: {{kind: topic, connection: local_kafka, topic: {name}-orders, key: "$.id"}}
-  warehouse: {{kind: store, connection: local_postgres, table: {name}.warehouse, key: id, time: at}}
-hops:
-  - {{from: outbox, to: orders}}
-  - {{from: orders, to: warehouse}}
-compensation:
-  limits: {{share: 1.0}}
-  approval: {{{approval}}}
-"""
 
-
-def pipeline_file(name: str, *, approval: str = "above_actions: 50", **schedule: str) -> str:
-    """The YAML of a shop's pipeline; `schedule` and `until` as given."""
-    lines = "".join(f'{key}: "{value}"\n' for key, value in schedule.items())
-    return _FILE.format(name=name, approval=approval, schedule=lines)
+def shop_file(name: str, *, approval: str = "above_actions: 50", **schedule: str) -> str:
+    """Return the YAML of a shop's pipeline; `schedule` and `until` as given."""
+    settings = {"description": f"Orders of the shop {name}"}
+    settings |= {key: f'"{value}"' for key, value in schedule.items()}
+    settings |= {
+        "settle": "1s",
+        "compare": '{amount: "decimal(8,2)"}',
+        "compensation": f"{{limits: {{share: 1.0}}, approval: {{{approval}}}}}",
+    }
+    points = {
+        "outbox": ledger("local_postgres", f"{name}.outbox"),
+        "orders": topic("local_kafka", f"{name}-orders"),
+        "warehouse": store("local_postgres", f"{name}.warehouse"),
+    }
+    hops = [{"from": "outbox", "to": "orders"}, {"from": "orders", "to": "warehouse"}]
+    return pipeline_file(name, points=points, hops=hops, settings=settings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +62,8 @@ class Contents:
     warehouse: tuple[Any, ...]
 
 
-class Shop:
-    """One shop, by its pipeline's name. `loads` is the loader that runs beside it, from when it is started."""
+class ScenarioShop:
+    """The shop of a scenario, by its pipeline's name. A loader runs beside it, from when it is started."""
 
     def __init__(self, name: str, bootstrap: str, dsn: str) -> None:
         self.name = name
@@ -80,105 +75,88 @@ class Shop:
         self._is_over = threading.Event()
 
     def build(self) -> None:
-        """Tables and topic, empty."""
+        """Make tables and topic, empty."""
         self.sql(f"create schema {self.name}")
         for table in ("outbox", "warehouse"):
             self.sql(f"create table {self.name}.{table} (id text, amount numeric(8,2), at timestamptz)")
-        settings = {"retention.ms": "-1"}
-        admin = AdminClient({"bootstrap.servers": self._bootstrap})
-        admin.create_topics([NewTopic(self.topic, PARTITIONS, 1, config=settings)])[self.topic].result(30)
+        make_topic(admin_client(self._bootstrap), self.topic, PARTITIONS)
 
-    def sql(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        """Plain SQL on the shop's database."""
-        return query(self._dsn, statement, *parameters)
+    def sql(self, statement: str, *parameters: Any) -> Rows:
+        """Run plain SQL in the shop's database."""
+        return run_sql(self._dsn, statement, *parameters)
 
     def trade(self, numbers: Iterable[int], begin: datetime, mistakes: Mistakes = NONE) -> None:
-        """Orders of a minute each from `begin` on: written down, sent, loaded, but for the mistakes."""
+        """Write down, send and load orders, a minute apart from `begin` on, but for the mistakes."""
         rows = [(f"O{number}", f"{number}.50", begin + timedelta(minutes=at)) for at, number in enumerate(numbers)]
         self._insert("outbox", rows)
         self._send(_repeated(rows, mistakes.never_sent, mistakes.sent_twice))
         self._insert("warehouse", _repeated(rows, mistakes.never_sent + mistakes.never_loaded, mistakes.loaded_twice))
 
     def _insert(self, table: str, rows: Iterable[tuple[str, str, datetime]]) -> None:
-        text = json.dumps([{"id": key, "amount": amount, "at": at.isoformat()} for key, amount, at in rows])
-        into = f"{self.name}.{table}"
-        self.sql(f"insert into {into} select * from json_populate_recordset(null::{into}, %s::json)", text)
+        named = ({"id": key, "amount": amount, "at": at.isoformat()} for key, amount, at in rows)
+        insert_rows(self._dsn, f"{self.name}.{table}", named)
 
     def _send(self, rows: Iterable[tuple[str, str, datetime]]) -> None:
-        producer = Producer({"bootstrap.servers": self._bootstrap, "linger.ms": 20})
+        client = producer(self._bootstrap, linger_ms=20)
         for key, amount, at in rows:
             value = json.dumps({"id": key, "amount": amount, "at": at.isoformat()})
-            producer.produce(self.topic, key=key, value=value, timestamp=int(at.timestamp() * 1000))
-        assert producer.flush(30) == 0
+            client.produce(self.topic, key=key, value=value, timestamp=int(at.timestamp() * 1000))
+        assert client.flush(30) == 0
 
-    # What a person sees of it
+    # The system as a person sees it
 
     def contents(self) -> Contents:
-        """Every row and every committed record, by plain SQL and a plain consumer."""
+        """Read every row and every committed record, by plain SQL and a plain consumer."""
         outbox, warehouse = (
             tuple(self.sql(f"select id, amount, at from {self.name}.{table} order by 1, 2, 3"))
             for table in ("outbox", "warehouse")
         )
-        records = tuple((r.partition(), r.offset(), _text(r.key()), _text(r.value())) for r in self._log())
+        records = tuple((r.partition, r.offset, r.key_text, (r.value or b"").decode()) for r in self._log())
         return Contents(outbox=outbox, records=records, warehouse=warehouse)
 
     def is_whole(self) -> bool:
-        """Every order of the outbox is in the topic, and once, with its amount, in the warehouse; nothing else is."""
+        """Tell whether every order of the outbox is in the topic, and once, with its amount, in the warehouse;
+        nothing else is."""
         contents = self.contents()
         sent = {key for _, _, key, _ in contents.records}
         return sent == {row[0] for row in contents.outbox} and contents.outbox == contents.warehouse
 
     def copies(self) -> Counter[str]:
-        """How often each order is in the topic."""
-        return Counter(_text(record.key()) for record in self._log())
+        """Count how often each order is in the topic."""
+        return Counter(record.key_text for record in self._log())
 
     def lineage(self) -> dict[str, set[str]]:
-        """The orders of the records that say they are replays, by the plan that they name."""
+        """Return the orders of the records that say they are replays, by the plan that they name."""
         found: dict[str, set[str]] = {}
         for record in self._log():
-            plan = dict(record.headers() or []).get("makewhole-plan")
+            plan = dict(record.headers).get("makewhole-plan")
             if plan is not None:
-                found.setdefault(_text(plan), set()).add(_text(record.key()))
+                found.setdefault(plan.decode(), set()).add(record.key_text)
         return found
 
-    def _log(self) -> list[Message]:
-        consumer = self._consumer(**{"enable.partition.eof": True})
-        consumer.assign([TopicPartition(self.topic, number, OFFSET_BEGINNING) for number in range(PARTITIONS)])
-        found, ends = [], 0
-        while ends < PARTITIONS:
-            message = consumer.poll(20)
-            assert message is not None, f"{self.topic} came to no end"
-            if message.error():
-                ends += 1
-            else:
-                found.append(message)
-        consumer.close()
-        return sorted(found, key=lambda message: (message.partition(), message.offset()))
-
-    def _consumer(self, **settings: Any) -> Consumer:
-        names = {"bootstrap.servers": self._bootstrap, "group.id": f"plain-{uuid.uuid4().hex}"}
-        return Consumer(names | {"isolation.level": "read_committed", "enable.auto.commit": False} | settings)
+    def _log(self) -> list[Record]:
+        records = read_settled(self._bootstrap, self.topic)
+        return sorted(records, key=lambda record: (record.partition, record.offset))
 
     # The loader
 
     def start_loader(self) -> None:
-        """From now on every new record is loaded, unless its order is there: a loader that does its work well."""
+        """Start a loader that does its work well: every new record is loaded, unless its order is there."""
         ready = threading.Event()
         self._loader = threading.Thread(target=self._load, args=(ready,), name=f"loader {self.name}")
         self._loader.start()
         assert ready.wait(30), "the loader did not start"
 
     def _load(self, ready: threading.Event) -> None:
-        consumer = self._consumer()
-        partitions = [TopicPartition(self.topic, number) for number in range(PARTITIONS)]
-        ends = [consumer.get_watermark_offsets(part, timeout=20)[1] for part in partitions]
-        consumer.assign([TopicPartition(self.topic, number, end) for number, end in enumerate(ends)])
-        ready.set()
-        while not self._is_over.is_set():
-            message = consumer.poll(0.2)
-            if message is not None and not message.error():
-                self._store(json.loads(_text(message.value())))
-        consumer.close()
+        with consumer(self._bootstrap, f"loader-{uuid.uuid4().hex}") as client:
+            partitions = [TopicPartition(self.topic, number) for number in range(PARTITIONS)]
+            ends = [client.get_watermark_offsets(part, timeout=20)[1] for part in partitions]
+            client.assign([TopicPartition(self.topic, number, end) for number, end in enumerate(ends)])
+            ready.set()
+            while not self._is_over.is_set():
+                message = client.poll(0.2)
+                if message is not None and not message.error():
+                    self._store(Record.of(message).document)
 
     def _store(self, order: dict[str, Any]) -> None:
         table = f"{self.name}.warehouse"
@@ -197,17 +175,11 @@ class Shop:
 def _repeated(
     rows: Iterable[tuple[str, str, datetime]], without: tuple[int, ...], twice: tuple[int, ...]
 ) -> list[tuple[str, str, datetime]]:
-    """The rows, some left out, some two times in a row."""
+    """Return the rows, some left out, some two times in a row."""
     lost, repeated = ({f"O{number}" for number in numbers} for numbers in (without, twice))
     return [row for row in rows if row[0] not in lost for _ in range(2 if row[0] in repeated else 1)]
 
 
-def _text(content: str | bytes | None) -> str:
-    """Keys, values and headers of this system are text."""
-    assert isinstance(content, bytes)
-    return content.decode()
-
-
 def moment_of(text: str) -> datetime:
-    """An ISO time of a document."""
+    """Return an ISO time of a document."""
     return datetime.fromisoformat(text)

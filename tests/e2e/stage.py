@@ -1,4 +1,5 @@
-"""The service as a person has it: its commands, Airflow over REST as several users, and the journal by plain SQL."""
+"""Use the service as a person does: by its commands, Airflow over REST as several users, and plain SQL in the
+journal."""
 
 import json
 import os
@@ -13,13 +14,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
-import psycopg2
 
 from makewhole.cli.documents import window_document
 from makewhole.journal import windows
 from makewhole.journal.database import connect
 from makewhole.stack.environment import environment
 from makewhole.stack.settings import load
+from tests.world.sql import Rows, run_sql
 
 ONCALL, UNDO = "makewhole_oncall", "makewhole_undo"
 ENDED = ("success", "failed")
@@ -38,23 +39,13 @@ Found = TypeVar("Found")
 
 
 def until(look: Callable[[], Found | None], seconds: float, what: Callable[[], object]) -> Found:
-    """Look again and again until there is something; `what` tells what did not come."""
+    """Look again and again until something is there; return it. `what` names it for the message when it does not
+    come."""
     deadline = time.monotonic() + seconds
     while (found := look()) is None:
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what()}"
         time.sleep(_POLL_SECONDS)
     return found
-
-
-def query(dsn: str, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-    """One statement in a transaction of its own."""
-    connection = psycopg2.connect(dsn)
-    try:
-        with connection, connection.cursor() as cursor:
-            cursor.execute(statement, parameters or None)
-            return cursor.fetchall() if cursor.description else []
-    finally:
-        connection.close()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +61,8 @@ class Run:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
-    """What a command said: its exit code, and the object it printed."""
+class CommandResult:
+    """The exit code of a command, and the object that it printed."""
 
     code: int
     document: Mapping[str, Any]
@@ -103,11 +94,11 @@ class Stage:
             [program, *arguments], env=variables, capture_output=True, text=True, timeout=RUN_SECONDS + 60
         )
 
-    def run_command(self, *arguments: str) -> Told:
+    def run_command(self, *arguments: str) -> CommandResult:
         """A command with `--json` that prints one object."""
         done = self.command(*arguments)
         assert done.stdout.startswith("{"), done.stdout + done.stderr
-        return Told(code=done.returncode, document=json.loads(done.stdout))
+        return CommandResult(code=done.returncode, document=json.loads(done.stdout))
 
     @property
     def status(self) -> dict[str, Any]:
@@ -134,9 +125,9 @@ class Stage:
         """The JSON of a GET."""
         return self.client().get(path, params=parameters).raise_for_status().json()
 
-    def journal(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        """Plain SQL on the journal."""
-        return query(environment(self.home)["MAKEWHOLE_JOURNAL_DSN"], statement, *parameters)
+    def journal(self, statement: str, *parameters: Any) -> Rows:
+        """Run plain SQL in the journal."""
+        return run_sql(environment(self.home)["MAKEWHOLE_JOURNAL_DSN"], statement, *parameters)
 
     # Runs
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.e2e.scenarios import ACTIONS, MISTAKES, Answered, Asked
-from tests.e2e.shop import Shop
+from tests.e2e.shop import ScenarioShop
 from tests.e2e.stage import Stage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
@@ -102,7 +102,7 @@ def test_the_page_foretells_what_was_done_and_shows_no_key(answered: Answered) -
 
 
 def test_after_the_approval_plain_clients_find_every_order_everywhere(
-    answered: Answered, shops: Mapping[str, Shop]
+    answered: Answered, shops: Mapping[str, ScenarioShop]
 ) -> None:
     shop = shops["answered"]
     assert shop.is_whole()

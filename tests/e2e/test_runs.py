@@ -17,7 +17,7 @@ from tests.e2e.scenarios import (
     Broken,
     Scheduled,
 )
-from tests.e2e.shop import Shop, moment_of
+from tests.e2e.shop import ScenarioShop, moment_of
 from tests.e2e.stage import Stage, utc
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
@@ -97,7 +97,7 @@ def test_a_backfilled_day_with_mistakes_is_repaired_and_certified(backfilled: Ba
 
 
 def test_the_day_after_costs_no_plan_and_takes_no_replay_for_a_duplicate(
-    backfilled: Backfilled, shops: Mapping[str, Shop]
+    backfilled: Backfilled, shops: Mapping[str, ScenarioShop]
 ) -> None:
     window = backfilled.windows[1]
     assert (window["state"], window["gate_found"], window["plan"]) == ("certified", "PASS", None)
@@ -108,7 +108,7 @@ def test_the_day_after_costs_no_plan_and_takes_no_replay_for_a_duplicate(
 
 
 def test_after_the_backfill_plain_clients_find_every_order_everywhere(
-    backfilled: Backfilled, shops: Mapping[str, Shop]
+    backfilled: Backfilled, shops: Mapping[str, ScenarioShop]
 ) -> None:
     shop = shops["backfilled"]
     assert shop.is_whole()
@@ -157,7 +157,7 @@ def test_a_form_without_a_pipeline_is_refused(stage: Stage) -> None:
     ],
 )
 def test_an_interval_that_cannot_be_judged_is_red_at_once_and_says_why(
-    stage: Stage, shops: Mapping[str, Shop], interval: dict[str, str], told: str
+    stage: Stage, shops: Mapping[str, ScenarioShop], interval: dict[str, str], told: str
 ) -> None:
     stage.wait_for_dag("makewhole_oncall")
     run = stage.begin("ignored", **interval)

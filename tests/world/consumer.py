@@ -9,6 +9,8 @@ from typing import Any, Literal, Self
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from tests.world.topics import left_open
+
 Isolation = Literal["read_committed", "read_uncommitted"]
 _SILENCE_SECONDS = 60.0
 _COORDINATOR_COMES = (
@@ -140,3 +142,9 @@ def read_all(bootstrap: str, topic: str, isolation: Isolation = "read_committed"
 def read_records(bootstrap: str, topic: str, isolation: Isolation = "read_committed") -> list[Record]:
     """Read every record that a consumer of this isolation is given; of a partition in their order."""
     return [Record.of(message) for message in read_all(bootstrap, topic, isolation)]
+
+
+def read_settled(bootstrap: str, topic: str) -> list[Record]:
+    """Read what a read_committed consumer is given when the topic's transactions have ended."""
+    left_open(bootstrap, topic)
+    return read_records(bootstrap, topic)

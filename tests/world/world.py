@@ -5,9 +5,9 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient
 
-from tests.world.consumer import Record, read_records
+from tests.world.consumer import Record, read_settled
 from tests.world.sql import Rows, run_sql
-from tests.world.topics import admin_client, left_open
+from tests.world.topics import admin_client
 
 
 @dataclass(kw_only=True)
@@ -33,5 +33,4 @@ class World:
 
     def records(self, topic: str) -> list[Record]:
         """Read what a read_committed consumer sees of a topic when its transactions have ended."""
-        left_open(self.bootstrap, topic)
-        return read_records(self.bootstrap, topic)
+        return read_settled(self.bootstrap, topic)
