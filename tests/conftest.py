@@ -1,4 +1,4 @@
-"""Servers for the tests: each is started when the first test asks for it, once a session, and ended by pid."""
+"""Start servers for the tests: each when the first test asks for it, once a session; ended by pid."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""One set of servers and one pool of workers for all cases, and the table of their results."""
+"""Start one set of servers and one pool of workers for all cases, and show the table of their results."""
 
 import os
 from collections.abc import Iterator

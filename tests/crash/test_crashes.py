@@ -1,4 +1,4 @@
-"""Compensation is exactly once whatever happens at whatever call: every point is enumerated, none is sampled.
+"""Test that compensation is exactly once whatever happens at whatever call: every point is enumerated, none is sampled.
 
 make crashes                                      all of it
 make crashes CRASH_ARGS="-k kafka"                some

@@ -1,4 +1,4 @@
-"""One stack for the session, and the scenarios on it, begun together and each on a shop of its own."""
+"""Start one stack for the session and the scenarios on it, together and each on a shop of its own."""
 
 import os
 import shutil

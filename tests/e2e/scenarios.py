@@ -1,4 +1,4 @@
-"""What people do with the service, each on a shop of its own, and what was seen on the way.
+"""Use the service as people do, each scenario on a shop of its own, and keep what was seen for the tests.
 
 They run side by side, since a run mostly waits; the tests then look at what was seen. Nothing is asserted here but that
 a run ends as it should.

@@ -1,4 +1,4 @@
-"""What Airflow loads: DAG files that are light and without errors, and no plugin."""
+"""Test that Airflow loads our DAG files, light and without errors, and no plugin."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Plans that need a person: only planned, rejected, approved, ignored; by who may and who may not."""
+"""Test plans that need a person, in Airflow: only planned, rejected, approved, ignored; and who may answer."""
 
 import hashlib
 import html

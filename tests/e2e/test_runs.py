@@ -1,4 +1,4 @@
-"""Windows that Airflow begins: on schedule, by backfill, by the on-call form; and what they leave behind."""
+"""Test windows that Airflow begins: on schedule, by backfill, by the on-call form; and what they leave behind."""
 
 from collections import Counter
 from collections.abc import Mapping

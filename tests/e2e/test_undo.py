@@ -1,4 +1,4 @@
-"""A plan taken back through Airflow: asked for on the command line, approved by who may, seen in the table."""
+"""Test an undo through Airflow: asked for on the command line, approved by who may, seen in the table."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Fixtures that tests of several kinds ask for: topics of a test's own, and the Spark session."""
+"""Make topics of a test's own, and start the Spark session."""
 
 import uuid
 from collections.abc import Callable, Iterator

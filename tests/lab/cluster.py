@@ -1,4 +1,4 @@
-"""The lab's Kafka: a controller and three brokers on loopback, whose nodes can be frozen, killed and brought back.
+"""Run the lab's Kafka: a controller and three brokers on loopback, whose nodes can be frozen, killed and brought back.
 
 The controller is apart, so that two brokers can be taken away and elections go on. It is started once and healed
 between scenarios: everything runs again, and every replica is in sync. All waiting is for conditions, with deadlines.

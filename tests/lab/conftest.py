@@ -1,4 +1,4 @@
-"""The lab: one cluster, one Spark session, one PostgreSQL; for each scenario a shop of its own."""
+"""Start the lab: one cluster, one Spark session, one PostgreSQL; for each scenario a shop of its own."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

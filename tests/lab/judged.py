@@ -1,4 +1,4 @@
-"""What makewhole said of a window, in a form that can be compared as a whole and written down."""
+"""Collect what makewhole says of a window, in a form that can be compared as a whole and written down."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What people build by hand to know whether a pipeline is whole, computed on the same system as makewhole's answer.
+"""Check a pipeline as people do by hand, on the same system that makewhole judges.
 
 Each check is honest work that is right on a good day. What it concludes on a bad one is compared with the truth.
 """

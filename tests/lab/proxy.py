@@ -1,4 +1,4 @@
-"""A TCP proxy on loopback that understands Kafka's framing: it loses, holds and cuts requests by their API key.
+"""Lose, hold and cut requests to Kafka by their API key: a TCP proxy on loopback that understands Kafka's framing.
 
 Brokers advertise the proxy's ports on a listener of their own, so nothing in an answer has to be rewritten. Each rule
 counts the requests that it is about, and acts on the n-th of them: the same run gives the same fault. All traffic that

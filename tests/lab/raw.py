@@ -1,4 +1,4 @@
-"""Requests that no client library would send: batches of any producer, epoch and sequence, transactional or not.
+"""Send requests that no client library would send: batches of any producer, epoch and sequence, transactional or not.
 
 Built on aiokafka's protocol classes, like makewhole's own reader; one short connection per request.
 """

@@ -1,4 +1,4 @@
-"""An outbox relay in a process of its own: it sends batches in order and keeps a checkpoint, so that it can be killed.
+"""Run an outbox relay in a process of its own that can be killed: it sends batches in order and keeps a checkpoint.
 
 A batch is sent by an idempotent producer, waited for, and only then written down as done: whoever kills it in between
 has it sent again by its next life.

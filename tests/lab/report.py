@@ -1,4 +1,4 @@
-"""What a run of the lab said, as docs/faults.json, and the page that is made of it, docs/faults.md.
+"""Write the results of a lab run into docs/faults.json, and make the page docs/faults.md of them.
 
 python -m tests.lab.report        writes the page anew from the results that are there
 """

@@ -1,4 +1,4 @@
-"""Compensation of one window in a process of its own, as a task's attempt runs it, to be frozen and woken."""
+"""Compensate one window in a process of its own, as a task's attempt does, to be frozen and woken."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a scenario of the fault lab is: one fault, made on a real cluster, whose truth is known beforehand.
+"""Define a scenario of the fault lab: one fault, made on a real cluster, whose truth is known beforehand.
 
     @scenario(row=1, name="…", happens="…", made="…", why="…")
     def markers(lab: Lab) -> Outcome: …

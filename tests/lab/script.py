@@ -1,4 +1,4 @@
-"""A replay script as people write it in the night: it sends what is on its list, and begins again when it fails."""
+"""Replay lost records by a script as people write it: it sends what is on its list, and begins again when it fails."""
 
 import json
 import uuid

@@ -1,4 +1,4 @@
-"""A TCP proxy on loopback, in a thread of its own: what it does to what passes is left to its kinds."""
+"""Run a TCP proxy on loopback, in a thread of its own; its kinds say what it does to what passes."""
 
 import asyncio
 import threading

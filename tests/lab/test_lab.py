@@ -1,4 +1,4 @@
-"""Every fault of the table, made on a real cluster: makewhole says what is true, whatever anybody else would say.
+"""Test that makewhole judges every fault of the table rightly, made on a real cluster.
 
 make lab                                  all faults
 make lab LAB_ARGS="--lab-rows 6,9"        some

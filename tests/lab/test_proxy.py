@@ -1,4 +1,4 @@
-"""The lab's proxy does to requests what its rules say, and nothing to the others."""
+"""Test that the lab's proxy does to requests what its rules say, and nothing to the others."""
 
 import socket
 import threading

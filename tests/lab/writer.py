@@ -1,4 +1,4 @@
-"""A transactional producer in a process of its own, so that it can be paused, resumed and killed in mid-transaction."""
+"""Run a transactional producer in a process of its own, to be paused, resumed and killed in mid-transaction."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""The environment in which the service finds the systems of a test."""
+"""Set the environment in which the service finds the systems of a test."""
 
 from collections.abc import Mapping
 from pathlib import Path

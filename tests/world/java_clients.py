@@ -1,4 +1,4 @@
-"""Java's own Kafka clients, driven from Python: one JVM on loopback, spoken to through py4j.
+"""Drive Java's own Kafka clients from Python: one JVM on loopback, spoken to through py4j.
 
     with JavaClients() as java, java.producer(bootstrap, transactional_id="t") as producer:
         producer.init_transactions()

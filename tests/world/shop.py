@@ -1,4 +1,4 @@
-"""A shop whose orders go from a ledger through a topic into a store, with the pipeline file that says so."""
+"""Run a shop whose orders go from a ledger through a topic into a store, and write the pipeline file that says so."""
 
 import json
 import uuid

@@ -1,4 +1,4 @@
-"""A shop whose windows a test opens, takes snapshots of, reconciles, validates and certifies, step by step."""
+"""Open, snapshot, reconcile, validate and certify the windows of a shop, step by step."""
 
 import uuid
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The systems of one test: a Kafka, a database of people's, and a journal."""
+"""Give a test its systems: a Kafka, a database of people's, and a journal."""
 
 from dataclasses import dataclass
 from typing import Any

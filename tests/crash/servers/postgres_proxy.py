@@ -1,4 +1,4 @@
-"""A proxy in front of PostgreSQL that drops a connection at one request: before it arrives, or when it is done.
+"""Drop a connection to PostgreSQL at one request: before it arrives, or when it is done.
 
 Who wants that says so through a Unix socket, right before the request: the local port of the connection (0: the one
 that is made next) and what shall happen to it. Requests are told apart by PostgreSQL's own framing.

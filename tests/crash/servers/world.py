@@ -1,4 +1,4 @@
-"""One worker's topic, journal and target database, used again and again, with a new plan for each case."""
+"""Give a worker its topic, journal and target database, used again and again, with a new plan for each case."""
 
 import itertools
 import uuid

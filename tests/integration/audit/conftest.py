@@ -1,4 +1,4 @@
-"""Topics of a test's own, and a switch for what a broker lets a transactional producer do."""
+"""Switch what a broker lets a transactional producer do."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

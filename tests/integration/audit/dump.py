@@ -1,4 +1,4 @@
-"""The independent count: what the broker's own dump tool says of its own segments, added up in the plainest way."""
+"""Count a broker's segments independently: the records of its own dump tool, added up in the plainest way."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Topics on which everything went wrong that a log can show, made by real producers and by raw requests."""
+"""Make topics on which everything went wrong that a log can show, by real producers and by raw requests."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Every number of an audit against an independent count: the broker's own dump tool on the broker's own segments."""
+"""Test every number of an audit against an independent count by the broker's own dump tool."""
 
 import json
 import os

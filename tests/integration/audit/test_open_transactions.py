@@ -1,4 +1,4 @@
-"""Open and hanging transactions, asked of a real broker."""
+"""Test open and hanging transactions on a real broker."""
 
 import time
 from pathlib import Path

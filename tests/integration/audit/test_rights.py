@@ -1,4 +1,4 @@
-"""An audit by somebody who may not see everything: it says what it does not know, and accuses nobody for it."""
+"""Test an audit by somebody who may not see everything: it says what it does not know, and accuses nobody for it."""
 
 import json
 import os

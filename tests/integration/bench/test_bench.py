@@ -1,4 +1,4 @@
-"""The harness from end to end on little data: that it runs and that both sides agree, never how fast."""
+"""Test the benchmarks from end to end on little data: they run and both sides agree, never how fast."""
 
 from pathlib import Path
 

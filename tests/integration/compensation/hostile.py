@@ -1,4 +1,4 @@
-"""What somebody tampers with, and how a refusal reads."""
+"""Make plans to be tampered with, and read the refusals."""
 
 from collections.abc import Callable
 from dataclasses import replace

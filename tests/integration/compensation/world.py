@@ -1,4 +1,4 @@
-"""A small pipeline of the test's own, ledger → topic → store, with a window in the journal whose plans are carried out.
+"""Build a small pipeline of the test's own, ledger → topic → store, with a window in the journal, and run its plans.
 
 The findings are the test's: nothing is compared here.
 """

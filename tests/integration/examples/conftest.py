@@ -1,4 +1,4 @@
-"""The example beside the session's broker, in a database of its own."""
+"""Run the example beside the session's broker, in a database of its own."""
 
 from collections.abc import Iterator
 from contextlib import suppress

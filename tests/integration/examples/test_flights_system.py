@@ -1,4 +1,4 @@
-"""The example really does what it says it did."""
+"""Test that the example really does what it says it did."""
 
 import json
 import time

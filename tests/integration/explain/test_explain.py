@@ -1,4 +1,4 @@
-"""`makewhole explain` on a real log, real tables and a real journal: every copy, verdict and deed, in order."""
+"""Test `makewhole explain` on a real log, real tables and a real journal: every copy, verdict and action, in order."""
 
 import json
 import uuid

@@ -1,4 +1,4 @@
-"""A real Spark session, started once, and a window's stored verdicts to be checked on it."""
+"""A window's stored verdicts, to be checked by a real Spark session."""
 
 import hashlib
 from collections.abc import Callable, Sequence

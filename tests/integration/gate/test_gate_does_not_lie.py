@@ -1,4 +1,4 @@
-"""Each way in which Great Expectations calls bad data good (docs/adr/0003-the-gate.md), tried on the gate."""
+"""Test the gate for each way in which Great Expectations calls bad data good (docs/adr/0003-the-gate.md)."""
 
 import json
 import os

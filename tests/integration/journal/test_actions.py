@@ -1,4 +1,4 @@
-"""The actions of a plan in the journal: the bytes that Python hashes are the bytes that COPY gives back."""
+"""Test the actions of a plan in the journal: the bytes that Python hashes are the bytes that COPY gives back."""
 
 import io
 import string

@@ -1,4 +1,4 @@
-"""Migrations, the schema that they add up to, and what PostgreSQL itself refuses."""
+"""Test migrations, the schema that they add up to, and what PostgreSQL itself refuses."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What the steps commit comes back as it was, whatever records contain."""
+"""Test that what the steps commit comes back as it was, whatever records contain."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""What happened to a log is kept with the revision that found it."""
+"""Test that incidents of a log are kept with the revision that found them."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""One connection for many short transactions: nothing is held between them, and one that broke is made anew."""
+"""Test one connection for many short transactions: nothing is held between them, and a broken one is made anew."""
 
 import time
 from typing import Any

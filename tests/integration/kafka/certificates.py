@@ -1,4 +1,4 @@
-"""Certificates for one test run: an authority, and what it signs, as PEM files."""
+"""Make certificates for one test run: an authority, and what it signs, as PEM files."""
 
 import ipaddress
 from datetime import UTC, datetime, timedelta

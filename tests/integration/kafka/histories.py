@@ -1,4 +1,4 @@
-"""Random transactional histories: who writes what, in which order, and how each transaction ends.
+"""Write random transactional histories: who writes what, in which order, and how each transaction ends.
 
 Producers are of both kinds there are, librdkafka's and Java's: they number transactions differently (KIP-890), batch
 differently and frame snappy differently. They are made once and used by all histories.

@@ -1,4 +1,4 @@
-"""Batches and records that a broker holds and that do not hold together: placed, counted, and never in the way.
+"""Test damaged batches and records that a broker holds: placed, counted, and never in the way.
 
 A broker checks what producers send, not what its disk gives back: the segment is changed under its hands. What a broker
 takes from a producer as it is, however odd, is sent as it is.

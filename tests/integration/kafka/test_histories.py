@@ -1,4 +1,4 @@
-"""The reader against a read_committed consumer, record by record, on random transactional histories.
+"""Test the reader against a read_committed consumer, record by record, on random transactional histories.
 
 `MAKEWHOLE_HISTORIES=200` plays so many of them instead of a dozen.
 """

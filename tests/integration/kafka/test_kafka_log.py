@@ -1,4 +1,4 @@
-"""The Spark data source against a plain consumer."""
+"""Test the Spark data source against a plain consumer."""
 
 from dataclasses import replace
 from pathlib import Path

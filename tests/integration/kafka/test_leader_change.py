@@ -1,4 +1,4 @@
-"""A partition that moves to another leader, and to another broker, while it is read."""
+"""Test a partition that moves to another leader, and to another broker, while it is read."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The raw log reader against a real broker and a plain consumer."""
+"""Test the raw log reader against a real broker and a plain consumer."""
 
 import itertools
 import os

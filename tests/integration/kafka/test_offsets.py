@@ -1,4 +1,4 @@
-"""Offsets and topic identity against a real broker."""
+"""Test offsets and topic identity against a real broker."""
 
 from datetime import UTC, datetime, timedelta
 

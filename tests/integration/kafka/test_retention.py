@@ -1,4 +1,4 @@
-"""When Kafka deletes a record, asked of a real broker."""
+"""Test when Kafka deletes a record, on a real broker."""
 
 from datetime import UTC, datetime, timedelta
 

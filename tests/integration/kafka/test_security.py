@@ -1,4 +1,4 @@
-"""SASL, TLS and rights against a real broker that has them."""
+"""Test SASL, TLS and rights against a real broker that has them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

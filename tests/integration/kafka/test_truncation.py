@@ -1,4 +1,4 @@
-"""A log that is cut back: before its range was read, and while it is read.
+"""Test a log that is cut back: before its range was read, and while it is read.
 
 The broker is killed and the end of its segment removed, as a machine does that loses power: it comes back as leader of
 a later epoch with a shorter log. Nothing is mocked; no second replica is needed.

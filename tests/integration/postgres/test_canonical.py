@@ -1,4 +1,4 @@
-"""One value, two systems, one text: a JSON record and the row that PostgreSQL made of it."""
+"""Test that a value has one text in a JSON record and in the row that PostgreSQL made of it."""
 
 import json
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""What a chunk did stands beside its receipt: every row as it was and as it really came to be, exact for every type."""
+"""Test the effects beside a receipt: every row as it was and as it really came to be, exact for every type."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Reading a table while people write to it."""
+"""Test reading a table while people write to it."""
 
 from contextlib import ExitStack
 from datetime import UTC, datetime

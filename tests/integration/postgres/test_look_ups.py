@@ -1,4 +1,4 @@
-"""A bucket judged against a real store: what the slice of a window does not hold is looked up by key."""
+"""Test a bucket judged against a real store: what the slice of a window does not hold is looked up by key."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

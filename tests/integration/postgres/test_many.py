@@ -1,4 +1,4 @@
-"""Done together or one by one, a chunk gives the same rows, the same refusals and the same effects."""
+"""Test that a chunk gives the same rows, refusals and effects, done together or one by one."""
 
 import json
 import os

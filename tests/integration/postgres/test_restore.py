@@ -1,4 +1,4 @@
-"""An undo gives the table back row by row, exactly, and touches no row that was changed since."""
+"""Test that an undo gives the table back row by row, exactly, and touches no row that was changed since."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Of which tables the catalogue promises one row of a key, and that a second one is looked for in all others."""
+"""Test for which tables the catalogue promises one row of a key; in all others a second one is looked for."""
 
 import pytest
 

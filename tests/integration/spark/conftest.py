@@ -1,4 +1,4 @@
-"""For each test a small pipeline of its own on real servers, and the session's Spark."""
+"""A small pipeline of each test's own on real servers."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A bucket of a hop between two topics, judged from files alone: what a truncation, an index or a tail make of it."""
+"""Test a bucket of a hop between two topics from files alone: truncations, key indexes and tails."""
 
 import json
 from dataclasses import replace

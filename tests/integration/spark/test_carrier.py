@@ -1,4 +1,4 @@
-"""Tasks carried to Spark's workers: in order, their errors as raised, and nothing of one left for the next."""
+"""Test tasks carried to Spark's workers: in order, errors as raised, and nothing of one left for the next."""
 
 import sys
 from zipimport import zipimporter

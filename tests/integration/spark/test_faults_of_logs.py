@@ -1,4 +1,4 @@
-"""What happens to a topic's log between windows and under them: every offset is accounted for, nothing is guessed."""
+"""Test incidents of a topic's log between and inside windows: every offset is accounted for, nothing is guessed."""
 
 import json
 from datetime import UTC, datetime, timedelta

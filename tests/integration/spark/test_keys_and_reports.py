@@ -1,4 +1,4 @@
-"""Keys of every shape, filters, records that cannot be read; and reports that are the same however they are made."""
+"""Test keys of every shape, filters, undecodable records, and reports that are the same however they are made."""
 
 import json
 from collections.abc import Mapping

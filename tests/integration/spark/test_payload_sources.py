@@ -1,4 +1,4 @@
-"""Where original records are read from, and that a plan says so."""
+"""Test from where original records are read, and that a plan says so."""
 
 import pytest
 

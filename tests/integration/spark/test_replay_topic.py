@@ -1,4 +1,4 @@
-"""A replay topic beside the pipeline, and one that is itself a point with a hop: the whole way, twice."""
+"""Test a replay topic beside the pipeline, and one that is itself a point with a hop, the whole way, twice."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Copies whose effect cannot be deleted, the whole way: found, taken back once, proven, certified, and let be."""
+"""Test copies whose effect cannot be deleted, the whole way: found, reversed once, verified, certified, and let be."""
 
 import pytest
 

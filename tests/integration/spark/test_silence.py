@@ -1,4 +1,4 @@
-"""Silence, damage and absence: whatever is not there, nothing is certified, and the message says what to do."""
+"""Test silence, damage and absence: whatever is missing, nothing is certified, and the message says what to do."""
 
 from pathlib import Path
 

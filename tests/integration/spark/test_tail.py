@@ -1,4 +1,4 @@
-"""Where the rest of a log begins: behind the windows, unless the log is not the one any more that they read."""
+"""Test where the rest of a log begins: behind the windows, unless the log is not the one that they read."""
 
 from collections.abc import Mapping
 from typing import cast

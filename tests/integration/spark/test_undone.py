@@ -1,5 +1,5 @@
-"""A repaired window whose plan is taken back: the rows are what they were, and the window says so until it is repaired
-again."""
+"""Test a repaired window whose plan is undone: the rows are what they were, and the window has gaps until it is
+repaired again."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""`semantics: upsert` on real systems: versions, tombstones, a target behind, ahead, or out of date."""
+"""Test `semantics: upsert` on real systems: versions, tombstones, a target behind, ahead, or out of date."""
 
 from collections.abc import Iterable
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What nobody can read any more: undecidable where it could be there, missing where it cannot, judged anew once."""
+"""Test keys that cannot be read any more: undecidable where they could be there, missing where not, judged anew."""
 
 import pytest
 

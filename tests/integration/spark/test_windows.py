@@ -1,4 +1,4 @@
-"""Where windows meet: late records, open transactions, repeats, replays, consumers behind. Judged once, by name."""
+"""Test where windows meet: late records, open transactions, repeats, replays, slow consumers. Judged once, by name."""
 
 import pytest
 

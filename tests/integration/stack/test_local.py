@@ -1,4 +1,4 @@
-"""The stack without its Airflow, which takes the time: data, ports, and what is said when something is wrong."""
+"""Test the stack without its Airflow, which takes the time: data, ports, and messages when something is wrong."""
 
 import socket
 from collections import namedtuple

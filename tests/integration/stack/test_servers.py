@@ -1,4 +1,4 @@
-"""The servers alone: they keep their data, are found again, and are ended without touching anyone else."""
+"""Test the servers alone: they keep their data, are found again, and are ended without touching anyone else."""
 
 import os
 import signal

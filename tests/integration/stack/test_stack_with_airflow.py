@@ -1,4 +1,4 @@
-"""The whole stack by its commands, brought up once: killed on the way, completed, wounded, mended, ended."""
+"""Test the whole stack by its commands, brought up once: killed on the way, completed, damaged, repaired, ended."""
 
 import json
 import os

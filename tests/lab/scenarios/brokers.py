@@ -1,4 +1,4 @@
-"""What brokers lose of what they acknowledged, though the election was clean (row 10)."""
+"""Have brokers lose what they acknowledged, though the election was clean (row 10)."""
 
 import time
 from collections.abc import Callable

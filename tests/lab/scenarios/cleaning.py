@@ -1,4 +1,4 @@
-"""What Kafka itself removes: compaction, and records that expire while they are wanted (rows 6, 7, 8)."""
+"""Have Kafka remove records by compaction, and by expiry while they are wanted (rows 6, 7, 8)."""
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor

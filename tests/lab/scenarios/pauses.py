@@ -1,4 +1,4 @@
-"""A leader that does not answer while its log is read (row 20)."""
+"""Pause a leader while its log is read (row 20)."""
 
 from concurrent.futures import ThreadPoolExecutor
 

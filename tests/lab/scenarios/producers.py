@@ -1,4 +1,4 @@
-"""What producers repeat, and what they believe to be committed and is not (rows 5, 12, 13, 14)."""
+"""Make records that producers repeat, or believe to be committed when they are not (rows 5, 12, 13, 14)."""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,4 +1,4 @@
-"""What goes wrong while a loss is being repaired (rows 28 to 32)."""
+"""Disturb the repair of a loss (rows 28 to 32)."""
 
 from collections import Counter
 from collections.abc import Sequence

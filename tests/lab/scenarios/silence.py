@@ -1,4 +1,4 @@
-"""What counts cannot see: nothing at all, and a loss that a duplicate makes up for (rows 33, 34)."""
+"""Make losses that counts cannot see: no data at all, and a loss that a duplicate makes up for (rows 33, 34)."""
 
 import polars as pl
 import pytest

@@ -1,4 +1,4 @@
-"""Timestamps that lie: 1970, an hour ahead, late arrivals, and the broker's own clock (row 19)."""
+"""Make timestamps that are wrong: 1970, an hour ahead, late arrivals, and the broker's own clock (row 19)."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Topics and numbers that start anew: wrapped sequences, a topic made again, more partitions (rows 16, 17, 18)."""
+"""Have topics and numbers start anew: wrapped sequences, a topic made again, more partitions (rows 16, 17, 18)."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Transactions: markers, aborted and open batches, epochs that grow with every transaction (rows 1 to 4, 15)."""
+"""Make markers, aborted and open batches, and epochs that grow with every transaction (rows 1 to 4, 15)."""
 
 from makewhole.kafka.open_transactions import open_transactions
 from makewhole.model.window import WindowState

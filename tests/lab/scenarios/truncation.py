@@ -1,4 +1,4 @@
-"""Acknowledged records that an unclean election cuts off (rows 9, 11)."""
+"""Make an unclean election cut off acknowledged records (rows 9, 11)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What brokers cut off after a window was opened and before it was read (row 9, seen from the window's side)."""
+"""Have brokers cut off records after a window was opened and before it was read (row 9, from the window's side)."""
 
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext

@@ -1,4 +1,4 @@
-"""The answer of a run's approval task on a real journal: asked for once, however often the task runs."""
+"""Test the answer of a run's approval task on a real journal: asked for once, however often the task runs."""
 
 from dataclasses import replace
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Somebody without the right answers, or a right answer is used for what it was not given to: refused, and said why."""
+"""Test that wrong answers, and right ones used for what they were not given to, are refused, with the reason."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

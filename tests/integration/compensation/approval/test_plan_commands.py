@@ -1,4 +1,4 @@
-"""A hand on a plan from the command line: paused, watched, slowed, let go, stopped."""
+"""Test the commands that pause, watch, slow, resume and stop a plan."""
 
 import getpass
 import json

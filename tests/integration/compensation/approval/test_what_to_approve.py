@@ -1,4 +1,4 @@
-"""What a run asks a person, made from a real plan on real servers; and what is kept of it."""
+"""Test the question that a run asks a person, made from a real plan on real servers, and what is kept of it."""
 
 import hashlib
 import json

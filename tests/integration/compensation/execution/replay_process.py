@@ -1,4 +1,4 @@
-"""Runs plans in processes of their own, to be stopped and killed: for each line on stdin one forked runner.
+"""Run plans in processes of their own, to be stopped and killed: for each line on stdin one forked runner.
 
 A line is JSON: journal, plan, holder, records_per_second. Answers, one line each: `started <pid>`, then when the runner
 ends by itself `ended <pid> <what>`. The parent never touches Kafka, so that forking it is safe.

@@ -1,4 +1,4 @@
-"""A plan on its way does what it is told between chunks: wait, go on, go slower, stop."""
+"""Test that a running plan does what it is told between chunks: wait, go on, go slower, stop."""
 
 import threading
 import time

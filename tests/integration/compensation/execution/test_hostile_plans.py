@@ -1,4 +1,4 @@
-"""Somebody changes a plan, its files, its targets or its pipeline: nothing is written, and it is said why."""
+"""Test that a changed plan, payload file, target or pipeline gets nothing written, with the reason."""
 
 import shutil
 from dataclasses import replace

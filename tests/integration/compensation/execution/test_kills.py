@@ -1,4 +1,4 @@
-"""Exactly once, whatever happens to the runner: killed, stopped and woken, doubled."""
+"""Test that everything is written exactly once when the runner is killed, stopped and woken, or doubled."""
 
 import json
 import os

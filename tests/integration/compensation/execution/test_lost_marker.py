@@ -1,4 +1,4 @@
-"""A marker that expired, was deleted or changed: the topic itself says how far the plan got, or nothing is written."""
+"""Test a marker that expired, was deleted or changed: the topic says how far the plan got, or nothing is written."""
 
 from collections import Counter
 from collections.abc import Iterator

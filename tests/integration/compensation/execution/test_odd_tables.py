@@ -1,4 +1,4 @@
-"""Tables as people have them: composite typed keys, partitions, identities, generated columns, cascades, bad keys."""
+"""Test tables as people have them: typed composite keys, partitions, identities, generated columns, cascades."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What must not run does not: unapproved, changed, tampered, stopped, forgotten, redirected plans."""
+"""Test that plans do not run that are unapproved, changed, tampered with, stopped, forgotten or redirected."""
 
 from dataclasses import replace
 from datetime import timedelta

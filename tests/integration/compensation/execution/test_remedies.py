@@ -1,4 +1,4 @@
-"""Each remedy on real servers: what is written, what is refused, and that a second run writes nothing."""
+"""Test each remedy on real servers: what is written, what is refused, and that a second run writes nothing."""
 
 from dataclasses import replace
 

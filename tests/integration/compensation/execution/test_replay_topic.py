@@ -1,4 +1,4 @@
-"""Records redelivered to a replay topic: where they are, what they carry, what the topic cannot take."""
+"""Test records redelivered to a replay topic: their partitions, their headers, and what the topic cannot take."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Reversals on real servers: one committed event per extra copy, never two, whoever asks again and whatever changed."""
+"""Test reversals on real servers: one committed event per extra copy, never two, whoever asks and whatever changed."""
 
 from collections.abc import Mapping
 from dataclasses import replace

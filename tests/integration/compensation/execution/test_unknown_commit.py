@@ -1,4 +1,4 @@
-"""A broker that stops answering in the middle of a commit: the outcome is unknown, and is asked, never guessed."""
+"""Test a broker that stops answering in the middle of a commit: the outcome is asked for, never guessed."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""A template that reaches out is refused, and hostile data are written as data."""
+"""Test that a template that reaches out is refused, and hostile data are written as data."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Several plans for the same keys: the newest revision's is the only one that runs, and nothing is written twice."""
+"""Test several plans for the same keys: only the newest revision's runs, and nothing is written twice."""
 
 from collections import Counter
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Plans that a dry run looks at."""
+"""Make plans for a dry run to look at."""
 
 from makewhole.compensation.approval.answer import Answer, Decision, record_answer
 from makewhole.compensation.preview.dry_report import DryRun, RecordToSend

@@ -1,4 +1,4 @@
-"""What a dry run foretells is what the run then does."""
+"""Test that a run does what its dry run foretold."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""`makewhole plan dry-run`."""
+"""Test `makewhole plan dry-run`."""
 
 import json
 from collections.abc import Callable

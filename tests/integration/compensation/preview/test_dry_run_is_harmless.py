@@ -1,4 +1,4 @@
-"""A dry run changes nothing, waits for nobody, holds nothing, and refuses what the run refuses."""
+"""Test that a dry run changes nothing, waits for nobody, holds nothing, and refuses what the run refuses."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A plan taken back: the table is what it was, row by row; what changed since is left alone; nothing happens twice."""
+"""Test that an undone table is what it was, row by row; what changed since is left alone; nothing happens twice."""
 
 from datetime import timedelta
 from typing import Any

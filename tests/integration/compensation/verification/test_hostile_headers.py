@@ -1,4 +1,4 @@
-"""Somebody forges lineage headers: they vouch for nothing."""
+"""Test that forged lineage headers vouch for nothing."""
 
 from dataclasses import replace
 
