@@ -2,7 +2,6 @@
 
 import io
 import string
-from typing import Any
 
 import psycopg2
 import pyarrow as pa
@@ -10,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg2 import sql
+from psycopg2.extensions import cursor as PgCursor  # noqa: N812 - it is a class
 
 from makewhole.journal import plan_progress, plans
 from makewhole.journal.actions import _BLOCK_BYTES, actions_in, unchanged_actions
@@ -17,7 +17,7 @@ from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, PlanState, plan_digest
-from makewhole.sql import load_queries
+from makewhole.sql import PgConnection, load_queries
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -161,7 +161,7 @@ def test_actions_of_many_blocks_are_read_whole(journal: str) -> None:
     assert columns.column("key").to_pylist() == [f"K\\{seq}" for seq in range(count)]
 
 
-def _put(session: Any, plan_id: str, actions: list[Action], payload_sha256: str | None = None) -> None:
+def _put(session: PgConnection, plan_id: str, actions: list[Action], payload_sha256: str | None = None) -> None:
     with session.cursor() as cursor:
         cursor.execute(
             "insert into makewhole.window (pipeline, number, revision, end_time, request, configuration) "
@@ -173,7 +173,7 @@ def _put(session: Any, plan_id: str, actions: list[Action], payload_sha256: str 
     session.commit()
 
 
-def _second_window(cursor: Any) -> None:
+def _second_window(cursor: PgCursor) -> None:
     cursor.execute(
         "insert into makewhole.window (pipeline, number, revision, end_time, request, configuration) "
         "values ('p-1-f', 2, 1, '2013-01-03', 'second', '{}')"
@@ -205,7 +205,7 @@ def _action(seq: int, key: str) -> Action:
     )
 
 
-def _copied(session: Any, plan_id: str) -> bytes:
+def _copied(session: PgConnection, plan_id: str) -> bytes:
     found = io.BytesIO()
     with session.cursor() as cursor:
         statement = sql.SQL(load_queries("plan")["copy_actions_out"]).format(plan=sql.Literal(plan_id))

@@ -1,13 +1,14 @@
 """Test one connection for many short transactions: nothing is held between them, and a broken one is made anew."""
 
 import time
-from typing import Any
+from collections.abc import Callable
 
-import psycopg2
 import pytest
 
 from makewhole.journal.leases import JournalSession
 from makewhole.model.errors import TransientError
+from makewhole.sql import PgConnection
+from tests.world.sql import Rows, run_sql
 
 pytestmark = pytest.mark.integration
 
@@ -72,31 +73,22 @@ def test_an_error_in_a_transaction_undoes_it_and_the_session_goes_on(journal: st
             assert (cursor.fetchall(), _backend(session)) == ([(0,)], before)
 
 
-def _backend(session: Any) -> int:
+def _backend(session: PgConnection) -> int:
     with session.cursor() as cursor:
         cursor.execute("select pg_backend_pid()")
-        return int(cursor.fetchone()[0])
+        ((backend,),) = cursor.fetchall()
+        return int(backend)
 
 
-def _states(journal: str, backend: int) -> list[tuple[str]]:
-    return _run(journal, "select state from pg_stat_activity where pid = %s", backend)
+def _states(journal: str, backend: int) -> Rows:
+    return run_sql(journal, "select state from pg_stat_activity where pid = %s", backend)
 
 
 def _end(journal: str, backend: int) -> None:
-    _run(journal, "select pg_terminate_backend(%s, 5000)", backend)
+    run_sql(journal, "select pg_terminate_backend(%s, 5000)", backend)
 
 
-def _run(journal: str, statement: str, *parameters: Any) -> list[Any]:
-    connection = psycopg2.connect(journal)
-    try:
-        with connection, connection.cursor() as cursor:
-            cursor.execute(statement, parameters)
-            return cursor.fetchall()
-    finally:
-        connection.close()
-
-
-def _wait_for(condition: Any) -> bool:
+def _wait_for(condition: Callable[[], object]) -> bool:
     until = time.monotonic() + 10
     while not condition():
         if time.monotonic() > until:

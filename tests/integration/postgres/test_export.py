@@ -1,9 +1,9 @@
 """Test reading a table while people write to it."""
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any
 
 import polars as pl
 import pytest
@@ -14,6 +14,7 @@ from makewhole.postgres.read import export
 from makewhole.postgres.read.export import ExportPart, ExportReader, export_snapshot
 from makewhole.postgres.read.expressions import TimeBounds
 from makewhole.postgres.read.visibility import current_snapshot, keys_not_visible
+from tests.conftest import AnyPostgres
 from tests.integration.postgres.people import People
 
 pytestmark = pytest.mark.integration
@@ -127,7 +128,7 @@ def test_bounds_are_half_open_in_utc_whatever_the_server_thinks(timed: People) -
     assert keys(timed.read(timed.shape(time="at"), TimeBounds(start=None, end=day(2)))) == ["before"]
 
 
-def windows(timed: People, between: Any) -> tuple[list[str], list[str]]:
+def windows(timed: People, between: Callable[[], object]) -> tuple[list[str], list[str]]:
     """The keys of two windows, day 1 and day 2; `between` runs after the first was read."""
     shape = timed.shape(time="at")
     first = TimeBounds(start=day(1), end=day(2))
@@ -353,7 +354,7 @@ def test_a_reader_that_is_cut_off_is_tried_again_and_gives_no_part_of_the_rows_a
             )
 
 
-def test_rows_that_a_policy_hides_are_an_error_and_not_a_loss(people: People, postgres: Any) -> None:
+def test_rows_that_a_policy_hides_are_an_error_and_not_a_loss(people: People, postgres: AnyPostgres) -> None:
     from makewhole.model.connection import PostgresConnection
 
     role = "reader_of_few"

@@ -10,10 +10,9 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -147,7 +146,7 @@ def _chunks(world: PlanWorld, plan: str) -> int:
     return int(world.journal_sql("select count(*) from makewhole.chunk where plan = %s", plan)[0][0])
 
 
-def _wait_until(condition: Any) -> None:
+def _wait_until(condition: Callable[[], object]) -> None:
     until = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < until, "the runner makes no progress"

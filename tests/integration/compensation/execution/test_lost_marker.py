@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 
+from makewhole.compensation.execution.pace import PlanProgress
 from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.kafka import replayed_chunks
 from makewhole.kafka.replay import MARKER_TOPIC
@@ -165,7 +165,7 @@ def _freeze(world: PlanWorld) -> str:
 
 
 def _interrupt_after(world: PlanWorld, plan: str, chunks: int) -> None:
-    def interrupt(progress: Any) -> None:
+    def interrupt(progress: PlanProgress) -> None:
         if progress.chunks_done == chunks:
             raise KeyboardInterrupt
 

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from makewhole.compensation.approval.answer import Answer, Decision, record_answer
 from makewhole.compensation.execution.control import stop
+from makewhole.compensation.execution.pace import PlanProgress
 from makewhole.compensation.execution.run_plan import RunOptions, run_plan
 from makewhole.journal import leases
 from makewhole.journal.database import connect as journal_connect
@@ -62,7 +62,7 @@ def test_an_approval_expires(world: PlanWorld) -> None:
 def test_a_stopped_plan_ends_before_its_next_chunk_and_stays_stopped(world: PlanWorld) -> None:
     plan = _plan(world, records=15)
 
-    def stop_now(progress: Any) -> None:
+    def stop_now(progress: PlanProgress) -> None:
         stop(world.journal, plan.id, by="oncall", reason="wrong day")
 
     with pytest.raises(RefusedError, match=r"was stopped \(stopped by oncall: wrong day\)"):
@@ -85,7 +85,7 @@ def test_receipts_of_a_newer_runner_stop_an_older_one(world: PlanWorld) -> None:
     world.sql("insert into dw.departures (id, delay) select 'K' || n / 2, 1 from generate_series(0, 19) as n")
     plan = world.plan([world.finding(number, Verdict.DUPLICATE) for number in range(10)])
 
-    def overtake(progress: Any) -> None:
+    def overtake(progress: PlanProgress) -> None:
         world.sql("update makewhole.receipt set lease_epoch = 7")
 
     with pytest.raises(LeaseLostError, match="a newer runner has been at warehouse"):

@@ -7,10 +7,10 @@ import threading
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from makewhole.compensation.execution.pace import PlanProgress
 from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.kafka import replay
 from makewhole.model.errors import TransientError
@@ -40,7 +40,7 @@ def test_an_unknown_commit_is_resolved_from_the_marker(
 
     monkeypatch.setattr(replay.ReplayWriter, "open", counting_open)
 
-    def freeze_the_broker(progress: Any) -> None:
+    def freeze_the_broker(progress: PlanProgress) -> None:
         if progress.chunks_done % 5 == 2:
             threading.Timer(chance.uniform(0.0, 0.04), os.kill, (broker, signal.SIGSTOP)).start()
             threading.Timer(3.5, os.kill, (broker, signal.SIGCONT)).start()

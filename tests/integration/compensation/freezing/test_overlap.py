@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from makewhole.compensation.execution.pace import PlanProgress
 from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.compensation.execution.supersede import supersede
 from makewhole.compensation.freezing import payload_file
@@ -46,7 +47,7 @@ def test_the_successor_is_named_though_whoever_ended_the_plan_before_it_was_kill
 def test_while_a_plan_of_an_earlier_revision_runs_the_next_one_waits(world: PlanWorld) -> None:
     first = world.plan(_findings(world))
 
-    def freeze_meanwhile(progress: Any) -> None:
+    def freeze_meanwhile(progress: PlanProgress) -> None:
         if progress.chunks_done == 1:
             with pytest.raises(TransientError, match=f"plan {first.id} is being worked on by .*; wait for it to end"):
                 world.freeze(_findings(world))
@@ -198,7 +199,7 @@ def _broken_off(world: PlanWorld) -> str:
 
 
 def _run_until(world: PlanWorld, plan: str, chunks: int) -> None:
-    def interrupt(progress: Any) -> None:
+    def interrupt(progress: PlanProgress) -> None:
         if progress.chunks_done == chunks:
             raise KeyboardInterrupt
 
@@ -217,5 +218,5 @@ def _assert_each_once(world: PlanWorld) -> None:
     assert keys == {f"K{number}": 1 for number in range(RECORDS)}
 
 
-def _column(seq: int) -> Any:
+def _column(seq: int) -> pa.ChunkedArray[Any]:
     return pa.chunked_array([pa.array([seq], pa.int32())])

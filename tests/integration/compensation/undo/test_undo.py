@@ -1,12 +1,12 @@
 """Test that an undone table is what it was, row by row; what changed since is left alone; nothing happens twice."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from makewhole.compensation.approval.answer import Answer, Decision, record_answer
 from makewhole.compensation.execution.control import stop
+from makewhole.compensation.execution.pace import PlanProgress
 from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.compensation.undo.plan_undo import Undo, UndoRequest, freeze_undo
 from makewhole.model.errors import RefusedError, TransientError
@@ -63,7 +63,7 @@ def test_what_a_stopped_plan_did_is_known_only_when_its_runner_has_ended(world: 
     world.sql("insert into dw.departures (id, delay) select 'K' || n / 2, 1 from generate_series(0, 19) as n")
     plan = world.plan([world.finding(number, Verdict.DUPLICATE) for number in range(10)])
 
-    def stop_and_undo(progress: Any) -> None:
+    def stop_and_undo(progress: PlanProgress) -> None:
         stop(world.journal, plan.id, by="oncall", reason="wrong day")
         with pytest.raises(TransientError, match=f"plan {plan.id} is being worked on by .*; wait for it to end"):
             _undo(world, plan.id)
