@@ -1,7 +1,7 @@
 """Run the job that judges every hop of a window."""
 
 from makewhole_spark.job import Job, main
-from makewhole_spark.reconcile.compare import reconcile
+from makewhole_spark.reconcile.judge_window import reconcile
 
 
 def run(job: Job) -> str:

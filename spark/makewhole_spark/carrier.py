@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from makewhole.model.errors import MakewholeError
-from makewhole_spark.workers import forget_zips
+from makewhole_spark.zip_importers import forget_zips
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

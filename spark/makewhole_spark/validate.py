@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from makewhole.gate import HopSummary, check_summaries, check_verdicts, error_report
-from makewhole.journal import evidence, incidents
+from makewhole.journal import incidents, window_results
 from makewhole.model.gate import GateReport
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Pipeline
@@ -37,7 +37,7 @@ def validate(
 
 def validate_window(session: "SparkSession", journal: PgConnection, context: WindowContext) -> GateReport:
     """Ask the gate about the committed results of a window and keep its answer in the journal."""
-    results, happened = evidence.results(journal, context.window), incidents.of(journal, context.window)
+    results, happened = window_results.results(journal, context.window), incidents.of(journal, context.window)
     try:
         summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in results.values()]
         files = [context.storage.uri(path) for result in results.values() for path in result.files["verdicts"]]
@@ -51,5 +51,5 @@ def validate_window(session: "SparkSession", journal: PgConnection, context: Win
             if is_empty
             else validate(session, context.pipeline, summaries, files, happened)
         )
-    evidence.put_gate_report(journal, context.window, evidence.RECONCILED, report)
+    window_results.put_gate_report(journal, context.window, window_results.RECONCILED, report)
     return report

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from makewhole.journal import evidence, incidents, plans, windows
-from makewhole.journal.evidence import JudgedFinding
+from makewhole.journal import incidents, plans, window_results, windows
+from makewhole.journal.window_results import JudgedFinding
 from makewhole.kafka.retention import Deadline
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.incident import Incident
@@ -22,10 +22,10 @@ def hop_ends(hop: str) -> dict[str, str]:
 
 def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
     """Describe one revision: `counts` as found, `after` as verified after compensation, `gate` the last answer."""
-    found = evidence.results(journal, window, evidence.RECONCILED)
-    after = evidence.results(journal, window, evidence.VERIFIED)
-    gates = evidence.gate_reports(journal, window)
-    last = gates.get(evidence.VERIFIED) or gates.get(evidence.RECONCILED)
+    found = window_results.results(journal, window, window_results.RECONCILED)
+    after = window_results.results(journal, window, window_results.VERIFIED)
+    gates = window_results.gate_reports(journal, window)
+    last = gates.get(window_results.VERIFIED) or gates.get(window_results.RECONCILED)
     return {
         "pipeline": window.pipeline,
         "window": window.number,
@@ -43,7 +43,7 @@ def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
             for hop, result in sorted(found.items())
         ],
         "gate": None if last is None else last.answer.value,
-        "gate_found": gates[evidence.RECONCILED].answer.value if evidence.RECONCILED in gates else None,
+        "gate_found": gates[window_results.RECONCILED].answer.value if window_results.RECONCILED in gates else None,
         "failures": [] if last is None else list(last.failures),
         "incidents": [incident_document(one) for one in incidents.of(journal, window)],
         "accounting": _accounting(journal, window),
@@ -70,7 +70,7 @@ def incident_document(incident: Incident) -> dict[str, Any]:
 
 def _accounting(journal: PgConnection, window: Window) -> dict[str, list[dict[str, Any]]]:
     """Return the accounting of every range, by topic point."""
-    manifests = evidence.snapshots(journal, window)
+    manifests = window_results.snapshots(journal, window)
     return {
         point: [
             {**_place(part), **sums}
@@ -100,7 +100,7 @@ def _plan(journal: PgConnection, window: Window) -> dict[str, Any] | None:
 
 
 def _certificate(journal: PgConnection, window: Window) -> dict[str, Any] | None:
-    found = evidence.certificate_of(journal, window)
+    found = window_results.certificate_of(journal, window)
     if found is None:
         return None
     return {"ordinal": found.ordinal, "digest": found.digest, "sha256": found.sha256, "uri": found.uri}

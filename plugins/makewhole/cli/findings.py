@@ -12,9 +12,9 @@ from makewhole.cli.documents import chosen_windows, finding_document
 from makewhole.cli.environment import AsJsonLines, console, printable, service_environment
 from makewhole.cli.report import PipelineName, WindowNumber
 from makewhole.compensation.planning.deadlines import Deadlines, read_deadlines
-from makewhole.journal import evidence
+from makewhole.journal import window_results
 from makewhole.journal.database import connect
-from makewhole.journal.evidence import JudgedFinding
+from makewhole.journal.window_results import JudgedFinding
 from makewhole.kafka.retention import Deadline, RecordRetention
 from makewhole.model.errors import MakewholeError
 from makewhole.model.window import Window
@@ -49,7 +49,7 @@ def findings(
             known = [
                 (found, item)
                 for found in chosen_windows(journal, pipeline, window, revision)
-                for item in evidence.findings(journal, found)
+                for item in window_results.findings(journal, found)
             ]
         ranked = _ranked(known, _deadlines(pipeline, known))
     if json:

@@ -11,12 +11,12 @@ from rich.text import Text
 
 from makewhole.cli.documents import chosen_windows, window_document
 from makewhole.cli.environment import AsJson, AsJsonLines, Exit, console, printable, service_environment
-from makewhole.journal import evidence
+from makewhole.journal import window_results
 from makewhole.journal.database import connect
 from makewhole.lake.storage import Storage
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import WindowState
-from makewhole.window.chain import chain_problems
+from makewhole.window.certificate_chain import chain_problems
 
 PipelineName = Annotated[str, typer.Argument(help="Name of the pipeline.")]
 WindowNumber = Annotated[int | None, typer.Option("--window", help="Only this window.", show_default=False)]
@@ -118,7 +118,7 @@ def verify_certificates(pipeline: PipelineName, json: AsJson = False) -> None:
     """Check the chain of certificates: none missing, none changed, each file as it was issued."""
     with service_environment():
         with connect() as journal:
-            chain = evidence.certificates(journal, pipeline)
+            chain = window_results.certificates(journal, pipeline)
         storage = Storage.from_environment()
         problems = chain_problems(chain)
         for certificate in chain:
@@ -137,7 +137,7 @@ def verify_certificates(pipeline: PipelineName, json: AsJson = False) -> None:
         raise typer.Exit(Exit.NOT_KNOWN)
 
 
-def _file_problems(storage: Storage, certificate: evidence.Certificate) -> list[str]:
+def _file_problems(storage: Storage, certificate: window_results.Certificate) -> list[str]:
     path = certificate.uri.removeprefix(storage.root.rstrip("/") + "/")
     name = f"certificate {certificate.ordinal}"
     try:

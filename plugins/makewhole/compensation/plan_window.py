@@ -15,8 +15,8 @@ from makewhole.compensation.freezing.freeze import (
 )
 from makewhole.compensation.freezing.original_records import WindowRecords
 from makewhole.compensation.planning.deadlines import read_deadlines, soonest
-from makewhole.journal import evidence, leases, plan_progress, plans, windows
-from makewhole.journal.database import connect, journal_dsn
+from makewhole.journal import plan_progress, plans, window_results, windows
+from makewhole.journal.database import connect, journal_dsn, transaction
 from makewhole.kafka.retention import RecordRetention
 from makewhole.model.verdict import Finding
 from makewhole.sql import PgConnection
@@ -31,8 +31,8 @@ def plan_window(context: WindowContext) -> FreezeResult:
     """Freeze the plan of a window whose gate failed; called again, return the plan that is frozen."""
     with connect() as journal:
         _observe_topics(journal, context)
-        findings = [item.finding for item in evidence.findings(journal, context.window)]
-        results = evidence.results(journal, context.window)
+        findings = [item.finding for item in window_results.findings(journal, context.window)]
+        results = window_results.results(journal, context.window)
         earlier = windows.newest_judged(journal, context.pipeline.name)
     _log_deadlines(context, findings)
     request = FreezeRequest(
@@ -60,7 +60,7 @@ def freeze_plan(journal_dsn: str, request: FreezeRequest, sources: FreezeSources
             frozen.
     """
     window = request.window
-    with leases.transaction(journal_dsn, idle_seconds=_FETCH_SECONDS_MOST) as journal:
+    with transaction(journal_dsn, idle_seconds=_FETCH_SECONDS_MOST) as journal:
         stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
         if stored is not None:
             actions = tuple(item.action for item in plan_progress.actions_of(journal, stored.plan.id))

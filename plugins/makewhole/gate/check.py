@@ -18,7 +18,7 @@ from makewhole.gate.expectations import (
     run_on_spark,
 )
 from makewhole.gate.frame import Frame, FrameCounts, count_verdicts, stored_verdicts
-from makewhole.gate.planned import IS_KNOWN, Number, Planned, Role
+from makewhole.gate.planned_expectation import IS_KNOWN, Number, Planned, Role
 from makewhole.gate.suite import HopSuite, frame_suite, hop_suite, incident_suite
 from makewhole.gate.summary import HopSummary
 from makewhole.model.gate import GateAnswer, GateReport

@@ -1,7 +1,7 @@
 """Bound a hop's counts: within tolerance, conserved, and equal to the keyed frame's."""
 
 from makewhole.gate.frame import FrameCounts
-from makewhole.gate.planned import HIGHEST, Number, Role, difference, keys, text
+from makewhole.gate.planned_expectation import HIGHEST, Number, Role, difference, keys, text
 from makewhole.gate.summary import HopSummary
 from makewhole.model.pipeline import Gate
 from makewhole.model.verdict import Verdict

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from makewhole.gate.planned import Planned
+from makewhole.gate.planned_expectation import Planned
 from makewhole.gate.transposed import ID_COLUMN, TransposedGroup, transpose
 
 _ONE_AT_A_TIME = threading.Lock()  # the library keeps its current context in a global

@@ -1,6 +1,6 @@
 """Bound the numbers of a hop's two points: each was read completely."""
 
-from makewhole.gate.planned import HIGHEST, Number, Role, difference, text
+from makewhole.gate.planned_expectation import HIGHEST, Number, Role, difference, text
 from makewhole.gate.summary import HopSummary, PointEvidence
 from makewhole.model.pipeline import Gate, Pipeline, PointKind
 from makewhole.model.window import Accounting

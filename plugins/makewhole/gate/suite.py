@@ -10,7 +10,7 @@ from typing import Any
 
 from makewhole.gate.counts import agreement_numbers, identity_numbers, verdict_numbers
 from makewhole.gate.frame import FrameCounts
-from makewhole.gate.planned import Number, Planned, Role
+from makewhole.gate.planned_expectation import Number, Planned, Role
 from makewhole.gate.points import point_numbers
 from makewhole.gate.summary import HopSummary
 from makewhole.model.incident import Incident, IncidentKind

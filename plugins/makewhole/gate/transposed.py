@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from makewhole.gate.planned import Planned, Role
+from makewhole.gate.planned_expectation import Planned, Role
 
 ID_COLUMN = "expectation"
 """The column by which the library names rows."""

@@ -15,7 +15,8 @@ from psycopg2 import sql
 
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
-from makewhole.model.plan import Action, Plan, plan_hash
+from makewhole.model.plan import Action, Plan
+from makewhole.model.plan_hash import plan_hash
 from makewhole.sql import PgConnection, load_queries
 
 _LINES_TOGETHER = 10_000

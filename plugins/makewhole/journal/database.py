@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 import psycopg2
 
+from makewhole.model.closing import ClosingContext
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem, TransientError
-from makewhole.sql import PgConnection, PgCursor, sql_root
+from makewhole.sql import PgConnection, PgCursor, load_queries, sql_root
 
 _MIGRATION_LOCK = 0x6D616B65  # "make": only one process migrates at a time
 
@@ -62,6 +63,68 @@ def connect(dsn: str | None = None) -> Iterator[PgConnection]:
             yield journal
     finally:
         journal.close()
+
+
+@contextmanager
+def transaction(dsn: str, *, idle_seconds: float = 5.0) -> Iterator[PgConnection]:
+    """Run one transaction at the journal on a connection of its own.
+
+    A process that is stopped in the middle of it cannot hold it open: after `idle_seconds` without a statement the
+    server ends it, and whoever waits for its locks goes on.
+
+    Raises:
+        TransientError: the journal is away, or ended this session.
+    """
+    with JournalSession(dsn) as kept, kept.transaction(idle_seconds=idle_seconds) as journal:
+        yield journal
+
+
+class JournalSession(ClosingContext):
+    """One connection to the journal for many short transactions, opened when it is first needed. A context manager.
+
+    Between transactions it holds nothing, so that it may stay open as long as a runner works.
+    """
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._journal: PgConnection | None = None
+
+    def close(self) -> None:
+        """End the connection. Safe to call twice."""
+        journal, self._journal = self._journal, None
+        if journal is not None:
+            journal.close()
+
+    @contextmanager
+    def transaction(self, *, idle_seconds: float = 5.0) -> Iterator[PgConnection]:
+        """Run one transaction, as the function `transaction`. A connection that broke while idle is opened anew.
+
+        Raises:
+            TransientError: the journal is away, or ended this session.
+        """
+        try:
+            journal = self._begin(idle_seconds)
+            with journal:
+                yield journal
+        except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
+            self.close()
+            raise TransientError("the session with the journal's PostgreSQL broke; try again") from error
+
+    def _begin(self, idle_seconds: float) -> PgConnection:
+        """Begin a transaction, on a new connection where there is none or it broke."""
+        if self._journal is not None:
+            try:
+                return _limit_idle(self._journal, idle_seconds)
+            except (psycopg2.OperationalError, psycopg2.InterfaceError):
+                self.close()
+        self._journal = open_connection(self._dsn)
+        return _limit_idle(self._journal, idle_seconds)
+
+
+def _limit_idle(journal: PgConnection, idle_seconds: float) -> PgConnection:
+    with journal.cursor() as cursor:
+        cursor.execute(load_queries("lease")["limit_idle"], {"milliseconds": int(idle_seconds * 1000)})
+    return journal
 
 
 def migrate(dsn: str | None = None) -> list[str]:

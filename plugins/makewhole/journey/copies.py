@@ -10,7 +10,7 @@ import polars as pl
 from makewhole.compute.frames import HASH
 from makewhole.compute.keys import split_hex, with_hash
 from makewhole.compute.normalise import table_frame
-from makewhole.journal import evidence, windows
+from makewhole.journal import window_results, windows
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.pipeline import Pipeline, TablePoint
@@ -97,7 +97,7 @@ def windows_holding(
     found: dict[str, list[Window]] = {key: [] for key in keys}
     for window in reversed(windows.newest(journal, pipeline.name)):
         held: set[str] = set()
-        for manifest in evidence.snapshots(journal, window).values():
+        for manifest in window_results.snapshots(journal, window).values():
             for bucket, paths in manifest["files"].items():
                 asked = wanted.filter(pl.col("key_hi") % pipeline.buckets == int(bucket))
                 frame = storage.read_parquet(paths, list(HASH)) if len(asked) else None

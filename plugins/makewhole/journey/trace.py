@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from makewhole.compute.keys import key_hash, key_text, split_hex
-from makewhole.journal import evidence, key_history, windows
+from makewhole.journal import key_history, window_results, windows
 from makewhole.journal.key_history import Judgement, KeyAction
 from makewhole.journey.copies import JourneyCopy, copies_in, rows_now
 from makewhole.lake.storage import Storage
@@ -130,13 +130,13 @@ def _windows(journal: PgConnection, pipeline: Pipeline) -> list[Window]:
 def _with_snapshots(journal: PgConnection, newest: Window) -> Window:
     """Return the newest revision with snapshots: one that broke off early has none, the one before it still does."""
     revisions = (replace(newest, revision=revision) for revision in range(newest.revision, 0, -1))
-    return next((window for window in revisions if evidence.snapshots(journal, window)), newest)
+    return next((window for window in revisions if window_results.snapshots(journal, window)), newest)
 
 
 def _seen(
     journal: PgConnection, pipeline: Pipeline, storage: Storage, window: Window, bucket: str, hashed: str
 ) -> _WindowCopies:
-    manifests = evidence.snapshots(journal, window)
+    manifests = window_results.snapshots(journal, window)
     copies: dict[str, list[JourneyCopy]] = {}
     problems: dict[str, str] = {}
     for name in (point.name for point in pipeline.ordered_points()):
@@ -196,7 +196,7 @@ def _matched(
         is_ours = seen.copies.get(hop.source) or (window.number - 1, hop.name) in left
         if (window.number, window.revision, hop.name) in judged or not is_ours:
             continue
-        results = results or evidence.results(journal, window)
+        results = results or window_results.results(journal, window)
         times = times or key_history.judged_at(journal, window)
         if hop.name in results and _is_matched(storage, results[hop.name].files.get("verdicts", ()), hashed):
             yield Judgement(

@@ -1,6 +1,5 @@
 """What compensation will do: frozen, ordered, hashed before anybody is asked to approve it."""
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -31,9 +30,6 @@ CHUNK_HEADER = "makewhole-chunk"
 REVERSES_HEADER = "makewhole-reverses"
 """The record header that names the copy which a reversal takes back: `point/table/place` or
 `point/topic/partition/offset`."""
-
-PLAN_FORMAT = "makewhole plan 2"
-"""The first line of what is hashed; a change of the format changes it."""
 
 _ESCAPES = str.maketrans({"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"})
 """What COPY does not leave as it is (PostgreSQL, COPY, "Text Format")."""
@@ -111,22 +107,6 @@ class Receipt:
     chunk: int
     actions: int
     place: str
-
-
-def plan_hash(pipeline: str, window: int, payload_sha256: str | None) -> "hashlib._Hash":
-    """SHA-256 over what a plan is besides its actions; the lines of the actions follow, in order.
-
-    The result is what an approval binds to. `payload_sha256` is None for a plan that writes nothing.
-    """
-    return hashlib.sha256(f"{PLAN_FORMAT}\n{pipeline}\n{window}\n{payload_sha256 or '-'}\n".encode())
-
-
-def plan_digest(pipeline: str, window: int, payload_sha256: str | None, actions: Iterable[Action]) -> str:
-    """The SHA-256 of a plan, as 64 hexadecimal digits."""
-    digest = plan_hash(pipeline, window, payload_sha256)
-    for action in actions:
-        digest.update(action.line())
-    return digest.hexdigest()
 
 
 def count_remedies(actions: Iterable[Action]) -> Mapping[str, int]:

@@ -30,7 +30,7 @@ def make_archives() -> None:
 def _of_spark() -> None:
     with recording(Program.SPARK) as options:
         done = subprocess.run(
-            [sys.executable, "-m", "makewhole_spark.short_job"],
+            [sys.executable, "-m", "makewhole_spark.class_archive_job"],
             env={
                 **os.environ,
                 "JDK_JAVA_OPTIONS": " ".join([*SHORT_JOB, *options]),

@@ -6,8 +6,8 @@ It reads the journal only. A step that failed committed nothing there, so the wi
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from makewhole.journal import evidence, incidents, plans, windows
-from makewhole.journal.evidence import Certificate, HopResult
+from makewhole.journal import incidents, plans, window_results, windows
+from makewhole.journal.window_results import Certificate, HopResult
 from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.incident import Incident
@@ -16,7 +16,7 @@ from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import GAPS
 from makewhole.model.window import Window, WindowState
 from makewhole.sql import PgConnection
-from makewhole.window.chain import final_results, issue_certificate
+from makewhole.window.certificate_chain import final_results, issue_certificate
 
 _INCIDENTS_LISTED_MOST = 5
 
@@ -35,7 +35,7 @@ def certify_window(journal: PgConnection, pipeline: Pipeline, window: Window, st
 
     Called again, it returns the certificate that was issued, or the state that an undo has given the window since.
     """
-    given = evidence.certificate_of(journal, window)
+    given = window_results.certificate_of(journal, window)
     if given is not None:
         now = windows.load(journal, window.pipeline, window.number, window.revision)
         is_certified = now.state is WindowState.CERTIFIED
@@ -51,14 +51,14 @@ def certify_window(journal: PgConnection, pipeline: Pipeline, window: Window, st
 
 def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[WindowState, str | None]:
     """Return the state that the committed evidence allows, with the reason when it is not `certified`."""
-    results, gates = final_results(journal, window), evidence.gate_reports(journal, window)
+    results, gates = final_results(journal, window), window_results.gate_reports(journal, window)
     if set(results) != {hop.name for hop in pipeline.hops}:
         return WindowState.ERROR, "the comparison did not finish; see the failed task of this run"
-    first = gates.get(evidence.RECONCILED)
+    first = gates.get(window_results.RECONCILED)
     if first is None or first.answer is GateAnswer.ERROR:
         failures = "; ".join(first.failures) if first else "it was not asked; see the failed task of this run"
         return WindowState.ERROR, f"the gate could not answer: {failures}"
-    last = gates.get(evidence.VERIFIED, first)
+    last = gates.get(window_results.VERIFIED, first)
     if last.answer is GateAnswer.ERROR:
         return WindowState.ERROR, f"the gate could not answer after compensation: {'; '.join(last.failures)}"
     blocking = [one for one in incidents.of(journal, window) if one.blocks(pipeline)]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from makewhole.compute.decode.record_values import ValueShape
-from makewhole.compute.where import TypedTerm, typed_term
+from makewhole.compute.row_filter import TypedTerm, typed_term
 from makewhole.config.connections import from_environment
 from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
 from makewhole.config.where import parse_where

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from makewhole.journal import evidence, incidents, plans, windows
+from makewhole.journal import incidents, plans, window_results, windows
 from makewhole.journal.windows import WindowBounds
 from makewhole.kafka.offsets import TopicLog
 from makewhole.model.connection import Connection
@@ -18,6 +18,7 @@ from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Pipeline, TopicPoint
 from makewhole.model.window import Window, WindowState
 from makewhole.sql import PgConnection
+from makewhole.window.freeze_ranges import CoveredRanges, Interval, Ranges, freeze_ranges
 from makewhole.window.incidents import transactions_at_window_end
 from makewhole.window.interval import Request, find_covering_window, interval_text, moment_text, require_past
 from makewhole.window.observe import (
@@ -28,7 +29,6 @@ from makewhole.window.observe import (
     settled_at,
     topic_logs,
 )
-from makewhole.window.ranges import CoveredRanges, Interval, Ranges, freeze_ranges
 
 __all__ = ["OpenedWindow", "Request", "open_interval"]
 
@@ -176,7 +176,7 @@ def _covered_ranges(
 ) -> CoveredRanges:
     ranges = windows.history(journal, pipeline.name, point.name)
     last = next(iter(windows.newest_judged(journal, pipeline.name)[:1]), None) if existing else None
-    manifest = {} if last is None else evidence.snapshots(journal, last).get(point.name, {})
+    manifest = {} if last is None else window_results.snapshots(journal, last).get(point.name, {})
     read_until = {int(partition): offset for partition, offset in manifest.get("read_until", {}).items()}
     return CoveredRanges(ranges=ranges, read_until=read_until)
 

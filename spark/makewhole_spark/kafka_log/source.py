@@ -35,7 +35,7 @@ from makewhole.model.errors import PermanentError
 from makewhole.model.window import PartitionRange
 from makewhole_spark.kafka_log.options import COLUMNS, LogOptions
 from makewhole_spark.kafka_log.plan import plan_ranges
-from makewhole_spark.workers import forget_zips
+from makewhole_spark.zip_importers import forget_zips
 
 logger = logging.getLogger(__name__)
 

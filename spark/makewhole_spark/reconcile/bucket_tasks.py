@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from makewhole.compute.keys import split_hex
-from makewhole.journal import evidence, observations
+from makewhole.journal import observations, window_results
 from makewhole.kafka.offsets import committed
 from makewhole.model.pipeline import Hop, Semantics, TopicPoint
 from makewhole.window.context import WindowContext
@@ -84,7 +84,7 @@ def handed_over_keys(neighbours: NeighbouringWindows, hop: Hop) -> _KeysByBucket
     if not any(window.number == context.window.number - 1 for window in neighbours.earlier):
         return {}
     keys: _KeysByBucket = {}
-    for item in evidence.handovers(neighbours.journal, context.pipeline.name, context.window.number - 1):
+    for item in window_results.handovers(neighbours.journal, context.pipeline.name, context.window.number - 1):
         if item.hop == hop.name:
             high, low = split_hex(item.key_hash)
             keys.setdefault(f"{high % context.pipeline.buckets:02d}", []).append((item.key, high, low))
@@ -98,7 +98,7 @@ def _handed_over_files(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, l
     """
     files: dict[str, list[str]] = {}
     for earlier in reversed(neighbours.earlier):
-        handed = evidence.handovers(neighbours.journal, earlier.pipeline, earlier.number)
+        handed = window_results.handovers(neighbours.journal, earlier.pipeline, earlier.number)
         if not any(item.hop == hop.name for item in handed):
             break
         for bucket, paths in neighbours.manifests_of(earlier).get(hop.source, {"files": {}})["files"].items():
@@ -143,7 +143,7 @@ class _PointRuns:
             for window in neighbours.earlier
             if ids and not ids & {part.topic_id for part in window.ranges.get(point, ())}
         }
-        runs = evidence.key_runs(neighbours.journal, neighbours.context.window, point)
+        runs = window_results.key_runs(neighbours.journal, neighbours.context.window, point)
         return cls(runs=runs, number=neighbours.context.window.number, former=frozenset(former))
 
     def files(self, bucket: str, without: set[int] | frozenset[int] = frozenset()) -> IndexFiles:

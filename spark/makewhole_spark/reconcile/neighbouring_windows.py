@@ -10,7 +10,7 @@ import polars as pl
 from makewhole.compute.frames import REPLAYS, empty
 from makewhole.compute.keys import split_hex
 from makewhole.compute.log_history import LogHistory, Truncation, log_history
-from makewhole.journal import evidence, incidents, windows
+from makewhole.journal import incidents, window_results, windows
 from makewhole.journal.written_keys import replayed_keys, reversal_keys
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import TopicPoint
@@ -55,7 +55,7 @@ class NeighbouringWindows:
     def manifests_of(self, window: Window) -> Manifests:
         """Return the snapshots of another window, by point."""
         if window.number not in self._read:
-            self._read[window.number] = evidence.snapshots(self.journal, window)
+            self._read[window.number] = window_results.snapshots(self.journal, window)
         return self._read[window.number]
 
     def log(self, point: str) -> LogHistory:
@@ -76,7 +76,7 @@ class NeighbouringWindows:
         """
         if not isinstance(self.context.pipeline.points[point], TopicPoint):
             return empty(REPLAYS)
-        plans = set(evidence.plans_of(self.journal, self.context.window))
+        plans = set(window_results.plans_of(self.journal, self.context.window))
         for manifest in (self.manifests[point], *more):
             plans.update(manifest["replay_plans"])
         name = self.context.pipeline.name

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from makewhole.journal import evidence, incidents, windows
+from makewhole.journal import incidents, window_results, windows
 from makewhole.kafka.offsets import describe_topic
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident
@@ -37,14 +37,14 @@ def take_snapshots(spark: SparkSession, journal: PgConnection, context: WindowCo
 
     Topics and ledgers first, together; then stores, which are also read by the keys of their upstream.
     """
-    manifests = dict(evidence.snapshots(journal, context.window))
+    manifests = dict(window_results.snapshots(journal, context.window))
     wanted = [point for point in context.pipeline.ordered_points() if point.name not in manifests]
     early = [point for point in wanted if point.kind is not PointKind.STORE]
     late = [point for point in wanted if point.kind is PointKind.STORE]
     for points in (early, late):
         made = _snapshot(spark, journal, context, points, manifests, parallelism)
         for name, taken in made.items():
-            if evidence.commit_snapshot(journal, context.window, name, taken.manifest):
+            if window_results.commit_snapshot(journal, context.window, name, taken.manifest):
                 incidents.put(journal, context.window, taken.incidents)
             journal.commit()
             manifests[name] = taken.manifest
@@ -130,7 +130,7 @@ def _taken_topic(
     manifest: Mapping[str, Any],
 ) -> TakenSnapshot:
     earlier = previous_window(journal, context)
-    before = {} if earlier is None else evidence.snapshots(journal, earlier).get(point.name, {})
+    before = {} if earlier is None else window_results.snapshots(journal, earlier).get(point.name, {})
     return TakenSnapshot(
         manifest={**manifest, **log_manifest(context, point, accounts, before)},
         incidents=log_incidents(point, accounts, _epochs_before(journal, context, point)),
@@ -161,7 +161,7 @@ def time_bounds(journal: PgConnection, context: WindowContext, point: TablePoint
 def _snapshot_before(journal: PgConnection, context: WindowContext, point: TablePoint) -> str | None:
     """Return the transaction snapshot under which the window before read this ledger."""
     earlier = previous_window(journal, context)
-    manifest = evidence.snapshots(journal, earlier).get(point.name) if earlier else None
+    manifest = window_results.snapshots(journal, earlier).get(point.name) if earlier else None
     return None if manifest is None else manifest["pg_snapshot"]
 
 

@@ -10,7 +10,7 @@ from makewhole.compensation.approval.answer import Answer, Decision
 from makewhole.compensation.verification.committed_since import StartOffsets
 from makewhole.compensation.verification.judge_gaps import judge_gaps_anew
 from makewhole.journal.database import connect as connect_journal
-from makewhole.journal.evidence import JudgedFinding
+from makewhole.journal.window_results import JudgedFinding
 from makewhole.journal.written_keys import reversals_of
 from makewhole.model.errors import MakewholeError, RefusedError
 from makewhole.model.pipeline import Approval, Remedy, Reverse

@@ -16,9 +16,9 @@ from typer.testing import CliRunner, Result
 from makewhole.cli.main import app
 from makewhole.compute.frames import VERDICTS
 from makewhole.compute.keys import key_hash
-from makewhole.journal import evidence, plan_progress, plans, windows
+from makewhole.journal import plan_progress, plans, window_results, windows
 from makewhole.journal.database import connect
-from makewhole.journal.evidence import HopResult, JudgedFinding
+from makewhole.journal.window_results import HopResult, JudgedFinding
 from makewhole.kafka.offsets import describe_topic
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import KafkaConnection
@@ -150,7 +150,9 @@ def _window(journal: PgConnection) -> None:
     files: dict[str, list[str]] = {}
     for bucket, path in read.files:
         files.setdefault(bucket, []).append(path)
-    evidence.commit_snapshot(journal, window, "flights", {"files": files, "replay_plans": list(read.replay_plans)})
+    window_results.commit_snapshot(
+        journal, window, "flights", {"files": files, "replay_plans": list(read.replay_plans)}
+    )
     _judge(journal, window, context.storage)
     _repair(journal, window)
 
@@ -168,10 +170,10 @@ def _judge(journal: PgConnection, window: Window, storage: Storage) -> None:
         cause=Cause.COMMITTED_BEFORE_WRITTEN,
         evidence={"source_copies": 1},
     )
-    for stage in (evidence.RECONCILED, evidence.VERIFIED):
-        evidence.commit_results(journal, window, stage, [result])
-    evidence.commit_findings(journal, window, [finding])
-    evidence.set_outcomes(journal, window, [JudgedFinding(finding=finding, outcome="repaired")])
+    for stage in (window_results.RECONCILED, window_results.VERIFIED):
+        window_results.commit_results(journal, window, stage, [result])
+    window_results.commit_findings(journal, window, [finding])
+    window_results.set_outcomes(journal, window, [JudgedFinding(finding=finding, outcome="repaired")])
 
 
 def _frame(rows: list[tuple[Any, ...]]) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from pyspark.sql.functions import lit, rand
 
 from makewhole.gate import HopSummary, check, check_summaries, check_verdicts, expectations, transposed
 from makewhole.gate.expectations import run_on_row, run_on_spark
-from makewhole.gate.planned import Number, Planned, Role
+from makewhole.gate.planned_expectation import Number, Planned, Role
 from makewhole.gate.suite import HopSuite
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.pipeline import Pipeline

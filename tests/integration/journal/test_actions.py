@@ -16,7 +16,8 @@ from makewhole.journal.actions import _BLOCK_BYTES, actions_in, unchanged_action
 from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
-from makewhole.model.plan import Action, Plan, PlanState, plan_digest
+from makewhole.model.plan import Action, Plan, PlanState
+from makewhole.model.plan_hash import plan_digest
 from makewhole.sql import PgConnection, load_queries
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from makewhole.journal.leases import JournalSession
+from makewhole.journal.database import JournalSession
 from makewhole.model.errors import TransientError
 from makewhole.sql import PgConnection
 from tests.world.sql import Rows, run_sql

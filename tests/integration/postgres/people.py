@@ -9,7 +9,7 @@ import polars as pl
 import psycopg2
 
 from makewhole.compute.normalise import table_frame
-from makewhole.compute.where import TypedTerm
+from makewhole.compute.row_filter import TypedTerm
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.pipeline import PointKind, TablePoint
 from makewhole.postgres.read.export import ExportReader, export_snapshot, read_keys

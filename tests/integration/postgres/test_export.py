@@ -8,7 +8,7 @@ from itertools import pairwise
 import polars as pl
 import pytest
 
-from makewhole.compute.where import typed_term
+from makewhole.compute.row_filter import typed_term
 from makewhole.model.errors import ConfigurationError, PermanentError, TransientError
 from makewhole.postgres.read import export
 from makewhole.postgres.read.export import ExportPart, ExportReader, export_snapshot

@@ -10,7 +10,7 @@ import pytest
 from makewhole.compute.frames import REPLAYS, TOPIC_KEYS, empty
 from makewhole.compute.keys import with_hash
 from makewhole.compute.normalise import table_frame
-from makewhole.compute.where import typed_term
+from makewhole.compute.row_filter import typed_term
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
 from makewhole.model.window import Window

@@ -8,11 +8,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from makewhole.journal import evidence
+from makewhole.journal import window_results
 from makewhole.journal.database import connect
 from makewhole.model.gate import GateAnswer
 from makewhole.model.window import WindowState
-from makewhole.window.chain import certified_content
+from makewhole.window.certificate_chain import certified_content
 from makewhole.window.context import WindowContext
 from makewhole_spark import carrier
 from makewhole_spark.snapshot import take
@@ -158,8 +158,8 @@ def plant(shop: ReconciledShop) -> None:
 def report(shop: ReconciledShop, context: WindowContext) -> Mapping[str, Any]:
     """All that is reported of a window, as text: counts, digests, findings, verdicts, what would be certified."""
     with connect(shop.journal) as journal:
-        results = evidence.results(journal, context.window)
-        findings = [repr(item.finding) for item in evidence.findings(journal, context.window)]
+        results = window_results.results(journal, context.window)
+        findings = [repr(item.finding) for item in window_results.findings(journal, context.window)]
         content = certified_content(journal, context.window)
     verdicts = pl.concat(
         [

@@ -14,13 +14,13 @@ from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.undo.plan_undo import plan_undo
 from makewhole.compensation.undo.reopen import ReopenedWindow, reopen_window
 from makewhole.compensation.verification.verify_window import verify_window
-from makewhole.journal import evidence, windows
+from makewhole.journal import window_results, windows
 from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import Plan
 from makewhole.model.window import WindowState
+from makewhole.window.certificate_chain import chain_problems
 from makewhole.window.certify import ClosedWindow
-from makewhole.window.chain import chain_problems
 from makewhole.window.context import WindowContext
 from tests.integration.spark.test_reversals import REVERSE, sent
 from tests.world.orders import orders
@@ -63,7 +63,7 @@ def test_an_undone_window_is_open_until_it_is_repaired_again(shop: ReconciledSho
     assert again.certificate is not None
     assert (again.state, again.certificate.digest) == (WindowState.CERTIFIED, closed.certificate.digest)
     with connect(shop.journal) as journal:
-        assert chain_problems(evidence.certificates(journal, "shop")) == []
+        assert chain_problems(window_results.certificates(journal, "shop")) == []
 
 
 def test_a_row_that_changed_since_is_left_and_said(shop: ReconciledShop) -> None:

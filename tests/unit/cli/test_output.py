@@ -13,10 +13,10 @@ from typer.testing import Result
 from makewhole.cli import explain, findings, report
 from makewhole.cli.plan import answer, command
 from makewhole.compensation.planning.deadlines import Deadlines
-from makewhole.journal import evidence, plan_progress, plans
-from makewhole.journal.evidence import JudgedFinding
+from makewhole.journal import plan_progress, plans, window_results
 from makewhole.journal.plan_progress import StoredAction
 from makewhole.journal.plans import StoredPlan
+from makewhole.journal.window_results import JudgedFinding
 from makewhole.journey.copies import JourneyCopy
 from makewhole.journey.trace import Journey, Stop
 from makewhole.kafka.retention import Retention
@@ -93,7 +93,7 @@ def test_findings_are_one_object_a_line_whatever_the_key(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(findings, "chosen_windows", lambda *_, **__: [window(1), window(2)])
-    monkeypatch.setattr(evidence, "findings", lambda *_: [finding()])
+    monkeypatch.setattr(window_results, "findings", lambda *_: [finding()])
     found = objects(invoke("findings", "flights", "--json"))
     assert [item["window"] for item in found] == [1, 2]
     assert found[0] == {
@@ -114,7 +114,7 @@ def test_findings_for_people_do_not_steer_the_terminal(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(findings, "chosen_windows", lambda *_, **__: [window(1)])
-    monkeypatch.setattr(evidence, "findings", lambda *_: [finding()])
+    monkeypatch.setattr(window_results, "findings", lambda *_: [finding()])
     result = invoke("findings", "flights")
     assert result.exit_code == 0
     assert is_harmless(result.stdout)
@@ -125,7 +125,7 @@ def test_more_findings_than_the_limit_are_counted(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(findings, "chosen_windows", lambda *_, **__: [window(1)])
-    monkeypatch.setattr(evidence, "findings", lambda *_: [finding()] * 5)
+    monkeypatch.setattr(window_results, "findings", lambda *_: [finding()] * 5)
     shown = invoke("findings", "flights", "--limit", "2").stdout
     assert shown.count(SHOWN.split("[")[0]) >= 2
     assert "and 3 more; --limit 5 or --json shows them all" in shown
@@ -145,7 +145,7 @@ def test_open_findings_come_first_by_the_time_until_kafka_deletes_their_original
     repaired = replace(items[2], outcome="repaired", finding=replace(items[2].finding, key="whole"))
     monkeypatch.setattr(findings, "read_deadlines", lambda *_: Deadlines(retention={"flights": kept}, silent={}))
     monkeypatch.setattr(findings, "chosen_windows", lambda *_, **__: [window(1)])
-    monkeypatch.setattr(evidence, "findings", lambda *_: [repaired, *items])
+    monkeypatch.setattr(window_results, "findings", lambda *_: [repaired, *items])
     found = objects(invoke("findings", "flights", "--json"))
     assert [item["key"] for item in found] == ["due", "soon", "late", "gone", "whole"]
     assert found[2]["original"] == {
@@ -169,7 +169,7 @@ def test_findings_are_shown_when_kafka_does_not_answer(
 ) -> None:
     monkeypatch.setattr(findings, "read_deadlines", lambda *_: Deadlines(retention={}, silent={"flights": NASTY}))
     monkeypatch.setattr(findings, "chosen_windows", lambda *_, **__: [window(1)])
-    monkeypatch.setattr(evidence, "findings", lambda *_: [finding()])
+    monkeypatch.setattr(window_results, "findings", lambda *_: [finding()])
     result = invoke("findings", "flights")
     assert (result.exit_code, result.stderr) == (0, f"not ranked by what Kafka deletes first: {SHOWN}\n")
     assert SHOWN in result.stdout
@@ -203,7 +203,7 @@ def test_a_pipeline_that_nobody_knows_is_wrong_usage(
 
 
 def test_an_empty_chain_proves_nothing(invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence, "certificates", lambda *_: [])
+    monkeypatch.setattr(window_results, "certificates", lambda *_: [])
     result = invoke("certificate", "verify", "flights")
     assert (result.exit_code, result.stdout) == (3, "flights: 0 certificates, nothing is proven yet\n")
     as_json = invoke("certificate", "verify", "flights", "--json")

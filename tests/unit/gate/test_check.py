@@ -8,7 +8,7 @@ import pytest
 
 from makewhole.gate import HopSummary, check, check_summaries, check_verdicts
 from makewhole.gate.expectations import ExpectationOutcome, SuiteRun
-from makewhole.gate.planned import Planned
+from makewhole.gate.planned_expectation import Planned
 from makewhole.gate.suite import HopSuite
 from makewhole.model.gate import GateAnswer
 from makewhole.model.pipeline import Pipeline

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from makewhole.gate.planned import Role
+from makewhole.gate.planned_expectation import Role
 from makewhole.gate.suite import incident_suite
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Pipeline

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from makewhole.gate import HopSummary
-from makewhole.gate.planned import Number, Role
+from makewhole.gate.planned_expectation import Number, Role
 from makewhole.gate.suite import frame_suite, hop_suite
 from makewhole.model.pipeline import Gate, Pipeline
 from makewhole.model.verdict import HopCounts

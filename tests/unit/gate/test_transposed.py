@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from makewhole.gate.planned import HIGHEST, Number, Role
+from makewhole.gate.planned_expectation import HIGHEST, Number, Role
 from makewhole.gate.transposed import ID_COLUMN, TransposedGroup, transpose
 
 pytestmark = pytest.mark.unit

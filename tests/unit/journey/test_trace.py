@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from makewhole.compute.keys import key_hash
-from makewhole.journal.evidence import HopResult
 from makewhole.journal.key_history import Judgement
+from makewhole.journal.window_results import HopResult
 from makewhole.journey.trace import _matched, _WindowCopies, business_key
 from makewhole.model.errors import ConfigurationError
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
@@ -101,7 +101,7 @@ def test_a_key_that_was_handed_over_is_matched_in_the_next_window(
     monkeypatch: pytest.MonkeyPatch, number: int, found: list[Judgement], is_told: bool
 ) -> None:
     result = HopResult(hop=HOP.name, counts=HopCounts(), digest="", files={"verdicts": ["verdicts.parquet"]})
-    monkeypatch.setattr("makewhole.journal.evidence.results", lambda *_: {HOP.name: result})
+    monkeypatch.setattr("makewhole.journal.window_results.results", lambda *_: {HOP.name: result})
     monkeypatch.setattr("makewhole.journal.key_history.judged_at", lambda *_: {HOP.name: AT})
     window = Window(pipeline="flights", number=number, revision=1, start=None, end=AT, opened_at=AT, ranges={})
     seen = _WindowCopies(window=window, copies={"flights": []}, problems={})

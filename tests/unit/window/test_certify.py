@@ -10,16 +10,16 @@ from typing import Any, cast
 
 import pytest
 
-from makewhole.journal import evidence, incidents, plans, windows
-from makewhole.journal.evidence import RECONCILED, VERIFIED, Certificate, HopResult
+from makewhole.journal import incidents, plans, window_results, windows
+from makewhole.journal.window_results import RECONCILED, VERIFIED, Certificate, HopResult
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window, WindowState
 from makewhole.sql import PgConnection
+from makewhole.window.certificate_chain import chain_problems
 from makewhole.window.certify import decide
-from makewhole.window.chain import chain_problems
 
 pytestmark = pytest.mark.unit
 
@@ -60,8 +60,8 @@ def committed(monkeypatch: pytest.MonkeyPatch) -> CommittedEvidence:
         of_stage = state.results.get(stage, {})
         return {hop: HopResult(hop=hop, counts=counts, digest="0") for hop, counts in of_stage.items()}
 
-    monkeypatch.setattr(evidence, "results", results)
-    monkeypatch.setattr(evidence, "gate_reports", lambda *_: state.gates)
+    monkeypatch.setattr(window_results, "results", results)
+    monkeypatch.setattr(window_results, "gate_reports", lambda *_: state.gates)
     monkeypatch.setattr(incidents, "of", lambda *_: state.incidents)
     monkeypatch.setattr(plans, "plan_of_window", lambda *_: state.plan)
     monkeypatch.setattr(windows, "is_plan_only", lambda *_: state.is_plan_only)

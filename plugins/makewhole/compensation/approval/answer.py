@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from makewhole.compensation.approval.rights import Groups, rights_of
-from makewhole.journal import leases, plans
+from makewhole.journal import plans
+from makewhole.journal.database import transaction
 from makewhole.journal.plans import StoredPlan
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Approval
@@ -45,7 +46,7 @@ def record_answer(
     Raises:
         RefusedError: the plan waits for no answer, the answer is for other content, or its author may not answer.
     """
-    with leases.transaction(journal_dsn) as journal:
+    with transaction(journal_dsn) as journal:
         plan = plans.get_plan(journal, plan_id, is_locked=True).plan
         given = plans.approval_of(journal, plan_id)
         if given is not None and given.decision == answer.decision.value and given.sha256 == answer.sha256:

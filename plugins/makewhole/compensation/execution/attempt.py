@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from makewhole.journal import leases, plans
-from makewhole.journal.leases import JournalSession
+from makewhole.journal.database import JournalSession
 from makewhole.journal.plans import StoredPlan
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.plan import PlanState

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from makewhole.journal import leases, plans
+from makewhole.journal import plans
+from makewhole.journal.database import transaction
 from makewhole.journal.plans import Control
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import Plan, PlanState
@@ -58,7 +59,7 @@ def stop(journal_dsn: str, plan_id: str, *, by: str, reason: str) -> Plan:
 
     What was written stays, with its receipts. A stopped plan does not start again: open a new revision.
     """
-    with leases.transaction(journal_dsn) as journal:
+    with transaction(journal_dsn) as journal:
         plan = plans.get_plan(journal, plan_id, is_locked=True).plan
         if plan.state not in _ENDED:
             plans.set_state(journal, plan_id, PlanState.REJECTED, _reason_text("stopped", by, reason))
@@ -67,7 +68,7 @@ def stop(journal_dsn: str, plan_id: str, *, by: str, reason: str) -> Plan:
 
 def _changed(journal_dsn: str, plan_id: str, change: Callable[[PgConnection], None]) -> Plan:
     """Apply a change to a plan that has not ended, and return the plan."""
-    with leases.transaction(journal_dsn) as journal:
+    with transaction(journal_dsn) as journal:
         plan = plans.get_plan(journal, plan_id, is_locked=True).plan
         if plan.state in _ENDED:
             raise RefusedError(f"plan {plan_id} is {plan.state.value}; there is nothing left of it to steer")

@@ -7,15 +7,14 @@ from functools import partial
 
 from makewhole.compensation.execution.attempt import LEASE_SECONDS, Attempt, this_process
 from makewhole.compensation.execution.content import PlanContent, load_checked
+from makewhole.compensation.execution.may_run import require_approved
 from makewhole.compensation.execution.pace import Pace, PlanProgress, Speed
-from makewhole.compensation.execution.permission import require_approved
 from makewhole.compensation.execution.prefetch import Prefetch
 from makewhole.compensation.execution.target_progress import TargetProgress
 from makewhole.compensation.execution.targets import Target, TargetWriter, targets_of
 from makewhole.compensation.execution.writers import log_ends, open_writer
 from makewhole.journal import plan_progress, plans
-from makewhole.journal.database import connect, journal_dsn
-from makewhole.journal.leases import JournalSession
+from makewhole.journal.database import JournalSession, connect, journal_dsn
 from makewhole.journal.plans import LogEnds, StoredPlan
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import PlanState, Receipt

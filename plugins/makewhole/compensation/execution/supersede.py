@@ -10,7 +10,7 @@ from makewhole.compensation.execution.target_progress import TargetProgress
 from makewhole.compensation.execution.targets import Target
 from makewhole.compensation.execution.writers import open_writer
 from makewhole.journal import plans
-from makewhole.journal.leases import JournalSession
+from makewhole.journal.database import JournalSession
 from makewhole.model.errors import PermanentError
 from makewhole.model.plan import PlanState
 from makewhole.model.window import Window

@@ -9,7 +9,8 @@ from makewhole.compensation.freezing.chunks import PlannedPayload, actions_per_c
 from makewhole.compensation.freezing.payload_file import write_payloads
 from makewhole.journal import plans
 from makewhole.model.pipeline import Limits
-from makewhole.model.plan import Action, Plan, PlanState, count_remedies, plan_digest
+from makewhole.model.plan import Action, Plan, PlanState, count_remedies
+from makewhole.model.plan_hash import plan_digest
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 

@@ -20,11 +20,10 @@ from makewhole.compensation.freezing.original_records import WindowRecords
 from makewhole.compensation.freezing.sources import Sources
 from makewhole.compensation.freezing.write_plan import PlanFrame, put_frozen
 from makewhole.compensation.undo.reversals import Reversals, reverse_records, reversing_hops
-from makewhole.journal import leases, plan_progress, plans, windows
+from makewhole.journal import plan_progress, plans, windows
 from makewhole.journal.actions import actions_in, unchanged_actions
+from makewhole.journal.database import JournalSession, journal_dsn, transaction
 from makewhole.journal.database import connect as connect_journal
-from makewhole.journal.database import journal_dsn
-from makewhole.journal.leases import JournalSession
 from makewhole.journal.plans import StoredPlan
 from makewhole.journal.written_keys import reversals_of
 from makewhole.model.connection import PostgresConnection
@@ -87,7 +86,7 @@ def freeze_undo(journal_dsn: str, request: UndoRequest, sources: FreezeSources) 
         with Attempt(session, request.plan, holder=f"undo of {request.plan}", lease_seconds=_LEASE_SECONDS) as attempt:
             if stored.plan.state is not PlanState.DONE:
                 _end_runners(attempt, targets_of(request.pipeline, sources.connections))
-            with leases.transaction(journal_dsn, idle_seconds=_READ_SECONDS_MOST) as journal:
+            with transaction(journal_dsn, idle_seconds=_READ_SECONDS_MOST) as journal:
                 return _freeze(journal, attempt, request, sources)
 
 

@@ -19,7 +19,7 @@ from makewhole.compensation.verification.committed_since import CopiesByKey, Sta
 from makewhole.compensation.verification.judge_reversals import ReversalJudge
 from makewhole.compute.frames import KEYS, empty
 from makewhole.compute.normalise import table_frame
-from makewhole.journal.evidence import JudgedFinding
+from makewhole.journal.window_results import JudgedFinding
 from makewhole.model.pipeline import Hop, Remedy, TablePoint, TopicPoint
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Finding, Verdict

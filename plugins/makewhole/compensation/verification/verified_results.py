@@ -7,7 +7,7 @@ import polars as pl
 
 from makewhole.compute import rollup
 from makewhole.gate.summary import HopSummary
-from makewhole.journal.evidence import HopResult, JudgedFinding
+from makewhole.journal.window_results import HopResult, JudgedFinding
 from makewhole.model.verdict import HopCounts, Verdict
 
 WHOLE = ("repaired", "contained", "reversed")

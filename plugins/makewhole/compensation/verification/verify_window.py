@@ -9,7 +9,7 @@ from makewhole.compensation.verification.committed_since import StartOffsets
 from makewhole.compensation.verification.judge_gaps import judge_gaps_anew
 from makewhole.compensation.verification.verified_results import WHOLE, verified_result
 from makewhole.gate import HopSummary, check_summaries
-from makewhole.journal import evidence, incidents, observations, plan_progress, plans
+from makewhole.journal import incidents, observations, plan_progress, plans, window_results
 from makewhole.journal.database import connect
 from makewhole.journal.written_keys import reversals_of
 from makewhole.model.gate import GateReport
@@ -40,19 +40,21 @@ def verify_window(
     """
     with connect() as journal:
         _mark_refused(journal, context.window)
-        findings = evidence.findings(journal, context.window)
+        findings = window_results.findings(journal, context.window)
         since = _start_offsets(journal, context)
         patience = _patience_seconds(journal, context) if patience_seconds is None else patience_seconds
         to_reverse = keys_to_reverse(context.pipeline, [item.finding for item in findings])
         past = reversals_of(journal, context.pipeline, context.window.number, to_reverse)
     judged = judge_gaps_anew(context, findings, since, patience, progress, past)
     with connect() as journal:
-        evidence.set_outcomes(journal, context.window, [item for item in judged if item.finding.verdict.is_gap])
-        results = [verified_result(result, judged) for result in evidence.results(journal, context.window).values()]
+        window_results.set_outcomes(journal, context.window, [item for item in judged if item.finding.verdict.is_gap])
+        results = [
+            verified_result(result, judged) for result in window_results.results(journal, context.window).values()
+        ]
         summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in results]
         report = check_summaries(context.pipeline, summaries, incidents.of(journal, context.window))
-        evidence.commit_results(journal, context.window, evidence.VERIFIED, results)
-        evidence.put_gate_report(journal, context.window, evidence.VERIFIED, report)
+        window_results.commit_results(journal, context.window, window_results.VERIFIED, results)
+        window_results.put_gate_report(journal, context.window, window_results.VERIFIED, report)
     gaps = [item for item in judged if item.finding.verdict.is_gap]
     whole = sum(item.outcome in WHOLE for item in gaps)
     return VerifiedWindow(whole=whole, gaps=len(gaps), gate=report)
@@ -76,7 +78,7 @@ def _patience_seconds(journal: PgConnection, context: WindowContext) -> float:
 
 def _start_offsets(journal: PgConnection, context: WindowContext) -> StartOffsets:
     """Return the stable offsets of the last observation before the first plan of this window was frozen."""
-    moments = [evidence.frozen_at(journal, plan) for plan in evidence.plans_of(journal, context.window)]
+    moments = [window_results.frozen_at(journal, plan) for plan in window_results.plans_of(journal, context.window)]
     first = min(moments, default=datetime.now(UTC))
     offsets = {}
     for point in context.pipeline.points.values():

@@ -20,7 +20,7 @@ from makewhole.compute.decode.json_document import parse_document
 from makewhole.compute.decode.json_lines import UnusualBatch, are_usable_texts, column_at, read_lines
 from makewhole.compute.decode.same_layout import KEY, VERSION, WantedLeaf, decode_same_layout
 from makewhole.compute.keys import KeyProblem, component_text, key_text
-from makewhole.compute.where import TypedTerm
+from makewhole.compute.row_filter import TypedTerm
 from makewhole.native.arrays import ArrowArray
 
 _ARROW_TYPES: dict[str, pa.DataType] = {

@@ -10,7 +10,7 @@ from datetime import datetime
 from psycopg2 import sql
 
 from makewhole.compute.canonical import decimal_scale
-from makewhole.compute.where import TypedTerm
+from makewhole.compute.row_filter import TypedTerm
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import TablePoint
 from makewhole.sql import PgConnection

@@ -1,4 +1,4 @@
-"""Read the effects of a plan on people's rows, kept in their own database by the transactions that made them."""
+"""Keep the effects of a plan on people's rows in their own database, written by the transactions that made them."""
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum

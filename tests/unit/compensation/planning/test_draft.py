@@ -28,7 +28,7 @@ from makewhole.model.pipeline import (
     TablePoint,
     TopicPoint,
 )
-from makewhole.model.plan import plan_digest
+from makewhole.model.plan_hash import plan_digest
 from makewhole.model.reversal import PastReversals, Repetition, ReversedCopy
 from makewhole.model.verdict import Cause, Finding, Verdict
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from makewhole.compensation.verification.verified_results import verified_result
 from makewhole.compute import rollup
 from makewhole.gate.summary import HopSummary, PointEvidence
-from makewhole.journal.evidence import HopResult, JudgedFinding
+from makewhole.journal.window_results import HopResult, JudgedFinding
 from makewhole.model.verdict import Cause, Finding, Verdict
 
 pytestmark = pytest.mark.unit

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from makewhole.compute.decode import record_values
 from makewhole.compute.decode.json_lines import UnusualBatch
 from makewhole.compute.decode.record_values import ValueShape, decode_values
-from makewhole.compute.where import typed_term
+from makewhole.compute.row_filter import typed_term
 
 pytestmark = pytest.mark.unit
 

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from makewhole.journal import evidence, incidents, plan_progress, plans
-from makewhole.journal.evidence import Certificate, HopResult, JudgedFinding
+from makewhole.journal import incidents, plan_progress, plans, window_results
+from makewhole.journal.window_results import Certificate, HopResult, JudgedFinding
 from makewhole.lake.storage import Storage
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
@@ -15,12 +15,14 @@ from makewhole.sql import PgConnection
 
 def final_results(journal: PgConnection, window: Window) -> dict[str, HopResult]:
     """Return the results by hop: of stage `verified` where there is one, of stage `reconciled` otherwise."""
-    return evidence.results(journal, window, evidence.RECONCILED) | evidence.results(journal, window, evidence.VERIFIED)
+    return window_results.results(journal, window, window_results.RECONCILED) | window_results.results(
+        journal, window, window_results.VERIFIED
+    )
 
 
 def issue_certificate(journal: PgConnection, window: Window, storage: Storage) -> Certificate:
     """Write the certificate of a window to the storage and append it to the chain in the journal."""
-    last = evidence.last_certificate(journal, window.pipeline)
+    last = window_results.last_certificate(journal, window.pipeline)
     ordinal, previous = (last[0] + 1, last[1]) if last else (1, None)
     content = certified_content(journal, window)
     digest = _sha256(content)
@@ -49,14 +51,14 @@ def issue_certificate(journal: PgConnection, window: Window, storage: Storage) -
         sha256=sha256,
         uri=uri,
     )
-    evidence.insert_certificate(journal, window.pipeline, certificate)
+    window_results.insert_certificate(journal, window.pipeline, certificate)
     return certificate
 
 
 def certified_content(journal: PgConnection, window: Window) -> dict[str, Any]:
     """Return what the digest covers: nothing of how it came about, so that revisions that prove the same are equal."""
     results = final_results(journal, window)
-    handed_over = [item for item in evidence.findings(journal, window) if item.finding.verdict.value == "pending"]
+    handed_over = [item for item in window_results.findings(journal, window) if item.finding.verdict.value == "pending"]
     return {
         "version": 1,
         "pipeline": window.pipeline,
@@ -83,13 +85,13 @@ def _finding_id(item: JudgedFinding) -> str:
 
 def _provenance(journal: PgConnection, window: Window) -> dict[str, Any]:
     """Return how this revision was proven: accounting, counts by stage, gate reports, findings, plan and receipts."""
-    findings = evidence.findings(journal, window)
+    findings = window_results.findings(journal, window)
     plan = _plan_with_receipts(journal, window)
     outcomes: dict[str, int] = {}
     for item in findings:
         name = f"{item.finding.verdict.value}: {item.outcome}"
         outcomes[name] = outcomes.get(name, 0) + 1
-    manifests = evidence.snapshots(journal, window)
+    manifests = window_results.snapshots(journal, window)
     return {
         "accounting": {name: manifest.get("accounting") for name, manifest in sorted(manifests.items())},
         "accounting_by_partition": {
@@ -99,12 +101,12 @@ def _provenance(journal: PgConnection, window: Window) -> dict[str, Any]:
         },
         "incidents": [asdict(one) for one in incidents.of(journal, window)],
         "counts": {
-            stage: {hop: vars(result.counts) for hop, result in evidence.results(journal, window, stage).items()}
-            for stage in (evidence.RECONCILED, evidence.VERIFIED)
+            stage: {hop: vars(result.counts) for hop, result in window_results.results(journal, window, stage).items()}
+            for stage in (window_results.RECONCILED, window_results.VERIFIED)
         },
         "gate": {
             stage: {"answer": report.answer.value, "evaluated": report.evaluated, "planned": report.planned}
-            for stage, report in evidence.gate_reports(journal, window).items()
+            for stage, report in window_results.gate_reports(journal, window).items()
         },
         "findings": dict(sorted(outcomes.items())),
         "plan": plan,

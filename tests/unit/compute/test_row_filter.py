@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from makewhole.compute.where import typed_term
+from makewhole.compute.row_filter import typed_term
 
 pytestmark = pytest.mark.unit
 

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 from makewhole.compute import rollup
 from makewhole.gate.summary import HopSummary, PointEvidence
-from makewhole.journal import evidence
-from makewhole.journal.evidence import Handover, HopResult
+from makewhole.journal import window_results
+from makewhole.journal.window_results import Handover, HopResult
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Hop, TopicPoint
 from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
@@ -56,10 +56,10 @@ def reconcile(spark: SparkSession, journal: PgConnection, context: WindowContext
         PermanentError: a point has no committed snapshot.
         CorruptionError: a file of a manifest is missing.
     """
-    committed = evidence.results(journal, context.window)
+    committed = window_results.results(journal, context.window)
     if len(committed) == len(context.pipeline.hops):
         return committed
-    manifests = evidence.snapshots(journal, context.window)
+    manifests = window_results.snapshots(journal, context.window)
     _require_snapshots(context, manifests)
     neighbours = NeighbouringWindows(journal=journal, context=context, manifests=manifests)
     tasks = [task for hop in context.pipeline.hops for task in bucket_tasks(neighbours, hop)]
@@ -165,9 +165,11 @@ def _commit(
     paths = [path for outcome in outcomes for path in outcome.findings]
     frame = context.storage.read_parquet(paths)
     found = [] if frame is None else list(_findings(frame.head(_JOURNAL_FINDINGS)))
-    evidence.commit_results(journal, context.window, evidence.RECONCILED, [outcome.result for outcome in outcomes])
-    evidence.commit_findings(journal, context.window, found)
-    evidence.commit_handovers(
+    window_results.commit_results(
+        journal, context.window, window_results.RECONCILED, [outcome.result for outcome in outcomes]
+    )
+    window_results.commit_findings(journal, context.window, found)
+    window_results.commit_handovers(
         journal,
         context.window,
         [
@@ -177,7 +179,7 @@ def _commit(
         ],
     )
     for point, (files, keys) in runs.items():
-        evidence.put_key_run(journal, context.window, point, files, keys)
+        window_results.put_key_run(journal, context.window, point, files, keys)
     journal.commit()
 
 

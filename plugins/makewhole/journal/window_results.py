@@ -276,11 +276,11 @@ def _scope(window: Window) -> dict[str, Any]:
 def _insert_many(journal: PgConnection, statement: str, rows: Iterable[Sequence[Any]]) -> int:
     wanted = list(rows)
     with journal.cursor() as cursor:
-        execute_values(cursor, load_queries("evidence")[statement].rstrip(";"), wanted, page_size=1000)
+        execute_values(cursor, load_queries("window_results")[statement].rstrip(";"), wanted, page_size=1000)
     return len(wanted)
 
 
 def _run(journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any, ...]]:
     with journal.cursor() as cursor:
-        cursor.execute(load_queries("evidence")[statement], values)
+        cursor.execute(load_queries("window_results")[statement], values)
         return cursor.fetchall() if cursor.description else []

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from makewhole.journal import evidence, windows
+from makewhole.journal import window_results, windows
 from makewhole.journal.database import connect
-from makewhole.journal.evidence import Handover, HopResult
+from makewhole.journal.window_results import Handover, HopResult
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import Window
@@ -41,19 +41,19 @@ def found(key: str, number: int) -> Finding:
 def test_findings_come_back_with_hostile_keys_and_values(journal: str, window: Window) -> None:
     wanted = [found(key, number) for number, key in enumerate(HOSTILE)]
     with connect(journal) as session:
-        assert evidence.commit_findings(session, window, wanted) == len(wanted)
+        assert window_results.commit_findings(session, window, wanted) == len(wanted)
 
     with connect(journal) as session:
-        back = {item.finding.key_hash: item.finding for item in evidence.findings(session, window)}
+        back = {item.finding.key_hash: item.finding for item in window_results.findings(session, window)}
 
     assert back == {finding.key_hash: finding for finding in wanted}
 
 
 def test_a_nul_inside_a_value_stops_nothing(journal: str, window: Window) -> None:
     with connect(journal) as session:
-        evidence.commit_findings(session, window, [found("a\x00b", 1)])
-        evidence.commit_handovers(session, window, [Handover(hop="a→b", key="a\x00b", key_hash="1" * 32)])
-        (item,) = evidence.findings(session, window)
+        window_results.commit_findings(session, window, [found("a\x00b", 1)])
+        window_results.commit_handovers(session, window, [Handover(hop="a→b", key="a\x00b", key_hash="1" * 32)])
+        (item,) = window_results.findings(session, window)
 
     assert item.finding.key == "a\\u0000b"
     assert item.finding.evidence["values"] == {"text": "a\\u0000b", "none": None}
@@ -62,40 +62,40 @@ def test_a_nul_inside_a_value_stops_nothing(journal: str, window: Window) -> Non
 def test_what_is_committed_again_replaces_what_was_there(journal: str, window: Window) -> None:
     with connect(journal) as session:
         for keys in (["a", "b"], ["c"]):
-            evidence.commit_findings(session, window, [found(key, number) for number, key in enumerate(keys)])
-            evidence.commit_results(
+            window_results.commit_findings(session, window, [found(key, number) for number, key in enumerate(keys)])
+            window_results.commit_results(
                 session,
                 window,
-                evidence.RECONCILED,
+                window_results.RECONCILED,
                 [HopResult(hop="a→b", counts=HopCounts(missing=len(keys)), digest="0")],
             )
 
-        assert [item.finding.key for item in evidence.findings(session, window)] == ["c"]
-        assert evidence.results(session, window)["a→b"].counts == HopCounts(missing=1)
-        assert evidence.results(session, window, evidence.VERIFIED) == {}
+        assert [item.finding.key for item in window_results.findings(session, window)] == ["c"]
+        assert window_results.results(session, window)["a→b"].counts == HopCounts(missing=1)
+        assert window_results.results(session, window, window_results.VERIFIED) == {}
 
 
 def test_the_first_manifest_of_a_snapshot_stays(journal: str, window: Window) -> None:
     with connect(journal) as session:
-        evidence.commit_snapshot(session, window, "a", {"rows": 1})
-        evidence.commit_snapshot(session, window, "a", {"rows": 2})
+        window_results.commit_snapshot(session, window, "a", {"rows": 1})
+        window_results.commit_snapshot(session, window, "a", {"rows": 2})
 
-        assert evidence.snapshots(session, window) == {"a": {"rows": 1}}
+        assert window_results.snapshots(session, window) == {"a": {"rows": 1}}
 
 
 def test_only_the_newest_judged_revision_hands_keys_over(journal: str, window: Window) -> None:
     again = Window(pipeline="demo", number=1, revision=2, start=None, end=MOMENT, opened_at=MOMENT, ranges={})
     judged = [HopResult(hop="a→b", counts=HopCounts(), digest="0")]
     with connect(journal) as session:
-        evidence.commit_results(session, window, evidence.RECONCILED, judged)
-        evidence.commit_handovers(session, window, [Handover(hop="a→b", key="x", key_hash="1" * 32)])
-        assert [item.key for item in evidence.handovers(session, "demo", 1)] == ["x"]
+        window_results.commit_results(session, window, window_results.RECONCILED, judged)
+        window_results.commit_handovers(session, window, [Handover(hop="a→b", key="x", key_hash="1" * 32)])
+        assert [item.key for item in window_results.handovers(session, "demo", 1)] == ["x"]
 
         windows.insert(session, again, request="run2", plan_only=False, configuration={})
-        assert [item.key for item in evidence.handovers(session, "demo", 1)] == ["x"]
+        assert [item.key for item in window_results.handovers(session, "demo", 1)] == ["x"]
 
-        evidence.commit_results(session, again, evidence.RECONCILED, judged)
-        assert evidence.handovers(session, "demo", 1) == []
+        window_results.commit_results(session, again, window_results.RECONCILED, judged)
+        assert window_results.handovers(session, "demo", 1) == []
 
 
 def test_the_newest_answer_of_the_gate_counts(journal: str, window: Window) -> None:
@@ -105,6 +105,6 @@ def test_the_newest_answer_of_the_gate_counts(journal: str, window: Window) -> N
     ]
     with connect(journal) as session:
         for report in reports:
-            evidence.put_gate_report(session, window, evidence.RECONCILED, report)
+            window_results.put_gate_report(session, window, window_results.RECONCILED, report)
 
-        assert evidence.gate_reports(session, window) == {evidence.RECONCILED: reports[1]}
+        assert window_results.gate_reports(session, window) == {window_results.RECONCILED: reports[1]}

@@ -13,10 +13,11 @@ from makewhole.model.errors import TransientError
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange
-from makewhole.window import incidents, ranges
+from makewhole.window import freeze_ranges as ranges_module
+from makewhole.window import incidents
+from makewhole.window.freeze_ranges import CoveredRanges, Interval, freeze_ranges
 from makewhole.window.incidents import transactions_at_window_end
 from makewhole.window.observe import ObservedTopic, require_same_leaders
-from makewhole.window.ranges import CoveredRanges, Interval, freeze_ranges
 
 pytestmark = pytest.mark.unit
 
@@ -75,7 +76,9 @@ class Brokers:
 @pytest.fixture(autouse=True)
 def nothing_is_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """No record is later than the interval: windows end at the stable offset."""
-    monkeypatch.setattr(ranges, "first_records", lambda _, within, **__: {part.partition: None for part in within})
+    monkeypatch.setattr(
+        ranges_module, "first_records", lambda _, within, **__: {part.partition: None for part in within}
+    )
 
 
 def part(lo: int, hi: int, *epochs: tuple[int, int], partition: int = 0, **more: Any) -> PartitionRange:
