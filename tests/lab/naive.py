@@ -20,8 +20,9 @@ WELL = "all is well"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
-    """What a check looked at (`text`) and what somebody would conclude: `12 lost`, `3 repeated`, `all is well`."""
+class NaiveAnswer:
+    """The answer of a check: the figures (`text`), and what somebody would conclude of them: `12 lost`, `3
+    repeated`, `all is well`."""
 
     check: str
     text: str
@@ -29,7 +30,7 @@ class Said:
 
 
 def compared(should: int, there: int) -> str:
-    """What the difference of two numbers is taken for."""
+    """Return what the difference of two numbers is taken for."""
     if should == there:
         return WELL
     return f"{should - there} lost" if should > there else f"{there - should} repeated"
@@ -43,50 +44,50 @@ def _watermarks(bootstrap: str, topic: str) -> dict[int, tuple[int, int]]:
         }
 
 
-def offsets(bootstrap: str, topic: str, rows: int) -> Said:
+def offsets(bootstrap: str, topic: str, rows: int) -> NaiveAnswer:
     """End minus beginning of every partition, against the rows of the store."""
     span = sum(end - beginning for beginning, end in _watermarks(bootstrap, topic).values())
-    return Said(
+    return NaiveAnswer(
         check="end offsets minus beginning offsets, against rows in the store",
         text=f"{span} offsets, {rows} rows",
         conclusion=compared(span, rows),
     )
 
 
-def ends(bootstrap: str, topic: str, remembered: int, rows: int) -> Said:
+def ends(bootstrap: str, topic: str, remembered: int, rows: int) -> NaiveAnswer:
     """How far the end offsets went since the last look, against the rows that came to the ledger since."""
     gone = sum(end for _, end in _watermarks(bootstrap, topic).values()) - remembered
-    return Said(
+    return NaiveAnswer(
         check="growth of the end offsets since the last look, against new rows in the ledger",
         text=f"{gone} offsets, {rows} rows",
         conclusion=compared(rows, gone),
     )
 
 
-def records(bootstrap: str, topic: str, rows: int, isolation: Isolation = "read_committed") -> Said:
+def records(bootstrap: str, topic: str, rows: int, isolation: Isolation = "read_committed") -> NaiveAnswer:
     """Records that a plain consumer is given, against the rows of the ledger. Java's default is read_uncommitted."""
     there = len(read_all(bootstrap, topic, isolation))
-    return Said(
+    return NaiveAnswer(
         check=f"records of a {isolation} consumer, against rows in the ledger",
         text=f"{there} records, {rows} rows",
         conclusion=compared(rows, there),
     )
 
 
-def lag(bootstrap: str, topic: str, group: str) -> Said:
+def lag(bootstrap: str, topic: str, group: str) -> NaiveAnswer:
     """End offsets minus what the consumer group committed."""
     ends = {at: end for at, (_, end) in _watermarks(bootstrap, topic).items()}
     with consumer(bootstrap, group) as client:
         asked = [TopicPartition(topic, at) for at in ends]
         behind = sum(ends[at.partition] - max(at.offset, 0) for at in committed(client, asked))
-    return Said(
+    return NaiveAnswer(
         check="lag of the consumer group",
         text=f"lag {behind}",
         conclusion=WELL if behind == 0 else f"{behind} not consumed",
     )
 
 
-def sequences(bootstrap: str, topic: str) -> Said:
+def sequences(bootstrap: str, topic: str) -> NaiveAnswer:
     """Whether every producer id's sequence numbers go on without a hole; the epoch is looked at by few."""
     seen: dict[tuple[int, int], list[int]] = {}
     connection = KafkaConnection(id="naive", properties={"bootstrap.servers": bootstrap})
@@ -100,35 +101,35 @@ def sequences(bootstrap: str, topic: str) -> Said:
     numbered = [numbers for (producer, _), numbers in seen.items() if producer >= 0]
     repeated = sum(len(numbers) - len(set(numbers)) for numbers in numbered)
     skipped = sum(max(numbers) - min(numbers) + 1 - len(set(numbers)) for numbers in numbered)
-    said = ", ".join(f"{count} {what}" for count, what in ((skipped, "lost"), (repeated, "repeated")) if count)
-    return Said(
+    answer = ", ".join(f"{count} {what}" for count, what in ((skipped, "lost"), (repeated, "repeated")) if count)
+    return NaiveAnswer(
         check="sequence numbers per producer id and partition",
         text=f"{skipped} skipped, {repeated} seen before",
-        conclusion=said or WELL,
+        conclusion=answer or WELL,
     )
 
 
-def times(bootstrap: str, topic: str, start: datetime, end: datetime, rows: int) -> Said:
+def times(bootstrap: str, topic: str, start: datetime, end: datetime, rows: int) -> NaiveAnswer:
     """Records with a timestamp in the interval, against the rows that the ledger has of it."""
     first, last = (int(moment.timestamp() * 1000) for moment in (start, end))
     there = sum(first <= message.timestamp()[1] < last for message in read_all(bootstrap, topic))
-    return Said(
+    return NaiveAnswer(
         check="records by their timestamps in the day, against the day's rows in the ledger",
         text=f"{there} records, {rows} rows",
         conclusion=compared(rows, there),
     )
 
 
-def rows(ledger: int, store: int) -> Said:
+def rows(ledger: int, store: int) -> NaiveAnswer:
     """`count(*)` at both ends."""
-    return Said(
+    return NaiveAnswer(
         check="count(*) of the ledger against count(*) of the store",
         text=f"{ledger} rows, {store} rows",
         conclusion=compared(ledger, store),
     )
 
 
-def order(bootstrap: str, topic: str) -> Said:
+def order(bootstrap: str, topic: str) -> NaiveAnswer:
     """Whether the versions of a key ascend with the offsets."""
     newest: dict[str, int] = {}
     back: set[str] = set()
@@ -137,7 +138,7 @@ def order(bootstrap: str, topic: str) -> Said:
         if newest.get(order["id"], 0) > order["version"]:
             back.add(order["id"])
         newest[order["id"]] = max(order["version"], newest.get(order["id"], 0))
-    return Said(
+    return NaiveAnswer(
         check="versions of a key in the order of their offsets",
         text=f"{len(back)} of {len(newest)} keys go back",
         conclusion=f"{len(back)} out of order" if back else WELL,

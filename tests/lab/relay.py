@@ -36,9 +36,9 @@ def relay(shop: LabShop, batches: Sequence[Sequence[Order]], *, killed_at: int |
     try:
         process.stdin.write(json.dumps(work) + "\n")
         process.stdin.flush()
-        while (said := process.stdout.readline().split()) != ["done"]:
-            assert said, "the relay has ended before all was sent"
-            if int(said[1]) == killed_at:
+        while (answer := process.stdout.readline().split()) != ["done"]:
+            assert answer, "the relay has ended before all was sent"
+            if int(answer[1]) == killed_at:
                 return
             process.stdin.write("go on\n")
             process.stdin.flush()

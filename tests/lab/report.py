@@ -28,12 +28,12 @@ are those of seed 1; `make lab LAB_ARGS="--lab-seeds 10"` runs every fault in te
 
 
 def record(results: Path, scenario: Scenario, outcome: Outcome) -> None:
-    """Put what was said into the results file, in place of what was said before."""
+    """Put the outcome into the results file, in place of the one before."""
     everything = json.loads(results.read_text(encoding="utf-8")) if results.exists() else {}
     everything[scenario.id] = {
         "truth": outcome.truth,
         "naive": [
-            {"check": naive.said.check, "text": naive.said.text, "conclusion": naive.said.conclusion}
+            {"check": naive.answer.check, "text": naive.answer.text, "conclusion": naive.answer.conclusion}
             for naive in outcome.naive
         ],
         "windows": [{"label": window.label, **window.judged.to_json()} for window in outcome.windows],
@@ -43,16 +43,18 @@ def record(results: Path, scenario: Scenario, outcome: Outcome) -> None:
 
 
 def page(scenarios: Mapping[str, Scenario], results: Mapping[str, Any]) -> str:
-    """The whole page; scenarios that have no result yet are left out."""
-    told = [(scenario, results[scenario.id]) for scenario in scenarios.values() if scenario.id in results]
-    rows = "".join(_row(scenario, said) for scenario, said in told)
-    return _HEAD + rows + "".join(_section(scenario, said) for scenario, said in told)
+    """Return the whole page; scenarios that have no result yet are left out."""
+    found = [(scenario, results[scenario.id]) for scenario in scenarios.values() if scenario.id in results]
+    rows = "".join(_row(scenario, result) for scenario, result in found)
+    return _HEAD + rows + "".join(_section(scenario, result) for scenario, result in found)
 
 
-def _row(scenario: Scenario, said: Mapping[str, Any]) -> str:
-    naive = "; ".join(dict.fromkeys(item["conclusion"] for item in said["naive"]))
+def _row(scenario: Scenario, result: Mapping[str, Any]) -> str:
+    naive = "; ".join(dict.fromkeys(item["conclusion"] for item in result["naive"]))
     link = f"[{scenario.name}](#{_anchor(scenario)})"
-    return f"| {scenario.row} | {link} | {naive or '–'} | {'; '.join(_short(window) for window in said['windows'])} |\n"
+    return (
+        f"| {scenario.row} | {link} | {naive or '–'} | {'; '.join(_short(window) for window in result['windows'])} |\n"
+    )
 
 
 def _anchor(scenario: Scenario) -> str:
@@ -86,14 +88,18 @@ def _found(window: Mapping[str, Any]) -> Iterator[tuple[str, str, str, int]]:
             yield hop, verdict, cause, count
 
 
-def _section(scenario: Scenario, said: Mapping[str, Any]) -> str:
-    lines = [f"\n## {_title(scenario)}\n", f"{scenario.happens} {said['truth']}\n", f"*In the lab:* {scenario.made}\n"]
-    if said["naive"]:
+def _section(scenario: Scenario, result: Mapping[str, Any]) -> str:
+    lines = [
+        f"\n## {_title(scenario)}\n",
+        f"{scenario.happens} {result['truth']}\n",
+        f"*In the lab:* {scenario.made}\n",
+    ]
+    if result["naive"]:
         lines.append("*A check built by hand:*\n")
-        lines += [f"- {item['check']}: {item['text']}: **{item['conclusion']}**" for item in said["naive"]]
+        lines += [f"- {item['check']}: {item['text']}: **{item['conclusion']}**" for item in result["naive"]]
         lines.append("")
     lines.append("*makewhole:*\n")
-    lines += [line for window in said["windows"] for line in _whole(window)]
+    lines += [line for window in result["windows"] for line in _whole(window)]
     lines += ["", scenario.why]
     if scenario.covered_by:
         lines += ["", f"More of the same: {', '.join(f'`{name}`' for name in scenario.covered_by)}."]

@@ -47,8 +47,8 @@ class Runner:
 
     def outcome(self) -> str:
         """How it ended by itself: `done`, or the name of its error."""
-        said, _ = self._process.communicate(timeout=_DEADLINE_SECONDS)
-        return said.strip()
+        answer, _ = self._process.communicate(timeout=_DEADLINE_SECONDS)
+        return answer.strip()
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from pytest import MonkeyPatch
 from makewhole.stack.environment import connection_kafka
 from tests.lab.cluster import LabCluster
 from tests.lab.judged import Judged
-from tests.lab.naive import Said
+from tests.lab.naive import NaiveAnswer
 from tests.lab.shop import LabShop
 from tests.world.java_clients import JavaClients
 
@@ -36,9 +36,9 @@ class Window:
 
 @dataclass(frozen=True, kw_only=True)
 class Naive:
-    """What a check that people build by hand said, and the (false or true) conclusion that it is known to draw."""
+    """The answer of a check that people build by hand, and the (false or true) conclusion that it is known to draw."""
 
-    said: Said
+    answer: NaiveAnswer
     expected: str
 
 
@@ -125,12 +125,16 @@ def selected(rows: str) -> list[Scenario]:
 
 
 def check(outcome: Outcome) -> None:
-    """Every window is judged as it should be, and every naive check says what it is known to say."""
-    wrong = [f"{window.label or 'the window'}: {said}" for window in outcome.windows for said in _differences(window)]
+    """Check that every window is judged as it should be, and every naive check says what it is known to say."""
+    wrong = [
+        f"{window.label or 'the window'}: {difference}"
+        for window in outcome.windows
+        for difference in _differences(window)
+    ]
     wrong += [
-        f"{naive.said.check}: {naive.said.text}: it concludes {naive.said.conclusion}, known is {naive.expected}"
+        f"{naive.answer.check}: {naive.answer.text}: it concludes {naive.answer.conclusion}, known is {naive.expected}"
         for naive in outcome.naive
-        if naive.said.conclusion != naive.expected
+        if naive.answer.conclusion != naive.expected
     ]
     assert not wrong, "\n".join([outcome.truth, *wrong])
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from confluent_kafka import KafkaException, Producer
 
-from tests.lab.naive import Said, compared
+from tests.lab.naive import NaiveAnswer, compared
 from tests.lab.shop import LabShop
 from tests.world.consumer import read_all
 from tests.world.orders import Order
@@ -46,10 +46,10 @@ def transaction(bootstrap: str, name: str, orders: Sequence[Order], timeout_seco
         return
 
 
-def said(shop: LabShop, name: str, wanted: int) -> Said:
-    """What a committed reader finds of it."""
+def answer(shop: LabShop, name: str, wanted: int) -> NaiveAnswer:
+    """Return what a committed reader finds of it."""
     there = len(read_all(shop.bootstrap, name))
-    return Said(
+    return NaiveAnswer(
         check="a script that sends the lost records, and again when it fails",
         text=f"{there} records for {wanted} orders",
         conclusion=compared(wanted, there),

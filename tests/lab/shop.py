@@ -142,7 +142,7 @@ class LabShop(ReconciledShop):
         found = self.sql("select id, version, amount::text from warehouse where id = any(%s)", keys)
         return {row[0]: (row[1], row[2]) for row in found}
 
-    # What makewhole does
+    # The repair
 
     def repair(self, context: WindowContext) -> None:
         """Compensation, tried again as Airflow does when something is away."""
@@ -165,22 +165,22 @@ class LabShop(ReconciledShop):
     def verified(self, context: WindowContext) -> Judged:
         """Judge the gaps anew, then close the window."""
         verify_window(context, lambda *_: None)
-        return self.said(context)
+        return self.certify_and_collect(context)
 
-    # What makewhole says
+    # The answer of makewhole
 
     def open_until(self, end: datetime) -> WindowContext:
-        """A window that ends at any moment."""
+        """Open a window that ends at any moment."""
         return window_context(self.ask(end=end).window)
 
     def close(self, context: WindowContext) -> Judged:
         """Judge an opened window to its end."""
         self.judge(context)
         self.validate(context)
-        return self.said(context)
+        return self.certify_and_collect(context)
 
-    def said(self, context: WindowContext) -> Judged:
-        """Certify, and what became of the window."""
+    def certify_and_collect(self, context: WindowContext) -> Judged:
+        """Certify the window; return what became of it."""
         return judged(self.journal, context, self.certify(context))
 
     def day(self, day: int = 0) -> Judged:

@@ -23,8 +23,8 @@ _TRIES = 5
 def well(shop: LabShop) -> tuple[Naive, ...]:
     """Checks that look at the log as it is now, and find it in order."""
     return (
-        Naive(said=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL),
-        Naive(said=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")), expected=naive.WELL),
+        Naive(answer=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL),
+        Naive(answer=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")), expected=naive.WELL),
     )
 
 
@@ -52,7 +52,7 @@ class _LeftBehind:
     lost: list[Order]
     safe: int
     kept: int
-    said: tuple[Naive, ...]
+    answer: tuple[Naive, ...]
 
     @property
     def truth(self) -> str:
@@ -83,8 +83,8 @@ def _fail_over(lab: Lab, *, has_ledger: bool) -> _LeftBehind:
     kept = safe + len(after)  # readers are given what all replicas have, and acks=1 did not wait for that
     lab.cluster.wait("all replicas to have all records", lambda: end_of_log(lab) == kept)
     shop.load()
-    said = (*well(shop), Naive(said=naive.sequences(shop.bootstrap, shop.topic), expected=naive.WELL))
-    return _LeftBehind(lost=lost, safe=safe, kept=kept, said=said)
+    answer = (*well(shop), Naive(answer=naive.sequences(shop.bootstrap, shop.topic), expected=naive.WELL))
+    return _LeftBehind(lost=lost, safe=safe, kept=kept, answer=answer)
 
 
 def _acknowledged_alone(lab: Lab, client: Producer, made: list[Order], some: Callable[[], list[Order]]) -> list[Order]:
@@ -143,7 +143,7 @@ def _answer_parked_fetches(lab: Lab, decoy: str) -> None:
 def acks_of_one(lab: Lab) -> Outcome:
     left = _fail_over(lab, has_ledger=True)
     window = Window(judged=lab.shop.day(), expected=left_behind(left.lost, left.kept, (left.safe, left.kept)))
-    return Outcome(truth=left.truth, naive=left.said, windows=(window,))
+    return Outcome(truth=left.truth, naive=left.answer, windows=(window,))
 
 
 @scenario(
@@ -167,4 +167,4 @@ def acks_of_one_without_ledger(lab: Lab) -> Outcome:
             incidents=(("leader_changed", 0, left.safe, left.kept),),
         ),
     )
-    return Outcome(truth=left.truth, naive=left.said, windows=(window,))
+    return Outcome(truth=left.truth, naive=left.answer, windows=(window,))

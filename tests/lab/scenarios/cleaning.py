@@ -57,11 +57,12 @@ def compaction(lab: Lab) -> Outcome:
     early = [shop.open()] if is_early else []
     _wait_until_compacted(lab, keys + 1)
     sent = keys * versions + 1
-    said = (
+    answer = (
         Naive(
-            said=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")), expected=f"{sent - keys - 1} lost"
+            answer=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")),
+            expected=f"{sent - keys - 1} lost",
         ),
-        Naive(said=naive.records(shop.bootstrap, shop.topic, sent), expected=f"{sent - keys - 1} lost"),
+        Naive(answer=naive.records(shop.bootstrap, shop.topic, sent), expected=f"{sent - keys - 1} lost"),
     )
     window = Window(
         judged=shop.close(early[0] if early else shop.open()),
@@ -72,7 +73,7 @@ def compaction(lab: Lab) -> Outcome:
         ),
     )
     truth = f"Here {keys} keys were sent in {versions} versions each, and the store has the last of every one."
-    return Outcome(truth=truth, naive=said, windows=(window,))
+    return Outcome(truth=truth, naive=answer, windows=(window,))
 
 
 @scenario(
@@ -101,9 +102,9 @@ def empty_batch(lab: Lab) -> Outcome:
     shop.send_in_batches([following], alive)
     shop.load()
     left = own + keys + 1 + more
-    said = (
-        Naive(said=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")), expected=f"{keys} lost"),
-        Naive(said=naive.sequences(shop.bootstrap, shop.topic), expected=f"{keys} lost"),
+    answer = (
+        Naive(answer=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")), expected=f"{keys} lost"),
+        Naive(answer=naive.sequences(shop.bootstrap, shop.topic), expected=f"{keys} lost"),
     )
     window = Window(
         judged=shop.close(shop.open_until(datetime.now(UTC))),
@@ -114,7 +115,7 @@ def empty_batch(lab: Lab) -> Outcome:
         ),
     )
     truth = f"Here all {keys} records of a batch were superseded; the store has the last version of every key."
-    return Outcome(truth=truth, naive=said, windows=(window,))
+    return Outcome(truth=truth, naive=answer, windows=(window,))
 
 
 def _empty_batches(shop: LabShop) -> int:
@@ -161,9 +162,9 @@ def expired_before(lab: Lab) -> Outcome:
     lab.cluster.wait(f"the log to start at {gone}", lambda: log_starts(lab.cluster.connection, shop.topic) == {0: gone})
     expired = {order["id"]: ("undecidable", "expired") for order in made[:gone]}
     left = len(made) - gone
-    said = (
-        Naive(said=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")), expected=f"{gone} repeated"),
-        Naive(said=naive.records(shop.bootstrap, shop.topic, len(made)), expected=f"{gone} lost"),
+    answer = (
+        Naive(answer=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")), expected=f"{gone} repeated"),
+        Naive(answer=naive.records(shop.bootstrap, shop.topic, len(made)), expected=f"{gone} lost"),
     )
     window = Window(
         judged=shop.close(context),
@@ -178,7 +179,7 @@ def expired_before(lab: Lab) -> Outcome:
     )
     way = "retention" if by_retention else "DeleteRecords"
     truth = f"Here {len(made)} orders were sent and loaded, and {gone} of their records went by {way} before the read."
-    return Outcome(truth=truth, naive=said, windows=(window,))
+    return Outcome(truth=truth, naive=answer, windows=(window,))
 
 
 @scenario(
@@ -220,8 +221,8 @@ def expired_meanwhile(lab: Lab) -> Outcome:
         ),
     )
     truth = f"Here {len(made)} orders were sent and loaded; the reader had {read} when all before {gone} were deleted."
-    said = (Naive(said=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL),)
-    return Outcome(truth=truth, naive=said, windows=(window,))
+    answer = (Naive(answer=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL),)
+    return Outcome(truth=truth, naive=answer, windows=(window,))
 
 
 def _send_in_large_batches(lab: Lab, batches: list[list[Order]]) -> int:

@@ -12,7 +12,7 @@ from makewhole.window.context import WindowContext
 from tests.lab import naive
 from tests.lab.cluster import BROKERS
 from tests.lab.judged import Judged
-from tests.lab.naive import Said
+from tests.lab.naive import NaiveAnswer
 from tests.lab.proxy import Api, Fault, Rule
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
 from tests.world.orders import Order, orders
@@ -54,7 +54,7 @@ def _scan_until_silence(lab: Lab, count: int) -> Naive:
     client.close()
     cluster.wait_for_leader(topic)
     return Naive(
-        said=Said(
+        answer=NaiveAnswer(
             check="records until nothing comes for a while, against rows in the ledger",
             text="fewer records than rows" if there < count else f"{there} records, {count} rows",
             conclusion="some lost" if there < count else naive.WELL,
@@ -102,11 +102,11 @@ def _whole(count: int) -> Judged:
 )
 def leader_pauses(lab: Lab) -> Outcome:
     count = len(_large_day(lab, copies=1))
-    said = _scan_until_silence(lab, count)
+    answer = _scan_until_silence(lab, count)
     context = lab.shop.open()
     _snapshot(lab, context, is_resumed=True)
     window = Window(judged=lab.shop.close(context), expected=_whole(count))
-    return Outcome(truth=f"Here all {count} orders are there.", naive=(said,), windows=(window,))
+    return Outcome(truth=f"Here all {count} orders are there.", naive=(answer,), windows=(window,))
 
 
 @scenario(
@@ -118,11 +118,11 @@ def leader_pauses(lab: Lab) -> Outcome:
 )
 def leader_is_replaced(lab: Lab) -> Outcome:
     count = len(_large_day(lab, copies=3))
-    said = _scan_until_silence(lab, count)
+    answer = _scan_until_silence(lab, count)
     context = lab.shop.open()
     _snapshot(lab, context, is_resumed=False)
     window = Window(judged=lab.shop.close(context), expected=_whole(count))
-    return Outcome(truth=f"Here all {count} orders are there.", naive=(said,), windows=(window,))
+    return Outcome(truth=f"Here all {count} orders are there.", naive=(answer,), windows=(window,))
 
 
 @scenario(
@@ -137,17 +137,17 @@ def leader_is_replaced(lab: Lab) -> Outcome:
 )
 def leader_stays_away(lab: Lab) -> Outcome:
     count = len(_large_day(lab, copies=1))
-    said = _scan_until_silence(lab, count)
+    answer = _scan_until_silence(lab, count)
     context = lab.shop.open()
     with pytest.raises(TransientError):
         _snapshot(lab, context, is_resumed=False)
     first = Window(
         label="while it is away",
-        judged=lab.shop.said(context),
+        judged=lab.shop.certify_and_collect(context),
         expected=Judged(
             state=WindowState.ERROR.value, accounting={}, matched={}, reason="the comparison did not finish"
         ),
     )
     lab.cluster.heal()
     second = Window(label="when it is back", judged=lab.shop.close(context), expected=_whole(count))
-    return Outcome(truth=f"Here all {count} orders are there.", naive=(said,), windows=(first, second))
+    return Outcome(truth=f"Here all {count} orders are there.", naive=(answer,), windows=(first, second))

@@ -67,7 +67,7 @@ def _all(again: list[Order], cause: str) -> Found:
     ),
 )
 def delayed_end_of_transaction(lab: Lab) -> Outcome:
-    shop, torn, said = _torn(lab, has_ledger=True)
+    shop, torn, answer = _torn(lab, has_ledger=True)
     window = Window(
         judged=shop.day(),
         expected=Judged(
@@ -78,7 +78,7 @@ def delayed_end_of_transaction(lab: Lab) -> Outcome:
             reason="",
         ),
     )
-    return Outcome(truth=torn.truth, naive=said, windows=(window,))
+    return Outcome(truth=torn.truth, naive=answer, windows=(window,))
 
 
 @scenario(
@@ -92,12 +92,12 @@ def delayed_end_of_transaction(lab: Lab) -> Outcome:
     ),
 )
 def delayed_end_of_transaction_without_ledger(lab: Lab) -> Outcome:
-    shop, torn, said = _torn(lab, has_ledger=False)
+    shop, torn, answer = _torn(lab, has_ledger=False)
     window = Window(
         judged=shop.day(),
         expected=Judged(state=WindowState.CERTIFIED.value, accounting=torn.accounting, matched={STORE_HOP: torn.kept}),
     )
-    return Outcome(truth=torn.truth, naive=said, windows=(window,))
+    return Outcome(truth=torn.truth, naive=answer, windows=(window,))
 
 
 class _Torn:
@@ -146,11 +146,11 @@ def _torn(lab: Lab, *, has_ledger: bool) -> tuple[LabShop, _Torn, tuple[Naive, .
     shop.send_in_batches([second], client)
     client.commit_transaction(60)
     shop.load()
-    said = (
-        Naive(said=naive.sequences(shop.bootstrap, shop.topic), expected=naive.WELL),
-        Naive(said=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL),
+    answer = (
+        Naive(answer=naive.sequences(shop.bootstrap, shop.topic), expected=naive.WELL),
+        Naive(answer=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL),
     )
-    return shop, _Torn(discarded, first, second), said
+    return shop, _Torn(discarded, first, second), answer
 
 
 def _wait_for_markers(lab: Lab, shop: LabShop, partition: int, end: int) -> None:
@@ -183,12 +183,12 @@ def retry_without_idempotence(lab: Lab) -> Outcome:
     return Outcome(
         truth=f"Here {len(made)} orders were sent, {len(again)} of them twice, and the store has what the topic has.",
         naive=(
-            Naive(said=naive.sequences(shop.bootstrap, shop.topic), expected=naive.WELL),
+            Naive(answer=naive.sequences(shop.bootstrap, shop.topic), expected=naive.WELL),
             Naive(
-                said=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")),
+                answer=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")),
                 expected=naive.WELL,
             ),
-            Naive(said=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL),
+            Naive(answer=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL),
         ),
         windows=(_repeated(shop, shop.open(), made, again, "retry_without_idempotence"),),
     )
@@ -217,8 +217,8 @@ def resend_after_restart(lab: Lab) -> Outcome:
     return Outcome(
         truth=f"Here {len(made)} orders were sent, {len(again)} of them by both lives of the relay.",
         naive=(
-            Naive(said=naive.sequences(shop.bootstrap, shop.topic), expected=naive.WELL),
-            Naive(said=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL),
+            Naive(answer=naive.sequences(shop.bootstrap, shop.topic), expected=naive.WELL),
+            Naive(answer=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL),
         ),
         windows=(_repeated(shop, shop.open(), made, again, "application_resend"),),
     )
@@ -261,9 +261,9 @@ def retry_after_expiry(lab: Lab) -> Outcome:
     return Outcome(
         truth=f"Here {len(made)} orders were sent by one idempotent producer, {len(again)} of them twice.",
         naive=(
-            Naive(said=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")), expected=naive.WELL),
-            Naive(said=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL),
-            Naive(said=naive.sequences(shop.bootstrap, shop.topic), expected=f"{len(again)} repeated"),
+            Naive(answer=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")), expected=naive.WELL),
+            Naive(answer=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL),
+            Naive(answer=naive.sequences(shop.bootstrap, shop.topic), expected=f"{len(again)} repeated"),
         ),
         windows=(window,),
     )

@@ -101,9 +101,9 @@ def task_lives_on(lab: Lab) -> Outcome:
         next(asleep)
     list(script.attempt(shop, name, lost))
     list(asleep)
-    said = Naive(said=script.said(shop, name, len(lost)), expected=f"{len(lost)} repeated")
+    answer = Naive(answer=script.answer(shop, name, len(lost)), expected=f"{len(lost)} repeated")
     truth = f"Here {len(lost)} of {len(made)} orders are lost at the store, and redelivered in chunks of {_CHUNK}."
-    return Outcome(truth=truth, naive=(said,), windows=(_repaired(shop, context, made, lost),))
+    return Outcome(truth=truth, naive=(answer,), windows=(_repaired(shop, context, made, lost),))
 
 
 @scenario(
@@ -141,9 +141,9 @@ def asked_again(lab: Lab) -> Outcome:
     name = script.topic(shop)
     for _ in range(3):
         list(script.attempt(shop, name, lost))
-    said = Naive(said=script.said(shop, name, len(lost)), expected=f"{2 * len(lost)} repeated")
+    answer = Naive(answer=script.answer(shop, name, len(lost)), expected=f"{2 * len(lost)} repeated")
     truth = f"Here {len(lost)} of {len(made)} orders are lost at the store; their repair is asked for five times."
-    return Outcome(truth=truth, naive=(said,), windows=(_repaired(shop, later, made, lost),))
+    return Outcome(truth=truth, naive=(answer,), windows=(_repaired(shop, later, made, lost),))
 
 
 @scenario(
@@ -176,9 +176,9 @@ def no_answer_to_the_commit(lab: Lab) -> Outcome:
     lab.cluster.wait_until_healed()
     name = script.topic(shop)
     _script_without_answer(lab, name, lost)
-    said = Naive(said=script.said(shop, name, len(lost)), expected=f"{len(lost)} repeated")
+    answer = Naive(answer=script.answer(shop, name, len(lost)), expected=f"{len(lost)} repeated")
     truth = f"Here {len(lost)} of {len(made)} orders are lost at the store, and redelivered in chunks of {_CHUNK}."
-    return Outcome(truth=truth, naive=(said,), windows=(_repaired(shop, context, made, lost),))
+    return Outcome(truth=truth, naive=(answer,), windows=(_repaired(shop, context, made, lost),))
 
 
 def _freeze_the_coordinator(lab: Lab, rule: Rule, transactional_id: str) -> int:
@@ -226,7 +226,7 @@ def too_late(lab: Lab) -> Outcome:
     shop.write("warehouse", [{**order, "version": 2, "amount": "0.25"} for order in came])
     shop.sql("update warehouse set version = 2, amount = 0.25 where id = any(%s)", _ids(newer))
     shop.sql("delete from warehouse where id = any(%s)", _ids(erased))
-    said = _overwritten(shop, chosen, newer=came + newer, erased=erased)
+    answer = _overwritten(shop, chosen, newer=came + newer, erased=erased)
     compensate_window(context, lambda _: None)
     assert shop.rows(_ids(newer + came)) == dict.fromkeys(_ids(newer + came), (2, "0.25"))
     assert shop.rows(_ids(erased)) == {}
@@ -249,7 +249,7 @@ def too_late(lab: Lab) -> Outcome:
         "Here 10 rows are lost and 10 have another value. After the plan was made 6 of these get a newer version, and "
         "3 are erased."
     )
-    return Outcome(truth=truth, naive=(said,), windows=(window,))
+    return Outcome(truth=truth, naive=(answer,), windows=(window,))
 
 
 def _ids(chosen: Sequence[Order]) -> list[str]:
@@ -263,7 +263,7 @@ def _overwritten(shop: LabShop, planned: Sequence[Order], *, newer: Sequence[Ord
     back = shop.sql("select count(*) from copy where id = any(%s) and version = 1", _ids(newer))[0][0]
     alive = shop.sql("select count(*) from copy where id = any(%s)", _ids(erased))[0][0]
     return Naive(
-        said=naive.Said(
+        answer=naive.NaiveAnswer(
             check="insert … on conflict do update of the rows that were planned",
             text=f"{len(planned)} rows written",
             conclusion=f"{back} set back, {alive} brought back",
@@ -302,8 +302,8 @@ def replayed_copies(lab: Lab) -> Outcome:
     shop.send(tomorrow)
     shop.load()
     there, chunks = len(lost) + len(tomorrow), ceil(len(lost) / _CHUNK)
-    said = Naive(
-        said=naive.records(shop.bootstrap, shop.topic, rows=shop.count("outbox")), expected=f"{len(lost)} repeated"
+    answer = Naive(
+        answer=naive.records(shop.bootstrap, shop.topic, rows=shop.count("outbox")), expected=f"{len(lost)} repeated"
     )
     second = Window(
         label="the next day",
@@ -317,4 +317,4 @@ def replayed_copies(lab: Lab) -> Outcome:
     truth = (
         f"Here {len(lost)} of {len(made)} orders are redelivered; the next day has {len(tomorrow)} orders of its own."
     )
-    return Outcome(truth=truth, naive=(said,), windows=(first, again, second))
+    return Outcome(truth=truth, naive=(answer,), windows=(first, again, second))

@@ -18,7 +18,7 @@ SILENCE_TESTS = ("tests/integration/spark/test_silence.py",)
 
 
 def _lag(shop: LabShop) -> Naive:
-    return Naive(said=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL)
+    return Naive(answer=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL)
 
 
 def _traded(lab: Lab) -> list[Order]:
@@ -51,9 +51,9 @@ def empty_source(lab: Lab) -> Outcome:
             matched={LEDGER_HOP: count, STORE_HOP: count},
         ),
     )
-    said = (
+    answer = (
         _lag(shop),
-        Naive(said=naive.ends(shop.bootstrap, shop.topic, remembered=count, rows=0), expected=naive.WELL),
+        Naive(answer=naive.ends(shop.bootstrap, shop.topic, remembered=count, rows=0), expected=naive.WELL),
     )
     second = Window(
         label="the silent day",
@@ -66,7 +66,7 @@ def empty_source(lab: Lab) -> Outcome:
         ),
     )
     truth = f"Here {count} orders were sent on the first day, and none on the second."
-    return Outcome(truth=truth, naive=said, windows=(first, second))
+    return Outcome(truth=truth, naive=answer, windows=(first, second))
 
 
 @scenario(
@@ -108,7 +108,7 @@ def missing_snapshot(lab: Lab) -> Outcome:
     shop, count = lab.shop, len(made)
     lost = lab.random.sample(made, lab.random.randint(1, 10))
     shop.sql("delete from warehouse where id = any(%s)", [order["id"] for order in lost])
-    said = (_lag(shop),)
+    answer = (_lag(shop),)
     context = shop.open()
     shop.snapshot(context)
     gone = lab.random.choice(["outbox", "orders", "warehouse"])
@@ -118,7 +118,7 @@ def missing_snapshot(lab: Lab) -> Outcome:
     accounting = {"span": count, "data": count}
     first = Window(
         label=f"without the snapshot of {gone}",
-        judged=shop.said(context),
+        judged=shop.certify_and_collect(context),
         expected=Judged(
             state=WindowState.ERROR.value,
             accounting={} if gone == "orders" else accounting,
@@ -138,7 +138,7 @@ def missing_snapshot(lab: Lab) -> Outcome:
         ),
     )
     truth = f"Here {len(lost)} of {count} rows are lost."
-    return Outcome(truth=truth, naive=said, windows=(first, second))
+    return Outcome(truth=truth, naive=answer, windows=(first, second))
 
 
 @scenario(
@@ -170,16 +170,16 @@ def loss_and_duplicate(lab: Lab) -> Outcome:
             reason="",
         ),
     )
-    said = (
-        Naive(said=naive.rows(shop.count("outbox"), shop.count("warehouse")), expected=naive.WELL),
+    answer = (
+        Naive(answer=naive.rows(shop.count("outbox"), shop.count("warehouse")), expected=naive.WELL),
         Naive(
-            said=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")),
+            answer=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")),
             expected=naive.WELL,
         ),
         _lag(shop),
     )
     truth = f"Here {count} orders were sent; the store lacks one of them and has another one twice."
-    return Outcome(truth=truth, naive=said, windows=(window,))
+    return Outcome(truth=truth, naive=answer, windows=(window,))
 
 
 def _of_one_bucket(lab: Lab, made: list[Order]) -> tuple[Order, Order]:

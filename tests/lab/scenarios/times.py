@@ -59,9 +59,9 @@ def lying_clocks(lab: Lab) -> Outcome:
     shop.load()
     rest = len(day) - end + len(following)
     of_the_next = naive.times(shop.bootstrap, shop.topic, BORN + DAY, BORN + 2 * DAY, len(following))
-    said = (
-        Naive(said=of_the_day, expected=f"{ancient + ahead} lost"),
-        Naive(said=of_the_next, expected=f"{ahead} repeated"),
+    answer = (
+        Naive(answer=of_the_day, expected=f"{ancient + ahead} lost"),
+        Naive(answer=of_the_next, expected=f"{ahead} repeated"),
     )
     second = Window(
         label="the day after",
@@ -76,7 +76,7 @@ def lying_clocks(lab: Lab) -> Outcome:
         f"Here all {len(day)} orders of the day were sent and loaded, {ancient} of them stamped 1970, {ahead} an hour "
         f"ahead, and {late} sent after the window had been cut."
     )
-    return Outcome(truth=truth, naive=said, windows=(first, second))
+    return Outcome(truth=truth, naive=answer, windows=(first, second))
 
 
 _END = (BORN + DAY).isoformat()
@@ -123,9 +123,9 @@ def brokers_clock(lab: Lab) -> Outcome:
             )
         )
     first_day = datetime.fromisoformat(batches[0][0]["at"])
-    said = naive.times(shop.bootstrap, shop.topic, first_day, first_day + timedelta(hours=1), len(batches[0]))
+    answer = naive.times(shop.bootstrap, shop.topic, first_day, first_day + timedelta(hours=1), len(batches[0]))
     return Outcome(
         truth=f"Here {len(batches[0])} and {len(batches[1])} orders were sent, each once, and all reached the store.",
-        naive=(Naive(said=said, expected=f"{len(batches[0])} lost"),),
+        naive=(Naive(answer=answer, expected=f"{len(batches[0])} lost"),),
         windows=tuple(windows),
     )

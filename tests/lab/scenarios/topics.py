@@ -41,7 +41,7 @@ def sequence_wraps(lab: Lab) -> Outcome:
     count = len(made)
     return Outcome(
         truth=f"Here {count} orders were sent by one producer, each once, and all of them reached the store.",
-        naive=(Naive(said=naive.sequences(shop.bootstrap, shop.topic), expected=f"{SEQUENCES - count} lost"),),
+        naive=(Naive(answer=naive.sequences(shop.bootstrap, shop.topic), expected=f"{SEQUENCES - count} lost"),),
         windows=(
             Window(
                 judged=shop.day(),
@@ -97,10 +97,10 @@ def topic_made_again(lab: Lab) -> Outcome:
     shop.send(sent)
     shop.load(is_anew=True)
     rows = len(before) + len(after)
-    said = (
-        Naive(said=naive.records(shop.bootstrap, shop.topic, rows), expected=f"{rows - len(sent)} lost"),
+    answer = (
+        Naive(answer=naive.records(shop.bootstrap, shop.topic, rows), expected=f"{rows - len(sent)} lost"),
         Naive(
-            said=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")),
+            answer=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")),
             expected=f"{len(before) + loaded} repeated",
         ),
     )
@@ -123,7 +123,7 @@ def topic_made_again(lab: Lab) -> Outcome:
         f"Here {len(gone)} orders were in the old topic only when it was deleted; {again} of them were sent again, "
         f"{len(lost)} were not, and {loaded} of these had reached the store before."
     )
-    return Outcome(truth=truth, naive=said, windows=(first, second))
+    return Outcome(truth=truth, naive=answer, windows=(first, second))
 
 
 @scenario(
@@ -159,7 +159,7 @@ def topic_made_again_without_ledger(lab: Lab) -> Outcome:
     shop.make_topic()
     shop.send(after[loaded + unloaded :])
     shop.load(is_anew=True)
-    said = (Naive(said=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL),)
+    answer = (Naive(answer=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=naive.WELL),)
     second = Window(
         label="after",
         judged=shop.day(1),
@@ -176,7 +176,7 @@ def topic_made_again_without_ledger(lab: Lab) -> Outcome:
         f"Here {loaded + unloaded} orders were in the old topic only when it was deleted, and {unloaded} of them never "
         "reached the store."
     )
-    return Outcome(truth=truth, naive=said, windows=(first, second))
+    return Outcome(truth=truth, naive=answer, windows=(first, second))
 
 
 @scenario(
@@ -226,8 +226,8 @@ def partitions_added(lab: Lab) -> Outcome:
         ),
     )
     truth = f"Here {count} keys have two versions each, and the store has the second of all of them."
-    said = (Naive(said=naive.order(shop.bootstrap, shop.topic), expected=f"{back} out of order"),)
-    return Outcome(truth=truth, naive=said, windows=(first, second))
+    answer = (Naive(answer=naive.order(shop.bootstrap, shop.topic), expected=f"{back} out of order"),)
+    return Outcome(truth=truth, naive=answer, windows=(first, second))
 
 
 def _places(

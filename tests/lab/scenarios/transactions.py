@@ -30,8 +30,8 @@ def transaction_markers(lab: Lab) -> Outcome:
     return Outcome(
         truth=f"Here {count} orders were sent, one transaction each, and all of them reached the store.",
         naive=(
-            Naive(said=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")), expected=f"{count} lost"),
-            Naive(said=naive.records(shop.bootstrap, shop.topic, count), expected=naive.WELL),
+            Naive(answer=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")), expected=f"{count} lost"),
+            Naive(answer=naive.records(shop.bootstrap, shop.topic, count), expected=naive.WELL),
         ),
         windows=(
             Window(
@@ -72,11 +72,11 @@ def aborted_batches(lab: Lab) -> Outcome:
         truth=f"Here {count} orders were sent, {aborted} of them twice, once in vain; the store has each of them once.",
         naive=(
             Naive(
-                said=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")),
+                answer=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")),
                 expected=f"{aborted + len(attempts)} lost",
             ),
             Naive(
-                said=naive.records(shop.bootstrap, shop.topic, count, "read_uncommitted"),
+                answer=naive.records(shop.bootstrap, shop.topic, count, "read_uncommitted"),
                 expected=f"{aborted} repeated",
             ),
         ),
@@ -125,9 +125,9 @@ def epoch_per_transaction(lab: Lab) -> Outcome:
     return Outcome(
         truth=f"Here {count} orders were sent in {len(sizes)} transactions, each once, and all reached the store.",
         naive=(
-            Naive(said=naive.sequences(shop.bootstrap, shop.topic), expected=f"{count - max(sizes)} repeated"),
+            Naive(answer=naive.sequences(shop.bootstrap, shop.topic), expected=f"{count - max(sizes)} repeated"),
             Naive(
-                said=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")), expected=f"{len(sizes)} lost"
+                answer=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")), expected=f"{len(sizes)} lost"
             ),
         ),
         windows=(
@@ -169,12 +169,13 @@ def open_transaction(lab: Lab) -> Outcome:
     writer.pause()
     shop.send(made[before + inside :])
     shop.load()
-    said = (
+    answer = (
         Naive(
-            said=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")), expected=f"{inside + behind} lost"
+            answer=naive.offsets(shop.bootstrap, shop.topic, shop.count("warehouse")),
+            expected=f"{inside + behind} lost",
         ),
-        Naive(said=naive.records(shop.bootstrap, shop.topic, len(made)), expected=f"{inside + behind} lost"),
-        Naive(said=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=f"{inside + behind} not consumed"),
+        Naive(answer=naive.records(shop.bootstrap, shop.topic, len(made)), expected=f"{inside + behind} lost"),
+        Naive(answer=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=f"{inside + behind} not consumed"),
     )
     first = Window(
         label="while it is open",
@@ -213,7 +214,7 @@ def open_transaction(lab: Lab) -> Outcome:
             f"Here {inside} orders are in the open transaction and {behind} behind it; then the producer goes on and "
             f"{'commits' if is_committed else 'aborts'}."
         ),
-        naive=said,
+        naive=answer,
         windows=(first, second),
     )
 
@@ -246,9 +247,9 @@ def hanging_transaction(lab: Lab) -> Outcome:
     shop.send(made[before + inside :])
     shop.load()
     beyond = inside + behind
-    said = (
-        Naive(said=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=f"{beyond} not consumed"),
-        Naive(said=naive.records(shop.bootstrap, shop.topic, len(made)), expected=f"{beyond} lost"),
+    answer = (
+        Naive(answer=naive.lag(shop.bootstrap, shop.topic, shop.group), expected=f"{beyond} not consumed"),
+        Naive(answer=naive.records(shop.bootstrap, shop.topic, len(made)), expected=f"{beyond} lost"),
     )
     first = Window(
         label="while it hangs",
@@ -278,7 +279,7 @@ def hanging_transaction(lab: Lab) -> Outcome:
         ),
     )
     truth = f"Here {inside} orders are in the hanging transaction and {behind} behind it."
-    return Outcome(truth=truth, naive=said, windows=(first, second))
+    return Outcome(truth=truth, naive=answer, windows=(first, second))
 
 
 def _leave_hanging(lab: Lab, made: list[Order]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from makewhole.model.window import WindowState
 from tests.lab import naive
 from tests.lab.judged import Judged
-from tests.lab.naive import Said
+from tests.lab.naive import NaiveAnswer
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
 from tests.lab.scenarios.brokers import ONE_COPY_IS_ENOUGH, end_of_log, left_behind, well
 from tests.world.orders import BORN, Order, orders
@@ -38,7 +38,7 @@ class _Cut:
     again: list[Order]
     new: list[Order]
     first: Judged
-    said: tuple[Naive, ...]
+    answer: tuple[Naive, ...]
 
     @property
     def truth(self) -> str:
@@ -88,9 +88,9 @@ def _cut(lab: Lab, *, has_ledger: bool) -> _Cut:
     second = [*again, *new]
     lab.random.shuffle(second)
     shop.send(second)
-    said = (*well(shop), Naive(said=naive.sequences(shop.bootstrap, shop.topic), expected=naive.WELL))
+    answer = (*well(shop), Naive(answer=naive.sequences(shop.bootstrap, shop.topic), expected=naive.WELL))
     shop.write("warehouse", new)  # the loader is set back by hand, and skips what it has
-    return _Cut(safe=safe, cut=cut, again=again, new=new, first=judged[0], said=said)
+    return _Cut(safe=safe, cut=cut, again=again, new=new, first=judged[0], answer=answer)
 
 
 @scenario(
@@ -128,7 +128,7 @@ def unclean_election(lab: Lab) -> Outcome:
             reason="",
         ),
     )
-    return Outcome(truth=cut.truth, naive=cut.said, windows=(cut.judged_before((LEDGER_HOP, STORE_HOP)), second))
+    return Outcome(truth=cut.truth, naive=cut.answer, windows=(cut.judged_before((LEDGER_HOP, STORE_HOP)), second))
 
 
 @scenario(
@@ -155,7 +155,7 @@ def unclean_election_without_ledger(lab: Lab) -> Outcome:
             reason="",
         ),
     )
-    return Outcome(truth=cut.truth, naive=cut.said, windows=(cut.judged_before((STORE_HOP,)), second))
+    return Outcome(truth=cut.truth, naive=cut.answer, windows=(cut.judged_before((STORE_HOP,)), second))
 
 
 @scenario(
@@ -173,10 +173,10 @@ def unclean_election_without_ledger(lab: Lab) -> Outcome:
 )
 def idempotent_producer_survives(lab: Lab) -> Outcome:
     # Brokers forget producers by the age of their records: these must be young.
-    said = _survived(lab, day=(datetime.now(UTC) - BORN).days - 1)
-    assert (said.suspect["epoch_bumps"], said.suspect["missing"]) == (1, 0)
+    survived = _survived(lab, day=(datetime.now(UTC) - BORN).days - 1)
+    assert (survived.suspect["epoch_bumps"], survived.suspect["missing"]) == (1, 0)
     # The check looks at the producer id alone, as most do: the sequences seem to come a second time.
-    return said.outcome(f"{min(said.safe, said.after)} repeated")
+    return survived.outcome(f"{min(survived.safe, survived.after)} repeated")
 
 
 @scenario(
@@ -190,9 +190,9 @@ def idempotent_producer_survives(lab: Lab) -> Outcome:
     why="Here the numbering shows a gap, as long as the loss. It is evidence; what is missing, the ledger says.",
 )
 def forgotten_producer_survives(lab: Lab) -> Outcome:
-    said = _survived(lab, day=0)
-    assert (said.suspect["epoch_bumps"], said.suspect["missing"]) == (0, len(said.cut))
-    return said.outcome(f"{len(said.cut)} lost")
+    survived = _survived(lab, day=0)
+    assert (survived.suspect["epoch_bumps"], survived.suspect["missing"]) == (0, len(survived.cut))
+    return survived.outcome(f"{len(survived.cut)} lost")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +203,7 @@ class _Survived:
     cut: list[Order]
     after: int
     naive: tuple[Naive, ...]
-    sequences: Said
+    sequences: NaiveAnswer
     judged: Judged
     suspect: Mapping[str, Any]
 
@@ -212,7 +212,7 @@ class _Survived:
         kept = self.safe + self.after
         return Outcome(
             truth=f"Here {kept + len(self.cut)} orders were acknowledged to one producer, {len(self.cut)} are gone.",
-            naive=(*self.naive, Naive(said=self.sequences, expected=sequences)),
+            naive=(*self.naive, Naive(answer=self.sequences, expected=sequences)),
             windows=(Window(judged=self.judged, expected=left_behind(self.cut, kept, (self.safe, kept))),),
         )
 
@@ -235,13 +235,13 @@ def _survived(lab: Lab, day: int) -> _Survived:
     send(made[safe + cut :])
     shop.load()
     context = shop.open(day)
-    said = shop.close(context)
+    answer = shop.close(context)
     return _Survived(
         safe=safe,
         cut=made[safe : safe + cut],
         after=after,
         naive=well(shop),
         sequences=naive.sequences(shop.bootstrap, shop.topic),
-        judged=said,
+        judged=answer,
         suspect=shop.evidence(context, LEDGER_HOP, made[safe]["id"])["suspect_producers"][0],
     )
