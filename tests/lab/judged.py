@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from makewhole.journal import evidence, incidents
+from makewhole.journal import incidents, window_results
 from makewhole.journal.database import connect
 from makewhole.model.incident import Incident
 from makewhole.window.certify import ClosedWindow
@@ -51,10 +51,10 @@ class Judged:
 def judged(journal_dsn: str, context: WindowContext, closed: ClosedWindow) -> Judged:
     """What was committed of this revision of the window."""
     with connect(journal_dsn) as journal:
-        results = evidence.results(journal, context.window)
-        manifest = evidence.snapshots(journal, context.window).get("orders", {})
+        results = window_results.results(journal, context.window)
+        manifest = window_results.snapshots(journal, context.window).get("orders", {})
         happened = incidents.of(journal, context.window)
-        findings = [item.finding for item in evidence.findings(journal, context.window)]
+        findings = [item.finding for item in window_results.findings(journal, context.window)]
     found: dict[str, Found] = {}
     for finding in findings:
         found.setdefault(finding.hop, {})[finding.key] = (finding.verdict.value, finding.cause.value)

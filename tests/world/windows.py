@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from pyspark.sql import SparkSession
 
-from makewhole.journal import evidence
+from makewhole.journal import window_results
 from makewhole.journal.database import connect
 from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateReport
@@ -16,7 +16,7 @@ from makewhole.model.verdict import HopCounts
 from makewhole.window.certify import ClosedWindow, certify_window
 from makewhole.window.context import WindowContext, connections_of, window_context
 from makewhole.window.open import OpenedWindow, Request, open_interval
-from makewhole_spark.reconcile.compare import reconcile
+from makewhole_spark.reconcile.judge_window import reconcile
 from makewhole_spark.snapshot.take import take_snapshots
 from makewhole_spark.validate import validate_window
 from tests.world.orders import BORN, DAY
@@ -89,32 +89,32 @@ class ReconciledShop(Shop):
     def manifests(self, context: WindowContext) -> dict[str, dict[str, Any]]:
         """Return the manifest of each snapshot, by point."""
         with connect(self.journal) as journal:
-            return evidence.snapshots(journal, context.window)
+            return window_results.snapshots(journal, context.window)
 
     def found(self, context: WindowContext, hop: str) -> Found:
         """Return the findings of a hop."""
         with connect(self.journal) as journal:
             return {
                 item.finding.key: (item.finding.verdict.value, item.finding.cause.value)
-                for item in evidence.findings(journal, context.window)
+                for item in window_results.findings(journal, context.window)
                 if item.finding.hop == hop
             }
 
     def evidence(self, context: WindowContext, hop: str, key: str) -> Mapping[str, Any]:
         """Return the evidence of one finding."""
         with connect(self.journal) as journal:
-            items = [item.finding for item in evidence.findings(journal, context.window)]
+            items = [item.finding for item in window_results.findings(journal, context.window)]
         return next(item.evidence for item in items if (item.hop, item.key) == (hop, key))
 
     def outcomes(self, context: WindowContext) -> dict[str, str]:
         """Return what became of each finding, by key."""
         with connect(self.journal) as journal:
-            return {item.finding.key: item.outcome for item in evidence.findings(journal, context.window)}
+            return {item.finding.key: item.outcome for item in window_results.findings(journal, context.window)}
 
     def counts(self, context: WindowContext, hop: str) -> HopCounts:
         """Return the counts of a hop."""
         with connect(self.journal) as journal:
-            return evidence.results(journal, context.window)[hop].counts
+            return window_results.results(journal, context.window)[hop].counts
 
     def accounting(self, context: WindowContext) -> dict[str, int]:
         """Return what the offsets of the topic were."""
