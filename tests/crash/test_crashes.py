@@ -17,7 +17,7 @@ from tests.crash.runners.calls import may_last
 from tests.crash.servers.postgres_proxy import CUT, LOSE
 from tests.crash.states.durable import COVERED
 from tests.crash.states.state_graph import KnownState, uncovered
-from tests.lab.proxy import Api
+from tests.lab.servers.proxy import Api
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(6 * 3600)]
 

@@ -9,8 +9,8 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.lab.cluster import LabCluster
 from tests.lab.scenario import Lab, Scenario, selected
+from tests.lab.servers.cluster import LabCluster
 from tests.lab.shop import LabShop
 from tests.world.environment import enter, service_environment
 from tests.world.java_clients import JavaClients

@@ -18,9 +18,9 @@ from typing import Any
 from pytest import MonkeyPatch
 
 from makewhole.stack.environment import connection_kafka
-from tests.lab.cluster import LabCluster
 from tests.lab.judged import Judged
 from tests.lab.naive import NaiveAnswer
+from tests.lab.servers.cluster import LabCluster
 from tests.lab.shop import LabShop
 from tests.world.java_clients import JavaClients
 

@@ -14,8 +14,8 @@ from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.model.errors import TransientError
 from makewhole.window.context import WindowContext, window_context
-from tests.lab.cluster import LabCluster
 from tests.lab.judged import Judged, judged
+from tests.lab.servers.cluster import LabCluster
 from tests.world.consumer import committed, consumer, partitions_of, read_to_end
 from tests.world.orders import Order, milliseconds
 from tests.world.topics import dotted, producer

@@ -15,7 +15,7 @@ from tests.crash.plan.phase_start import case_at_phase_start
 from tests.crash.servers.postgres_proxy import CUT, LOSE
 from tests.crash.servers.world import CrashWorld
 from tests.crash.states.state_graph import StateGraph
-from tests.lab.proxy import Api, Fault, Proxy, Rule
+from tests.lab.servers.proxy import Api, Fault, Proxy, Rule
 
 IMPATIENT_SECONDS = 1.0
 POSTGRES_FAULTS = (CUT, LOSE)

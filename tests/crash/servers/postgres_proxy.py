@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from makewhole.stack.ports import free_ports
-from tests.lab.tcp_proxy import Stream, TcpProxy
+from tests.lab.servers.tcp_proxy import Stream, TcpProxy
 
 CUT, LOSE = "cut", "lose"
 """The request never arrives; or it is done, and the answer never comes."""

@@ -16,7 +16,7 @@ from makewhole.stack.postgres_server import PostgresServer, create_database
 from tests.crash.plan.phase_start import case_at_phase_start
 from tests.crash.servers.postgres_proxy import PostgresProxy
 from tests.crash.servers.world import CrashWorld
-from tests.lab.proxy import Proxy
+from tests.lab.servers.proxy import Proxy
 
 _SESSION_MS = 120_000
 

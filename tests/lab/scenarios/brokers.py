@@ -9,9 +9,9 @@ from confluent_kafka import Producer
 from makewhole.kafka.offsets import high_watermarks
 from makewhole.model.window import WindowState
 from tests.lab import naive
-from tests.lab.cluster import BROKERS, SESSION_SECONDS
 from tests.lab.judged import Judged
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
+from tests.lab.servers.cluster import BROKERS, SESSION_SECONDS
 from tests.lab.shop import LabShop
 from tests.world.orders import Order, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP

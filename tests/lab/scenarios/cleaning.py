@@ -9,8 +9,8 @@ from makewhole.kafka.offsets import describe_topic, high_watermarks, log_starts
 from makewhole.model.window import PartitionRange, WindowState
 from tests.lab import naive, raw
 from tests.lab.judged import Judged
-from tests.lab.proxy import Api, Fault, Rule
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
+from tests.lab.servers.proxy import Api, Fault, Rule
 from tests.lab.shop import LabShop
 from tests.world.consumer import read_all
 from tests.world.orders import BORN, Order, milliseconds, orders

@@ -10,11 +10,11 @@ from makewhole.model.window import WindowState
 from makewhole.stack.environment import connection_kafka
 from makewhole.window.context import WindowContext
 from tests.lab import naive
-from tests.lab.cluster import BROKERS
 from tests.lab.judged import Judged
 from tests.lab.naive import NaiveAnswer
-from tests.lab.proxy import Api, Fault, Rule
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
+from tests.lab.servers.cluster import BROKERS
+from tests.lab.servers.proxy import Api, Fault, Rule
 from tests.world.orders import Order, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 

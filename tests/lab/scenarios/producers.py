@@ -7,9 +7,9 @@ from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
 from tests.lab import naive, raw
 from tests.lab.judged import Judged
-from tests.lab.proxy import Api, Fault, Rule
-from tests.lab.relay import relay
+from tests.lab.processes.relay import relay
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
+from tests.lab.servers.proxy import Api, Fault, Rule
 from tests.lab.shop import LabShop
 from tests.world.orders import Order, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP

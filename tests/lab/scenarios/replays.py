@@ -13,11 +13,12 @@ from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.plan import PlanState
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext, window_context
-from tests.lab import naive, raw, script
+from tests.lab import naive, raw
 from tests.lab.judged import Judged
-from tests.lab.proxy import Api, Fault, Rule
-from tests.lab.runner import Runner
+from tests.lab.processes import script
+from tests.lab.processes.runner import Runner
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
+from tests.lab.servers.proxy import Api, Fault, Rule
 from tests.lab.shop import LabShop
 from tests.world.consumer import read_records
 from tests.world.orders import Order, orders

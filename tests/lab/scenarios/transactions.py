@@ -4,8 +4,8 @@ from makewhole.kafka.open_transactions import open_transactions
 from makewhole.model.window import WindowState
 from tests.lab import naive, raw
 from tests.lab.judged import Judged
+from tests.lab.processes.writer import Writer
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
-from tests.lab.writer import Writer
 from tests.world.orders import Order, milliseconds, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from makewhole.stack.ports import LOOPBACK, free_ports
-from tests.lab.proxy import Api, Fault, Proxy, Rule
+from tests.lab.servers.proxy import Api, Fault, Proxy, Rule
 
 pytestmark = pytest.mark.lab
 

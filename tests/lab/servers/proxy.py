@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from random import Random
 
-from tests.lab.tcp_proxy import Stream, TcpProxy
+from tests.lab.servers.tcp_proxy import Stream, TcpProxy
 
 _LENGTH_BYTES = 4
 _TIMEOUT_SECONDS = 90.0

@@ -29,7 +29,7 @@ def relay(shop: LabShop, batches: Sequence[Sequence[Order]], *, killed_at: int |
     }
     shop.sql("create table if not exists checkpoint (batches int not null)")
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.lab.relay"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "tests.lab.processes.relay"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert process.stdin is not None
     assert process.stdout is not None

@@ -27,7 +27,7 @@ from makewhole.model.connection import KafkaConnection
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.ports import LOOPBACK, free_ports
 from tests.lab import raw
-from tests.lab.proxy import Proxy
+from tests.lab.servers.proxy import Proxy
 
 BROKERS = (1, 2, 3)
 _DEADLINE_SECONDS = 90.0

@@ -26,7 +26,7 @@ class Writer:
             "log_level": 0,
         }
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.lab.writer", json.dumps(settings)],
+            [sys.executable, "-m", "tests.lab.processes.writer", json.dumps(settings)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

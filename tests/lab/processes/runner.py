@@ -24,7 +24,7 @@ class Runner:
         window = context.window
         work = json.dumps([window.pipeline, window.number, window.revision])
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.lab.runner", work], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", "tests.lab.processes.runner", work], stdout=subprocess.PIPE, text=True
         )
 
     def __enter__(self) -> Self:
