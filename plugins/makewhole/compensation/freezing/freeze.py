@@ -59,7 +59,8 @@ def freeze_findings(journal: PgConnection, request: FreezeRequest, sources: Free
     refusals = [*draft.refusals, *refusals]
     if not items:
         return FreezeResult(plan=None, refusals=tuple(refusals))
-    over = over_limits(request.pipeline.limits, actions=len(items), window_keys=request.window_keys)
+    keys = len({step.action.key_hash for step, _ in items})
+    over = over_limits(request.pipeline.limits, actions=len(items), keys=keys, window_keys=request.window_keys)
     if over is not None:  # the number of rows to reverse is known only after they are read
         return _freeze_refused(journal, frame, replace(draft, refused_as_a_whole=over, refusals=tuple(refusals)))
     needs_approval = len(items) > request.pipeline.approval.above_actions

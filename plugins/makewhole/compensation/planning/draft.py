@@ -55,11 +55,12 @@ def draft_plan(
     Rows that were taken back before are recognised only when they are read: they have drafts, which do not count.
     """
     drafts, refusals = _draft_all(pipeline, findings, past)
-    actions = len(drafts) - _count_reversed_rows(pipeline, drafts, past)
+    left = _without_reversed_rows(pipeline, drafts, past)
+    actions, keys = len(left), len({draft.action.key_hash for draft in left})
     return PlanDraft(
         drafts=tuple(drafts),
         refusals=tuple(refusals),
-        refused_as_a_whole=over_limits(pipeline.limits, actions=actions, window_keys=window_keys),
+        refused_as_a_whole=over_limits(pipeline.limits, actions=actions, keys=keys, window_keys=window_keys),
         needs_approval=actions > pipeline.approval.above_actions,
     )
 
@@ -75,27 +76,31 @@ def is_reversed(pipeline: Pipeline, finding: Finding) -> bool:
     return remedies is not None and finding.verdict in GAPS and _remedy(remedies, finding.verdict) is Remedy.REVERSE
 
 
-def _count_reversed_rows(pipeline: Pipeline, drafts: Iterable[ActionDraft], past: PastReversals) -> int:
-    """Return the number of drafts for rows of keys of which as many were taken back before."""
+def _without_reversed_rows(pipeline: Pipeline, drafts: Iterable[ActionDraft], past: PastReversals) -> list[ActionDraft]:
+    """Leave out as many drafts for rows of a key as rows of it were taken back before."""
     places = {hop.name: pipeline.points[hop.target].place for hop in pipeline.hops}
-    by_key = Counter(
-        (places[draft.action.hop], draft.action.key_hash)
-        for draft in drafts
-        if draft.action.remedy is Remedy.REVERSE and draft.repetition is None
-    )
-    return sum(min(count, len(past.of(*place))) for place, count in by_key.items())
+    reversed_before: Counter[tuple[str, str]] = Counter()
+    left = []
+    for draft in drafts:
+        key = places[draft.action.hop], draft.action.key_hash
+        is_of_row = draft.action.remedy is Remedy.REVERSE and draft.repetition is None
+        if is_of_row and reversed_before[key] < len(past.of(*key)):
+            reversed_before[key] += 1
+        else:
+            left.append(draft)
+    return left
 
 
-def over_limits(limits: Limits, *, actions: int, window_keys: int) -> str | None:
-    """Return the reason why a plan of so many actions is refused as a whole, or None."""
+def over_limits(limits: Limits, *, actions: int, keys: int, window_keys: int) -> str | None:
+    """Return the reason why a plan of so many actions on so many distinct keys is refused as a whole, or None."""
     if actions > limits.actions:
         return (
             f"{actions} actions are more than the limit of {limits.actions}; find out what broke before repairing it, "
             "then raise compensation.limits.actions"
         )
-    if actions > limits.share * window_keys:
+    if keys > limits.share * window_keys:
         return (
-            f"{actions} actions are more than the share of {limits.share:g} of the window's {window_keys} keys; find "
+            f"{keys} keys are more than the share of {limits.share:g} of the window's {window_keys} keys; find "
             "out what broke before repairing it, then raise compensation.limits.share"
         )
     return None

@@ -285,15 +285,22 @@ def test_a_version_that_was_overtaken_in_the_log_is_not_written_again(remedy: Re
 
 def test_limits_hold_up_to_their_value_and_refuse_above() -> None:
     limits = Limits(actions=10, share=0.1)
-    assert over_limits(limits, actions=10, window_keys=100) is None
-    assert over_limits(limits, actions=11, window_keys=1000) == (
+    assert over_limits(limits, actions=10, keys=10, window_keys=100) is None
+    assert over_limits(limits, actions=11, keys=11, window_keys=1000) == (
         "11 actions are more than the limit of 10; find out what broke before repairing it, then raise "
         "compensation.limits.actions"
     )
-    assert over_limits(limits, actions=10, window_keys=99) == (
-        "10 actions are more than the share of 0.1 of the window's 99 keys; find out what broke before repairing it, "
+    assert over_limits(limits, actions=10, keys=10, window_keys=99) == (
+        "10 keys are more than the share of 0.1 of the window's 99 keys; find out what broke before repairing it, "
         "then raise compensation.limits.share"
     )
+
+
+def test_several_actions_on_one_key_are_one_key_of_the_share() -> None:
+    findings = [_finding("k", Verdict.MISSING, hop) for hop in ("ledger→topic", "topic→store")]
+    pipeline = replace(_pipeline(), limits=Limits(share=1.0))
+    draft = draft_plan(pipeline, findings, window_keys=1)
+    assert (len(draft.drafts), draft.refused_as_a_whole) == (2, None)
 
 
 def test_approval_is_needed_above_its_limit_only() -> None:
