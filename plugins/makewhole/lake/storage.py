@@ -5,7 +5,7 @@ once a manifest in the journal names it.
 """
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -17,6 +17,8 @@ from pyarrow import fs
 from makewhole.compute.frames import with_place
 from makewhole.lake.parquet_writer import GrowingParquet
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem
+
+_ROWS_OF_A_BATCH = 16_384
 
 
 def _needed(columns: Sequence[str], present: Sequence[str]) -> list[str]:
@@ -88,16 +90,33 @@ class Storage:
         frames = [self._read(path, columns) for path in paths]
         return pl.concat(frames, how="diagonal") if frames else None
 
-    def _read(self, path: str, columns: Sequence[str] | None) -> pl.DataFrame:
+    def parquet_batches(
+        self, paths: Sequence[str], columns: Sequence[str], rows: int = _ROWS_OF_A_BATCH
+    ) -> Iterator[pl.DataFrame]:
+        """Read columns of these files in their order, at most `rows` rows at a time: no more is in memory at once.
+
+        Raises:
+            CorruptionError: a file that a manifest names does not exist.
+        """
+        for path in paths:
+            with self._open(path) as file:
+                for batch in file.iter_batches(rows, columns=list(columns)):
+                    frame = pl.from_arrow(batch)
+                    assert isinstance(frame, pl.DataFrame)
+                    yield frame.select(columns)
+
+    def _open(self, path: str) -> pq.ParquetFile:
         system, full = self._locate(path)
         try:
-            file = pq.ParquetFile(full, filesystem=system)
+            return pq.ParquetFile(full, filesystem=system)
         except FileNotFoundError as error:
             raise CorruptionError(
                 f"{self.uri(path)} is named by a manifest and is not there; restore it, or run the window again for a "
                 "new revision"
             ) from error
-        with file:
+
+    def _read(self, path: str, columns: Sequence[str] | None) -> pl.DataFrame:
+        with self._open(path) as file:
             frame = pl.from_arrow(file.read(None if columns is None else _needed(columns, file.schema_arrow.names)))
         assert isinstance(frame, pl.DataFrame)
         if columns is None:

@@ -45,6 +45,21 @@ def test_only_the_wanted_columns_are_read_and_folder_names_are_no_columns(storag
     assert whole is not None and whole.columns == FRAME.columns
 
 
+def test_files_are_read_in_batches_of_at_most_so_many_rows_in_their_order(storage: Storage) -> None:
+    whole = storage.write_parquet("p/findings", pl.concat([FRAME] * 3))
+    with storage.growing_parquet("p/findings") as growing:
+        for at in range(len(FRAME)):
+            growing.append(FRAME[at : at + 1])
+
+    batches = list(storage.parquet_batches([whole, growing.path], ["n", "key"], rows=2))
+
+    assert {batch.shape for batch in batches} <= {(2, 2), (1, 2)}
+    assert pl.concat(batches).equals(pl.concat([FRAME] * 4).select("n", "key"))
+    assert list(storage.parquet_batches([], ["key"])) == []
+    with pytest.raises(CorruptionError, match="is named by a manifest and is not there"):
+        list(storage.parquet_batches(["p/gone.parquet"], ["key"]))
+
+
 def test_a_file_grows_by_frames_and_is_read_as_one(storage: Storage) -> None:
     with storage.growing_parquet("p/keys/bucket=01") as growing:
         for at in range(len(FRAME)):
