@@ -55,8 +55,20 @@ where pipeline = %(pipeline)s and from_number = %(number)s and from_revision = %
 
 -- insert_handovers --
 -- Write handed-over keys in bulk; the driver fills in the list of values.
-insert into makewhole.handover (pipeline, from_number, from_revision, hop, key, key_hash, evidence) values %s
+insert into makewhole.handover (pipeline, from_number, from_revision, hop, key, key_hash) values %s
 on conflict do nothing;
+
+-- count_handovers --
+-- Count the keys that a revision hands over, by hop.
+select hop, count(*) from makewhole.handover
+where pipeline = %(pipeline)s and from_number = %(number)s and from_revision = %(revision)s
+group by hop;
+
+-- handover_ids --
+-- Read what identifies the keys that a revision handed over; bytes of UTF-8 sort as code points do.
+select hop || '|' || key_hash from makewhole.handover
+where pipeline = %(pipeline)s and from_number = %(number)s and from_revision = %(revision)s
+order by (hop || '|' || key_hash) collate "C";
 
 -- handovers --
 -- Read the keys that the newest judged revision of a window handed over; a revision that ended before has none.

@@ -58,6 +58,7 @@ def identity_numbers(summary: HopSummary) -> list[Number]:
         *_source_key_numbers(summary),
         *_without_source_numbers(summary),
         *_key_numbers(summary),
+        _handover_number(summary),
         *_row_numbers(summary),
     ]
 
@@ -125,6 +126,19 @@ def _key_numbers(summary: HopSummary) -> list[Number]:
             sentence=f"{keys(in_counts)} in the counts, the snapshots hold {text(summary.expected_rows)}",
         ),
     ]
+
+
+def _handover_number(summary: HopSummary) -> Number:
+    """Return the number of keys handed over to the next window, which judges no other pending key."""
+    pending = max(summary.counts.pending, 0)
+    return Number(
+        name="handovers_written",
+        value=summary.handovers_written,
+        at_least=pending,
+        at_most=pending,
+        sentence=f"{keys(summary.counts.pending)} pending, {text(summary.handovers_written)} in the journal as handed "
+        "over: the next window judges only these. Run the window again for a new revision",
+    )
 
 
 def _row_numbers(summary: HopSummary) -> list[Number]:

@@ -34,6 +34,8 @@ class HopSummary:
     the keys that only the target gives rise to. `duplicates_without_source` are the keys in `counts.duplicate` that the
     source does not have in this window, `undecidable_without_source` those of `counts.undecidable`; `handed_over` the
     keys that an earlier window left to this one, or that are judged anew because a truncation took their records.
+    `handovers_written`: the keys that this window leaves to the next one, as the journal counts the rows it was given,
+    never copied from `counts.pending`; None: not known.
     """
 
     hop: str
@@ -44,6 +46,7 @@ class HopSummary:
     duplicates_without_source: int = 0
     handed_over: int = 0
     undecidable_without_source: int = 0
+    handovers_written: int | None = None
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return the summary as JSON types; `from_json_dict` reads the same summary back."""

@@ -1,8 +1,9 @@
 """Read and write what a window's steps commit: snapshots, results, findings, gate reports, certificates."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from psycopg2.extras import Json, execute_values
@@ -13,6 +14,7 @@ from makewhole.model.window import Window
 from makewhole.sql import PgConnection, load_queries
 
 RECONCILED, VERIFIED = "reconciled", "verified"
+_ROWS_OF_A_STATEMENT = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,12 +158,20 @@ def set_outcomes(journal: PgConnection, window: Window, judged: Iterable[JudgedF
         )
 
 
-def commit_handovers(journal: PgConnection, window: Window, keys: Iterable[Handover]) -> int:
-    """Replace the keys that this revision hands over. Returns their number."""
+def commit_handovers(journal: PgConnection, window: Window, keys: Iterable[Handover]) -> dict[str, int]:
+    """Replace the keys that this revision hands over. Returns their number by hop, as the table has them afterwards."""
     _run(journal, "delete_handovers", **_scope(window))
     scope = (window.pipeline, window.number, window.revision)
-    rows = ((*scope, item.hop, _storable(item.key), item.key_hash, Json({})) for item in keys)
-    return _insert_many(journal, "insert_handovers", rows)
+    _insert_many(journal, "insert_handovers", ((*scope, item.hop, _storable(item.key), item.key_hash) for item in keys))
+    return dict(_run(journal, "count_handovers", **_scope(window)))
+
+
+def handover_ids(journal: PgConnection, window: Window) -> Iterator[str]:
+    """Yield `hop|key hash` of each key that this revision handed over, by code points, without holding all of them."""
+    with journal.cursor("handover_ids") as cursor:
+        cursor.execute(load_queries("window_results")["handover_ids"], _scope(window))
+        for (identity,) in cursor:
+            yield identity
 
 
 def handovers(journal: PgConnection, pipeline: str, number: int) -> list[Handover]:
@@ -274,10 +284,13 @@ def _scope(window: Window) -> dict[str, Any]:
 
 
 def _insert_many(journal: PgConnection, statement: str, rows: Iterable[Sequence[Any]]) -> int:
-    wanted = list(rows)
+    """Insert rows, a statement for so many, so that they are never all in memory. Returns how many were given."""
+    remaining, given = iter(rows), 0
     with journal.cursor() as cursor:
-        execute_values(cursor, load_queries("window_results")[statement].rstrip(";"), wanted, page_size=1000)
-    return len(wanted)
+        while some := list(islice(remaining, _ROWS_OF_A_STATEMENT)):
+            execute_values(cursor, load_queries("window_results")[statement].rstrip(";"), some, page_size=len(some))
+            given += len(some)
+    return given
 
 
 def _run(journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any, ...]]:

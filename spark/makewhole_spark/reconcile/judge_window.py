@@ -5,22 +5,20 @@ behind the window can tell (a record may have come later, or be in an open trans
 once for just those keys, and their buckets are judged again.
 """
 
-import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import polars as pl
 from pyspark.sql import SparkSession
 
 from makewhole.compute import rollup
 from makewhole.gate.summary import HopSummary, PointEvidence
 from makewhole.journal import window_results
-from makewhole.journal.window_results import Handover, HopResult
+from makewhole.journal.window_results import HopResult
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Hop, TopicPoint
-from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
+from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Accounting
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
@@ -31,6 +29,7 @@ from makewhole_spark.reconcile.judge_bucket import judge_bucket
 from makewhole_spark.reconcile.key_index import KeyRuns, write_key_runs
 from makewhole_spark.reconcile.log_tail import read_tail, tail_tasks
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
+from makewhole_spark.reconcile.stored_findings import first_findings, pending_keys
 from makewhole_spark.reconcile.truncated_keys import count_truncated_keys
 
 logger = logging.getLogger(__name__)
@@ -39,12 +38,22 @@ _JOURNAL_FINDINGS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class HopOutcome:
-    """The results of one hop over all its buckets."""
+    """The results of one hop over all its buckets: the files of verdicts and findings in the order of the buckets."""
 
-    hop: Hop
-    result: HopResult
     summary: HopSummary
+    digest: str
+    verdicts: tuple[str, ...]
     findings: tuple[str, ...]
+
+    def result(self, handovers_written: int) -> HopResult:
+        """Return what is committed, once the journal has counted the keys that it hands over."""
+        summary = replace(self.summary, handovers_written=handovers_written)
+        return HopResult(
+            hop=summary.hop,
+            counts=summary.counts,
+            digest=self.digest,
+            files={"verdicts": sorted(self.verdicts), "summary": summary.to_json_dict()},
+        )
 
 
 def reconcile(spark: SparkSession, journal: PgConnection, context: WindowContext) -> dict[str, HopResult]:
@@ -70,8 +79,7 @@ def reconcile(spark: SparkSession, journal: PgConnection, context: WindowContext
         for hop in context.pipeline.hops
     ]
     count_truncated_keys(spark, neighbours)
-    _commit(journal, context, outcomes, runs)
-    return {outcome.hop.name: outcome.result for outcome in outcomes}
+    return _commit(journal, context, outcomes, runs)
 
 
 def _require_snapshots(context: WindowContext, manifests: Mapping[str, Any]) -> None:
@@ -132,14 +140,12 @@ def _add_up(neighbours: NeighbouringWindows, hop: Hop, answers: list[BucketAnswe
         undecidable_without_source=sum(answer.undecidable_without_source for answer in answers),
         handed_over=handed + sum(answer.judged_anew for answer in answers),
     )
-    result = HopResult(
-        hop=hop.name,
-        counts=counts,
+    return HopOutcome(
+        summary=summary,
         digest=rollup.digest_text(rollup.add_digests(answer.digest for answer in answers)),
-        files={"verdicts": sorted(answer.verdicts for answer in answers), "summary": summary.to_json_dict()},
+        verdicts=tuple(answer.verdicts for answer in answers),
+        findings=tuple(answer.findings for answer in answers if answer.findings),
     )
-    findings = tuple(sorted(answer.findings for answer in answers if answer.findings))
-    return HopOutcome(hop=hop, result=result, summary=summary, findings=findings)
 
 
 def _point_evidence(name: str, manifests: Mapping[str, Any]) -> PointEvidence:
@@ -156,40 +162,16 @@ def _point_evidence(name: str, manifests: Mapping[str, Any]) -> PointEvidence:
 
 
 def _commit(
-    journal: PgConnection,
-    context: WindowContext,
-    outcomes: Iterable[HopOutcome],
-    runs: KeyRuns,
-) -> None:
-    outcomes = list(outcomes)
-    paths = [path for outcome in outcomes for path in outcome.findings]
-    frame = context.storage.read_parquet(paths)
-    found = [] if frame is None else list(_findings(frame.head(_JOURNAL_FINDINGS)))
-    window_results.commit_results(
-        journal, context.window, window_results.RECONCILED, [outcome.result for outcome in outcomes]
-    )
-    window_results.commit_findings(journal, context.window, found)
-    window_results.commit_handovers(
-        journal,
-        context.window,
-        [
-            Handover(hop=item.hop, key=item.key, key_hash=item.key_hash)
-            for item in found
-            if item.verdict is Verdict.PENDING
-        ],
-    )
+    journal: PgConnection, context: WindowContext, outcomes: Sequence[HopOutcome], runs: KeyRuns
+) -> dict[str, HopResult]:
+    """Commit everything in one transaction; handovers before results, whose summaries say how many were written."""
+    window, paths = context.window, [path for outcome in outcomes for path in outcome.findings]
+    window_results.commit_findings(journal, window, first_findings(context.storage, paths, _JOURNAL_FINDINGS))
+    # From the files, not from the findings in the journal: of these there may be more.
+    written = window_results.commit_handovers(journal, window, pending_keys(context.storage, paths))
+    results = [outcome.result(written.get(outcome.summary.hop, 0)) for outcome in outcomes]
+    window_results.commit_results(journal, window, window_results.RECONCILED, results)
     for point, (files, keys) in runs.items():
-        window_results.put_key_run(journal, context.window, point, files, keys)
+        window_results.put_key_run(journal, window, point, files, keys)
     journal.commit()
-
-
-def _findings(frame: pl.DataFrame) -> Iterator[Finding]:
-    for row in frame.sort("hop", "key_hash").iter_rows(named=True):
-        yield Finding(
-            hop=row["hop"],
-            key=row["key"],
-            key_hash=row["key_hash"],
-            verdict=Verdict(row["verdict"]),
-            cause=Cause(row["cause"]),
-            evidence=json.loads(row["evidence"]),
-        )
+    return {result.hop: result for result in results}

@@ -54,7 +54,7 @@ def summaries() -> list[HopSummary]:
     counts = HopCounts(source_keys=KEYS, source_rows=KEYS, target_rows=KEYS, matched=KEYS)
     ends = ((outbox, flights), (flights, warehouse))
     return [
-        HopSummary(hop=hop, counts=counts, expected_rows=KEYS, source=source, target=target)
+        HopSummary(hop=hop, counts=counts, expected_rows=KEYS, source=source, target=target, handovers_written=0)
         for hop, (source, target) in zip(HOPS, ends, strict=True)
     ]
 

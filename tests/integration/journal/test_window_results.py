@@ -98,6 +98,21 @@ def test_only_the_newest_judged_revision_hands_keys_over(journal: str, window: W
         assert window_results.handovers(session, "demo", 1) == []
 
 
+def test_handovers_are_written_by_several_statements_and_counted_by_the_table(
+    journal: str, window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window_results, "_ROWS_OF_A_STATEMENT", 2)
+    keys = [Handover(hop=hop, key=f"{n}", key_hash=f"{n:032x}") for hop in ("b→c", "a→b") for n in range(5)]
+    with connect(journal) as session:
+        assert window_results.commit_handovers(session, window, iter(keys)) == {"a→b": 5, "b→c": 5}
+        assert list(window_results.handover_ids(session, window)) == sorted(f"{one.hop}|{one.key_hash}" for one in keys)
+
+        # Given twice, a key is one row: the count is of the rows, not of what was given.
+        assert window_results.commit_handovers(session, window, [*keys[:1], *keys[:3]]) == {"b→c": 3}
+        assert window_results.commit_handovers(session, window, []) == {}
+        assert list(window_results.handover_ids(session, window)) == []
+
+
 def test_the_newest_answer_of_the_gate_counts(journal: str, window: Window) -> None:
     reports = [
         GateReport(answer=GateAnswer.ERROR, planned=3, evaluated=0, failures=("away",), document={"x": 1}),

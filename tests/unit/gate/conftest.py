@@ -57,7 +57,12 @@ def summaries() -> list[HopSummary]:
     counts = HopCounts(source_keys=3, source_rows=3, target_rows=3, matched=3)
     return [
         HopSummary(
-            hop="outbox→flights", counts=counts, expected_rows=3, source=table("outbox", 3), target=topic("flights", 3)
+            hop="outbox→flights",
+            counts=counts,
+            expected_rows=3,
+            source=table("outbox", 3),
+            target=topic("flights", 3),
+            handovers_written=0,
         ),
         HopSummary(
             hop="flights→warehouse",
@@ -65,5 +70,6 @@ def summaries() -> list[HopSummary]:
             expected_rows=3,
             source=topic("flights", 3),
             target=table("warehouse", 3),
+            handovers_written=0,
         ),
     ]

@@ -109,7 +109,7 @@ def test_one_undecidable_key_is_one_too_many(pipeline: Pipeline, summaries: list
 
 
 def test_pending_keys_pass_when_others_were_judged(pipeline: Pipeline, summaries: list[HopSummary]) -> None:
-    summary = replace(summaries[0], counts=replace(summaries[0].counts, matched=2, pending=1))
+    summary = replace(summaries[0], counts=replace(summaries[0].counts, matched=2, pending=1), handovers_written=1)
     assert breached(pipeline, summary) == {}
 
 
@@ -117,7 +117,7 @@ def test_pending_keys_pass_when_others_were_judged(pipeline: Pipeline, summaries
 def test_a_hop_whose_keys_are_all_pending_was_not_judged(
     with_gate: Callable[..., Pipeline], summaries: list[HopSummary], allow_empty: bool
 ) -> None:
-    summary = replace(summaries[0], counts=replace(summaries[0].counts, matched=0, pending=3))
+    summary = replace(summaries[0], counts=replace(summaries[0].counts, matched=0, pending=3), handovers_written=3)
     assert breached(with_gate(allow_empty=allow_empty), summary) == {
         "outbox→flights: nothing was judged: 3 keys pending, 0 undecidable": "finding"
     }
@@ -243,6 +243,27 @@ def test_handed_over_keys_and_duplicates_beyond_the_source_keep_the_balance(
     counts = HopCounts(source_keys=4, source_rows=3, target_rows=5, matched=4, duplicate=1, extra_copies=1)
     summary = replace(summaries[0], counts=counts, expected_rows=5, handed_over=1, duplicates_without_source=1)
     assert breached(pipeline, summary) == {"outbox→flights: 1 key duplicate, 0 allowed": "finding"}
+
+
+@pytest.mark.parametrize("written", [0, 1, 3])
+def test_pending_keys_that_were_not_all_handed_over_are_broken_evidence(
+    pipeline: Pipeline, summaries: list[HopSummary], written: int
+) -> None:
+    counts = replace(summaries[0].counts, matched=1, pending=2)
+    summary = replace(summaries[0], counts=counts, handovers_written=written)
+    assert breached(pipeline, summary) == {
+        f"outbox→flights: 2 keys pending, {written} in the journal as handed over: the next window judges only these. "
+        "Run the window again for a new revision": "evidence"
+    }
+    assert breached(pipeline, replace(summary, handovers_written=2)) == {}
+
+
+def test_a_number_of_handovers_that_nobody_counted_is_not_known(
+    pipeline: Pipeline, summaries: list[HopSummary]
+) -> None:
+    summary = replace(summaries[0], handovers_written=None)
+    found = number(pipeline, summary, "handovers_written")
+    assert (found.value, found.role) == (None, Role.EVIDENCE)
 
 
 def test_undecidable_keys_beyond_the_source_keep_the_balance(pipeline: Pipeline, summaries: list[HopSummary]) -> None:

@@ -1,0 +1,60 @@
+"""Test that findings are read from files however many there are, and pending keys all of them."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from makewhole.compute.frames import FINDINGS
+from makewhole.journal.window_results import Handover
+from makewhole.lake.storage import Storage
+from makewhole.model.verdict import Cause, Finding, Verdict
+from makewhole_spark.reconcile.stored_findings import first_findings, pending_keys
+
+pytestmark = pytest.mark.unit
+
+VERDICTS = [Verdict.MISSING, Verdict.PENDING, Verdict.PENDING]
+CAUSES = {Verdict.MISSING: Cause.NEVER_PRODUCED, Verdict.PENDING: Cause.IN_FLIGHT}
+
+
+def finding(number: int) -> Finding:
+    verdict = VERDICTS[number % 3]
+    return Finding(
+        hop="a→b",
+        key=f"K{number}",
+        key_hash=f"{number:032x}",
+        verdict=verdict,
+        cause=CAUSES[verdict],
+        evidence={"source": [{"place": f"0:{number}"}]},
+    )
+
+
+ALL = [finding(number) for number in range(9)]
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return Storage(root=str(tmp_path))
+
+
+@pytest.fixture
+def paths(storage: Storage) -> list[str]:
+    """Two files: six findings and three."""
+    rows = [{**vars(one), "evidence": json.dumps(one.evidence)} for one in ALL]
+    return [storage.write_parquet("p", pl.DataFrame(part, schema=FINDINGS)) for part in (rows[:6], rows[6:])]
+
+
+def test_every_pending_key_is_handed_over_however_few_findings_the_journal_keeps(
+    storage: Storage, paths: list[str]
+) -> None:
+    assert list(first_findings(storage, paths, 4)) == ALL[:4]
+    assert list(first_findings(storage, paths, 100)) == ALL
+    assert list(pending_keys(storage, paths)) == [
+        Handover(hop=one.hop, key=one.key, key_hash=one.key_hash) for one in ALL if one.verdict is Verdict.PENDING
+    ]
+
+
+def test_a_window_without_findings_hands_nothing_over(storage: Storage) -> None:
+    assert list(first_findings(storage, [], 4)) == []
+    assert list(pending_keys(storage, [])) == []
