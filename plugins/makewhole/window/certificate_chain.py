@@ -2,12 +2,13 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from makewhole.journal import incidents, plan_progress, plans, window_results
-from makewhole.journal.window_results import Certificate, HopResult, JudgedFinding
+from makewhole.journal.window_results import Certificate, HopResult
 from makewhole.lake.storage import Storage
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
@@ -58,7 +59,6 @@ def issue_certificate(journal: PgConnection, window: Window, storage: Storage) -
 def certified_content(journal: PgConnection, window: Window) -> dict[str, Any]:
     """Return what the digest covers: nothing of how it came about, so that revisions that prove the same are equal."""
     results = final_results(journal, window)
-    handed_over = [item for item in window_results.findings(journal, window) if item.finding.verdict.value == "pending"]
     return {
         "version": 1,
         "pipeline": window.pipeline,
@@ -70,7 +70,7 @@ def certified_content(journal: PgConnection, window: Window) -> dict[str, Any]:
             hop: {"source_keys": result.counts.source_keys, "digest": result.digest}
             for hop, result in sorted(results.items())
         },
-        "handed_over": {"keys": len(handed_over), "digest": _sha256(sorted(_finding_id(item) for item in handed_over))},
+        "handed_over": _keys_and_digest(window_results.handover_ids(journal, window)),
     }
 
 
@@ -79,8 +79,13 @@ def _range_fields(part: PartitionRange) -> dict[str, Any]:
     return fields | ({"lineage": part.lineage} if part.lineage else {})
 
 
-def _finding_id(item: JudgedFinding) -> str:
-    return f"{item.finding.hop}|{item.finding.key_hash}"
+def _keys_and_digest(identities: Iterable[str]) -> dict[str, Any]:
+    """Return the number of identities and the hash of their list as JSON, holding one of them at a time."""
+    keys, digest = 0, hashlib.sha256(b"[")
+    for keys, identity in enumerate(identities, start=1):
+        digest.update(("," if keys > 1 else "").encode() + _json(identity))
+    digest.update(b"]")
+    return {"keys": keys, "digest": digest.hexdigest()}
 
 
 def _provenance(journal: PgConnection, window: Window) -> dict[str, Any]:
@@ -127,8 +132,11 @@ def _plan_with_receipts(journal: PgConnection, window: Window) -> dict[str, Any]
 
 
 def _sha256(content: Any) -> str:
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(_json(content)).hexdigest()
+
+
+def _json(content: Any) -> bytes:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def chain_problems(certificates: list[Certificate]) -> list[str]:

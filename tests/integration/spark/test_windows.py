@@ -1,14 +1,20 @@
 """Test where windows meet: late records, open transactions, repeats, replays, slow consumers. Judged once, by name."""
 
+import hashlib
+import json
+
 import pytest
 
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
-from makewhole.journal import plan_progress
+from makewhole.journal import plan_progress, window_results
 from makewhole.journal.database import connect
+from makewhole.model.gate import GateAnswer
 from makewhole.model.plan import count_remedies
 from makewhole.model.window import WindowState
+from makewhole.window.certificate_chain import certified_content
+from makewhole_spark.reconcile import judge_window
 from tests.world.orders import orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.windows import ReconciledShop
@@ -88,6 +94,59 @@ def test_a_record_in_an_open_transaction_is_handed_over_and_judged_by_name_in_th
     else:
         assert shop.found(second, LEDGER_HOP) == dict.fromkeys(("O8", "O9"), ("missing", "aborted_transaction"))
         assert closed.state is WindowState.GAPS
+
+
+def test_every_key_in_flight_is_handed_over_though_the_journal_keeps_fewer_findings(
+    shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = orders(range(20))
+    shop.trade(made, unsent=made[10:], unloaded=made[:3])
+    transaction = shop.begin_transaction(made[10:])
+    with monkeypatch.context() as limit:
+        limit.setattr(judge_window, "_JOURNAL_FINDINGS", 4)
+        first = shop.open()
+        shop.judge(first)
+
+    with connect(shop.journal) as journal:
+        handed_over = window_results.handovers(journal, first.pipeline.name, first.window.number)
+        assert len(window_results.findings(journal, first.window)) == 4
+        content = certified_content(journal, first.window)
+    assert sorted(item.key for item in handed_over) == sorted(order["id"] for order in made[10:])
+    identities = sorted(f"{item.hop}|{item.key_hash}" for item in handed_over)
+    text = json.dumps(identities, separators=(",", ":"), ensure_ascii=False)
+    assert content["handed_over"] == {"keys": 10, "digest": hashlib.sha256(text.encode()).hexdigest()}
+    assert shop.validate(first).answer is GateAnswer.FAIL  # for the three that were not loaded
+
+    shop.end_transaction(transaction, is_committed=False)
+    shop.trade(orders(range(100, 105), 1))
+    second, closed = shop.whole_way(1)
+    assert shop.counts(second, LEDGER_HOP).source_keys == 15
+    assert shop.found(second, LEDGER_HOP) == {order["id"]: ("missing", "aborted_transaction") for order in made[10:]}
+    assert closed.state is WindowState.GAPS
+
+
+def test_a_key_in_flight_that_the_journal_did_not_take_is_an_error_of_the_gate(shop: ReconciledShop) -> None:
+    made = orders(range(10))
+    shop.trade(made, unsent=made[8:])
+    shop.begin_transaction(made[8:])
+    shop.journal_sql(
+        "create function drop_one() returns trigger language plpgsql as "
+        "$$ begin return case when new.key = 'O9' then null else new end; end $$"
+    )
+    shop.journal_sql(
+        "create trigger lossy before insert on makewhole.handover for each row execute function drop_one()"
+    )
+
+    context = shop.open()
+    shop.judge(context)
+    report = shop.validate(context)
+
+    assert report.answer is GateAnswer.ERROR
+    assert report.failures == (
+        f"{LEDGER_HOP}: 2 keys pending, 1 in the journal as handed over: the next window judges only these. "
+        "Run the window again for a new revision",
+    )
+    assert shop.certify(context).state is WindowState.ERROR
 
 
 def test_an_aborted_transaction_loses_its_records_and_a_store_that_has_them_read_uncommitted(
