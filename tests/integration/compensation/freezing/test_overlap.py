@@ -218,5 +218,5 @@ def _assert_each_once(world: PlanWorld) -> None:
     assert keys == {f"K{number}": 1 for number in range(RECORDS)}
 
 
-def _column(seq: int) -> pa.ChunkedArray[Any]:
+def _column(seq: int) -> "pa.ChunkedArray[Any]":
     return pa.chunked_array([pa.array([seq], pa.int32())])
