@@ -193,6 +193,6 @@ def test_a_plan_over_its_share_is_refused_as_a_whole(world: PlanWorld) -> None:
     frozen = world.freeze_plan([world.finding(number, Verdict.MISSING) for number in range(3)], window_keys=2)
     assert frozen.plan.state is PlanState.REFUSED
     assert frozen.plan.reason is not None and "share of 1 of the window's 2 keys" in frozen.plan.reason
-    with pytest.raises(Exception, match="is refused: 3 actions are more than"):
+    with pytest.raises(Exception, match="is refused: 3 keys are more than"):
         world.run(frozen.plan.id)
     assert world.replayed() == []
