@@ -24,7 +24,7 @@ Manifests = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class NeighbouringWindows:
-    """The other windows of the pipeline in the journal, each read once. `manifests` are this window's snapshots."""
+    """Reads the other windows of the pipeline from the journal, each once. `manifests` are this window's snapshots."""
 
     journal: PgConnection
     context: WindowContext

@@ -65,7 +65,7 @@ class Originals:
 
 @dataclass(frozen=True, kw_only=True)
 class FrozenPlan(FreezeResult):
-    """What was frozen, where there is a plan."""
+    """Return what was frozen, where there is a plan."""
 
     plan: Plan
 

@@ -32,7 +32,7 @@ def functions(module: ModuleType) -> list[Compiled[Any, Any]]:
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
 def test_everything_that_a_compiled_function_uses_is_in_its_own_file(module: ModuleType) -> None:
-    """That file alone identifies a cached version: a change of another file would not be noticed."""
+    """Hold compiled loops to one file, which alone identifies a cached version: a change of another goes unnoticed."""
     tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and "makewhole" in str(node.module)]
     imported = {name.asname or name.name for node in imports for name in node.names}

@@ -38,7 +38,7 @@ class WhenUnknown(StrEnum):
 
 
 class WhenLost(StrEnum):
-    """What a runner does when the marker is missing."""
+    """Model what a runner does when the marker is missing."""
 
     RESCAN = "rescan"
     NOTHING_DONE = "nothing done"
