@@ -1,4 +1,4 @@
-"""Write and read the actions of plans by COPY; the plan's hash is over its bytes."""
+"""Write and read the actions of plans by COPY, whose bytes a plan's hash covers."""
 
 import io
 import json
@@ -13,10 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 from psycopg2 import sql
 
-from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
-from makewhole.model.plan import Action, Plan
-from makewhole.model.plan_hash import plan_hash
+from makewhole.model.plan import Action
 from makewhole.sql import PgConnection, load_queries
 
 _LINES_TOGETHER = 10_000
@@ -50,24 +48,14 @@ def put_actions(journal: PgConnection, plan_id: str, actions: Iterable[Action]) 
         cursor.copy_expert(load_queries("plan")["copy_actions_in"], _ActionLines(plan_id, actions))
 
 
-def unchanged_actions(journal: PgConnection, plan: Plan, payload_sha256: str | None) -> pa.Table:
-    """Return the actions of a plan as columns of `SCHEMA`, after checking them against the plan's hash.
-
-    Raises:
-        RefusedError: something of the plan was changed in the journal since it was frozen.
-    """
-    statement = sql.SQL(load_queries("plan")["copy_actions_out"]).format(plan=sql.Literal(plan.id))
-    digest = plan_hash(plan.pipeline, plan.window, payload_sha256)
+def copy_actions(journal: PgConnection, plan_id: str, listener: Callable[[bytes], object]) -> pa.Table:
+    """Return the actions of a plan as columns of `SCHEMA`; the listener gets their stored bytes, in order."""
+    statement = sql.SQL(load_queries("plan")["copy_actions_out"]).format(plan=sql.Literal(plan_id))
     reading, writing = os.pipe()
     with ThreadPoolExecutor(max_workers=1) as parser, journal.cursor() as cursor:
-        columns = parser.submit(_columns, reading, digest.update)
+        columns = parser.submit(_columns, reading, listener)
         with os.fdopen(writing, "wb", buffering=_BLOCK_BYTES) as copied:
             cursor.copy_expert(statement, copied)
-    if digest.hexdigest() != plan.sha256:
-        raise RefusedError(
-            f"plan {plan.id} is not the one that was frozen: its actions were changed in the journal. "
-            "Nothing is written; open a new revision of the window"
-        )
     return columns.result()
 
 
@@ -98,7 +86,7 @@ class _ActionLines:
 class _TeeReader(io.RawIOBase):
     """A file that passes every block that is read to a listener, too."""
 
-    def __init__(self, file: IO[bytes], listener: Callable[[bytes], None]) -> None:
+    def __init__(self, file: IO[bytes], listener: Callable[[bytes], object]) -> None:
         self._file, self._listener = file, listener
         self.size_bytes = 0
 
@@ -112,7 +100,7 @@ class _TeeReader(io.RawIOBase):
         return block
 
 
-def _columns(reading: int, listener: Callable[[bytes], None]) -> pa.Table:
+def _columns(reading: int, listener: Callable[[bytes], object]) -> pa.Table:
     """Parse what comes out of a pipe; the listener gets all of its bytes, even where they are no table."""
     with os.fdopen(reading, "rb", buffering=_BLOCK_BYTES) as pipe:
         copied = _TeeReader(pipe, listener)

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from psycopg2 import sql
 from psycopg2.extensions import cursor as PgCursor  # noqa: N812 - it is a class
 
+from makewhole.compensation.freezing.plan_hash import plan_digest, unchanged_actions
 from makewhole.journal import plan_progress, plans
-from makewhole.journal.actions import _BLOCK_BYTES, actions_in, unchanged_actions
+from makewhole.journal.actions import _BLOCK_BYTES, actions_in
 from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, PlanState
-from makewhole.model.plan_hash import plan_digest
 from makewhole.sql import PgConnection, load_queries
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]

@@ -9,8 +9,8 @@ from makewhole.compensation.execution.attempt import Attempt
 from makewhole.compensation.execution.targets import Chunk, Target, require_same_places
 from makewhole.compensation.freezing.chunks import ChunkRows, chunks_of, take_chunk
 from makewhole.compensation.freezing.payload_file import PayloadFile, verified_copy
+from makewhole.compensation.freezing.plan_hash import unchanged_actions
 from makewhole.journal import plans
-from makewhole.journal.actions import unchanged_actions
 from makewhole.journal.plan_progress import ChunkActions
 from makewhole.journal.plans import StoredPlan
 from makewhole.model.errors import CorruptionError

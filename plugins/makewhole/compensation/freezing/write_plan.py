@@ -7,10 +7,10 @@ from itertools import chain, count
 
 from makewhole.compensation.freezing.chunks import PlannedPayload, actions_per_chunk, number_actions, row_groups
 from makewhole.compensation.freezing.payload_file import write_payloads
+from makewhole.compensation.freezing.plan_hash import plan_digest
 from makewhole.journal import plans
 from makewhole.model.pipeline import Limits
 from makewhole.model.plan import Action, Plan, PlanState, count_remedies
-from makewhole.model.plan_hash import plan_digest
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 

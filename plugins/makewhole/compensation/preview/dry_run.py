@@ -18,10 +18,11 @@ from makewhole.compensation.execution.content import PlanContent, load_content
 from makewhole.compensation.execution.may_run import why_not_approved
 from makewhole.compensation.execution.targets import Chunk, Target, require_receipts_kept, require_same_places
 from makewhole.compensation.freezing.chunks import take_chunk
+from makewhole.compensation.freezing.plan_hash import unchanged_actions
 from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, RecordToSend, Sample
 from makewhole.compensation.preview.target_readers import ChunksDone, open_target_reader
 from makewhole.journal import plan_progress, plans
-from makewhole.journal.actions import actions_in, unchanged_actions
+from makewhole.journal.actions import actions_in
 from makewhole.journal.database import JournalSession
 from makewhole.journal.plans import StoredPlan
 from makewhole.model.errors import RefusedError

@@ -17,11 +17,12 @@ from makewhole.compensation.execution.targets import Target, require_same_places
 from makewhole.compensation.freezing.chunks import PlannedPayload
 from makewhole.compensation.freezing.freeze import FreezeSources
 from makewhole.compensation.freezing.original_records import WindowRecords
+from makewhole.compensation.freezing.plan_hash import unchanged_actions
 from makewhole.compensation.freezing.sources import Sources
 from makewhole.compensation.freezing.write_plan import PlanFrame, put_frozen
 from makewhole.compensation.undo.reversals import Reversals, reverse_records, reversing_hops
 from makewhole.journal import plan_progress, plans, windows
-from makewhole.journal.actions import actions_in, unchanged_actions
+from makewhole.journal.actions import actions_in
 from makewhole.journal.database import JournalSession, journal_dsn, transaction
 from makewhole.journal.database import connect as connect_journal
 from makewhole.journal.plans import StoredPlan

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from makewhole.compensation.freezing.plan_hash import plan_digest
 from makewhole.compensation.planning.draft import (
     draft_plan,
     keys_to_reverse,
@@ -28,7 +29,6 @@ from makewhole.model.pipeline import (
     TablePoint,
     TopicPoint,
 )
-from makewhole.model.plan_hash import plan_digest
 from makewhole.model.reversal import PastReversals, Repetition, ReversedCopy
 from makewhole.model.verdict import Cause, Finding, Verdict
 

@@ -3,7 +3,12 @@
 import hashlib
 from collections.abc import Iterable
 
-from makewhole.model.plan import Action
+import pyarrow as pa
+
+from makewhole.journal.actions import copy_actions
+from makewhole.model.errors import RefusedError
+from makewhole.model.plan import Action, Plan
+from makewhole.sql import PgConnection
 
 PLAN_FORMAT = "makewhole plan 2"
 """The first line of what is hashed; a change of the format changes it."""
@@ -23,3 +28,19 @@ def plan_digest(pipeline: str, window: int, payload_sha256: str | None, actions:
     for action in actions:
         digest.update(action.line())
     return digest.hexdigest()
+
+
+def unchanged_actions(journal: PgConnection, plan: Plan, payload_sha256: str | None) -> pa.Table:
+    """Return the actions of a plan as columns of `journal.actions.SCHEMA`, after checking them against its hash.
+
+    Raises:
+        RefusedError: something of the plan was changed in the journal since it was frozen.
+    """
+    digest = plan_hash(plan.pipeline, plan.window, payload_sha256)
+    actions = copy_actions(journal, plan.id, digest.update)
+    if digest.hexdigest() != plan.sha256:
+        raise RefusedError(
+            f"plan {plan.id} is not the one that was frozen: its actions were changed in the journal. "
+            "Nothing is written; open a new revision of the window"
+        )
+    return actions
