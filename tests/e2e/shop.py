@@ -27,6 +27,7 @@ def shop_file(name: str, *, approval: str = "above_actions: 50", **schedule: str
     settings = {"description": f"Orders of the shop {name}"}
     settings |= {key: f'"{value}"' for key, value in schedule.items()}
     settings |= {
+        "start": "earliest",
         "settle": "1s",
         "compare": '{amount: "decimal(8,2)"}',
         "compensation": f"{{limits: {{share: 1.0}}, approval: {{{approval}}}}}",

@@ -61,6 +61,7 @@ class Shop(World):
         more_points: Mapping[str, Settings] | None = None,
         more_hops: Sequence[Settings] = (),
         compensation: Settings = _SHARE,
+        start: str | None = "earliest",
     ) -> None:
         """Write the pipeline file; `hop` and `ledger_hop` are what the hops to the warehouse and to the topic have
         besides their ends."""
@@ -81,6 +82,7 @@ class Shop(World):
         if not has_ledger:
             del points["outbox"], hops[0]
         settings = {
+            **({} if start is None else {"start": start}),
             "settle": settle,
             "compare": '{amount: "decimal(8,2)"}',
             "gate": flow({"allow_empty": str(allow_empty).lower()}),

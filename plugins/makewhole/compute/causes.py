@@ -17,8 +17,8 @@ _NO_PRODUCER = -1
 
 
 def explain(judged: pl.DataFrame, context: HopContext) -> pl.DataFrame:
-    """Return the findings (`FINDINGS`) of every judged row that is not matched, sorted by key hash."""
-    wanted = judged.filter(pl.col("verdict") != Verdict.MATCHED.value)
+    """Return the findings (`FINDINGS`) of every judged row that is one, sorted by key hash."""
+    wanted = judged.filter(pl.col("verdict").is_in([verdict.value for verdict in Verdict if verdict.is_finding]))
     if wanted.is_empty():
         return empty(FINDINGS)
     known = KeyFacts(wanted, context)

@@ -57,13 +57,15 @@ class LogHistory:
 
     `truncations`: every truncation that any window noticed; `truncated`: the incidents of those that this window
     noticed. `expired`: the time spans of earlier windows with offsets that nobody could read; `is_partial`: this window
-    has such offsets. The others are this window's incidents of their kind.
+    has such offsets. `begins_at`: from when on it has records, where older ones were deleted before the first window
+    could read them. The others are this window's incidents of their kind.
     """
 
     truncations: tuple[Truncation, ...] = ()
     truncated: tuple[Incident, ...] = ()
     expired: tuple[TimeSpan, ...] = ()
     is_partial: bool = False
+    begins_at: datetime | None = None
     recreated: tuple[Incident, ...] = ()
     leader_changes: tuple[Incident, ...] = ()
     transactions: tuple[Incident, ...] = ()
@@ -88,6 +90,7 @@ def log_history(window: Window, point: str, found: Sequence[tuple[Window, Incide
         truncated=tuple(incident for incident in now if _is_truncation(incident)),
         expired=tuple(TimeSpan(start=of.start, end=of.end) for of in unread),
         is_partial=expired > 0 or any(_is_unread(incident) for incident in now),
+        begins_at=max((_beginning(one) for _, one in ours if one.kind is IncidentKind.BEGINNING_GONE), default=None),
         recreated=tuple(incident for incident in now if incident.kind is IncidentKind.TOPIC_RECREATED),
         leader_changes=tuple(incident for incident in now if incident.kind is IncidentKind.LEADER_CHANGED),
         transactions=tuple(incident for incident in now if incident.kind in _TRANSACTIONS),
@@ -97,6 +100,10 @@ def log_history(window: Window, point: str, found: Sequence[tuple[Window, Incide
 def _is_unread(incident: Incident) -> bool:
     """Tell whether offsets of the window were gone before they could be read."""
     return incident.kind is IncidentKind.EXPIRED or bool(incident.detail.get("before_it_was_read"))
+
+
+def _beginning(incident: Incident) -> datetime:
+    return datetime.fromisoformat(incident.detail["begins_at"])
 
 
 def _is_truncation(incident: Incident) -> bool:

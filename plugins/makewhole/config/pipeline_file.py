@@ -169,7 +169,7 @@ def _read_pipeline(top: Section) -> Pipeline:
         name=(name.text(values.name) if name else None) or "",
         description=(description.text(str) if description else None) or "",
         schedule=cron.text(values.schedule) if cron else None,
-        start=(begin.moment(values.start) if begin else None) or "earliest",
+        start=begin.moment(values.start) if begin else None,
         until=over.moment(values.moment) if over else None,
         settle=timedelta(minutes=5) if settle_time is None else settle_time,
         compare=_read_compare(top),

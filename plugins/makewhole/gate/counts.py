@@ -32,12 +32,14 @@ def verdict_numbers(gate: Gate, summary: HopSummary) -> list[Number]:
         *judged,
         _bounded("matched", counts.matched, summary.expected_rows),
         _bounded("pending", pending, summary.expected_rows),
+        _bounded("before_baseline", counts.before_baseline, summary.expected_rows),
         Number(
             name="judged",
             value=counts.judged,
             at_least=0 if may_be_empty else 1,
             at_most=HIGHEST,
-            sentence=f"nothing was judged: {keys(pending)} pending, {text(counts.undecidable)} undecidable",
+            sentence=f"nothing was judged: {keys(pending)} pending, {text(counts.undecidable)} undecidable"
+            + (f", {text(counts.before_baseline)} before the baseline" if counts.before_baseline else ""),
             role=Role.FINDING,
         ),
     ]
@@ -67,7 +69,9 @@ def _source_key_numbers(summary: HopSummary) -> list[Number]:
     counts = summary.counts
     with_source = counts.duplicate - summary.duplicates_without_source
     undecidable = counts.undecidable - summary.undecidable_without_source
-    accounted = counts.matched + counts.missing + counts.mismatched + with_source + counts.pending + undecidable
+    before = counts.before_baseline - summary.before_baseline_without_source
+    known = counts.matched + counts.missing + counts.mismatched + with_source
+    accounted = known + counts.pending + undecidable + before
     return [
         Number(
             name="source_keys",
@@ -102,6 +106,13 @@ def _without_source_numbers(summary: HopSummary) -> list[Number]:
             "source",
         ),
         Number(
+            name="before_baseline_without_source",
+            value=summary.before_baseline_without_source,
+            at_most=max(counts.before_baseline, 0),
+            sentence=f"{text(summary.before_baseline_without_source)} of {keys(counts.before_baseline)} before the "
+            "baseline lack a source",
+        ),
+        Number(
             name="handed_over",
             value=summary.handed_over,
             at_most=max(counts.source_keys, 0),
@@ -111,7 +122,8 @@ def _without_source_numbers(summary: HopSummary) -> list[Number]:
 
 
 def _key_numbers(summary: HopSummary) -> list[Number]:
-    in_counts = summary.counts.judged + summary.counts.pending + summary.counts.undecidable
+    counts = summary.counts
+    in_counts = counts.judged + counts.pending + counts.undecidable + counts.before_baseline
     return [
         Number(
             name="expected_rows",

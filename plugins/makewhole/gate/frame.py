@@ -47,11 +47,12 @@ class FrameCounts:
         return count.rows if count else 0
 
     def unexplained(self, hop: str) -> int:
-        """Return the number of rows of any verdict but matched that have no cause."""
+        """Return the number of rows that have no cause, of any verdict but those that need none."""
+        without = {verdict.value for verdict in Verdict if not verdict.is_finding}
         return sum(
             count.rows - count.explained
             for (name, verdict), count in self.by_hop_and_verdict.items()
-            if name == hop and verdict != Verdict.MATCHED.value
+            if name == hop and verdict not in without
         )
 
 

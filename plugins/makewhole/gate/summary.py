@@ -32,7 +32,8 @@ class HopSummary:
     `expected_rows` is how many keys must have a verdict: the distinct keys of the source that pass the hop's filter, as
     the snapshot pass counted them (never counted from the verdicts), with those handed over by an earlier window, plus
     the keys that only the target gives rise to. `duplicates_without_source` are the keys in `counts.duplicate` that the
-    source does not have in this window, `undecidable_without_source` those of `counts.undecidable`; `handed_over` the
+    source does not have in this window, `undecidable_without_source` those of `counts.undecidable`,
+    `before_baseline_without_source` those of `counts.before_baseline`; `handed_over` the
     keys that an earlier window left to this one, or that are judged anew because a truncation took their records.
     `handovers_written`: the keys that this window leaves to the next one, as the journal counts the rows it was given,
     never copied from `counts.pending`; None: not known.
@@ -46,6 +47,7 @@ class HopSummary:
     duplicates_without_source: int = 0
     handed_over: int = 0
     undecidable_without_source: int = 0
+    before_baseline_without_source: int = 0
     handovers_written: int | None = None
 
     def to_json_dict(self) -> dict[str, Any]:

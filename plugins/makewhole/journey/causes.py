@@ -26,6 +26,7 @@ CAUSE_MEANINGS: Mapping[Cause, str] = {
     Cause.TOPIC_RECREATED: "the topic was deleted and made again, and what it held last is not known",
     Cause.LEADER_CHANGED: "it is not in the log, and the leader changed: what the old one acknowledged may be gone",
     Cause.EXPIRED: "offsets of the window were deleted before they could be read; it may have been there",
+    Cause.OLDER_THAN_LOG: "it is older than the log's first record: lost, or from before the topic? `start:` says it",
     Cause.ORDER_UNKNOWN: "several of its versions could be the latest, and no number orders them",
     Cause.UNREADABLE_SOURCE: "the source could not be read",
 }

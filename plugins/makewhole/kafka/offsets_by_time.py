@@ -7,7 +7,7 @@ divides a log between two windows, and any offset divides it soundly.
 
 import math
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +38,31 @@ def first_records(
             lo = part.hi if candidate is None else max(candidate, part.lo)
             found[part.partition] = _first(broker, part, lo, since, now) if lo < part.hi else None
     return found
+
+
+def first_record_times(log: TopicLog, within: Iterable[PartitionRange]) -> dict[int, datetime | None]:
+    """Return the time of the first committed data record of each range; None: no such record, or it has no time.
+
+    Raises:
+        TransientError: the cluster does not answer.
+    """
+    with BrokerLog(log.connection) as broker:
+        return {part.partition: _first_time(broker, part) for part in within}
+
+
+def _first_time(broker: BrokerLog, part: PartitionRange) -> datetime | None:
+    for batch in read_range(broker, part).batches():
+        if len(batch):
+            return record_time(int(batch.column("timestamp").cast(pa.int64())[0].as_py()))
+    return None
+
+
+def record_time(timestamp_ms: int) -> datetime | None:
+    """Return a record's timestamp as a time; None where it has none, or one outside the calendar."""
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, UTC) if timestamp_ms >= 0 else None
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _first(broker: BrokerLog, part: PartitionRange, lo: int, since: datetime, now: datetime) -> int | None:

@@ -15,6 +15,8 @@ class IncidentKind(StrEnum):
     TOPIC_RECREATED = "topic_recreated"  # the same name, another topic id
     EXPIRED = "expired"  # deleted (retention, DeleteRecords) before this window could read them
     LEADER_CHANGED = "leader_changed"  # records of the window were written under several leader epochs
+    BEGINNING_GONE = "beginning_gone"  # offsets were deleted before the first window: judging begins behind them
+    BASELINE_UNKNOWN = "baseline_unknown"  # keys older than a log that begins at offset 0: only `start:` can tell
     PARTITIONS_ADDED = "partitions_added"
     OPEN_TRANSACTION = "open_transaction"  # holds the stable offset at `lo`: the window ends there
     HANGING_TRANSACTION = "hanging_transaction"  # the same, and no coordinator will ever end it (KIP-664)
@@ -31,6 +33,8 @@ class Incident:
                             one, which is `topic_id` then; `new_id`
     expired               what was deleted
     leader_changed        from the first offset under another epoch on; `epochs`, `before` (the last window's last)
+    beginning_gone        the topic; `starts` by partition, `begins_at`: the time of the last of these first records
+    baseline_unknown      the topic; `hop`, `keys`: number of undecidable keys, `begins_at`: the log's first record
     partitions_added      the range of the new partition
     open_transaction      from its first offset to the high watermark; `producer_id`, `producer_epoch`,
     hanging_transaction     `transactional_id`, `state`, `last_timestamp_ms`
@@ -63,7 +67,7 @@ class Incident:
 
         What windows had read and is gone can be judged anew where a point upstream says what must be in the topic.
         """
-        if self.is_partial or self.kind is IncidentKind.HANGING_TRANSACTION:
+        if self.is_partial or self.kind in (IncidentKind.HANGING_TRANSACTION, IncidentKind.BASELINE_UNKNOWN):
             return True
         is_fed = any(hop.target == self.point for hop in pipeline.hops)
         return self.kind in (IncidentKind.TRUNCATED, IncidentKind.TOPIC_RECREATED) and not is_fed

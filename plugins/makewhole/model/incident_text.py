@@ -23,6 +23,11 @@ def settled_by(incident: Incident) -> str:
             f"end it with `kafka-transactions.sh abort --topic {incident.topic} --partition {incident.partition} "
             f"--start-offset {incident.lo}`, then run this window again"
         )
+    if incident.kind is IncidentKind.BASELINE_UNKNOWN:
+        return (
+            f"write `start: {incident.detail['begins_at']}` into the pipeline's file when they are from before the "
+            "topic, or `start: earliest` when they belong into it and were lost; then run this window again"
+        )
     if incident.is_partial:
         return (
             "what they held is not known: a mirror or a backup of the topic can tell, and the keys in doubt are in "
@@ -31,6 +36,7 @@ def settled_by(incident: Incident) -> str:
     return {
         IncidentKind.TRUNCATED: f"{_UPSTREAM}; {_SAFER}",
         IncidentKind.TOPIC_RECREATED: _UPSTREAM,
+        IncidentKind.BEGINNING_GONE: "what is older is counted as `before_baseline`, not as missing or unexpected",
         IncidentKind.OPEN_TRANSACTION: "its records are judged in a later window, when it has ended",
         IncidentKind.LEADER_CHANGED: f"what only the old leader had acknowledged may be gone; {_SAFER}",
     }.get(incident.kind, "nothing has to be done")
@@ -79,6 +85,23 @@ def _leaders(incident: Incident) -> str:
     return f"the leader of {_place(incident)} changed: leader epochs {', '.join(epochs)}"
 
 
+def _beginning(incident: Incident) -> str:
+    return (
+        f"the beginning of {incident.topic} was deleted before the first window: it reaches back to "
+        f"{incident.detail['begins_at']}"
+    )
+
+
+def _older(incident: Incident) -> str:
+    count = int(incident.detail["keys"])
+    keys = "1 key is" if count == 1 else f"{count:,} keys are"
+    return (
+        f"on {incident.detail['hop']} {keys} older "
+        f"than the first record of {incident.topic} ({incident.detail['begins_at']}), whose log begins at offset 0: "
+        "lost, or from before the topic?"
+    )
+
+
 def _transaction(incident: Incident) -> str:
     name = incident.detail.get("transactional_id")
     of = f"`{name}`" if name else f"producer {incident.detail.get('producer_id')}"
@@ -96,6 +119,8 @@ _SENTENCES: Mapping[IncidentKind, Callable[[Incident], str]] = {
     IncidentKind.TOPIC_RECREATED: _made_again,
     IncidentKind.EXPIRED: lambda one: f"{_offsets(one)} were deleted before they could be read",
     IncidentKind.LEADER_CHANGED: _leaders,
+    IncidentKind.BEGINNING_GONE: _beginning,
+    IncidentKind.BASELINE_UNKNOWN: _older,
     IncidentKind.PARTITIONS_ADDED: lambda one: f"partition {one.partition} of {one.topic} is new",
     IncidentKind.OPEN_TRANSACTION: _transaction,
     IncidentKind.HANGING_TRANSACTION: _hanging,

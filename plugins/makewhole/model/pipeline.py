@@ -175,7 +175,8 @@ class Approval:
 
 @dataclass(frozen=True, kw_only=True)
 class Pipeline:
-    """One pipeline file. `compare` maps a column to its declared type; `start` is `earliest`, `latest` or a time.
+    """One pipeline file. `compare` maps a column to its declared type; `start` is `earliest`, `latest` or a time;
+    None: the beginning of the logs, and nobody said what older keys mean.
 
     `points` may name topics that no hop joins: compensation writes to them, and nothing in them is judged.
     `until` ends the schedule: for a pipeline that is over, or whose data are of the past.
@@ -186,7 +187,7 @@ class Pipeline:
     hops: tuple[Hop, ...]
     description: str = ""
     schedule: str | None = None
-    start: str | datetime = "earliest"
+    start: str | datetime | None = None
     until: datetime | None = None
     settle: timedelta = timedelta(minutes=5)
     compare: Mapping[str, str] = field(default_factory=dict)

@@ -7,7 +7,10 @@ from typing import Any
 
 
 class Verdict(StrEnum):
-    """The verdicts. The last two are *not known*: never rounded to yes or no."""
+    """The verdicts. `pending` and `undecidable` are *not known*: never rounded to yes or no.
+
+    `before_baseline`: the other side does not reach back to when the key was there; nothing is said of it.
+    """
 
     MATCHED = "matched"
     MISSING = "missing"
@@ -16,10 +19,16 @@ class Verdict(StrEnum):
     MISMATCHED = "mismatched"
     PENDING = "pending"
     UNDECIDABLE = "undecidable"
+    BEFORE_BASELINE = "before_baseline"
 
     @property
     def is_gap(self) -> bool:
         return self in GAPS
+
+    @property
+    def is_finding(self) -> bool:
+        """Tell whether a key with it is listed with its evidence."""
+        return self not in (Verdict.MATCHED, Verdict.BEFORE_BASELINE)
 
 
 GAPS = (Verdict.MISSING, Verdict.DUPLICATE, Verdict.UNEXPECTED, Verdict.MISMATCHED)
@@ -52,6 +61,7 @@ class Cause(StrEnum):
         "leader_changed"  # not in the log, and the leader changed: acknowledged records may have gone with it
     )
     EXPIRED = "expired"  # offsets of the window were deleted before they could be read: it may have been there
+    OLDER_THAN_LOG = "older_than_log"  # from before the log's first record: lost, or from before the topic?
     ORDER_UNKNOWN = "order_unknown"  # versions without a number in several partitions, or of one time: which is latest?
     UNREADABLE_SOURCE = "unreadable_source"
 
@@ -72,8 +82,9 @@ class Finding:
 class HopCounts:
     """Distinct keys of a hop by verdict, with the numbers that cross-check them.
 
-    `source_keys` = matched + missing + mismatched + duplicate-with-source + pending + undecidable; `unexpected` and
-    duplicates without a source key are counted beside it. `source_rows`/`target_rows` count copies.
+    `source_keys` = matched + missing + mismatched + duplicate-with-source + pending + undecidable +
+    before_baseline; those of the last three and duplicates that have no source key, and `unexpected`, are counted
+    beside it. `source_rows`/`target_rows` count copies.
     """
 
     source_keys: int = 0
@@ -86,6 +97,7 @@ class HopCounts:
     unexpected: int = 0
     pending: int = 0
     undecidable: int = 0
+    before_baseline: int = 0
     extra_copies: int = 0
 
     @property

@@ -10,12 +10,12 @@ from datetime import datetime
 
 from makewhole.kafka.lineage import Epochs, divergence, epochs_of, seen_epochs
 from makewhole.kafka.offsets import TopicLog
-from makewhole.kafka.offsets_by_time import first_records
+from makewhole.kafka.offsets_by_time import first_record_times, first_records
 from makewhole.model.errors import TransientError
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange
-from makewhole.window.incidents import partition_added, topic_recreated, truncated
+from makewhole.window.incidents import beginning_gone, partition_added, topic_recreated, truncated
 from makewhole.window.observe import ObservedTopic
 
 Ranges = tuple[PartitionRange, ...]
@@ -77,10 +77,28 @@ def freeze_ranges(
         )
         for partition, start in sorted(range_starts.items())
     )
+    is_first = not covered.ranges
+    gone = [part for part in ranges if is_first and part.lo == log_starts[part.partition] > 0]
     return ranges, [
+        *(_beginning_incidents(point, log, now, gone, interval)),
         *_topic_incidents(point, now, covered, ranges),
         *(one.incident for one in range_starts.values() if one.incident),
     ]
+
+
+def _beginning_incidents(
+    point: TopicPoint, log: TopicLog, now: ObservedTopic, gone: Sequence[PartitionRange], interval: Interval
+) -> list[Incident]:
+    """Return the incident of a topic of which records were deleted before the first window: from when on it has all.
+
+    A partition without any record left has all from now on. No record was written later than now, whatever it says.
+    """
+    if not gone:
+        return []
+    within = [_unread_range(log, now, part.partition, part.lo) for part in gone]
+    times = first_record_times(log, within)
+    begins_at = max(min(times[part.partition] or interval.now, interval.now) for part in gone)
+    return [beginning_gone(point, now.state.topic_id, {part.partition: part.lo for part in gone}, begins_at)]
 
 
 def _topic_incidents(point: TopicPoint, now: ObservedTopic, covered: CoveredRanges, ranges: Ranges) -> list[Incident]:

@@ -1,6 +1,7 @@
 """Build the incidents that opening a window finds: changes of a topic since the last window, and open transactions."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from makewhole.kafka.lineage import Epochs
 from makewhole.kafka.offsets import TopicLog
@@ -38,6 +39,31 @@ def topic_recreated(point: TopicPoint, topic_id: str, old_id: str, old_ends: Map
         topic=point.topic,
         topic_id=topic_id,
         detail={"before_it_was_read": False, "old_id": old_id, "old_ends": ends},
+    )
+
+
+def beginning_gone(point: TopicPoint, topic_id: str, starts: Mapping[int, int], begins_at: datetime) -> Incident:
+    """Return the incident of a topic whose beginning was deleted before the first window. `starts`: what is left."""
+    return Incident(
+        kind=IncidentKind.BEGINNING_GONE,
+        point=point.name,
+        topic=point.topic,
+        topic_id=topic_id,
+        detail={
+            "starts": {str(partition): offset for partition, offset in sorted(starts.items())},
+            "begins_at": begins_at.isoformat(),
+        },
+    )
+
+
+def baseline_unknown(point: TopicPoint, topic_id: str, hop: str, keys: int, begins_at: datetime) -> Incident:
+    """Return the incident of keys that are older than the first record of a log that begins at offset 0."""
+    return Incident(
+        kind=IncidentKind.BASELINE_UNKNOWN,
+        point=point.name,
+        topic=point.topic,
+        topic_id=topic_id,
+        detail={"hop": hop, "keys": keys, "begins_at": begins_at.isoformat()},
     )
 
 

@@ -7,7 +7,7 @@ already gets a new revision of the window that covers it.
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
 from makewhole.journal import incidents, plans, window_results, windows
 from makewhole.journal.windows import WindowBounds
@@ -32,7 +32,12 @@ from makewhole.window.observe import (
 
 __all__ = ["OpenedWindow", "Request", "open_interval"]
 
-_RANGE_SHAPING_KINDS = (IncidentKind.TRUNCATED, IncidentKind.TOPIC_RECREATED, IncidentKind.PARTITIONS_ADDED)
+_RANGE_SHAPING_KINDS = (
+    IncidentKind.TRUNCATED,
+    IncidentKind.TOPIC_RECREATED,
+    IncidentKind.PARTITIONS_ADDED,
+    IncidentKind.BEGINNING_GONE,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,10 +170,24 @@ def _draft_window(
 
 
 def _first_start(pipeline: Pipeline, request: Request) -> datetime | None:
-    """Return where the first window starts; None: at the beginning of the logs."""
-    if isinstance(pipeline.start, datetime):
-        return pipeline.start
-    return None if pipeline.start == "earliest" else (request.start or datetime.now(UTC))
+    """Return where the first window starts; None: at the beginning of the logs.
+
+    Raises:
+        RefusedError: the interval is over before the pipeline starts, or nothing says where `latest` begins.
+    """
+    if pipeline.start == "latest":
+        if request.start is None:
+            raise RefusedError(
+                f"{pipeline.name} has `start: latest`, and no window yet: nothing says where the first one begins. "
+                f"Say it: `makewhole run {pipeline.name} --from TIME`, or write `start: TIME` into the pipeline's file"
+            )
+        return request.start
+    if isinstance(pipeline.start, datetime) and pipeline.start >= request.end:
+        raise RefusedError(
+            f"{pipeline.name} starts at {pipeline.start.isoformat()} (`start:` in its file), and the interval is over "
+            f"by then: it ends at {request.end.isoformat()}. Choose a later end, or an earlier `start:`"
+        )
+    return pipeline.start if isinstance(pipeline.start, datetime) else None
 
 
 def _covered_ranges(

@@ -11,6 +11,7 @@ from makewhole.kafka.offsets import committed
 from makewhole.model.pipeline import Hop, Semantics, TopicPoint
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles
+from makewhole_spark.reconcile.hop_baseline import hop_baseline
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, TruncatedWindow, truncated_windows
 
 _KeysByBucket = dict[str, list[tuple[str, int, int]]]
@@ -26,6 +27,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     logs = {point: neighbours.log(point) for point in (hop.source, hop.target)}
     truncated = truncated_windows(neighbours, hop.target)
     replays = neighbours.replays(hop.target, *(neighbours.manifests_of(one.window)[hop.target] for one in truncated))
+    baseline = hop_baseline(neighbours, hop)
     group = _group_committed(context, hop)
     indexes = {point: _PointRuns.of(neighbours, point) for point in (hop.source, hop.target)}
     reached = {one.window.number for one in truncated}
@@ -50,6 +52,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
                 if bucket in one.files_by_bucket(neighbours)
             ),
             later_source_files=_later_source_files(neighbours, hop, bucket),
+            baseline=baseline,
             source_log=logs[hop.source],
             target_log=logs[hop.target],
             source_sequences=manifests[hop.source].get("sequences"),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from makewhole.compute.baseline import Baseline
 from makewhole.compute.frames import REPLAYS, empty
 from makewhole.compute.log_history import LogHistory
 from makewhole.model.pipeline import Hop, PointKind, Semantics
@@ -63,6 +64,7 @@ class BucketTask:
     later_source_files: tuple[str, ...] = ()
     source_log: LogHistory = field(default_factory=LogHistory)
     target_log: LogHistory = field(default_factory=LogHistory)
+    baseline: Baseline = field(default_factory=Baseline)
     source_sequences: str | None = None
     target_sequences: str | None = None
     tails: Mapping[str, list[str]] | None = None
@@ -83,6 +85,7 @@ class BucketAnswer:
     """Counts, digest and files of a judged bucket. `wanted`: files of hashes to look for in a topic's tail, by point.
 
     `expected`: the number of verdicts that there must be, counted from the snapshot's rows, not from the verdicts.
+    `older_than_log`: the number of keys that are undecidable because nobody said from when on to judge.
     `judged_anew`: the number of keys that are judged because a truncation took their copies.
     """
 
@@ -93,6 +96,8 @@ class BucketAnswer:
     expected: int
     without_source: int
     undecidable_without_source: int
+    before_baseline_without_source: int
+    older_than_log: int
     judged_anew: int
     verdicts: str
     findings: str | None

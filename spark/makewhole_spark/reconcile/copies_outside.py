@@ -17,6 +17,7 @@ def source_copies_outside(task: BucketTask) -> pl.DataFrame:
     return pl.concat(
         [
             _from_runs(task, (*index.earlier, *index.former), is_later=False),
+            _head(task, task.hop.source),
             _later(task, task.hop.source, index),
         ]
     )
@@ -29,7 +30,9 @@ def target_copies_outside(task: BucketTask, target: pl.DataFrame) -> pl.DataFram
     into), and one of a former incarnation only where there is no other: it is not in the topic any more.
     """
     index = task.target_index
-    earlier = pl.concat([_from_runs(task, index.earlier, is_later=False), *_remaining(task)])
+    earlier = pl.concat(
+        [_from_runs(task, index.earlier, is_later=False), _head(task, task.hop.target), *_remaining(task)]
+    )
     later = _later(task, task.hop.target, index)
     if task.is_upsert:
         return pl.concat([earlier, later])
@@ -62,9 +65,14 @@ def _from_runs(task: BucketTask, files: Iterable[str], *, is_later: bool) -> pl.
 
 
 def _later(task: BucketTask, point: str, index: IndexFiles) -> pl.DataFrame:
-    tail = _tail(task, point).filter(~pl.col("is_open")).select(*ELSEWHERE)
+    tail = _tail(task, point).filter(~pl.col("is_open") & pl.col("is_later")).select(*ELSEWHERE)
     found = pl.concat([_from_runs(task, index.later, is_later=True), tail])
     return found.unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
+
+
+def _head(task: BucketTask, point: str) -> pl.DataFrame:
+    """Return the copies in the log before the first window."""
+    return _tail(task, point).filter(~pl.col("is_later")).select(*ELSEWHERE)
 
 
 def _remaining(task: BucketTask) -> Iterable[pl.DataFrame]:
@@ -91,7 +99,7 @@ def _first_of_absent(others: pl.DataFrame, target: pl.DataFrame, found: pl.DataF
 
 
 def _tail(task: BucketTask, point: str) -> pl.DataFrame:
-    """Return the copies of this bucket that were found in the log after the window."""
+    """Return the copies of this bucket that were found in the log around the windows."""
     paths = (task.tails or {}).get(point)
     tail = task.context.storage.read_parquet(paths) if paths else None
     if tail is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from makewhole.compute import rollup
+from makewhole.compute.baseline import mark_before_baseline
 from makewhole.compute.causes import explain
 from makewhole.compute.evidence import HopContext
 from makewhole.compute.frames import HASH, HASHES, VERDICTS, Schema, empty
@@ -13,7 +14,7 @@ from makewhole.compute.judge import BucketInput, committed_copies, judge
 from makewhole.compute.undecidable import UndecidableSpans, mark_undecidable, undecidable_spans
 from makewhole.compute.versions import judge_versions
 from makewhole.model.pipeline import TablePoint
-from makewhole.model.verdict import GAPS, Verdict
+from makewhole.model.verdict import GAPS, Cause, Verdict
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
 from makewhole_spark.reconcile.copies_outside import (
     newly_truncated_keys,
@@ -42,7 +43,8 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     known, rows = confirm(task, gathered.known, kernel(gathered.known))
     judged = kernel(known)
     wanted = {} if task.tails is not None else _write_wanted(task, judged)
-    answer = _write(task, replace(gathered, known=known), mark_undecidable(judged, _undecidable_spans(task)), wanted)
+    marked = mark_undecidable(mark_before_baseline(judged, task.baseline), _undecidable_spans(task))
+    answer = _write(task, replace(gathered, known=known), marked, wanted)
     if task.is_upsert and wanted and rows is not None:
         folder = f"{task.context.window.prefix}/{task.hop.slug}/looked_up"
         return replace(answer, looked_up=task.context.storage.write_parquet(folder, rows))
@@ -158,9 +160,13 @@ def _write(task: BucketTask, gathered: _Gathered, judged: pl.DataFrame, wanted: 
         ),
         digest=rollup.digest(judged),
         expected=_distinct_source_keys(task, known)
-        + sum(without_source.get(verdict.value, 0) for verdict in (*GAPS, Verdict.UNDECIDABLE)),
+        + sum(
+            without_source.get(verdict.value, 0) for verdict in (*GAPS, Verdict.UNDECIDABLE, Verdict.BEFORE_BASELINE)
+        ),
         without_source=without_source.get(Verdict.DUPLICATE.value, 0),
         undecidable_without_source=without_source.get(Verdict.UNDECIDABLE.value, 0),
+        before_baseline_without_source=without_source.get(Verdict.BEFORE_BASELINE.value, 0),
+        older_than_log=len(judged.filter(pl.col("hint") == Cause.OLDER_THAN_LOG.value)),
         judged_anew=len(gathered.judged_anew),
         verdicts=storage.write_parquet(f"{folder}/verdicts", verdicts),
         findings=storage.write_parquet(f"{folder}/findings", findings) if len(findings) else None,

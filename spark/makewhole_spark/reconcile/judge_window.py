@@ -6,7 +6,7 @@ once for just those keys, and their buckets are judged again.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from makewhole.compute import rollup
 from makewhole.gate.summary import HopSummary, PointEvidence
-from makewhole.journal import window_results
+from makewhole.journal import incidents, window_results
 from makewhole.journal.window_results import HopResult
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Hop, TopicPoint
@@ -25,9 +25,10 @@ from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry
 from makewhole_spark.reconcile.bucket_tasks import bucket_tasks, handed_over_keys
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
+from makewhole_spark.reconcile.hop_baseline import baseline_incidents
 from makewhole_spark.reconcile.judge_bucket import judge_bucket
 from makewhole_spark.reconcile.key_index import KeyRuns, write_key_runs
-from makewhole_spark.reconcile.log_tail import read_tail, tail_tasks
+from makewhole_spark.reconcile.log_tail import TailTask, head_tasks, read_tail, tail_tasks
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 from makewhole_spark.reconcile.stored_findings import first_findings, pending_keys
 from makewhole_spark.reconcile.truncated_keys import count_truncated_keys
@@ -79,7 +80,16 @@ def reconcile(spark: SparkSession, journal: PgConnection, context: WindowContext
         for hop in context.pipeline.hops
     ]
     count_truncated_keys(spark, neighbours)
+    incidents.put(journal, context.window, baseline_incidents(neighbours, _older_than_log(answers)))
     return _commit(journal, context, outcomes, runs)
+
+
+def _older_than_log(answers: Sequence[BucketAnswer]) -> dict[str, int]:
+    """Return the number of keys by hop that are undecidable because nobody said from when on to judge."""
+    found: dict[str, int] = {}
+    for answer in answers:
+        found[answer.hop] = found.get(answer.hop, 0) + answer.older_than_log
+    return found
 
 
 def _require_snapshots(context: WindowContext, manifests: Mapping[str, Any]) -> None:
@@ -105,13 +115,7 @@ def _judge_with_tails(
         piece
         for point in (neighbours.context.pipeline.points[name] for name in sorted(wanted))
         if isinstance(point, TopicPoint)
-        for piece in tail_tasks(
-            neighbours.context,
-            point,
-            neighbours.covered(point.name),
-            tuple(wanted[point.name]),
-            neighbours.replays(point.name),
-        )
+        for piece in _tasks_outside(neighbours, point, tuple(wanted[point.name]))
     ]
     found: dict[str, list[str]] = {name: [] for name in wanted}
     partial = set()
@@ -127,6 +131,14 @@ def _judge_with_tails(
     return [second.get((answer.hop, answer.bucket), answer) for answer in answers]
 
 
+def _tasks_outside(neighbours: NeighbouringWindows, point: TopicPoint, wanted: tuple[str, ...]) -> Iterator[TailTask]:
+    """Yield the tasks that look for keys in a topic's log after the windows, and before the first one of them."""
+    replays = neighbours.replays(point.name)
+    yield from tail_tasks(neighbours.context, point, neighbours.covered(point.name), wanted, replays)
+    if not any(window.ranges.get(point.name) for window in neighbours.earlier):
+        yield from head_tasks(neighbours.context, point, wanted, replays)
+
+
 def _add_up(neighbours: NeighbouringWindows, hop: Hop, answers: list[BucketAnswer]) -> HopOutcome:
     counts = rollup.add_counts([HopCounts(), *(answer.counts for answer in answers)])
     handed = sum(len(keys) for keys in handed_over_keys(neighbours, hop).values())
@@ -138,6 +150,7 @@ def _add_up(neighbours: NeighbouringWindows, hop: Hop, answers: list[BucketAnswe
         target=_point_evidence(hop.target, neighbours.manifests),
         duplicates_without_source=sum(answer.without_source for answer in answers),
         undecidable_without_source=sum(answer.undecidable_without_source for answer in answers),
+        before_baseline_without_source=sum(answer.before_baseline_without_source for answer in answers),
         handed_over=handed + sum(answer.judged_anew for answer in answers),
     )
     return HopOutcome(

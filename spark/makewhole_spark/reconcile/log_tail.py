@@ -1,8 +1,12 @@
-"""Read the log after a window for some keys: did they come later, or are they in an open transaction?"""
+"""Read the log around a window for some keys: did they come later, or are they in an open transaction?
+
+Where the first window cuts into a log, the log before the cut is read, too: a key that one side stamped after the
+moment of the cut may have a record from before it.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -23,7 +27,10 @@ _RECORDS_PER_TASK = 2_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class TailTask:
-    """Offsets after the window's end. `is_open`: behind the stable offset. `wanted`: files of hashes to look for."""
+    """Offsets outside the windows: after the newest one's end, or (`is_before`) before the first one's beginning.
+
+    `is_open`: behind the stable offset. `wanted`: files of hashes to look for.
+    """
 
     context: WindowContext
     point: TopicPoint
@@ -31,6 +38,7 @@ class TailTask:
     is_open: bool
     wanted: tuple[str, ...]
     replays: pl.DataFrame
+    is_before: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +70,28 @@ def tail_tasks(
                 yield TailTask(
                     context=context, point=point, range=piece, is_open=is_open, wanted=wanted, replays=replays
                 )
+
+
+def head_tasks(
+    context: WindowContext, point: TopicPoint, wanted: tuple[str, ...], replays: pl.DataFrame
+) -> Iterator[TailTask]:
+    """Yield tasks from the beginning of the log to that of the window's ranges, where offsets before them exist."""
+    with TopicLog(context.kafka(point), point.topic) as log:
+        topic_id, starts = log.describe().topic_id, log.starts()
+    for part in context.window.ranges[point.name]:
+        start = starts.get(part.partition)
+        if start is None or part.topic_id != topic_id or start.offset >= part.lo:
+            continue
+        for piece in split_range(replace(part, lo=start.offset, hi=part.lo), _RECORDS_PER_TASK):
+            yield TailTask(
+                context=context,
+                point=point,
+                range=piece,
+                is_open=False,
+                wanted=wanted,
+                replays=replays,
+                is_before=True,
+            )
 
 
 def tail_starts(log: TopicLog, topic_id: str, covered: Sequence[PartitionRange]) -> Mapping[int, int]:
@@ -97,7 +127,7 @@ def read_tail(task: TailTask) -> TailRead:
     if not any(len(frame) for frame in found):
         return TailRead(files=(), expired=expired)
     copies = mark_replays(committed_copies(pl.concat(found)), task.replays).with_columns(
-        pl.lit(True).alias("is_later"), pl.lit(task.is_open).alias("is_open")
+        pl.lit(not task.is_before).alias("is_later"), pl.lit(task.is_open).alias("is_open")
     )
     folder = f"{task.context.window.prefix}/{task.point.name}/tail"
     return TailRead(files=(task.context.storage.write_parquet(folder, copies.select(*TAIL)),), expired=expired)

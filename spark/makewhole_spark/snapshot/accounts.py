@@ -55,6 +55,11 @@ class PartitionAccount:
         return merge_spans(span for read in self.reads for span in read.expired if span not in read.truncated)
 
     @property
+    def first_record_ms(self) -> int | None:
+        """The timestamp of the first data record of the range, in milliseconds; None without one."""
+        return next((read.first_record_ms for read in self.reads if read.first_record_ms is not None), None)
+
+    @property
     def read_until(self) -> int:
         """Offset at which reading ended: before the range's end if that was truncated, or the topic is another one."""
         if self.is_gone:
@@ -116,6 +121,7 @@ def log_manifest(
         "ranges": [asdict(one.range) for one in accounts],
         "accounting": asdict(total),
         "accounting_by_partition": {str(one.range.partition): asdict(one.accounting) for one in accounts},
+        "first_records": {str(one.range.partition): one.first_record_ms for one in accounts},
         "read_until": {str(one.range.partition): one.read_until for one in accounts if one.read_until < one.range.hi},
         "archive": f"{folder}/archive",
         "leader_epochs": {str(one.range.partition): one.leader_epochs for one in accounts},

@@ -54,8 +54,9 @@ class TablePiece:
 class PieceRead:
     """The files that one task wrote, as (bucket, path), and the numbers of the read.
 
-    For a topic: `expired` are all spans that were gone before they could be read, `truncated` those of them that a
-    truncation took; `sequences` audits the producers of this piece alone.
+    For a topic: `first_record_ms` is the timestamp of its first data record, aborted or not; `expired` are all spans
+    that were gone before they could be read, `truncated` those of them that a truncation took; `sequences` audits the
+    producers of this piece alone.
     """
 
     files: tuple[tuple[str, str], ...]
@@ -70,6 +71,7 @@ class PieceRead:
     truncated: tuple[OffsetSpan, ...] = ()
     sequences: SequenceAudit | None = None
     replay_plans: tuple[str, ...] = ()
+    first_record_ms: int | None = None
 
 
 @dataclass
@@ -154,8 +156,11 @@ def read_topic_piece(piece: TopicPiece) -> PieceRead:
         reader = read_range(
             broker, piece.range, include_aborted=True, columns=columns, has_views=True, on_fetched=segment.write
         )
+        first_record_ms: int | None = None
         try:
             for batch in reader.batches():
+                if first_record_ms is None and len(batch):
+                    first_record_ms = batch.column("timestamp").cast(pa.int64())[0].as_py()
                 writer.add(stored_topic_frame(batch, shape))
         except BaseException:
             segment.discard()
@@ -172,6 +177,7 @@ def read_topic_piece(piece: TopicPiece) -> PieceRead:
         expired=tuple(account.expired),
         truncated=tuple(account.truncated),
         sequences=reader.sequences,
+        first_record_ms=first_record_ms,
     )
 
 

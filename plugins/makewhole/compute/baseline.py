@@ -1,0 +1,68 @@
+"""Set keys aside that lie before the baseline: from when on both ends of a hop reach back.
+
+What only one end has from before that moment is neither missing nor unexpected: the other end does not reach so far.
+Where a log begins at offset 0, and nobody said from when on to judge, older keys are undecidable: they may have been
+lost, or the topic may be younger than they are.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import polars as pl
+
+from makewhole.model.verdict import Cause, Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """The moments before which a verdict cannot stand on one hop; None: it stands at any time.
+
+    Keys whose time is before `missing` or `unexpected` are before the baseline; those before `missing_unknown` or
+    `unexpected_unknown` undecidable.
+    """
+
+    missing: datetime | None = None
+    unexpected: datetime | None = None
+    missing_unknown: datetime | None = None
+    unexpected_unknown: datetime | None = None
+
+
+def mark_before_baseline(judged: pl.DataFrame, baseline: Baseline) -> pl.DataFrame:
+    """Turn every missing or unexpected verdict of `judged` (`JUDGED`) from before the baseline into that.
+
+    A key without a time keeps its verdict.
+    """
+    turned = judged
+    for verdict, before, unknown in (
+        (Verdict.MISSING, baseline.missing, baseline.missing_unknown),
+        (Verdict.UNEXPECTED, baseline.unexpected, baseline.unexpected_unknown),
+    ):
+        is_before = _is_before(verdict, before)
+        is_unknown = _is_before(verdict, unknown) & ~is_before
+        turned = turned.with_columns(
+            pl.when(is_unknown).then(pl.lit(Cause.OLDER_THAN_LOG.value)).otherwise("hint").alias("hint"),
+            pl.when(is_before)
+            .then(pl.lit(Verdict.BEFORE_BASELINE.value))
+            .when(is_unknown)
+            .then(pl.lit(Verdict.UNDECIDABLE.value))
+            .otherwise("verdict")
+            .alias("verdict"),
+        )
+    return turned
+
+
+def _is_before(verdict: Verdict, moment: datetime | None) -> pl.Expr:
+    if moment is None:
+        return pl.lit(False)
+    return (pl.col("verdict") == verdict.value) & (pl.col("time") < moment).fill_null(False)
+
+
+def latest_of(*moments: datetime | None) -> datetime | None:
+    """Return the latest of the moments that are known."""
+    return max((moment for moment in moments if moment is not None), default=None)
+
+
+def earliest_record(first_records: Mapping[str, int | None]) -> int | None:
+    """Return the earliest timestamp of a log's first records by partition, in milliseconds; None: none has one."""
+    return min((stamp for stamp in first_records.values() if stamp is not None and stamp >= 0), default=None)

@@ -1,0 +1,197 @@
+"""Test the baseline: what only one side of a hop has from before the other reaches back is no gap, and is counted."""
+
+from datetime import timedelta
+
+import pytest
+from confluent_kafka.admin import NewPartitions
+
+from makewhole.journal import incidents
+from makewhole.journal.database import connect
+from makewhole.model.errors import RefusedError
+from makewhole.model.incident import IncidentKind
+from makewhole.model.window import WindowState
+from makewhole.window.context import WindowContext, connections_of
+from makewhole.window.open import Request, open_interval
+from tests.world.orders import BORN, DAY, Order, orders
+from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.windows import ReconciledShop
+
+pytestmark = pytest.mark.integration
+
+OLDER = ("undecidable", "older_than_log")
+NOON = BORN + timedelta(hours=12)
+
+
+def at(order: Order, minutes: int) -> Order:
+    """Return the order with its time so many minutes after noon."""
+    return {**order, "at": (NOON + timedelta(minutes=minutes)).isoformat()}
+
+
+def kinds(shop: ReconciledShop, context: WindowContext) -> dict[IncidentKind, str]:
+    """Return the points of the window's incidents, by kind."""
+    with connect(shop.journal) as journal:
+        return {one.kind: one.point for one in incidents.of(journal, context.window)}
+
+
+def trade_and_forget(shop: ReconciledShop, numbers: range) -> list[Order]:
+    """Take orders all the way, and have Kafka forget their records."""
+    old = orders(numbers)
+    shop.trade(old)
+    shop.delete_records({0: len(old)})
+    return old
+
+
+@pytest.mark.parametrize("is_upsert", [False, True], ids=["event", "upsert"])
+def test_what_is_older_than_a_log_that_lost_its_beginning_is_no_gap(shop: ReconciledShop, is_upsert: bool) -> None:
+    shop.describe(is_upsert=is_upsert, start=None)
+    trade_and_forget(shop, range(40))
+    new = orders(range(100, 110))
+    shop.trade(new, unsent=new[4:5])
+    shop.write("warehouse", orders([150]))
+
+    context, closed = shop.whole_way()
+
+    assert shop.found(context, LEDGER_HOP) == {"O104": ("missing", "never_produced")}
+    assert shop.found(context, STORE_HOP) == {"O150": ("unexpected", "not_in_source")}
+    assert [shop.counts(context, hop).before_baseline for hop in (LEDGER_HOP, STORE_HOP)] == [40, 40]
+    assert kinds(shop, context) == {IncidentKind.BEGINNING_GONE: "orders"}
+    assert closed.state is WindowState.GAPS
+
+
+def test_a_window_with_older_keys_is_certified_and_says_how_many(shop: ReconciledShop) -> None:
+    shop.describe(start=None)
+    trade_and_forget(shop, range(40))
+    shop.trade(orders(range(100, 110)))
+
+    context, closed = shop.whole_way()
+
+    assert closed.state is WindowState.CERTIFIED
+    assert closed.certificate is not None
+    counts = shop.counts(context, LEDGER_HOP)
+    assert (counts.matched, counts.before_baseline, counts.source_keys) == (10, 40, 50)
+
+
+def test_the_day_after_is_judged_whole(shop: ReconciledShop) -> None:
+    shop.describe(start=None)
+    trade_and_forget(shop, range(40))
+    shop.trade(orders(range(100, 110)))
+    shop.whole_way()
+    later = orders(range(200, 210), 1)
+    shop.trade(later, unsent=later[:1])
+
+    context, closed = shop.whole_way(1)
+
+    assert shop.found(context, LEDGER_HOP) == {"O200": ("missing", "never_produced")}
+    assert closed.state is WindowState.GAPS
+
+
+def test_a_new_revision_keeps_the_baseline_of_the_first_one(shop: ReconciledShop) -> None:
+    shop.describe(start=None)
+    trade_and_forget(shop, range(40))
+    shop.trade(orders(range(100, 110)))
+    shop.whole_way()
+
+    again, closed = shop.whole_way()
+
+    assert again.window.revision == 2
+    assert shop.counts(again, LEDGER_HOP).before_baseline == 40
+    assert closed.state is WindowState.CERTIFIED
+
+
+def test_a_partition_without_any_record_left_reaches_back_to_now(shop: ReconciledShop) -> None:
+    admin = shop.admin
+    admin.create_partitions([NewPartitions(shop.topic, 2)])[shop.topic].result(30)
+    shop.partitions = 2
+    shop.describe(start=None)
+    shop.trade(orders(range(0, 40, 2)))
+    shop.trade(orders(range(1, 41, 2)))
+    shop.delete_records({1: 20})
+    shop.write("outbox", orders([44]))
+
+    context, _ = shop.whole_way()
+
+    assert shop.found(context, LEDGER_HOP) == {}
+    # Its record may have been in the partition that has nothing left.
+    assert shop.counts(context, LEDGER_HOP).before_baseline == 21
+
+
+def test_older_keys_beside_a_log_that_begins_at_0_are_a_question_for_a_person(shop: ReconciledShop) -> None:
+    shop.describe(start=None)
+    older, new = orders(range(5)), orders(range(100, 110))
+    shop.write("outbox", older)
+    shop.write("warehouse", older)
+    shop.trade(new, unsent=new[4:5])
+
+    context, closed = shop.whole_way()
+
+    undecided = {f"O{number}": OLDER for number in range(5)}
+    assert shop.found(context, LEDGER_HOP) == undecided | {"O104": ("missing", "never_produced")}
+    assert shop.found(context, STORE_HOP) == undecided
+    assert closed.state is WindowState.NOT_KNOWN
+    assert closed.reason is not None
+    assert "on outbox→orders, orders→warehouse 10 keys are older" in closed.reason
+    assert "`start: 2025-03-01T01:40:00+00:00`" in closed.reason
+
+
+@pytest.mark.parametrize(
+    ("start", "state", "before"),
+    [("2025-03-01T01:00:00Z", WindowState.CERTIFIED, 5), ("earliest", WindowState.GAPS, 0)],
+    ids=["from before the topic", "lost"],
+)
+def test_a_person_answers_by_the_start(shop: ReconciledShop, start: str, state: WindowState, before: int) -> None:
+    shop.describe(start=None)
+    shop.write("outbox", orders(range(5)))
+    shop.trade(orders(range(100, 110)))
+    assert shop.whole_way()[1].state is WindowState.NOT_KNOWN
+
+    shop.describe(start=start)
+    context, closed = shop.whole_way()
+
+    assert shop.counts(context, LEDGER_HOP).before_baseline == before
+    assert shop.counts(context, LEDGER_HOP).missing == 5 - before
+    assert closed.state is state
+    assert kinds(shop, context) == {}
+
+
+def test_keys_on_both_sides_of_the_cut_are_looked_for_on_the_far_side(shop: ReconciledShop) -> None:
+    shop.describe(start=NOON.isoformat())
+    skewed, late, lost, stray, plain = orders(range(5))
+    # Sent in this order: the first record since noon is where the window cuts into the log.
+    shop.send([at(skewed, -1), at(late, 1), at(plain, 5)])
+    shop.write("outbox", [at(skewed, 1), at(late, -1), at(lost, 3), at(plain, 5)])
+    shop.write("warehouse", [at(skewed, 2), at(late, 2), at(stray, 4), at(plain, 6)])
+
+    context, _ = shop.whole_way()
+
+    assert context.window.ranges["orders"][0].lo == 1
+    assert shop.found(context, LEDGER_HOP) == {"O2": ("missing", "never_produced")}
+    assert shop.found(context, STORE_HOP) == {"O3": ("unexpected", "not_in_source")}
+
+
+def test_what_lies_before_the_start_is_not_judged(shop: ReconciledShop) -> None:
+    shop.describe(start=NOON.isoformat())
+    old = [at(order, -60) for order in orders(range(5))]
+    shop.trade(old, unsent=old[:2], unloaded=old[3:])
+    new = [at(order, 60) for order in orders(range(10, 15))]
+    shop.trade(new)
+
+    context, closed = shop.whole_way()
+
+    assert (shop.found(context, LEDGER_HOP), shop.found(context, STORE_HOP)) == ({}, {})
+    assert closed.state is WindowState.CERTIFIED
+
+
+def test_latest_needs_a_moment_and_takes_the_one_that_is_given(shop: ReconciledShop) -> None:
+    shop.describe(start="latest")
+    with pytest.raises(RefusedError, match="`makewhole run shop --from TIME`"):
+        shop.ask()
+    with connect(shop.journal) as journal:
+        wanted = Request(id="given", start=NOON, end=BORN + DAY)
+        opened = open_interval(journal, shop.pipeline, connections_of(shop.pipeline), wanted)
+    assert opened.window.start == NOON
+
+
+def test_a_start_after_the_interval_is_refused(shop: ReconciledShop) -> None:
+    shop.describe(start=(BORN + 2 * DAY).isoformat())
+    with pytest.raises(RefusedError, match="shop starts at 2025-03-03T00:00:00"):
+        shop.ask()
