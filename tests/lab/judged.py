@@ -22,14 +22,15 @@ Happened = tuple[str, int | None, int | None, int | None]
 class Judged:
     """What makewhole says of one window; the same is written down for what it should say.
 
-    `found` and `matched` are by hop; hops without a finding are left out of `found`, and kinds of offsets that did not
-    occur out of `accounting`. A `reason` that is expected is the beginning of the one that is given (`""`: any).
+    `found`, `matched` and `before_baseline` are by hop; hops without such keys are left out of `found` and
+    `before_baseline`, and kinds of offsets that did not occur out of `accounting`. A `reason` that is expected is the beginning of the one that is given (`""`: any).
     """
 
     state: str
     accounting: Mapping[str, int]
     matched: Mapping[str, int]
     found: Mapping[str, Found] = field(default_factory=dict)
+    before_baseline: Mapping[str, int] = field(default_factory=dict)
     incidents: tuple[Happened, ...] = ()
     reason: str | None = None
 
@@ -40,6 +41,7 @@ class Judged:
             "reason": self.reason,
             "accounting": dict(self.accounting),
             "matched": dict(self.matched),
+            "before_baseline": dict(self.before_baseline),
             "found": {
                 hop: [[verdict, cause, count] for (verdict, cause), count in sorted(Counter(found.values()).items())]
                 for hop, found in self.found.items()
@@ -64,6 +66,11 @@ def judged(journal_dsn: str, context: WindowContext, closed: ClosedWindow) -> Ju
         accounting={name: count for name, count in (manifest.get("accounting") or {}).items() if count},
         matched={hop.name: results[hop.name].counts.matched for hop in context.pipeline.hops if hop.name in results},
         found=found,
+        before_baseline={
+            hop: result.counts.before_baseline
+            for hop, result in sorted(results.items())
+            if result.counts.before_baseline
+        },
         incidents=tuple(sorted((happening(item) for item in happened), key=str)),
     )
 

@@ -69,6 +69,7 @@ def _title(scenario: Scenario) -> str:
 def _short(window: Mapping[str, Any]) -> str:
     parts = [_state(window)]
     parts += list(dict.fromkeys(f"{count} {_verdict(verdict, cause)}" for _, verdict, cause, count in _found(window)))
+    parts += list(dict.fromkeys(f"{count} `before_baseline`" for count in _before(window).values()))
     parts += list(dict.fromkeys(f"incident `{kind}`" for kind, *_ in window["incidents"]))
     return ", ".join(parts)
 
@@ -86,6 +87,11 @@ def _found(window: Mapping[str, Any]) -> Iterator[tuple[str, str, str, int]]:
     for hop, found in window["found"].items():
         for verdict, cause, count in found:
             yield hop, verdict, cause, count
+
+
+def _before(window: Mapping[str, Any]) -> Mapping[str, int]:
+    found: Mapping[str, int] = window.get("before_baseline", {})
+    return found
 
 
 def _section(scenario: Scenario, result: Mapping[str, Any]) -> str:
@@ -114,7 +120,8 @@ def _whole(window: Mapping[str, Any]) -> Iterator[str]:
         yield f"  - {window['accounting']['span']} offsets = {offsets}"
     for hop, matched in window["matched"].items():
         found = [f"{count} {_verdict(verdict, cause)}" for at, verdict, cause, count in _found(window) if at == hop]
-        yield f"  - {hop}: {', '.join([f'{matched} matched', *found])}"
+        before = [f"{_before(window)[hop]} `before_baseline`"] if hop in _before(window) else []
+        yield f"  - {hop}: {', '.join([f'{matched} matched', *before, *found])}"
     for item in window["incidents"]:
         yield f"  - {_incident(*item)}"
     if window["reason"]:

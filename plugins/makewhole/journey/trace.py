@@ -102,13 +102,13 @@ def trace(
     bucket = f"{split_hex(hashed)[0] % pipeline.buckets:02d}"
     seen = [_seen(journal, pipeline, storage, window, bucket, hashed) for window in _windows(journal, pipeline)]
     found = key_history.judgements(journal, pipeline.name, hashed)
-    matched = [item for one in seen for item in _matched(journal, storage, pipeline, one, found, hashed)]
+    others = [item for one in seen for item in _without_finding(journal, storage, pipeline, one, found, hashed)]
     return Journey(
         pipeline=pipeline.name,
         key=key,
         key_hash=hashed,
         stops=tuple(_stop(pipeline, point, seen, connection_of, key) for point in pipeline.ordered_points()),
-        judgements=tuple(sorted([*found, *matched], key=lambda item: (item.window, item.revision, item.hop))),
+        judgements=tuple(sorted([*found, *others], key=lambda item: (item.window, item.revision, item.hop))),
         actions=tuple(key_history.key_actions(journal, pipeline.name, hashed)),
     )
 
@@ -177,7 +177,7 @@ def _table_stop(pipeline: Pipeline, point: TablePoint, connection_of: Connection
     return replace(stop, copies=tuple(rows), searched=("the table as it is now",))
 
 
-def _matched(
+def _without_finding(
     journal: PgConnection,
     storage: Storage,
     pipeline: Pipeline,
@@ -185,36 +185,38 @@ def _matched(
     found: list[Judgement],
     hashed: str,
 ) -> Iterator[Judgement]:
-    """Return the verdict `matched`, on the hops of a window that holds the key, or was left it, and found nothing
-    about it."""
+    """Return the verdicts that are no findings, on the hops of a window that holds the key, or was left it."""
     window = seen.window
     judged = {(item.window, item.revision, item.hop) for item in found}
     left = {(item.window, item.hop) for item in found if item.verdict == Verdict.PENDING.value}
     times: dict[str, datetime] = {}
     results: dict[str, Any] = {}
     for hop in pipeline.hops:
-        is_ours = seen.copies.get(hop.source) or (window.number - 1, hop.name) in left
+        is_ours = seen.copies.get(hop.source) or seen.copies.get(hop.target) or (window.number - 1, hop.name) in left
         if (window.number, window.revision, hop.name) in judged or not is_ours:
             continue
         results = results or window_results.results(journal, window)
         times = times or key_history.judged_at(journal, window)
-        if hop.name in results and _is_matched(storage, results[hop.name].files.get("verdicts", ()), hashed):
+        files = results[hop.name].files.get("verdicts", ()) if hop.name in results else ()
+        verdict = _stored_verdict(storage, files, hashed)
+        if verdict is not None:
             yield Judgement(
                 window=window.number,
                 revision=window.revision,
                 hop=hop.name,
-                verdict=Verdict.MATCHED.value,
+                verdict=verdict,
                 judged_at=times.get(hop.name),
             )
 
 
-def _is_matched(storage: Storage, files: list[str], hashed: str) -> bool:
-    """Tell whether the verdict files say matched; not known where they are gone."""
+def _stored_verdict(storage: Storage, files: list[str], hashed: str) -> str | None:
+    """Return the verdict on the key by the verdict files; None where they have none, or are gone."""
     for path in files:
         try:
             frame = storage.read_parquet([path], ["key_hash", "verdict"])
         except MakewholeError:
             continue
-        if frame is not None and len(frame.filter(pl.col("key_hash") == hashed)):
-            return True
-    return False
+        held = [] if frame is None else frame.filter(pl.col("key_hash") == hashed)["verdict"].to_list()
+        if held:
+            return str(held[0])
+    return None
