@@ -23,7 +23,8 @@ class Judged:
     """What makewhole says of one window; the same is written down for what it should say.
 
     `found`, `matched` and `before_baseline` are by hop; hops without such keys are left out of `found` and
-    `before_baseline`, and kinds of offsets that did not occur out of `accounting`. A `reason` that is expected is the beginning of the one that is given (`""`: any).
+    `before_baseline`, and kinds of offsets that did not occur out of `accounting`. A `reason` that is expected is the
+    beginning of the one that is given (`""`: any).
     """
 
     state: str

@@ -5,7 +5,7 @@ reported with what was found, and does not stop the rest.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -209,7 +209,7 @@ def _without_finding(
             )
 
 
-def _stored_verdict(storage: Storage, files: list[str], hashed: str) -> str | None:
+def _stored_verdict(storage: Storage, files: Iterable[str], hashed: str) -> str | None:
     """Return the verdict on the key by the verdict files; None where they have none, or are gone."""
     for path in files:
         try:

@@ -27,8 +27,8 @@ def _new_orders(lab: Lab, *, unsent: int) -> list[Order]:
     ),
     made="Orders on their whole way; Kafka forgets their records; more orders, one of which is not sent.",
     why=(
-        "Judging begins where both sides reach back. What is older than the first record that is left is counted, shown "
-        "and certified as `before_baseline`, and neither repaired nor moved aside; what is younger is judged as ever."
+        "Judging begins where both sides reach back. What is older than the first record that is left is counted and "
+        "shown as `before_baseline`, and neither repaired nor moved aside; what is younger is judged as ever."
     ),
     covered_by=BASELINE_TESTS,
 )
@@ -63,8 +63,8 @@ def older_than_retention(lab: Lab) -> Outcome:
     happens="A topic was made for an outbox that had been there before. Lost, or from before the topic?",
     made="Rows in the outbox alone, then orders on their whole way; afterwards the file says `start:`.",
     why=(
-        "A log that begins at offset 0 has lost nothing to retention, and cannot say why older rows have no record. That "
-        "is a question for a person: the window is not known, and its reason says which line to write."
+        "A log that begins at offset 0 has lost nothing to retention, and cannot say why older rows have no record. "
+        "That is a question for a person: the window is not known, and its reason says which line to write."
     ),
     covered_by=BASELINE_TESTS,
 )

@@ -35,7 +35,6 @@ def test_the_full_example_writes_out_the_defaults(tmp_path: Path) -> None:
     full = load(BLOCKS[1], tmp_path)
     assert (full.gate, full.limits) == (Gate(), Limits())
     assert full.approval == Approval(by=("oncall",))
-    assert full.start == Pipeline(name="x", points={}, hops=()).start
     assert full.settle == Pipeline(name="x", points={}, hops=()).settle
     assert full.hops[1].remedies == Remedies(
         missing=Remedy.UPSERT, duplicate=Remedy.QUARANTINE, mismatched=Remedy.REPORT, unexpected=Remedy.REPORT

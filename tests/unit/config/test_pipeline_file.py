@@ -108,7 +108,7 @@ def test_a_minimal_file_has_safe_defaults(write: Callable[..., Path], minimal: s
             ),
         ),
         schedule=None,
-        start="earliest",
+        start=None,
         settle=timedelta(minutes=5),
     )
 

@@ -10,7 +10,7 @@ import pytest
 from makewhole.compute.keys import key_hash
 from makewhole.journal.key_history import Judgement
 from makewhole.journal.window_results import HopResult
-from makewhole.journey.trace import _matched, _WindowCopies, business_key
+from makewhole.journey.trace import _WindowCopies, _without_finding, business_key
 from makewhole.model.errors import ConfigurationError
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
 from makewhole.model.verdict import HopCounts
@@ -81,13 +81,17 @@ PENDING = Judgement(window=1, revision=1, hop=HOP.name, verdict="pending", cause
 
 
 class Files:
-    """A storage whose one verdict file knows the key as matched."""
+    """A storage whose one verdict file knows the key."""
+
+    def __init__(self, verdict: str) -> None:
+        self.verdict = verdict
 
     def read_parquet(self, paths: list[str], columns: list[str]) -> pl.DataFrame:
         assert (paths, columns) == (["verdicts.parquet"], ["key_hash", "verdict"])
-        return pl.DataFrame({"key_hash": ["0" * 32], "verdict": ["matched"]})
+        return pl.DataFrame({"key_hash": ["0" * 32], "verdict": [self.verdict]})
 
 
+@pytest.mark.parametrize("verdict", ["matched", "before_baseline"])
 @pytest.mark.parametrize(
     ("number", "found", "is_told"),
     [
@@ -97,8 +101,8 @@ class Files:
         (2, [PENDING, replace(PENDING, window=2, verdict="missing")], False),  # told by its finding
     ],
 )
-def test_a_key_that_was_handed_over_is_matched_in_the_next_window(
-    monkeypatch: pytest.MonkeyPatch, number: int, found: list[Judgement], is_told: bool
+def test_a_key_that_was_handed_over_and_is_no_finding_is_told_in_the_next_window(
+    monkeypatch: pytest.MonkeyPatch, number: int, found: list[Judgement], is_told: bool, verdict: str
 ) -> None:
     result = HopResult(hop=HOP.name, counts=HopCounts(), digest="", files={"verdicts": ["verdicts.parquet"]})
     monkeypatch.setattr("makewhole.journal.window_results.results", lambda *_: {HOP.name: result})
@@ -106,6 +110,6 @@ def test_a_key_that_was_handed_over_is_matched_in_the_next_window(
     window = Window(pipeline="flights", number=number, revision=1, start=None, end=AT, opened_at=AT, ranges={})
     seen = _WindowCopies(window=window, copies={"flights": []}, problems={})
     flights = Pipeline(name="flights", points={}, hops=(HOP,))
-    told = list(_matched(Any, Files(), flights, seen, found, "0" * 32))  # type: ignore[arg-type]
-    matched = Judgement(window=number, revision=1, hop=HOP.name, verdict="matched", judged_at=AT)
+    told = list(_without_finding(Any, Files(verdict), flights, seen, found, "0" * 32))  # type: ignore[arg-type]
+    matched = Judgement(window=number, revision=1, hop=HOP.name, verdict=verdict, judged_at=AT)
     assert told == ([matched] if is_told else [])

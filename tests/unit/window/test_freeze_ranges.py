@@ -1,7 +1,7 @@
 """The ranges of a new window start and end where the brokers' answers, made by hand, say."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
@@ -22,7 +22,7 @@ from makewhole.window.observe import ObservedTopic, require_same_leaders
 pytestmark = pytest.mark.unit
 
 POINT = TopicPoint(name="orders", connection="log", topic="orders", key=("$.id",))
-MOMENT = datetime(2013, 1, 2, tzinfo=UTC)
+MOMENT, DAY = datetime(2013, 1, 2, tzinfo=UTC), timedelta(days=1)
 INTERVAL = Interval(start=None, end=MOMENT, now=MOMENT)
 
 
@@ -95,9 +95,23 @@ def frozen_ranges(
 
 
 def test_the_first_window_starts_at_the_log_start() -> None:
-    assert frozen_ranges(Brokers({0: 90, 1: 20}, starts={0: 40, 1: 0}), CoveredRanges()) == (
-        [(0, 0, 40, 90), (1, 0, 0, 20)],
-        [],
+    assert frozen_ranges(Brokers({0: 90, 1: 20}), CoveredRanges()) == ([(0, 0, 0, 90), (1, 0, 0, 20)], [])
+
+
+@pytest.mark.parametrize(
+    ("first_record", "begins_at"),
+    [(MOMENT - DAY, MOMENT - DAY), (MOMENT + DAY, MOMENT), (None, MOMENT)],
+    ids=["its time", "a time to come", "no record"],
+)
+def test_a_log_that_lost_its_beginning_says_from_when_on_it_has_all_records(
+    monkeypatch: pytest.MonkeyPatch, first_record: datetime | None, begins_at: datetime
+) -> None:
+    monkeypatch.setattr(ranges_module, "first_record_times", lambda *_: {0: first_record})
+    ranges, (gone,) = frozen_ranges(Brokers({0: 90, 1: 20}, starts={0: 40, 1: 0}), CoveredRanges())
+    assert ranges == [(0, 0, 40, 90), (1, 0, 0, 20)]
+    assert (gone.kind, gone.detail) == (
+        IncidentKind.BEGINNING_GONE,
+        {"starts": {"0": 40}, "begins_at": begins_at.isoformat()},
     )
 
 
