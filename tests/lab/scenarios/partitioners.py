@@ -10,7 +10,7 @@ from tests.lab import naive
 from tests.lab.judged import Judged
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
 from tests.lab.shop import LabShop
-from tests.world.consumer import read_records
+from tests.world.consumer import read_settled
 from tests.world.java_clients import JavaClients
 from tests.world.orders import Order, milliseconds, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -92,5 +92,6 @@ def _expected(state: WindowState, sent: Sequence[Order], lost: Sequence[Order], 
 def _require_where_java_puts_them(shop: LabShop, java: JavaClients, made: Sequence[Order]) -> None:
     """A committed reader finds every order once, in the partition that Java's own code names."""
     partition_for_key = java.jvm.org.apache.kafka.clients.producer.internals.BuiltInPartitioner.partitionForKey
-    places = sorted((record.key_text, record.partition) for record in read_records(shop.bootstrap, shop.topic))
-    assert places == sorted((order["id"], partition_for_key(order["id"].encode(), _PARTITIONS)) for order in made)
+    places = sorted((record.key_text, record.partition) for record in read_settled(shop.bootstrap, shop.topic))
+    expected = sorted((order["id"], partition_for_key(order["id"].encode(), _PARTITIONS)) for order in made)
+    assert places == expected, sorted(set(places) ^ set(expected))
