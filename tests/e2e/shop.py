@@ -34,7 +34,7 @@ def shop_file(name: str, *, approval: str = "above_actions: 50", **schedule: str
     }
     points = {
         "outbox": ledger("local_postgres", f"{name}.outbox"),
-        "orders": topic("local_kafka", f"{name}-orders"),
+        "orders": topic("local_kafka", f"{name}-orders", partitioner="crc32"),
         "warehouse": store("local_postgres", f"{name}.warehouse"),
     }
     hops = [{"from": "outbox", "to": "orders"}, {"from": "orders", "to": "warehouse"}]

@@ -51,14 +51,15 @@ class JavaProducer:
         value: bytes | None,
         *,
         key: bytes | None = None,
-        partition: int = 0,
+        partition: int | None = 0,
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> Any:
-        """Hand a record over; the Java future of its `RecordMetadata` (`.get().offset()` waits)."""
+        """Hand a record over; the Java future of its `RecordMetadata` (`.get().offset()` waits). `partition` None: the
+        producer's partitioner chooses."""
         record = self._jvm.org.apache.kafka.clients.producer.ProducerRecord(
             topic,
-            self._jvm.java.lang.Integer.valueOf(partition),
+            None if partition is None else self._jvm.java.lang.Integer.valueOf(partition),
             None if timestamp_ms is None else self._jvm.java.lang.Long.valueOf(timestamp_ms),
             key,
             value,

@@ -51,6 +51,7 @@ class Shop(World):
         *,
         key: str = "id",
         topic_key: str = '"$.id"',
+        partitioner: str = "murmur2",
         hop: Settings = _NOTHING,
         ledger_hop: Settings = _NOTHING,
         settle: str = "0s",
@@ -70,7 +71,7 @@ class Shop(World):
         semantics = {"semantics": "upsert"} if is_upsert else {}
         points: dict[str, Settings] = {
             "outbox": ledger("db", "outbox", key=key, **version),
-            "orders": topic("log", self.topic, key=topic_key, **topic_version),
+            "orders": topic("log", self.topic, key=topic_key, partitioner=partitioner, **topic_version),
             "warehouse": store("db", "warehouse", key=key, **version),
             **(more_points or {}),
         }

@@ -4,7 +4,15 @@ import time
 from collections.abc import Iterable, Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
 
 from makewhole.kafka.open_transactions import OpenTransaction, open_transactions
 from makewhole.model.connection import KafkaConnection
@@ -35,6 +43,16 @@ def make_topic(
     """Make a topic whose records stay, whatever their age; `settings` as Kafka names them."""
     config = {"retention.ms": "-1"} | {key: str(value) for key, value in (settings or {}).items()}
     admin.create_topics([NewTopic(name, partitions, replicas, config=config)])[name].result(_SECONDS)
+
+
+def add_partitions(admin: AdminClient, topic: str, count: int) -> None:
+    """Give a topic more partitions, `count` in all; return when the brokers tell of them."""
+    admin.create_partitions([NewPartitions(topic, count)])[topic].result(_SECONDS)
+    for _ in range(_TRIES):
+        if len(admin.list_topics(topic, timeout=_SECONDS).topics[topic].partitions) == count:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{topic} does not get {count} partitions")
 
 
 def make_topic_anew(admin: AdminClient, name: str) -> None:

@@ -1,7 +1,7 @@
 """Plan the repair of a window: end the plans of earlier revisions, freeze a new one, and commit both at once."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from makewhole.compensation.execution.supersede import end_earlier_plans
@@ -30,10 +30,10 @@ _FETCH_SECONDS_MOST = 900.0
 def plan_window(context: WindowContext) -> FreezeResult:
     """Freeze the plan of a window whose gate failed; called again, return the plan that is frozen."""
     with connect() as journal:
-        _observe_topics(journal, context)
+        partitions = _observe_topics(journal, context)
         findings = [item.finding for item in window_results.findings(journal, context.window)]
         results = window_results.results(journal, context.window)
-        earlier = windows.newest_judged(journal, context.pipeline.name)
+        judged = windows.newest_judged(journal, context.pipeline.name)
     _log_deadlines(context, findings)
     request = FreezeRequest(
         pipeline=context.pipeline,
@@ -42,7 +42,9 @@ def plan_window(context: WindowContext) -> FreezeResult:
         window_keys=max((result.counts.source_keys for result in results.values()), default=0),
     )
     sources = FreezeSources(
-        storage=context.storage.root, records=WindowRecords(context, earlier), connections=context.connections
+        storage=context.storage.root,
+        records=WindowRecords(context, judged, partitions),
+        connections=context.connections,
     )
     return freeze_plan(journal_dsn(), request, sources)
 
@@ -89,9 +91,10 @@ def _log_deadlines(context: WindowContext, findings: Sequence[Finding]) -> None:
         )
 
 
-def _observe_topics(journal: PgConnection, context: WindowContext) -> None:
-    """Record where all logs end before anything is written to them: verify reads from there."""
+def _observe_topics(journal: PgConnection, context: WindowContext) -> Mapping[str, int]:
+    """Record where all logs end before anything is written to them: verify reads from there. Return how many partitions
+    each topic has, by point."""
     with topic_logs(context.pipeline.points.values(), context.connections) as logs:
-        observe(
-            journal, context.pipeline, context.connections, {name: read_topic_state(log) for name, log in logs.items()}
-        )
+        topics = {name: read_topic_state(log) for name, log in logs.items()}
+        observe(journal, context.pipeline, context.connections, topics)
+    return {name: len(topic.state.partitions) for name, topic in topics.items()}

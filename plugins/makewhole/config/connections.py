@@ -149,6 +149,12 @@ def _extra(extra: object, place: _ConnectionPlace) -> Mapping[str, object]:
 
 
 def _kafka(connection_id: str, extra: Mapping[str, object], place: _ConnectionPlace) -> KafkaConnection:
+    if "partitioner" in extra:
+        place.fail(
+            "has a partitioner in its extra, and each topic has its own",
+            "Take it out, and write 'partitioner: murmur2', 'crc32' or 'random' on the topic points of the pipeline "
+            "file (murmur2_random is murmur2, consistent_random is crc32)",
+        )
     if not extra.get("bootstrap.servers"):
         place.fail("has no bootstrap.servers in its extra", f"Write it as {_KAFKA_EXAMPLE}")
     return KafkaConnection(

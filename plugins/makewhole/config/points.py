@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from makewhole.config import values
 from makewhole.config.tree import Section, YamlPlace
-from makewhole.model.pipeline import Point, PointKind, TablePoint, TopicPoint
+from makewhole.model.pipeline import Partitioner, Point, PointKind, TablePoint, TopicPoint
 
 _TABLE_KEYS = ("kind", "connection", "table", "key", "time", "version")
 _KEYS = {
     PointKind.LEDGER: (*_TABLE_KEYS, "payload", "record_key"),
     PointKind.STORE: _TABLE_KEYS,
-    PointKind.TOPIC: ("kind", "connection", "topic", "key", "value", "version"),
+    PointKind.TOPIC: ("kind", "connection", "topic", "key", "value", "version", "partitioner"),
 }
 _ANY_KEYS = tuple(sorted({key for keys in _KEYS.values() for key in keys}))
 
@@ -81,9 +81,24 @@ def _read_topic(name: str, section: Section, key: tuple[str, ...] | None) -> Top
     topic = _needed(section, "topic", values.topic, "Name the topic")
     value = _optional(section, "value", values.value_format) or "json"
     version = _optional(section, "version", values.topic_part)
+    partitioner = _read_partitioner(section)
     if connection is None or topic is None or key is None:
         return None
-    return TopicPoint(name=name, connection=connection, topic=topic, key=key, value=value, version=version)
+    return TopicPoint(
+        name=name,
+        connection=connection,
+        topic=topic,
+        key=key,
+        value=value,
+        version=version,
+        partitioner=partitioner,
+    )
+
+
+def _read_partitioner(section: Section) -> Partitioner:
+    place = section.get("partitioner")
+    named = place.text(values.choice(Partitioner, "a partitioner")) if place else None
+    return named or Partitioner.MURMUR2
 
 
 def _read_table(name: str, kind: PointKind, section: Section, key: tuple[str, ...] | None) -> TablePoint | None:

@@ -12,9 +12,11 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
+from makewhole.kafka.partitioner import librdkafka_name
 from makewhole.kafka.replay_records import ReplayRecords, TopicRules
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import PermanentError, TransientError
+from makewhole.model.pipeline import Partitioner
 
 MARKER_TOPIC = "makewhole-markers"
 BATCHING: Mapping[str, Any] = {"linger.ms": 5}
@@ -27,7 +29,7 @@ but goes on asking the forgotten coordinator of the group: commits of offsets wa
 _TIMEOUT_SECONDS = 30.0
 _TRANSACTION_TIMEOUT_MS = 60_000
 _NO_OFFSET = -1001
-_PRODUCER_PROPERTIES = ("partitioner", "compression.type", "compression.codec")
+_PRODUCER_PROPERTIES = ("compression.type", "compression.codec")
 _ERRORS_ONLY = 3
 _NO_CALLBACK = None
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
@@ -52,10 +54,18 @@ class FencedError(TransientError):
 
 
 class ReplayWriter:
-    """Transactional producer of one plan for one topic. `identity` is both transactional id and marker group."""
+    """Transactional producer of one plan for one topic. `identity` is both transactional id and marker group;
+    `partitioner` is for records without a partition."""
 
-    def __init__(self, connection: KafkaConnection, topic: str, identity: str) -> None:
+    def __init__(
+        self,
+        connection: KafkaConnection,
+        topic: str,
+        identity: str,
+        partitioner: Partitioner = Partitioner.MURMUR2,
+    ) -> None:
         self.connection, self.topic, self._identity = connection, topic, identity
+        self._partitioner = partitioner
         self._producer: Producer | None = None
         self._consumer: Consumer | None = None
 
@@ -141,6 +151,7 @@ class ReplayWriter:
             "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
             "enable.idempotence": True,
             "acks": "all",
+            "partitioner": librdkafka_name(self._partitioner),
             **BATCHING,
             "retry.backoff.ms": 5,  # twice as fast as the default between short transactions
             "message.max.bytes": 1_000_000_000,  # the topic decides, see TopicRules

@@ -1,5 +1,6 @@
 """Prepare the records of a chunk for the producer: find those that the broker would refuse, add lineage headers."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,12 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from makewhole.model.payload import PARTITION_COUNT
 from makewhole.model.plan import CHUNK_HEADER, ORIGIN_HEADER, PLAN_HEADER, SEQ_HEADER, WINDOW_HEADER
 
 _BATCH_OVERHEAD_BYTES = 1024  # of a record alone in its batch, generously
 _RECORD_OVERHEAD_BYTES = 30
 _HEADER_OVERHEAD_BYTES = 10
 _ANY_PARTITION = -1
+_NOT_COUNTED = -1
 _POWERS_OF_TEN = 10 ** np.arange(1, 10)
 
 Header = tuple[str, str | bytes | None]
@@ -64,7 +67,7 @@ class ReplayRecords:
     """Records to write, in order.
 
     Columns of `table`: `seq` (int32), `key`, `value` (binary), `headers` (list of key and value), `timestamp` (ms,
-    null: now), `partition` (int32, null: by the partitioner), `origin` (string).
+    null: now), `partition` (int32, null: by the partitioner), `origin` (string), `extra` (JSON).
     """
 
     table: pa.Table
@@ -87,30 +90,45 @@ class ReplayRecords:
         return zip(parts.values, parts.keys, _headers(parts, self.lineage), parts.partitions, parts.stamps, strict=True)
 
     def refusals(self, rules: TopicRules, now_ms: int) -> dict[int, str]:
-        """Return why the broker would refuse a record, by number. One such record would abort its whole chunk."""
+        """Return why a record does not go to its topic any more, by number: the partition of its key is another one, or
+        the broker would refuse it. One refused record would abort its whole chunk."""
         partitions = self._column("partition").fill_null(min(rules.partitions)).to_numpy()
+        counts, count = self._partition_counts, len(rules.partitions)
         stamps = self._timestamps_ms
         is_checked = (stamps >= 0) & rules.is_create_time
         checks: list[tuple[NDArray[np.bool_], str]] = [
-            (~np.isin(partitions, list(rules.partitions)), "the topic has no partition {partition} any more"),
+            (
+                (counts != _NOT_COUNTED) & (counts != count),
+                f"stale: the topic has {count} partitions now and had {{count}} when the plan was frozen: the key may "
+                "belong into another one; run the window again",
+            ),
+            (~np.isin(partitions, list(rules.partitions)), "unfit: the topic has no partition {partition} any more"),
             (
                 self._sizes + _BATCH_OVERHEAD_BYTES > rules.max_message_bytes,
-                f"with its lineage headers the record exceeds max.message.bytes ({rules.max_message_bytes})",
+                f"unfit: with its lineage headers the record exceeds max.message.bytes ({rules.max_message_bytes})",
             ),
             (
                 is_checked & (stamps - now_ms > rules.max_ahead_ms),
-                "its timestamp is further ahead than message.timestamp.after.max.ms allows",
+                "unfit: its timestamp is further ahead than message.timestamp.after.max.ms allows",
             ),
             (
                 is_checked & (now_ms - stamps > rules.max_behind_ms),
-                "its timestamp is older than message.timestamp.before.max.ms allows",
+                "unfit: its timestamp is older than message.timestamp.before.max.ms allows",
             ),
         ]
         found: dict[int, str] = {}
         for is_refused, reason in checks:
             for row in np.flatnonzero(is_refused).tolist():
-                text = reason.format(partition=partitions[row])
-                found.setdefault(self._column("seq")[row].as_py(), f"unfit: {text}")
+                text = reason.format(partition=partitions[row], count=counts[row])
+                found.setdefault(self._column("seq")[row].as_py(), text)
+        return found
+
+    @property
+    def _partition_counts(self) -> NDArray[np.int64]:
+        """Partitions that the topic had when a record's partition was chosen by its key; -1: it was not."""
+        coded = self._column("extra").combine_chunks().dictionary_encode()
+        counts = np.array([_partition_count(text) for text in coded.dictionary.to_pylist()], dtype=np.int64)
+        found: NDArray[np.int64] = counts[coded.indices.to_numpy()]
         return found
 
     @cached_property
@@ -175,6 +193,13 @@ def _headers(parts: _MessageColumns, lineage: LineageHeaders) -> Iterator[list[H
     own, leading, trailing = parts.own, lineage.leading, lineage.trailing
     for seq, origin, (start, end) in zip(parts.seqs, parts.origins, pairwise(parts.bounds), strict=True):
         yield [*own[start:end], *leading, (SEQ_HEADER, seq), (ORIGIN_HEADER, origin), trailing]
+
+
+def _partition_count(extra: str) -> int:
+    if f'"{PARTITION_COUNT}":' not in extra:
+        return _NOT_COUNTED
+    count: int = json.loads(extra).get(PARTITION_COUNT, _NOT_COUNTED)
+    return count
 
 
 def _lengths(texts: Any) -> NDArray[np.int64]:

@@ -5,10 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+PARTITION_COUNT = "partition_count"
+"""The entry of `Payload.extra` with the number of partitions that the topic had when `partition` was chosen by key."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Payload:
-    """The payload of one action. `extra` is JSON-able: origin, columns, before-images."""
+    """The payload of one action. `extra` is JSON-able: origin, columns, before-images, `PARTITION_COUNT`."""
 
     key: bytes | None = None
     value: bytes | None = None

@@ -34,6 +34,14 @@ class Remedy(StrEnum):
     RESTORE = "restore"
 
 
+class Partitioner(StrEnum):
+    """The rule by which producers of a topic choose a partition: Java's default, librdkafka's default, or by chance."""
+
+    MURMUR2 = "murmur2"
+    CRC32 = "crc32"
+    RANDOM = "random"
+
+
 @dataclass(frozen=True, kw_only=True)
 class TablePoint:
     """A PostgreSQL table: the ledger of the producer, or a downstream store.
@@ -62,7 +70,10 @@ class TablePoint:
 
 @dataclass(frozen=True, kw_only=True)
 class TopicPoint:
-    """A Kafka topic. Each part of `key` is `$.path.to.field` in the JSON value, `kafka.key`, or `header:NAME`."""
+    """A Kafka topic. Each part of `key` is `$.path.to.field` in the JSON value, `kafka.key`, or `header:NAME`.
+
+    `partitioner` is that of the topic's producers: records of compensation that have no partition yet go by it.
+    """
 
     name: str
     connection: str
@@ -70,6 +81,7 @@ class TopicPoint:
     key: tuple[str, ...]
     value: str = "json"
     version: str | None = None
+    partitioner: Partitioner = Partitioner.MURMUR2
 
     @property
     def kind(self) -> PointKind:

@@ -18,7 +18,7 @@ from makewhole.compensation.execution.attempt import Attempt
 from makewhole.compensation.execution.run_plan import RunOptions, run_plan
 from makewhole.compensation.execution.targets import targets_of
 from makewhole.compensation.freezing.freeze import FreezeRequest, FreezeSources
-from makewhole.compensation.freezing.sources import SourceRecord
+from makewhole.compensation.freezing.sources import KnownKeys, SourceRecord
 from makewhole.compensation.plan_window import freeze_plan
 from makewhole.compensation.undo.plan_undo import UndoRequest, freeze_undo
 from makewhole.kafka import replay
@@ -106,6 +106,12 @@ class Archive:
 
     def records(self, point: str, positions: Sequence[tuple[int, int]]) -> Iterable[SourceRecord]:
         return [_original(offset) for _, offset in positions]
+
+    def partition_count(self, point: str) -> int:
+        return PARTITIONS
+
+    def known_keys(self, point: str) -> KnownKeys | None:
+        return None
 
 
 def do_freeze(settings: CaseSettings) -> str:

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError, Message
 from makewhole.compensation.execution.run_plan import RunOptions, run_plan
 from makewhole.compensation.execution.targets import Target, targets_of
 from makewhole.compensation.freezing.freeze import FreezeRequest, FreezeResult, FreezeSources
-from makewhole.compensation.freezing.sources import SourceRecord
+from makewhole.compensation.freezing.sources import KnownKeys, SourceRecord
 from makewhole.compensation.plan_window import freeze_plan
 from makewhole.journal.database import connect
 from makewhole.journal.written_keys import replayed_keys
@@ -53,14 +53,25 @@ TABLES = (
 
 @dataclass(frozen=True)
 class Originals:
-    """The original records of the topic, as the window's archive has them."""
+    """The original records of the topic, as the window's archive has them, and its `known` keys."""
 
     by_position: Mapping[tuple[int, int], SourceRecord]
+    known: KnownKeys | None = None
 
     def records(self, point: str, positions: Sequence[tuple[int, int]]) -> Iterable[SourceRecord]:
         """Return those that are there."""
         assert point == "flights"
         return [self.by_position[position] for position in positions if position in self.by_position]
+
+    def partition_count(self, point: str) -> int:
+        """Return the number that the topic was made with."""
+        assert point == "flights"
+        return PARTITIONS
+
+    def known_keys(self, point: str) -> KnownKeys | None:
+        """Return those that are given."""
+        assert point == "flights"
+        return self.known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +89,7 @@ class PlanWorld(World):
     topic: str
     pipeline: Pipeline
     originals: dict[tuple[int, int], SourceRecord] = field(default_factory=dict)
+    known: KnownKeys | None = None
     window: Window | None = None
     revision: int = 0
 
@@ -106,7 +118,8 @@ class PlanWorld(World):
     @property
     def sources(self) -> FreezeSources:
         """The sources of payloads."""
-        return FreezeSources(storage=str(self.storage), records=Originals(self.originals), connections=self.connections)
+        records = Originals(self.originals, self.known)
+        return FreezeSources(storage=str(self.storage), records=records, connections=self.connections)
 
     @property
     def context(self) -> WindowContext:

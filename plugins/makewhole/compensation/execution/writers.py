@@ -22,7 +22,8 @@ def open_writer(stack: ExitStack, target: Target, plan: PlanAtTarget) -> TargetW
     """Open the writer for a target, closed with the stack."""
     point, connection = target.point, target.connection
     if isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection):
-        writer = ReplayWriter(connection, point.topic, replay_identity(plan.plan.id, plan.target))
+        identity = replay_identity(plan.plan.id, plan.target)
+        writer = ReplayWriter(connection, point.topic, identity, point.partitioner)
         stack.callback(writer.close)
         return KafkaTarget(writer, plan, partial(chunks_in_topic, connection, point.topic, plan))
     if isinstance(point, TablePoint) and isinstance(connection, PostgresConnection):

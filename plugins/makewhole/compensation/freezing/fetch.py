@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from makewhole.compensation.freezing.choose_partition import PartitionChooser
 from makewhole.compensation.freezing.fetch_reversals import ReversalFetcher
 from makewhole.compensation.freezing.sources import PayloadFrom, Position, SourceRecord, Sources
 from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
@@ -27,6 +28,7 @@ class Fetcher:
         self._pipeline, self._sources = sources.pipeline, sources
         self._hops = {hop.name: hop for hop in sources.pipeline.hops}
         self._reversals = ReversalFetcher(window, sources, past)
+        self._partitions = PartitionChooser(sources)
 
     def fetch(self, drafts: Sequence[ActionDraft]) -> tuple[list[tuple[ActionDraft, Payload]], list[Refusal]]:
         """Return the drafts that can be done with their payloads, in order, and a refusal for each finding that has one
@@ -83,7 +85,9 @@ class Fetcher:
         found = ledger_record(session, table, point, draft.action.key, hop.semantics)
         if found is None:
             raise RefusedError("erased: the ledger has no row of this key any more")
-        return Payload(key=found.key, value=found.value, timestamp_ms=found.timestamp_ms, extra={"origin": "ledger"})
+        extra = {"origin": "ledger"}
+        payload = Payload(key=found.key, value=found.value, timestamp_ms=found.timestamp_ms, extra=extra)
+        return self._partitions.choose(hop.target, payload)
 
     def _upsert(self, draft: ActionDraft) -> Payload:
         hop = self._hops[draft.action.hop]

@@ -1,12 +1,14 @@
 """Read original records by position from the archives of windows, or from the brokers where no archive holds them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import pyarrow as pa
 
-from makewhole.compensation.freezing.sources import PayloadFrom, SourceRecord
+from makewhole.compensation.freezing.known_keys import read_known_keys
+from makewhole.compensation.freezing.sources import KnownKeys, PayloadFrom, SourceRecord
 from makewhole.kafka.log.archive import ArchiveLog
 from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.page import LogSource
@@ -27,17 +29,25 @@ class _RecordSource:
 
 
 class WindowRecords:
-    """The payload source of one window. Records of `earlier` windows (newest first), which keys that were handed over
-    need, come from their archives: the same offsets of the log may hold other records now."""
+    """The payload source of one window. Records of earlier windows among those `judged` (newest first), which keys that
+    were handed over need, come from their archives: the same offsets of the log may hold other records now.
 
-    def __init__(self, context: WindowContext, earlier: Iterable[Window] = ()) -> None:
-        self._context = context
-        self._windows = (context.window, *(window for window in earlier if window.number < context.window.number))
+    `partitions`: how many a topic has now, by point; of a point that is not there, those of the window count.
+    """
+
+    def __init__(
+        self,
+        context: WindowContext,
+        judged: Iterable[Window] = (),
+        partitions: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        self._context, self._judged, self._partitions = context, tuple(judged), partitions
+        earlier = (window for window in self._judged if window.number < context.window.number)
+        self._windows = (context.window, *earlier)
 
     def records(self, point: str, positions: Sequence[tuple[int, int]]) -> Iterator[SourceRecord]:
         """Return the records at these (partition, offset), ordered; those that are nowhere any more are left out."""
-        topic = self._context.pipeline.points[point]
-        assert isinstance(topic, TopicPoint)
+        topic = self._topic(point)
         sources = ((self._record_source(point, *position), position[1]) for position in sorted(set(positions)))
         archives: dict[str, ArchiveLog] = {}  # each verifies its files once
         with closing(BrokerLog(self._context.kafka(topic))) as broker:
@@ -48,6 +58,20 @@ class WindowRecords:
                 wanted = replace(origin.part, lo=offsets[0], hi=offsets[-1] + 1, leader_epochs=())
                 kept_in = PayloadFrom.BROKER if origin.folder is None else PayloadFrom.ARCHIVE
                 yield from _read_records(source, wanted, set(offsets), kept_in)
+
+    def partition_count(self, point: str) -> int:
+        """Return the number of partitions that a topic point has now."""
+        frozen = self._context.window.ranges.get(point, ())
+        return self._partitions.get(point) or len({part.partition for part in frozen})
+
+    def known_keys(self, point: str) -> KnownKeys | None:
+        """Return what `read_known_keys` finds."""
+        return read_known_keys(self._context, self._judged, self._topic(point))
+
+    def _topic(self, point: str) -> TopicPoint:
+        topic = self._context.pipeline.points[point]
+        assert isinstance(topic, TopicPoint)
+        return topic
 
     def _record_source(self, point: str, partition: int, offset: int) -> _RecordSource:
         for window in self._windows:

@@ -47,11 +47,32 @@ class SourceRecord:
     kept_in: PayloadFrom = PayloadFrom.ARCHIVE
 
 
+@dataclass(frozen=True, kw_only=True)
+class KnownKeys:
+    """Record keys with the partitions in which they stand, as (partition, key), among so many `partitions`."""
+
+    partitions: int
+    places: Sequence[tuple[int, bytes]]
+
+
 class PayloadSource(Protocol):
-    """Original records by position, from the archive of the window or wherever they still are."""
+    """Original records by position, from the archive of the window or wherever they still are, and what is known of the
+    partitions of topics."""
 
     def records(self, point: str, positions: Sequence[Position]) -> Iterable[SourceRecord]:
         """Return the records of a topic point at these positions, in any order; those not found are left out."""
+        ...
+
+    def partition_count(self, point: str) -> int:
+        """Return the number of partitions that a topic point has now."""
+        ...
+
+    def known_keys(self, point: str) -> KnownKeys | None:
+        """Return keys that the producers of a topic point wrote last; None: none is known.
+
+        Raises:
+            CorruptionError: there are archives that should hold some, and they cannot be read.
+        """
         ...
 
 
@@ -94,6 +115,14 @@ class Sources:
                 "stale: another record is at the original's offset now; the log was cut off or made again"
             )
         return found
+
+    def partition_count(self, name: str) -> int:
+        """Return the number of partitions that a topic point has now."""
+        return self._records.partition_count(name)
+
+    def known_keys(self, name: str) -> KnownKeys | None:
+        """Return what `PayloadSource.known_keys` does."""
+        return self._records.known_keys(name)
 
     def table(self, name: str) -> tuple[TablePoint, PgConnection, Table]:
         """Return a table point, a session at its database and its description.

@@ -64,10 +64,10 @@ class UndoRequest:
 def plan_undo(context: WindowContext, plan_id: str, *, reverses: bool) -> Undo:
     """Freeze the undo of a plan of the window; called again, return the undo that waits, runs or is done."""
     with connect_journal() as journal:
-        earlier = windows.newest_judged(journal, context.pipeline.name)
+        judged = windows.newest_judged(journal, context.pipeline.name)
     request = UndoRequest(plan=plan_id, pipeline=context.pipeline, reverses=reverses)
     sources = FreezeSources(
-        storage=context.storage.root, records=WindowRecords(context, earlier), connections=context.connections
+        storage=context.storage.root, records=WindowRecords(context, judged), connections=context.connections
     )
     return freeze_undo(journal_dsn(), request, sources)
 

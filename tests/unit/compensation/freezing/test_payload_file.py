@@ -115,6 +115,13 @@ def _seqs(group: Sequence[tuple[int, Payload]]) -> Any:
         ),
         ({"timestamp_ms": 1}, "unfit: its timestamp is older than message.timestamp.before.max.ms allows"),
         ({"partition": 2}, "unfit: the topic has no partition 2 any more"),
+        ({"extra": {"origin": "ledger", "partition_count": 2}}, None),
+        (
+            {"partition": 2, "extra": {"origin": "ledger", "partition_count": 4}},
+            "stale: the topic has 2 partitions now and had 4 when the plan was frozen: the key may belong into another "
+            "one; run the window again",
+        ),
+        ({"extra": {"rows": [{"text": '{"partition_count": 4}'}]}}, None),
         (
             {"value": b"x" * 9_000},
             "unfit: with its lineage headers the record exceeds max.message.bytes (10000)",

@@ -1,0 +1,31 @@
+"""Find the partition into which producers put a key."""
+
+from zlib import crc32
+
+from aiokafka.partitioner import murmur2
+
+from makewhole.model.pipeline import Partitioner
+
+_LIBRDKAFKA = {
+    Partitioner.MURMUR2: "murmur2_random",
+    Partitioner.CRC32: "consistent_random",
+    Partitioner.RANDOM: "random",
+}
+_POSITIVE = 0x7FFFFFFF
+
+
+def librdkafka_name(partitioner: Partitioner) -> str:
+    """Return the value of librdkafka's property `partitioner`."""
+    return _LIBRDKAFKA[partitioner]
+
+
+def partition_of(partitioner: Partitioner, key: bytes | None, partitions: int) -> int | None:
+    """Return the partition of a key among so many; None: any, the producer draws one.
+
+    Java's default hashes an empty key (`BuiltInPartitioner`, KIP-794), librdkafka's default does not.
+    """
+    if key is None or partitioner is Partitioner.RANDOM:
+        return None
+    if partitioner is Partitioner.MURMUR2:
+        return int((murmur2(key) & _POSITIVE) % partitions)
+    return crc32(key) % partitions if key else None
