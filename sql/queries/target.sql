@@ -104,15 +104,17 @@ values (%(plan)s, %(target)s, %(chunk)s, %(actions)s, %(plan_sha256)s, %(lease_e
 
 -- table_columns --
 -- Read a table from the catalogue. The type is without its modifier: a cast to varchar(3) would cut a key short.
--- Last, the same in each row: the sets of columns that no two rows ever share, where `=` means to the index what it
+-- The seventh and eighth are the same in each row: the table, and the sets of columns that no two rows ever share, where `=` means to the index what it
 -- means to a statement (types of PostgreSQL's own, their usual operators and collations) and where no partition or
 -- child has rows of its own.
 select
     n.nspname, c.relname, a.attname, format_type(a.atttypid, -1), a.attgenerated <> '', a.attidentity = 'a',
-    c.oid::bigint, u.column_sets
+    c.oid::bigint, u.column_sets, a.attnotnull or d.typnotnull,
+    a.atthasdef or a.attidentity <> '' or d.typdefault is not null
 from pg_class as c
 join pg_namespace as n on n.oid = c.relnamespace
 join pg_attribute as a on a.attrelid = c.oid
+join pg_type as d on d.oid = a.atttypid
 cross join lateral (
     select coalesce(json_agg(k.names) filter (where k.are_usual), '[]') as column_sets
     from pg_index as x
@@ -211,11 +213,11 @@ returning {written}
 
 -- row_at --
 -- Read a row that was just written, if no trigger has touched it since.
-select {place}, (t.*)::text from {table} as t where t.ctid = %(ctid)s::tid and t.tableoid = %(table_oid)s
+select {place}, (t.*)::text, {texts} from {table} as t where t.ctid = %(ctid)s::tid and t.tableoid = %(table_oid)s
 
 -- row_of_key --
 -- Read a row that was just written, wherever a trigger moved it.
-select {place}, (t.*)::text from {table} as t where {match}
+select {place}, (t.*)::text, {texts} from {table} as t where {match}
 
 -- insert_effect --
 -- Write the effect on one row.
@@ -289,8 +291,12 @@ from {table} as t, jsonb_populate_record(null::{table}, %(key)s::jsonb || %(valu
 where {match}
 
 -- ledger_rows --
--- Read the rows of one key from the ledger: record key, value, time in milliseconds.
-select {record_key}, {value}, {moment} from {table} as t where {match} order by {order}
+-- Read the rows of one key from the ledger: record key, value, time in milliseconds, texts of the compared columns.
+select {record_key}, {value}, {moment}, {compared} from {table} as t where {match} order by {order}
+
+-- moment_in_utc --
+-- Read a text as a moment, in UTC and without an offset.
+select (%(text)s::timestamptz at time zone 'UTC')::text
 
 -- has_receipts --
 -- Tell whether a plan was ever done in this database.

@@ -1,7 +1,8 @@
 -- insert_rows --
 -- Insert many rows from JSON objects, those whose key is free. Returns how many were written, of how many keys, and
--- which items under their own key. What `returning` gives is matched to what was given by order, and by key, too: in a
--- full join, which the planner cannot turn into a nested loop, however few rows it expects of a JSON text.
+-- which items under their own key and as they are meant. What `returning` gives is matched to what was given by order,
+-- and by key, too: in a full join, which the planner cannot turn into a nested loop, however few rows it expects of a
+-- JSON text.
 with item as materialized (
     select i.*, row_number() over (order by i.seq) as number
     from {items}
@@ -9,14 +10,14 @@ with item as materialized (
 ), written as (
     insert into {table} as t ({columns}) overriding system value
     select {values} from item as i, jsonb_populate_record(null::{table}, i.value::jsonb) as wanted order by i.number
-    returning {place} as place, (t.*)::text as image, {key_texts} as key, {key_columns}
+    returning {place} as place, (t.*)::text as image, {key_texts} as key, {texts} as texts, {key_columns}
 ), numbered as (
-    select row_number() over () as number, place, image, key from written
+    select row_number() over () as number, place, image, key, texts from written
 ), kept as (
     insert into makewhole.effect (plan, target, chunk, seq, kind, place, after)
     select %(plan)s, %(target)s, %(chunk)s, i.seq, 'inserted', n.place, n.image
     from numbered as n full join item as i on i.number = n.number
-    where coalesce({key} = n.key, false)
+    where coalesce({key} = n.key, false) and {as_meant}
     returning seq
 )
 select
@@ -26,9 +27,9 @@ select
 
 -- update_rows --
 -- The named columns of many rows are set from JSON objects, where {{guard}} holds of the row `old` that is to be
--- replaced and is the only one of its key. Returns how many were written, and which items under their own key. Keys
--- with several rows are found by a query of their own, so that a table without an index is read once, and not once for
--- each key; and only where {{is_only}} asks for them.
+-- replaced and is the only one of its key. Returns how many were written, and which items under their own key and as
+-- they are meant. Keys with several rows are found by a query of their own, so that a table without an index is read
+-- once, and not once for each key; and only where {{is_only}} asks for them.
 with item as materialized (
     select * from {items}
 ), several as (
@@ -40,10 +41,12 @@ with item as materialized (
     cross join lateral jsonb_populate_record(null::{table}, i.value::jsonb) as wanted
     where t.ctid = old.ctid and t.tableoid = old.tableoid and {guard}
     and {is_only}
-    returning i.seq, {place} as place, (old.*)::text as before, (t.*)::text as after, {key_texts} = {key} as has_its_key
+    returning
+        i.seq, {place} as place, (old.*)::text as before, (t.*)::text as after,
+        {key_texts} = {key} and {as_meant} as is_right
 ), kept as (
     insert into makewhole.effect (plan, target, chunk, seq, kind, place, before, after)
-    select %(plan)s, %(target)s, %(chunk)s, seq, 'updated', place, before, after from written where has_its_key
+    select %(plan)s, %(target)s, %(chunk)s, seq, 'updated', place, before, after from written where is_right
     returning seq
 )
 select (select count(*) from written), (select coalesce(array_agg(seq), '{{}}') from kept)
@@ -154,5 +157,6 @@ with item as materialized (
 select count(*) from kept
 
 -- values_read --
--- Read the values of many items as the table's types: an error says that they cannot be read.
-select count(*) from {items} cross join lateral jsonb_populate_record(null::{table}, i.value::jsonb) as wanted
+-- Read the values of many items as the table's types, for the texts of the compared columns: an error says that they
+-- cannot be read.
+select i.seq, {texts} from {items} cross join lateral jsonb_populate_record(null::{table}, i.value::jsonb) as wanted

@@ -3,7 +3,7 @@
 Identifiers come from pipeline files. Each is checked against the catalogue first and then quoted by psycopg2.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,6 +13,7 @@ from makewhole.compute.canonical import decimal_scale
 from makewhole.compute.row_filter import TypedTerm
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import TablePoint
+from makewhole.postgres.tables import quoted
 from makewhole.sql import PgConnection
 
 _CASTS = {
@@ -143,10 +144,20 @@ def _microseconds(column: str | None) -> sql.Composable:
 
 
 def _compared(name: str, declared: str) -> sql.Composable:
-    scale = decimal_scale(declared)
-    cast = f"round({{0}}::numeric, {scale})::text" if scale is not None else _CASTS[declared]
     column = sql.SQL("t.{}").format(sql.Identifier(name))
-    return sql.SQL("{} as {}").format(sql.SQL(cast).format(column), sql.Identifier(f"c:{name}"))
+    return sql.SQL("{} as {}").format(canonical_expression(column, declared), sql.Identifier(f"c:{name}"))
+
+
+def canonical_expression(column: sql.Composable, declared: str) -> sql.Composable:
+    """Return the canonical text of a column, as snapshots read it; a double in PostgreSQL's own spelling."""
+    scale = decimal_scale(declared)
+    return sql.SQL(f"round({{0}}::numeric, {scale})::text" if scale is not None else _CASTS[declared]).format(column)
+
+
+def canonical_array(row: str, columns: Sequence[tuple[str, str]]) -> sql.Composable:
+    """Return the canonical texts of columns (name, declared type) of a row of a statement with parameters."""
+    texts = [canonical_expression(quoted(row, name), declared) for name, declared in columns]
+    return sql.SQL('array[{}]::text[] collate "C"').format(sql.SQL(", ").join(texts))
 
 
 def _excluded_by(filters: Mapping[str, tuple[TypedTerm, ...]]) -> sql.Composable:

@@ -1,13 +1,15 @@
 """Run the statements of a chunk on its table, in the chunk's transaction."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from psycopg2 import sql
 
+from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import TablePoint
+from makewhole.postgres.read.expressions import canonical_expression
 from makewhole.postgres.tables import Table, TableRow, cascading_references, listed, match_key, quoted, statement
 from makewhole.postgres.write.receipts import ChunkId
 from makewhole.sql import PgConnection
@@ -67,6 +69,18 @@ class TableChunk:
             listed(sql.SQL("{}::text").format(quoted("t", name)) for name in self.point.key)
         )
 
+    def compared_texts(self, columns: Sequence[tuple[str, str]], row: str = "t") -> sql.Composable:
+        """Return the texts of a row's compared columns (name, declared type), as `UpsertRow.meant_texts` has them.
+
+        Raises:
+            RefusedError: the table lost one of them.
+        """
+        lost = [name for name, _ in columns if name not in self.table.columns]
+        if lost:
+            raise RefusedError(f"unfit: the table has no column {', '.join(lost)} any more")
+        texts = [_compared_text(quoted(row, name), declared) for name, declared in columns]
+        return sql.SQL('array[{}]::text[] collate "C"').format(listed(texts))
+
     @cached_property
     def has_triggers_after(self) -> bool:
         """Whether a trigger may change a row after the statement that wrote it returned it."""
@@ -76,3 +90,9 @@ class TableChunk:
     def cascades(self) -> tuple[str, ...]:
         """Foreign keys through which deleting a row would delete or change rows elsewhere."""
         return cascading_references(self.session, self.table)
+
+
+def _compared_text(column: sql.Composable, declared: str) -> sql.Composable:
+    if declared == "double":  # by its bits; a zero has no sign
+        return sql.SQL("float8send({}::float8 + 0)::text").format(column)
+    return canonical_expression(column, declared)

@@ -23,7 +23,8 @@ from makewhole.postgres.write.halving import Operation, RowItem, run_with_halvin
 from makewhole.postgres.write.quarantine import QuarantineRows
 from makewhole.postgres.write.receipts import ChunkId, ReceiptRow, receipts
 from makewhole.postgres.write.restore import RestoreRow, images_moved_by, row_to_undo
-from makewhole.postgres.write.upsert_row import UpsertRow
+from makewhole.postgres.write.upsert import NOT_SAID
+from makewhole.postgres.write.upsert_row import UpsertRow, not_as_meant
 from makewhole.sql import PgConnection
 
 ChooseChanges = Callable[[Mapping[int, str]], Iterable[int]]
@@ -97,8 +98,7 @@ def _forecast_many(chunk: TableChunk, items: Sequence[RowItem]) -> dict[int, str
     match items[0]:
         case UpsertRow():
             upserts = cast(Sequence[UpsertRow], items)
-            _require_readable(chunk, upserts)
-            return upsert_many.refusals(chunk, upserts)
+            return {**_not_as_meant(chunk, upserts), **upsert_many.refusals(chunk, upserts)}
         case QuarantineRows():
             return quarantine.refusals(chunk, cast(Sequence[QuarantineRows], items))
         case RestoreRow():
@@ -109,9 +109,23 @@ def _forecast_one(chunk: TableChunk, item: RowItem) -> str | None:
     return _forecast_many(chunk, [item]).get(item.seq)
 
 
-def _require_readable(chunk: TableChunk, items: Sequence[UpsertRow]) -> None:
-    """Have the server read every value as the table's types: it raises on a value as it would when writing."""
-    chunk.run("values_read", upsert_many.upserts_parameter(items), items=recordset_of_items(chunk, "seq", "value"))
+def _not_as_meant(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
+    """Return the refusals of rows that would hold something else than is meant. What the table computes itself is not
+    known; a value that it cannot read raises, as it would when writing."""
+    refused = {item.seq: NOT_SAID for item in items if item.meant is None}
+    compared: dict[tuple[tuple[str, str], ...], dict[int, UpsertRow]] = {}
+    for item in items:
+        compared.setdefault(item.compared, {})[item.seq] = item
+    for columns, group in compared.items():
+        texts = chunk.compared_texts(columns, row="wanted")
+        items_read = recordset_of_items(chunk, "seq", "value")
+        for seq, found in chunk.run(
+            "values_read", upsert_many.upserts_parameter(group.values()), items=items_read, texts=texts
+        ):
+            known = [name for name in group[seq].differing(found) if name in chunk.settable]
+            if known:
+                refused[seq] = not_as_meant(known)
+    return refused
 
 
 _FORECAST = Operation(many=_forecast_many, one=_forecast_one)

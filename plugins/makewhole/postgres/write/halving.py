@@ -28,6 +28,14 @@ _MANY_BYTES = 8 << 20
 # too much memory (53200), half of it may succeed.
 _SERVER_ERRORS = ("08", "25", "40", "53", "55", "57", "58", "XX")
 _SIZE_ERRORS = ("53200", "57014")
+# The last two: the type of a compared column cannot be read as its declared type at all.
+_CAUSED_BY_DATA = (
+    psycopg2.DataError,
+    psycopg2.IntegrityError,
+    pg_errors.RaiseException,
+    pg_errors.CannotCoerce,
+    pg_errors.UndefinedFunction,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +95,7 @@ def _run_alone(chunk: TableChunk, item: RowItem, operation: Operation) -> str | 
         cursor.execute("savepoint attempt")
         try:
             reason = operation.one(chunk, item)
-        except (psycopg2.DataError, psycopg2.IntegrityError, pg_errors.RaiseException) as error:
+        except _CAUSED_BY_DATA as error:
             reason = f"unfit: the table does not take it: {describe(error)}"
         except RefusedError as error:
             reason = str(error)
