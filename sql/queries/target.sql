@@ -105,8 +105,8 @@ values (%(plan)s, %(target)s, %(chunk)s, %(actions)s, %(plan_sha256)s, %(lease_e
 -- table_columns --
 -- Read a table from the catalogue. The type is without its modifier: a cast to varchar(3) would cut a key short.
 -- The seventh and eighth are the same in each row: the table, and the sets of columns that no two rows ever share, where `=` means to the index what it
--- means to a statement (types of PostgreSQL's own, their usual operators and collations) and where no partition or
--- child has rows of its own.
+-- means to a statement (types of PostgreSQL's own, their usual operators and collations) and where no child has rows of
+-- its own. A valid unique index of a partitioned table is one of all its partitions together.
 select
     n.nspname, c.relname, a.attname, format_type(a.atttypid, -1), a.attgenerated <> '', a.attidentity = 'a',
     c.oid::bigint, u.column_sets, a.attnotnull or d.typnotnull,
@@ -128,7 +128,8 @@ cross join lateral (
         join pg_attribute as y on y.attrelid = c.oid and y.attnum = x.indkey[p]
         join pg_type as t on t.oid = y.atttypid
     ) as k
-    where x.indrelid = c.oid and c.relkind = 'r' and not exists (select from pg_inherits where inhparent = c.oid)
+    where x.indrelid = c.oid
+    and (c.relkind = 'p' or not exists (select from pg_inherits where inhparent = c.oid))
     and x.indisunique and x.indimmediate and x.indisvalid and not x.indisexclusion
     and x.indpred is null and x.indexprs is null
 ) as u
@@ -165,11 +166,15 @@ select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, (t.*)::text, {p
 from {table} as t where {match} {hold}
 
 -- lock_table --
--- Make writers wait for the length of the chunk, but not readers: absence, once seen, stays true.
+-- Make writers wait for the length of the chunk, but not readers: absence, once seen, stays true. Writers queue behind
+-- this request already while it waits, so it does not wait for long.
+set local lock_timeout = '500ms';
 lock table {table} in share row exclusive mode
 
 -- keep_table --
--- Let others write, but keep the table as the catalogue has it: no foreign key is added meanwhile.
+-- Let others write, but keep the table as the catalogue has it: no foreign key is added meanwhile, and a unique index
+-- goes on to be kept. No row is waited for so long that those who wait for our rows take it for a deadlock.
+set local lock_timeout = '500ms';
 lock table {table} in row exclusive mode
 
 -- move_to_quarantine --

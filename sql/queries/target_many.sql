@@ -51,16 +51,27 @@ with item as materialized (
 )
 select (select count(*) from written), (select coalesce(array_agg(seq), '{{}}') from kept)
 
+-- hold_rows --
+-- Lock the rows of many keys until the end of the transaction, as they are now.
+select count(*) from (select from {items} join {table} as t on {match} for update of t) as held
+
 -- keys_as_they_are --
 -- Read of each key: its rows, whether one was written by this very transaction, whether it is the one that the plan
--- saw, how its version compares to the record's, and where it is. Nobody else writes since we hold the lock, so what is
--- not older than our own transaction is ours.
+-- saw, how its version compares to the record's, and where it is. What is not older than our own transaction counts as
+-- ours: where another one wrote it, the items are done one by one, and judged anew. The rows are locked where {{hold}}
+-- says so, and read as they are then.
+with held as materialized (
+    select
+        i.seq, t.tableoid::bigint as table_oid, t.ctid as place, t.xmin as since, row_to_json(t.*)::text as content,
+        {existing} as version
+    from {items} join {table} as t on {match} {hold}
+)
 select
-    i.seq, count(t.ctid), coalesce(bool_or(age(t.xmin) <= 0), false),
-    coalesce(bool_and(t.ctid = i.ctid::tid and t.tableoid = i.table_oid::oid and row_to_json(t.*)::text = i.row), false),
-    {is_older}, {is_newer}, min(t.tableoid::bigint), min(t.ctid::text)
+    i.seq, count(h.place), coalesce(bool_or(age(h.since) <= 0), false),
+    coalesce(bool_and(h.place = i.ctid::tid and h.table_oid = i.table_oid and h.content = i.row), false),
+    {is_older}, {is_newer}, min(h.table_oid), min(h.place::text)
 from {items}
-left join {table} as t on {match} {version}
+left join held as h on h.seq = i.seq {version}
 group by i.seq
 
 -- rows_overtaken --

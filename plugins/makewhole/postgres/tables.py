@@ -58,6 +58,11 @@ class Table:
         """Place of row `t`: its ctid, after the partition's name where it lies in one, as in snapshots."""
         return sql.SQL(f"case when t.tableoid = {self.oid} then '' else t.tableoid::regclass::text end || t.ctid::text")
 
+    def has_one_row_per(self, key: Iterable[str]) -> bool:
+        """Tell whether a unique index promises one row at most for values of these columns, none of them null."""
+        names = set(key)
+        return any(columns <= names for columns in self.unique)
+
     @property
     def writable(self) -> tuple[str, ...]:
         """Names of the columns that an insert may set."""

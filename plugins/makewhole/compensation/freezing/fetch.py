@@ -95,6 +95,7 @@ class Fetcher:
         zoneless = [name for name in columns if table.columns[name].is_zoneless and name not in point.key]
         before = rows_of_key(session, table, point, draft.action.key, is_exact=False)
         _require_as_judged(draft, before, has_version=point.version is not None)
+        locks_table = not _is_mismatched(draft) and not table.has_one_row_per(point.key)
         return Payload(
             key=draft.action.key.encode(),
             value=value.spelled(meant, zoneless, lambda text: moment_in_utc(session, text)),
@@ -102,6 +103,7 @@ class Fetcher:
                 "origin": origin,
                 "columns": columns,
                 "meant": meant,
+                **({"locks_table": True} if locks_table else {}),
                 "rows": _row_images(before if _is_mismatched(draft) else []),
             },
         )
@@ -152,8 +154,8 @@ class Fetcher:
 
 
 def _with_before(draft: ActionDraft, payload: Payload, before: Mapping[str, Any]) -> tuple[ActionDraft, Payload]:
-    """Add to the action the origin of its payload and the places of the rows that were found."""
-    found = {name: payload.extra[name] for name in ("origin",) if name in payload.extra}
+    """Add to the action the origin of its payload, whether it locks its table, and the places of the rows found."""
+    found = {name: payload.extra[name] for name in ("origin", "locks_table") if name in payload.extra}
     if "rows" in payload.extra:
         found["rows"] = [row["ctid"] for row in payload.extra["rows"]]
     return replace(draft, action=replace(draft.action, before={**draft.action.before, **before, **found})), payload

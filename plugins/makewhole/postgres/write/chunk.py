@@ -21,7 +21,8 @@ FoundRows = list[tuple[Any, ...]]
 class TableChunk:
     """A chunk in its transaction, with the table as the catalogue has it.
 
-    `holds_rows` is false in a dry run: rows are read without locks, others may write.
+    `holds_rows` is false in a dry run: rows are read without locks, others may write. `is_table_locked`: nobody else
+    writes the table; otherwise rows are locked before they are judged, and a unique index refuses second rows of a key.
     """
 
     session: PgConnection
@@ -29,6 +30,7 @@ class TableChunk:
     point: TablePoint
     id: ChunkId
     holds_rows: bool = True
+    is_table_locked: bool = False
 
     def run(self, name: str, parameters: Mapping[str, Any] | None = None, **parts: sql.Composable) -> FoundRows:
         """Run a statement of target.sql on `{table}`; it may also name the chunk: `plan`, `target`, `chunk`."""
@@ -60,7 +62,7 @@ class TableChunk:
     @property
     def has_unique_keys(self) -> bool:
         """Whether the catalogue guarantees at most one row per key."""
-        return any(names <= set(self.point.key) for names in self.table.unique)
+        return self.table.has_one_row_per(self.point.key)
 
     @property
     def key_texts(self) -> sql.Composed:

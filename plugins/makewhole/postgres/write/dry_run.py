@@ -4,6 +4,7 @@ It takes no lock that anybody waits for, so the forecast is of the moment of its
 (constraints, triggers, policies) it does not know.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ from psycopg2 import sql
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.pipeline import TablePoint
 from makewhole.postgres.connect import connect
-from makewhole.postgres.tables import TableRow, describe_table, listed, quoted, statement
+from makewhole.postgres.tables import Table, TableRow, describe_table, listed, quoted, statement
 from makewhole.postgres.write import quarantine, restore_many, upsert_many
+from makewhole.postgres.write.apply import locks_table
 from makewhole.postgres.write.array_parameter import recordset_of_items
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.effects import EffectKind
@@ -46,10 +48,16 @@ class RowChange:
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkForecast:
-    """`refused` by action number with the reason; `changes` of the actions that were chosen."""
+    """`refused` by action number with the reason; `changes` of the actions that were chosen.
+
+    `left_empty`: columns that nothing fills in rows that would be inserted, with the number of these rows.
+    `locks_table`: other writers of the table would wait until the end of the chunk.
+    """
 
     refused: Mapping[int, str]
     changes: Mapping[int, RowChange]
+    left_empty: Mapping[str, int]
+    locks_table: bool
 
 
 @contextmanager
@@ -90,7 +98,22 @@ def forecast_chunk(
         changes = {
             item.seq: _row_change(opened, item, is_refused=item.seq in refused) for item in items if item.seq in chosen
         }
-        return ChunkForecast(refused=refused, changes=changes)
+        return ChunkForecast(
+            refused=refused,
+            changes=changes,
+            left_empty=_left_empty(table, [item for item in items if item.seq not in refused]),
+            locks_table=locks_table(table, point, items),
+        )
+
+
+def _left_empty(table: Table, items: Iterable[RowItem]) -> dict[str, int]:
+    """Count, by column, the rows that would be inserted without a value: neither the record nor the table has one."""
+    written = Counter(item.columns for item in items if isinstance(item, UpsertRow) and not item.before)
+    unfilled = [column.name for column in table.columns.values() if not column.is_generated and not column.has_default]
+    counted = Counter[str]()
+    for columns, rows in written.items():
+        counted.update({name: rows for name in unfilled if name not in columns})
+    return dict(counted)
 
 
 def _forecast_many(chunk: TableChunk, items: Sequence[RowItem]) -> dict[int, str]:

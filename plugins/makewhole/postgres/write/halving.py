@@ -90,17 +90,39 @@ def _run_together(chunk: TableChunk, items: Sequence[RowItem], operation: Operat
 
 
 def _run_alone(chunk: TableChunk, item: RowItem, operation: Operation) -> str | None:
-    """Run one item in a savepoint. Returns a refusal where the data are the cause; where the server is, it raises."""
+    """Run one item in a savepoint. Returns a refusal where the data are the cause; where the server is, it raises.
+
+    Where others may write, a row that is not unique may be one that they inserted meanwhile: it is looked at once more.
+    """
+    try:
+        return _try_alone(chunk, item, operation)
+    except pg_errors.UniqueViolation as error:
+        if chunk.is_table_locked:
+            return _unfit(error)
+    try:
+        return _try_alone(chunk, item, operation)
+    except pg_errors.UniqueViolation as error:
+        return _unfit(error)
+
+
+def _try_alone(chunk: TableChunk, item: RowItem, operation: Operation) -> str | None:
     with chunk.session.cursor() as cursor:
         cursor.execute("savepoint attempt")
         try:
             reason = operation.one(chunk, item)
+        except pg_errors.UniqueViolation:
+            _end_savepoint(cursor, is_kept=False)
+            raise
         except _CAUSED_BY_DATA as error:
-            reason = f"unfit: the table does not take it: {describe(error)}"
+            reason = _unfit(error)
         except RefusedError as error:
             reason = str(error)
         _end_savepoint(cursor, is_kept=reason is None)
     return reason
+
+
+def _unfit(error: psycopg2.Error) -> str:
+    return f"unfit: the table does not take it: {describe(error)}"
 
 
 def _end_savepoint(cursor: PgCursor, *, is_kept: bool) -> None:

@@ -17,7 +17,7 @@ NOT_SAID = "unfit: the plan was frozen by a version that did not keep what the r
 
 
 def upsert(chunk: TableChunk, item: UpsertRow) -> str | None:
-    """Write one key in the chunk's transaction, which holds the table's lock. Returns the reason when it is refused."""
+    """Write one key in the chunk's transaction, with the table opened by `apply`. Returns the reason of a refusal."""
     if item.meant is None:
         return NOT_SAID
     now = chunk.lock_rows(item.key, is_exact=False)

@@ -46,7 +46,9 @@ class _KeyState:
 
 
 def upsert_many(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
-    """Insert or replace many keys, with the table's lock held by the caller. Returns the refusals by action number.
+    """Insert or replace many keys, with the table opened by `apply`. Returns the refusals by action number.
+
+    A key that somebody else inserts meanwhile is an error of the unique index, where no lock keeps them out.
 
     Raises:
         CannotRunTogether: the items have to be done one by one; the caller takes back what was written.
@@ -89,7 +91,13 @@ def _insert(chunk: TableChunk, columns: "_Columns", items: Sequence[UpsertRow]) 
 
 
 def _replace(chunk: TableChunk, columns: "_Columns", items: Sequence[UpsertRow]) -> set[int]:
-    """Update the rows that are as the plan saw them and the only ones of their key. Returns their action numbers."""
+    """Update the rows that are as the plan saw them and the only ones of their key. Returns their action numbers.
+
+    They are locked first: what is compared is then what is replaced, whoever else writes.
+    """
+    if not chunk.is_table_locked:
+        items_held = recordset_of_items(chunk, "seq")
+        chunk.run("hold_rows", upserts_parameter(items), items=items_held, match=match_item_keys(chunk, "t"))
     guard: sql.Composable = sql.SQL("row_to_json(old.*)::text = i.row")
     if chunk.point.version is not None:
         existing, record = quoted("old", chunk.point.version), quoted("wanted", chunk.point.version)
@@ -170,19 +178,22 @@ def _key_states(chunk: TableChunk, items: Iterable[UpsertRow]) -> dict[int, _Key
         "is_older": sql.SQL("false"),
         "is_newer": sql.SQL("false"),
         "version": sql.SQL(""),
+        "existing": sql.SQL("null::text"),
     }
     if chunk.point.version is not None:
-        existing, record = quoted("t", chunk.point.version), quoted("wanted", chunk.point.version)
+        parts["existing"] = quoted("t", chunk.point.version)
+        existing, record = quoted("h", "version"), quoted("wanted", chunk.point.version)
         parts["is_older"] = sql.SQL("coalesce(bool_and({} < {}), false)").format(existing, record)
         parts["is_newer"] = sql.SQL("coalesce(bool_or({} > {}), false)").format(existing, record)
         parts["version"] = sql.SQL(
-            "left join lateral jsonb_populate_record(null::{}, i.value::jsonb) as wanted on t.ctid is not null"
+            "left join lateral jsonb_populate_record(null::{}, i.value::jsonb) as wanted on h.place is not null"
         ).format(chunk.table.identifier)
     found = chunk.run(
         "keys_as_they_are",
         upserts_parameter(items),
         items=recordset_of_items(chunk, "seq", "value", "table_oid", "ctid", "row"),
         match=match_item_keys(chunk, "t"),
+        hold=chunk.lock_clause,
         **parts,
     )
     fields = ("rows", "is_ours", "is_as_planned", "is_older", "is_newer", "table_oid", "ctid")

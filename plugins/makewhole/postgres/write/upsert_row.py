@@ -33,6 +33,11 @@ class UpsertRow:
     meant: tuple[MeantValue, ...] | None = ()
 
     @property
+    def may_insert(self) -> bool:
+        """Whether a row of the key is put where there may be none."""
+        return not self.before
+
+    @property
     def compared(self) -> tuple[tuple[str, str], ...]:
         """Compared columns with their declared types."""
         return tuple([(name, declared) for name, declared, _ in self.meant or ()])
