@@ -166,6 +166,20 @@ def test_what_is_written_compares_equal_or_is_refused(
         assert taken[0] >= TAKEN.get((declared, column), 0), f"{declared} in {column}"
 
 
+@pytest.mark.parametrize("few", [1, 1_000])
+def test_a_plan_that_does_not_say_what_is_meant_writes_nothing(
+    store: Store, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As earlier versions froze them."""
+    monkeypatch.setattr(halving, "_FEW", few)
+    store.sql("create table store (id text primary key, x timestamp)")
+    items = [store.missing(seq, f"k{seq}", '{"x": "2013-01-01T12:00:00+02:00"}', ("id", "x")) for seq in range(2)]
+    items = [replace(item, meant=None) for item in items]
+    reason = "unfit: the plan was frozen by a version that did not keep what the row must hold; run the window again"
+    assert _forecast(store, items) == _apply(store, items) == {0: reason, 1: reason}
+    assert store.sql("select count(*) from store") == [(0,)]
+
+
 def _taken(case: Case, column: str, *, is_missing: bool, patch: pytest.MonkeyPatch) -> int:
     """Write all records by both writers; require that what is there is as meant, and the rest refused."""
     outcomes = []

@@ -3,30 +3,18 @@
 Identifiers come from pipeline files. Each is checked against the catalogue first and then quoted by psycopg2.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from psycopg2 import sql
 
-from makewhole.compute.canonical import decimal_scale
 from makewhole.compute.row_filter import TypedTerm
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import TablePoint
-from makewhole.postgres.tables import quoted
+from makewhole.postgres.canonical import canonical_expression
 from makewhole.sql import PgConnection
 
-_CASTS = {
-    "string": "{0}::text",
-    "int": "trim_scale({0}::numeric)::text",
-    "bigint": "trim_scale({0}::numeric)::text",
-    "double": "{0}::float8::text",
-    "boolean": "{0}::boolean::text",
-    "timestamp": (
-        "case when isfinite({0}) then (extract(epoch from {0}) * 1000000)::bigint::text else '!' || {0}::text end"
-    ),
-    "date": "case when isfinite({0}) then to_char({0}, 'YYYY-MM-DD') else '!' || {0}::text end",
-}
 _COLUMNS = """
 select a.attname, format_type(a.atttypid, a.atttypmod)
 from pg_attribute a
@@ -146,18 +134,6 @@ def _microseconds(column: str | None) -> sql.Composable:
 def _compared(name: str, declared: str) -> sql.Composable:
     column = sql.SQL("t.{}").format(sql.Identifier(name))
     return sql.SQL("{} as {}").format(canonical_expression(column, declared), sql.Identifier(f"c:{name}"))
-
-
-def canonical_expression(column: sql.Composable, declared: str) -> sql.Composable:
-    """Return the canonical text of a column, as snapshots read it; a double in PostgreSQL's own spelling."""
-    scale = decimal_scale(declared)
-    return sql.SQL(f"round({{0}}::numeric, {scale})::text" if scale is not None else _CASTS[declared]).format(column)
-
-
-def canonical_array(row: str, columns: Sequence[tuple[str, str]]) -> sql.Composable:
-    """Return the canonical texts of columns (name, declared type) of a row of a statement with parameters."""
-    texts = [canonical_expression(quoted(row, name), declared) for name, declared in columns]
-    return sql.SQL('array[{}]::text[] collate "C"').format(sql.SQL(", ").join(texts))
 
 
 def _excluded_by(filters: Mapping[str, tuple[TypedTerm, ...]]) -> sql.Composable:

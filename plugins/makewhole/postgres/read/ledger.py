@@ -7,7 +7,7 @@ from psycopg2 import sql
 
 from makewhole.compute.canonical import float_text
 from makewhole.model.pipeline import Semantics, TablePoint
-from makewhole.postgres.read.expressions import canonical_array
+from makewhole.postgres.canonical import canonical_array
 from makewhole.postgres.tables import Table, key_lookup, match_key, statement, survivor_order
 from makewhole.sql import PgConnection
 

@@ -9,7 +9,7 @@ from psycopg2 import sql
 
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import TablePoint
-from makewhole.postgres.read.expressions import canonical_expression
+from makewhole.postgres.canonical import canonical_expression
 from makewhole.postgres.tables import Table, TableRow, cascading_references, listed, match_key, quoted, statement
 from makewhole.postgres.write.receipts import ChunkId
 from makewhole.sql import PgConnection

@@ -116,29 +116,3 @@ def test_the_plan_says_that_it_makes_writers_wait_where_no_index_is_unique(timed
     assert "locks_table" not in timed.freeze_plan([timed.finding(0, Verdict.MISSING)]).actions[0].before
     timed.sql("alter table dw.departures drop constraint departures_pkey")
     assert timed.freeze_plan([timed.finding(0, Verdict.MISSING)]).actions[0].before["locks_table"] is True
-
-
-def test_a_plan_that_does_not_say_what_is_meant_writes_nothing(
-    timed: PlanWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As an earlier version froze it."""
-    put(timed, 0, ', "left_at": "2013-01-01T12:00:00+02:00"')
-    from makewhole.compensation.freezing import fetch
-
-    really = fetch.Payload
-
-    def without(**fields: object) -> object:
-        extra = fields.pop("extra")
-        assert isinstance(extra, dict)
-        return really(**fields, extra={name: value for name, value in extra.items() if name != "meant"})
-
-    with monkeypatch.context() as patch:
-        patch.setattr(fetch, "Payload", without)
-        plan = timed.plan([timed.finding(0, Verdict.MISSING)])
-    timed.run(plan.id)
-    assert timed.outcomes(plan.id) == {
-        "K0": (
-            "refused",
-            "unfit: the plan was frozen by a version that did not keep what the row must hold; run the window again",
-        )
-    }
