@@ -96,7 +96,7 @@ VALUES: dict[str, list[str]] = {
     "timestamp": [*NOON, "null"],
     "date": ['"2013-02-28"', '"20130228"', '"0001-01-01"', '"2013-01-01T00:30:00+02:00"', '"infinity"', '""', "null"],
 }
-# The number of values that these take: nothing is so safe as to refuse everything.
+# The number of values that these take at least: nothing is so safe as to refuse everything.
 TAKEN = {
     ("timestamp", "timestamp"): 11,
     ("timestamp", "timestamptz"): 11,
@@ -188,7 +188,7 @@ def _require_all_columns(case: Case, patch: pytest.MonkeyPatch) -> None:
         for column in COLUMNS
     }
     wanted = {column: number for (declared, column), number in TAKEN.items() if declared == case.declared}
-    assert {column: taken[column] for column in wanted} == wanted
+    assert {column: taken[column] for column, number in wanted.items() if taken[column] < number} == {}
 
 
 @pytest.mark.parametrize("few", [1, 1_000])
