@@ -22,6 +22,7 @@ from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.compensation.execution.targets import Target
 from makewhole.compensation.freezing.chunks import PlannedPayload
 from makewhole.compensation.freezing.write_plan import PlanFrame, put_frozen
+from makewhole.compute.canonical import canonical_text
 from makewhole.journal import windows
 from makewhole.journal.database import connect as journal_of
 from makewhole.journal.database import migrate
@@ -45,6 +46,7 @@ _COLUMNS = {
     "cancelled": "boolean",
     "minute": "integer",
 }
+_COMPARED = {"carrier": "string", "seats": "int", "cancelled": "boolean"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,9 +148,13 @@ def _items(stage: Stage, data: DataSet, step: int) -> Iterator[PlannedPayload]:
             Payload(
                 key=key.encode(),
                 value=json.dumps(row, separators=(",", ":")).encode(),
-                extra={"origin": "ledger", "columns": list(_COLUMNS), "rows": rows},
+                extra={"origin": "ledger", "columns": list(_COLUMNS), "meant": _meant(row), "rows": rows},
             ),
         )
+
+
+def _meant(row: Mapping[str, Any]) -> list[tuple[str, str, str | None]]:
+    return [(name, declared, canonical_text(row[name], declared)) for name, declared in _COMPARED.items()]
 
 
 def _before(stage: Stage) -> dict[str, list[dict[str, Any]]]:

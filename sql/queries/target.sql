@@ -104,15 +104,17 @@ values (%(plan)s, %(target)s, %(chunk)s, %(actions)s, %(plan_sha256)s, %(lease_e
 
 -- table_columns --
 -- Read a table from the catalogue. The type is without its modifier: a cast to varchar(3) would cut a key short.
--- Last, the same in each row: the sets of columns that no two rows ever share, where `=` means to the index what it
--- means to a statement (types of PostgreSQL's own, their usual operators and collations) and where no partition or
--- child has rows of its own.
+-- The seventh and eighth are the same in each row: the table, and the sets of columns that no two rows ever share, where `=` means to the index what it
+-- means to a statement (types of PostgreSQL's own, their usual operators and collations) and where no child has rows of
+-- its own. A valid unique index of a partitioned table is one of all its partitions together.
 select
     n.nspname, c.relname, a.attname, format_type(a.atttypid, -1), a.attgenerated <> '', a.attidentity = 'a',
-    c.oid::bigint, u.column_sets
+    c.oid::bigint, u.column_sets, a.attnotnull or d.typnotnull,
+    a.atthasdef or a.attidentity <> '' or d.typdefault is not null
 from pg_class as c
 join pg_namespace as n on n.oid = c.relnamespace
 join pg_attribute as a on a.attrelid = c.oid
+join pg_type as d on d.oid = a.atttypid
 cross join lateral (
     select coalesce(json_agg(k.names) filter (where k.are_usual), '[]') as column_sets
     from pg_index as x
@@ -126,7 +128,8 @@ cross join lateral (
         join pg_attribute as y on y.attrelid = c.oid and y.attnum = x.indkey[p]
         join pg_type as t on t.oid = y.atttypid
     ) as k
-    where x.indrelid = c.oid and c.relkind = 'r' and not exists (select from pg_inherits where inhparent = c.oid)
+    where x.indrelid = c.oid
+    and (c.relkind = 'p' or not exists (select from pg_inherits where inhparent = c.oid))
     and x.indisunique and x.indimmediate and x.indisvalid and not x.indisexclusion
     and x.indpred is null and x.indexprs is null
 ) as u
@@ -163,11 +166,15 @@ select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, (t.*)::text, {p
 from {table} as t where {match} {hold}
 
 -- lock_table --
--- Make writers wait for the length of the chunk, but not readers: absence, once seen, stays true.
+-- Make writers wait for the length of the chunk, but not readers: absence, once seen, stays true. Writers queue behind
+-- this request already while it waits, so it does not wait for long.
+set local lock_timeout = '500ms';
 lock table {table} in share row exclusive mode
 
 -- keep_table --
--- Let others write, but keep the table as the catalogue has it: no foreign key is added meanwhile.
+-- Let others write, but keep the table as the catalogue has it: no foreign key is added meanwhile, and a unique index
+-- goes on to be kept. No row is waited for so long that those who wait for our rows take it for a deadlock.
+set local lock_timeout = '500ms';
 lock table {table} in row exclusive mode
 
 -- move_to_quarantine --
@@ -211,11 +218,11 @@ returning {written}
 
 -- row_at --
 -- Read a row that was just written, if no trigger has touched it since.
-select {place}, (t.*)::text from {table} as t where t.ctid = %(ctid)s::tid and t.tableoid = %(table_oid)s
+select {place}, (t.*)::text, {texts} from {table} as t where t.ctid = %(ctid)s::tid and t.tableoid = %(table_oid)s
 
 -- row_of_key --
 -- Read a row that was just written, wherever a trigger moved it.
-select {place}, (t.*)::text from {table} as t where {match}
+select {place}, (t.*)::text, {texts} from {table} as t where {match}
 
 -- insert_effect --
 -- Write the effect on one row.
@@ -289,8 +296,12 @@ from {table} as t, jsonb_populate_record(null::{table}, %(key)s::jsonb || %(valu
 where {match}
 
 -- ledger_rows --
--- Read the rows of one key from the ledger: record key, value, time in milliseconds.
-select {record_key}, {value}, {moment} from {table} as t where {match} order by {order}
+-- Read the rows of one key from the ledger: record key, value, time in milliseconds, texts of the compared columns.
+select {record_key}, {value}, {moment}, {compared} from {table} as t where {match} order by {order}
+
+-- moment_in_utc --
+-- Read a text as a moment, in UTC and without an offset.
+select (%(text)s::timestamptz at time zone 'UTC')::text
 
 -- has_receipts --
 -- Tell whether a plan was ever done in this database.

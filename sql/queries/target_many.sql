@@ -1,7 +1,8 @@
 -- insert_rows --
 -- Insert many rows from JSON objects, those whose key is free. Returns how many were written, of how many keys, and
--- which items under their own key. What `returning` gives is matched to what was given by order, and by key, too: in a
--- full join, which the planner cannot turn into a nested loop, however few rows it expects of a JSON text.
+-- which items under their own key and as they are meant. What `returning` gives is matched to what was given by order,
+-- and by key, too: in a full join, which the planner cannot turn into a nested loop, however few rows it expects of a
+-- JSON text.
 with item as materialized (
     select i.*, row_number() over (order by i.seq) as number
     from {items}
@@ -9,14 +10,14 @@ with item as materialized (
 ), written as (
     insert into {table} as t ({columns}) overriding system value
     select {values} from item as i, jsonb_populate_record(null::{table}, i.value::jsonb) as wanted order by i.number
-    returning {place} as place, (t.*)::text as image, {key_texts} as key, {key_columns}
+    returning {place} as place, (t.*)::text as image, {key_texts} as key, {texts} as texts, {key_columns}
 ), numbered as (
-    select row_number() over () as number, place, image, key from written
+    select row_number() over () as number, place, image, key, texts from written
 ), kept as (
     insert into makewhole.effect (plan, target, chunk, seq, kind, place, after)
     select %(plan)s, %(target)s, %(chunk)s, i.seq, 'inserted', n.place, n.image
     from numbered as n full join item as i on i.number = n.number
-    where coalesce({key} = n.key, false)
+    where coalesce({key} = n.key, false) and {as_meant}
     returning seq
 )
 select
@@ -26,9 +27,9 @@ select
 
 -- update_rows --
 -- The named columns of many rows are set from JSON objects, where {{guard}} holds of the row `old` that is to be
--- replaced and is the only one of its key. Returns how many were written, and which items under their own key. Keys
--- with several rows are found by a query of their own, so that a table without an index is read once, and not once for
--- each key; and only where {{is_only}} asks for them.
+-- replaced and is the only one of its key. Returns how many were written, and which items under their own key and as
+-- they are meant. Keys with several rows are found by a query of their own, so that a table without an index is read
+-- once, and not once for each key; and only where {{is_only}} asks for them.
 with item as materialized (
     select * from {items}
 ), several as (
@@ -40,24 +41,37 @@ with item as materialized (
     cross join lateral jsonb_populate_record(null::{table}, i.value::jsonb) as wanted
     where t.ctid = old.ctid and t.tableoid = old.tableoid and {guard}
     and {is_only}
-    returning i.seq, {place} as place, (old.*)::text as before, (t.*)::text as after, {key_texts} = {key} as has_its_key
+    returning
+        i.seq, {place} as place, (old.*)::text as before, (t.*)::text as after,
+        {key_texts} = {key} and {as_meant} as is_right
 ), kept as (
     insert into makewhole.effect (plan, target, chunk, seq, kind, place, before, after)
-    select %(plan)s, %(target)s, %(chunk)s, seq, 'updated', place, before, after from written where has_its_key
+    select %(plan)s, %(target)s, %(chunk)s, seq, 'updated', place, before, after from written where is_right
     returning seq
 )
 select (select count(*) from written), (select coalesce(array_agg(seq), '{{}}') from kept)
 
+-- hold_rows --
+-- Lock the rows of many keys until the end of the transaction, as they are now.
+select count(*) from (select from {items} join {table} as t on {match} for update of t) as held
+
 -- keys_as_they_are --
 -- Read of each key: its rows, whether one was written by this very transaction, whether it is the one that the plan
--- saw, how its version compares to the record's, and where it is. Nobody else writes since we hold the lock, so what is
--- not older than our own transaction is ours.
+-- saw, how its version compares to the record's, and where it is. What is not older than our own transaction counts as
+-- ours: where another one wrote it, the items are done one by one, and judged anew. The rows are locked where {{hold}}
+-- says so, and read as they are then.
+with held as materialized (
+    select
+        i.seq, t.tableoid::bigint as table_oid, t.ctid as place, t.xmin as since, row_to_json(t.*)::text as content,
+        {existing} as version
+    from {items} join {table} as t on {match} {hold}
+)
 select
-    i.seq, count(t.ctid), coalesce(bool_or(age(t.xmin) <= 0), false),
-    coalesce(bool_and(t.ctid = i.ctid::tid and t.tableoid = i.table_oid::oid and row_to_json(t.*)::text = i.row), false),
-    {is_older}, {is_newer}, min(t.tableoid::bigint), min(t.ctid::text)
+    i.seq, count(h.place), coalesce(bool_or(age(h.since) <= 0), false),
+    coalesce(bool_and(h.place = i.ctid::tid and h.table_oid = i.table_oid and h.content = i.row), false),
+    {is_older}, {is_newer}, min(h.table_oid), min(h.place::text)
 from {items}
-left join {table} as t on {match} {version}
+left join held as h on h.seq = i.seq {version}
 group by i.seq
 
 -- rows_overtaken --
@@ -154,5 +168,6 @@ with item as materialized (
 select count(*) from kept
 
 -- values_read --
--- Read the values of many items as the table's types: an error says that they cannot be read.
-select count(*) from {items} cross join lateral jsonb_populate_record(null::{table}, i.value::jsonb) as wanted
+-- Read the values of many items as the table's types, for the texts of the compared columns: an error says that they
+-- cannot be read.
+select i.seq, {texts} from {items} cross join lateral jsonb_populate_record(null::{table}, i.value::jsonb) as wanted

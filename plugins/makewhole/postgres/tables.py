@@ -17,12 +17,22 @@ from makewhole.sql import PgConnection, PgCursor, load_queries
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column of a table. `type` is without its modifier (`character varying`, not `character varying(3)`)."""
+    """A column of a table. `type` is without its modifier (`character varying`, not `character varying(3)`).
+
+    `is_required`: it takes no null. `has_default`: a row that does not name it gets a value all the same.
+    """
 
     name: str
     type: str
     is_generated: bool
     is_identity_always: bool
+    is_required: bool
+    has_default: bool
+
+    @property
+    def is_zoneless(self) -> bool:
+        """Whether it holds moments and drops the offset of a text."""
+        return self.type == "timestamp without time zone"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +57,11 @@ class Table:
     def place(self) -> sql.Composable:
         """Place of row `t`: its ctid, after the partition's name where it lies in one, as in snapshots."""
         return sql.SQL(f"case when t.tableoid = {self.oid} then '' else t.tableoid::regclass::text end || t.ctid::text")
+
+    def has_one_row_per(self, key: Iterable[str]) -> bool:
+        """Tell whether a unique index promises one row at most for values of these columns, none of them null."""
+        names = set(key)
+        return any(columns <= names for columns in self.unique)
 
     @property
     def writable(self) -> tuple[str, ...]:
@@ -85,7 +100,15 @@ def describe_table(session: PgConnection, point: TablePoint) -> Table:
             "check `table` (write schema.table; views cannot be written)"
         )
     columns = {
-        row[2]: Column(name=row[2], type=row[3], is_generated=row[4], is_identity_always=row[5]) for row in found
+        row[2]: Column(
+            name=row[2],
+            type=row[3],
+            is_generated=row[4],
+            is_identity_always=row[5],
+            is_required=row[8],
+            has_default=row[9],
+        )
+        for row in found
     }
     named = [*point.key, point.time, point.version, point.payload, point.record_key]
     absent = [name for name in named if name and name not in columns]
@@ -187,6 +210,17 @@ def key_lookup(session: PgConnection) -> Iterator[PgCursor]:
     except psycopg2.DataError as error:
         # Not chained: the message quotes the key.
         raise RefusedError(f"unfit: the table's key columns cannot hold this key: {describe(error)}") from None
+
+
+def moment_in_utc(session: PgConnection, text: str) -> str | None:
+    """Return a text as the moment that the server reads, in UTC and without an offset; None where it reads none."""
+    try:
+        with session, session.cursor() as cursor:
+            cursor.execute(statement("moment_in_utc"), {"text": text})
+            ((moment,),) = cursor.fetchall()
+            return str(moment)
+    except (psycopg2.DataError, ValueError):  # a text with NUL is a ValueError
+        return None
 
 
 def rows_of_key(

@@ -20,6 +20,8 @@ PROMISED = {
     "more columns beside": f"create table store ({PLAIN}); create unique index on store (id) include (amount)",
     "other type of PostgreSQL's": "create table store (year int, id varchar(9), amount int, unique (id))",
     "collation of its own": 'create table store (year int, id text collate "C", amount int, unique (id))',
+    "partitions": "create table store (year int, id text, amount int, primary key (year, id)) partition by list (year);"
+    "create table store_1 partition of store for values in (1)",
     "whole key": f"create table store ({PLAIN}, unique (id, year))",
 }
 SECOND = "insert into store (year, id, amount) values (1, 'k1', 9)"
@@ -46,9 +48,10 @@ UNKNOWN = {
         f"create table store ({PLAIN}, primary key (id)); create table newer () inherits (store)",
         SECOND.replace("store", "newer"),
     ),
-    "partitions": (
-        "create table store (year int, id text, amount int, primary key (year, id)) partition by list (year);"
-        "create table store_1 partition of store for values in (1)",
+    "partitions, one still without": (
+        "create table store (year int, id text, amount int) partition by list (year);"
+        "create table store_1 partition of store for values in (1);"
+        "create unique index on only store (year, id)",
         None,
     ),
     "exclusion": (

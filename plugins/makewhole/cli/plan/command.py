@@ -16,6 +16,7 @@ from makewhole.journal import plan_progress
 from makewhole.journal.database import connect
 from makewhole.journal.plan_progress import StoredAction
 from makewhole.model.plan import Plan
+from makewhole.model.text import counted
 
 plan_app = typer.Typer(no_args_is_help=True, help="What compensation does, and who said yes.")
 _console = console()
@@ -37,6 +38,8 @@ def show(
         return
     _console.print(f"plan {stored.id}: window {stored.window} of {stored.pipeline}, {stored.state.value}")
     _console.print(f"SHA-256 {stored.sha256}" + (f"; {printable(stored.reason)}" if stored.reason else ""))
+    for sentence in _locks(actions):
+        _console.print(Text(printable(sentence)))
     _console.print(_table(actions[:limit]))
     if len(actions) > limit:
         _console.print(f"and {len(actions) - limit} more; --limit {len(actions)} or --json shows them all")
@@ -52,6 +55,7 @@ def _document(stored: Plan, actions: Sequence[StoredAction]) -> dict[str, Any]:
         "state": stored.state.value,
         "reason": stored.reason,
         "counts": dict(stored.counts),
+        "locks": _locks(actions),
         "actions": [
             {
                 "seq": item.action.seq,
@@ -65,6 +69,19 @@ def _document(stored: Plan, actions: Sequence[StoredAction]) -> dict[str, Any]:
             for item in actions
         ],
     }
+
+
+def _locks(actions: Sequence[StoredAction]) -> list[str]:
+    """Return a sentence on each table whose other writers wait for chunks of the plan."""
+    chunks: dict[str, set[int]] = {}
+    for item in actions:
+        if item.action.before.get("locks_table"):
+            chunks.setdefault(item.action.target, set()).add(item.action.chunk)
+    return [
+        f"{target} has no unique index on its key: its other writers wait during {counted(len(numbers), 'chunk')}, "
+        "each for as long as its transaction takes"
+        for target, numbers in chunks.items()
+    ]
 
 
 def _table(actions: Sequence[StoredAction]) -> Table:

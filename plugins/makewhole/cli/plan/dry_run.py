@@ -3,6 +3,7 @@
 import json as json_format
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Annotated, Any, Self
 
 import typer
@@ -86,6 +87,7 @@ def dry_run_document(report: DryRun) -> dict[str, Any]:
         "stopped_by": report.stopped_by,
         "actions": {fate.name.lower(): report.count(fate) for fate in Forecast},
         "parts": [_part_document(part) for part in report.parts],
+        "tables": [asdict(table) for table in report.tables],
         "samples": [_sample_document(sample) for sample in report.samples],
     }
 
@@ -155,6 +157,9 @@ def _print(report: DryRun) -> None:
     for part in report.parts:
         for reason, count in part.reasons.items():
             _print_line(f"refused, {part.remedy} {part.target}: {count} × {reason}")
+    for table in report.tables:
+        for sentence in table.sentences():
+            _print_line(sentence)
     for sample in report.samples:
         _print_line("")
         for line in _sample_lines(sample):

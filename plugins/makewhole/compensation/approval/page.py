@@ -104,6 +104,9 @@ def _forecast_paragraphs(dry_run: DryRun, at: datetime) -> Iterator[str]:
     if reasons:
         lines = [f"- {count:,} {part.remedy} {escaped(part.target)}: {escaped(why)}" for part, why, count in reasons]
         yield "\n".join(("Refused:", "", *_at_most(lines, _REASONS_MOST)))
+    effects = [f"- {escaped(sentence)}" for table in dry_run.tables for sentence in table.sentences()]
+    if effects:
+        yield "\n".join(("Beside the rows:", "", *_at_most(effects, _REASONS_MOST)))
     if dry_run.samples:
         lines = [f"- {_sample_text(sample)}" for sample in dry_run.samples]
         yield "\n".join(("For example:", "", *_at_most(lines, _SAMPLES_MOST)))

@@ -18,7 +18,7 @@ from makewhole.postgres.write.halving import RowItem
 from makewhole.postgres.write.quarantine import QuarantineRows
 from makewhole.postgres.write.receipts import ChunkId, fence, receipts
 from makewhole.postgres.write.restore import RestoreRow
-from makewhole.postgres.write.upsert_row import UpsertRow
+from makewhole.postgres.write.upsert_row import MeantValue, UpsertRow
 from makewhole.sql import PgConnection
 
 
@@ -99,6 +99,7 @@ class _PayloadExtra:
     """The extra fields of a payload for a table; which of them are set depends on the remedy."""
 
     columns: tuple[str, ...] | None = None
+    meant: tuple[MeantValue, ...] | None = None
     rows: tuple[TableRow, ...] | None = None
     keeps: int | None = None
     effect: Effect | None = None
@@ -126,7 +127,13 @@ def _item(
         assert extra.columns is not None
         text = (value or b"").decode()
         return UpsertRow(
-            seq=seq, key=key, key_columns=key_columns, value=text, columns=extra.columns, before=extra.rows
+            seq=seq,
+            key=key,
+            key_columns=key_columns,
+            value=text,
+            columns=extra.columns,
+            before=extra.rows,
+            meant=extra.meant,
         )
     assert extra.keeps is not None
     keeps = extra.keeps

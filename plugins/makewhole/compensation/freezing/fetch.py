@@ -1,12 +1,12 @@
 """Fetch what each drafted action writes, and the rows that it overwrites."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from makewhole.compensation.freezing.choose_partition import PartitionChooser
 from makewhole.compensation.freezing.fetch_reversals import ReversalFetcher
+from makewhole.compensation.freezing.meant_values import RecordValue
 from makewhole.compensation.freezing.sources import PayloadFrom, Position, SourceRecord, Sources
 from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
 from makewhole.model.errors import RefusedError
@@ -17,8 +17,9 @@ from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
 from makewhole.postgres.read.ledger import ledger_record
-from makewhole.postgres.tables import TableRow, rows_of_key
+from makewhole.postgres.tables import TableRow, moment_in_utc, rows_of_key
 from makewhole.postgres.write.quarantine import require_quarantine_possible
+from makewhole.postgres.write.upsert_row import MeantValue
 
 
 class Fetcher:
@@ -91,19 +92,24 @@ class Fetcher:
 
     def _upsert(self, draft: ActionDraft) -> Payload:
         hop = self._hops[draft.action.hop]
-        text, origin = self._value(draft, hop)
+        value, meant, origin = self._value(draft, hop)
         point, session, table = self._sources.table(hop.target)
-        named = _field_names(text) | set(point.key)
+        named = {*value.fields, *point.key, *self._pipeline.compare}
         columns = [name for name in table.writable if name in named]
-        absent = [name for name in self._pipeline.compare if name in table.columns and name not in columns]
-        if absent:
-            raise RefusedError(f"unfit: the record's value has no field for column {', '.join(absent)}")
+        zoneless = [name for name in columns if table.columns[name].is_zoneless and name not in point.key]
         before = rows_of_key(session, table, point, draft.action.key, is_exact=False)
         _require_as_judged(draft, before, has_version=point.version is not None)
+        locks_table = not _is_mismatched(draft) and not table.has_one_row_per(point.key)
         return Payload(
             key=draft.action.key.encode(),
-            value=text,
-            extra={"origin": origin, "columns": columns, "rows": _row_images(before if _is_mismatched(draft) else [])},
+            value=value.spelled(meant, zoneless, lambda text: moment_in_utc(session, text)),
+            extra={
+                "origin": origin,
+                "columns": columns,
+                "meant": meant,
+                **({"locks_table": True} if locks_table else {}),
+                "rows": _row_images(before if _is_mismatched(draft) else []),
+            },
         )
 
     def _quarantine(self, draft: ActionDraft) -> Payload:
@@ -117,18 +123,20 @@ class Fetcher:
             raise RefusedError(f"stale: the key has {len(rows)} rows now; there is nothing to move aside")
         return Payload(key=draft.action.key.encode(), extra={"keeps": keeps, "rows": _row_images(rows)})
 
-    def _value(self, draft: ActionDraft, hop: Hop) -> tuple[bytes, str]:
-        """Return the upstream value as it is, and its origin."""
+    def _value(self, draft: ActionDraft, hop: Hop) -> tuple[RecordValue, tuple[MeantValue, ...], str]:
+        """Return the upstream value, what the row must hold by it, and its origin."""
+        compare = self._pipeline.compare
         if isinstance(self._pipeline.points[hop.source], TopicPoint):
             value = self._original(draft).value
             if value is None:
                 raise RefusedError("unfit: the latest version is a tombstone; upsert writes rows and deletes none")
-            return value, self._origin(draft)
+            record = RecordValue.parse(value)
+            return record, record.meant(compare), self._origin(draft)
         point, session, table = self._sources.table(hop.source)
-        found = ledger_record(session, table, point, draft.action.key, hop.semantics)
+        found = ledger_record(session, table, point, draft.action.key, hop.semantics, compare)
         if found is None:
             raise RefusedError("erased: the source table has no row of this key any more")
-        return found.value or b"", "ledger"
+        return RecordValue.parse(found.value or b""), found.compared, "ledger"
 
     def _original(self, draft: ActionDraft) -> SourceRecord:
         return self._sources.record(self._hops[draft.action.hop].source, draft.origin, draft.action.key)
@@ -150,22 +158,11 @@ class Fetcher:
 
 
 def _with_before(draft: ActionDraft, payload: Payload, before: Mapping[str, Any]) -> tuple[ActionDraft, Payload]:
-    """Add to the action the origin of its payload and the places of the rows that were found."""
-    found = {name: payload.extra[name] for name in ("origin",) if name in payload.extra}
+    """Add to the action the origin of its payload, whether it locks its table, and the places of the rows found."""
+    found = {name: payload.extra[name] for name in ("origin", "locks_table") if name in payload.extra}
     if "rows" in payload.extra:
         found["rows"] = [row["ctid"] for row in payload.extra["rows"]]
     return replace(draft, action=replace(draft.action, before={**draft.action.before, **before, **found})), payload
-
-
-def _field_names(text: bytes) -> set[str]:
-    """Return the field names of a JSON object. The text itself goes to the database, which reads numbers exactly."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        raise RefusedError("unfit: the record's value is not JSON") from None
-    if not isinstance(value, dict):
-        raise RefusedError("unfit: the record's value is not a JSON object")
-    return set(value)
 
 
 def _require_as_judged(draft: ActionDraft, before: Sequence[TableRow], *, has_version: bool) -> None:

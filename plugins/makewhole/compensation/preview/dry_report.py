@@ -1,11 +1,12 @@
 """Hold the result of a dry run: counts by kind of action and target, and a few actions in full."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from makewhole.kafka.replay_records import Header
 from makewhole.model.plan import Action, Plan
+from makewhole.model.text import counted
 from makewhole.postgres.write.dry_run import RowChange
 
 
@@ -31,6 +32,35 @@ class DryRunPart:
     forecasts: Mapping[Forecast, int]
     reasons: Mapping[str, int]
     payload_from: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableEffects:
+    """What writing a table does beside the rows themselves.
+
+    `left_empty`: columns that nothing fills in rows that are inserted, with the number of these rows. `locked_chunks`:
+    chunks of at most `chunk_actions` actions during which other writers of the table wait.
+    """
+
+    target: str
+    place: str
+    left_empty: Mapping[str, int]
+    locked_chunks: int
+    chunk_actions: int
+
+    def sentences(self) -> Iterator[str]:
+        """Yield what people should know before they approve."""
+        for column, rows in self.left_empty.items():
+            yield (
+                f"{self.target} ({self.place}): {column} stays empty in {counted(rows, 'inserted row')}: the record "
+                "has no such field, compare does not name it, and the table has no default for it"
+            )
+        if self.locked_chunks:
+            yield (
+                f"{self.target} ({self.place}) has no unique index on its key: other writers of the table wait during "
+                f"{counted(self.locked_chunks, 'chunk')} of up to {counted(self.chunk_actions, 'action')}, each for as "
+                "long as its transaction takes; readers do not. A unique index on exactly the key makes this needless"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +94,7 @@ class DryRun:
     stopped_by: str | None
     parts: tuple[DryRunPart, ...]
     samples: tuple[Sample, ...]
+    tables: tuple[TableEffects, ...] = ()
 
     def count(self, forecast: Forecast) -> int:
         """Return the number of actions with this forecast."""

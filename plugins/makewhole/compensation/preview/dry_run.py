@@ -19,7 +19,14 @@ from makewhole.compensation.execution.may_run import why_not_approved
 from makewhole.compensation.execution.targets import Chunk, Target, require_receipts_kept, require_same_places
 from makewhole.compensation.freezing.chunks import take_chunk
 from makewhole.compensation.freezing.plan_hash import unchanged_actions
-from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, RecordToSend, Sample
+from makewhole.compensation.preview.dry_report import (
+    DryRun,
+    DryRunPart,
+    Forecast,
+    RecordToSend,
+    Sample,
+    TableEffects,
+)
 from makewhole.compensation.preview.target_readers import ChunksDone, open_target_reader
 from makewhole.journal import plan_progress, plans
 from makewhole.journal.actions import actions_in
@@ -69,7 +76,11 @@ def dry_run(
         finally:
             content.close()
     return DryRun(
-        plan=stored.plan, stopped_by=stopped_by, parts=forecast.parts(targets), samples=tuple(forecast.samples)
+        plan=stored.plan,
+        stopped_by=stopped_by,
+        parts=forecast.parts(targets),
+        samples=tuple(forecast.samples),
+        tables=tuple(forecast.tables),
     )
 
 
@@ -118,6 +129,7 @@ class _PlanForecast:
         self._forecasts: dict[int, tuple[Forecast, str | None]] = {}
         self._judged = 0
         self.samples: list[Sample] = []
+        self.tables: list[TableEffects] = []
 
     def judge_target(self, name: str, target: Target) -> None:
         """Forecast every chunk of one target."""
@@ -129,10 +141,23 @@ class _PlanForecast:
             require_receipts_kept(name, done.chunks, in_journal, len(chunks))
             self._note_done(name, done)
             waiting = self._waiting(name, done.chunks)
+            left_empty, locked = Counter[str](), list[int]()
             for part in chunks[done.chunks :]:
                 chunk, refused = self._content.chunk(name, part.number), self._refused(name, part.number)
                 found = reader.forecast(chunk, partial(self._choice.choose, chunk.rows, waiting))
                 self._note(chunk, {**found.refused, **refused}, waiting, found.shown)
+                left_empty.update(found.left_empty)
+                locked += [part.size] if found.locks_table else []
+        if left_empty or locked:
+            self.tables.append(
+                TableEffects(
+                    target=name,
+                    place=target.point.place,
+                    left_empty=dict(left_empty),
+                    locked_chunks=len(locked),
+                    chunk_actions=max(locked, default=0),
+                )
+            )
 
     def parts(self, targets: Mapping[str, Target]) -> tuple[DryRunPart, ...]:
         """Return the actions by target and remedy, in the order of the plan."""

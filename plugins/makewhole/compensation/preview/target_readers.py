@@ -28,10 +28,15 @@ ChooseShown = Callable[[Collection[int]], Iterable[int]]
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkPreview:
-    """The refusals of a chunk and the changes or records of the actions to show, by action number."""
+    """The refusals of a chunk and the changes or records of the actions to show, by action number.
+
+    `left_empty` and `locks_table` of a table are as `ChunkForecast` has them.
+    """
 
     refused: Mapping[int, str]
     shown: Mapping[int, RowChange | RecordToSend]
+    left_empty: Mapping[str, int] = field(default_factory=dict)
+    locks_table: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +90,12 @@ class _TableReader:
         judged = forecast_chunk(
             self._session, self._point, self._id(chunk.number), chunk_items(chunk, self._point.key), choose
         )
-        return ChunkPreview(refused=judged.refused, shown=judged.changes)
+        return ChunkPreview(
+            refused=judged.refused,
+            shown=judged.changes,
+            left_empty=judged.left_empty,
+            locks_table=judged.locks_table,
+        )
 
     def _id(self, chunk: int) -> ChunkId:
         plan = self._plan

@@ -9,23 +9,12 @@ from datetime import datetime
 
 from psycopg2 import sql
 
-from makewhole.compute.canonical import decimal_scale
 from makewhole.compute.row_filter import TypedTerm
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import TablePoint
+from makewhole.postgres.canonical import canonical_expression
 from makewhole.sql import PgConnection
 
-_CASTS = {
-    "string": "{0}::text",
-    "int": "trim_scale({0}::numeric)::text",
-    "bigint": "trim_scale({0}::numeric)::text",
-    "double": "{0}::float8::text",
-    "boolean": "{0}::boolean::text",
-    "timestamp": (
-        "case when isfinite({0}) then (extract(epoch from {0}) * 1000000)::bigint::text else '!' || {0}::text end"
-    ),
-    "date": "case when isfinite({0}) then to_char({0}, 'YYYY-MM-DD') else '!' || {0}::text end",
-}
 _COLUMNS = """
 select a.attname, format_type(a.atttypid, a.atttypmod)
 from pg_attribute a
@@ -143,10 +132,8 @@ def _microseconds(column: str | None) -> sql.Composable:
 
 
 def _compared(name: str, declared: str) -> sql.Composable:
-    scale = decimal_scale(declared)
-    cast = f"round({{0}}::numeric, {scale})::text" if scale is not None else _CASTS[declared]
     column = sql.SQL("t.{}").format(sql.Identifier(name))
-    return sql.SQL("{} as {}").format(sql.SQL(cast).format(column), sql.Identifier(f"c:{name}"))
+    return sql.SQL("{} as {}").format(canonical_expression(column, declared), sql.Identifier(f"c:{name}"))
 
 
 def _excluded_by(filters: Mapping[str, tuple[TypedTerm, ...]]) -> sql.Composable:

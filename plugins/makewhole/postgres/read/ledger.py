@@ -1,25 +1,37 @@
 """Read one business key from the ledger as the record that should have been sent."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from psycopg2 import sql
 
+from makewhole.compute.canonical import float_text
 from makewhole.model.pipeline import Semantics, TablePoint
+from makewhole.postgres.canonical import canonical_array
 from makewhole.postgres.tables import Table, key_lookup, match_key, statement, survivor_order
 from makewhole.sql import PgConnection
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerRecord:
-    """A ledger's row as a record. `timestamp_ms` is from the ledger's time column, None without one."""
+    """A ledger's row as a record. `timestamp_ms` is from the ledger's time column, None without one.
+
+    `compared`: name, declared type and canonical text of the columns that were asked for.
+    """
 
     key: bytes
     value: bytes | None
     timestamp_ms: int | None
+    compared: tuple[tuple[str, str, str | None], ...] = ()
 
 
 def ledger_record(
-    session: PgConnection, table: Table, point: TablePoint, key: str, semantics: Semantics
+    session: PgConnection,
+    table: Table,
+    point: TablePoint,
+    key: str,
+    semantics: Semantics,
+    compare: Mapping[str, str] | None = None,
 ) -> LedgerRecord | None:
     """Read the key's row now, as a record; None when the ledger no longer has it.
 
@@ -33,6 +45,7 @@ def ledger_record(
         record_key=_bytes_of(table, point.record_key) if point.record_key else sql.SQL("null::bytea"),
         value=_bytes_of(table, point.payload) if point.payload else sql.SQL("convert_to(row_to_json(t)::text, 'UTF8')"),
         moment=_milliseconds(point),
+        compared=canonical_array("t", list((compare or {}).items())),
         order=survivor_order(point, is_latest_first=semantics is Semantics.UPSERT),
     )
     with key_lookup(session) as cursor:
@@ -40,11 +53,15 @@ def ledger_record(
         row = cursor.fetchone()
     if row is None:
         return None
-    record_key, value, moment = row
+    record_key, value, moment, texts = row
     return LedgerRecord(
         key=bytes(record_key) if record_key is not None else key.encode(),
         value=None if value is None else bytes(value),
         timestamp_ms=None if moment is None else int(moment),
+        compared=tuple(
+            (name, declared, float_text(float(text)) if declared == "double" and text is not None else text)
+            for (name, declared), text in zip((compare or {}).items(), texts, strict=True)
+        ),
     )
 
 

@@ -1,10 +1,17 @@
-"""Apply one chunk to a PostgreSQL table: rows, effects and the receipt in one transaction, refusals in the receipt."""
+"""Apply one chunk to a PostgreSQL table: rows, effects and the receipt in one transaction, refusals in the receipt.
 
+Where a unique index keeps a key from having two rows, others write the table meanwhile. Where none does, a chunk that
+may insert locks the table (docs/adr/0023).
+"""
+
+import time
 from collections.abc import Sequence
 from typing import cast
 
+from psycopg2 import errors as pg_errors
+
 from makewhole.model.pipeline import TablePoint
-from makewhole.postgres.tables import describe_table
+from makewhole.postgres.tables import Table, describe_table
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.halving import Operation, RowItem, run_with_halving
 from makewhole.postgres.write.quarantine import QuarantineRows, move_aside, move_aside_many
@@ -27,6 +34,17 @@ def apply_chunk(session: PgConnection, point: TablePoint, chunk: ChunkId, items:
         RefusedError: the table is gone or lost a column that the point names.
         TransientError: by way of `connect`: a lock was not free, the server went away.
     """
+    gives_up_at = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            return _try_chunk(session, point, chunk, items)
+        except _NOT_FREE:  # everything was taken back, so others go on; the receipt tells whether it happened
+            if session.closed or time.monotonic() + _PAUSE_SECONDS > gives_up_at:
+                raise
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _try_chunk(session: PgConnection, point: TablePoint, chunk: ChunkId, items: Sequence[RowItem]) -> ReceiptRow:
     with session:
         done = begin_chunk(session, chunk)
         if done is not None:
@@ -36,11 +54,23 @@ def apply_chunk(session: PgConnection, point: TablePoint, chunk: ChunkId, items:
 
 
 def _open_chunk(session: PgConnection, point: TablePoint, chunk: ChunkId, items: Sequence[RowItem]) -> TableChunk:
-    """Lock the table, then read it from the catalogue again: it may have been altered while the lock was awaited."""
-    lock = "keep_table" if all(isinstance(item, QuarantineRows) for item in items) else "lock_table"
+    """Lock the table, then read it from the catalogue again: it may have been altered while the lock was awaited.
+
+    Raises:
+        psycopg2.errors.LockNotAvailable: others hold it, or the unique index went away meanwhile.
+    """
     table = describe_table(session, point)
-    TableChunk(session=session, table=table, point=point, id=chunk).run(lock)
-    return TableChunk(session=session, table=describe_table(session, point), point=point, id=chunk)
+    is_locked = locks_table(table, point, items)
+    TableChunk(session=session, table=table, point=point, id=chunk).run("lock_table" if is_locked else "keep_table")
+    table = describe_table(session, point)
+    if locks_table(table, point, items) and not is_locked:
+        raise pg_errors.LockNotAvailable("the unique index of the key went away")
+    return TableChunk(session=session, table=table, point=point, id=chunk, is_table_locked=is_locked)
+
+
+def locks_table(table: Table, point: TablePoint, items: Sequence[RowItem]) -> bool:
+    """Tell whether a chunk of these items makes other writers of the table wait until its end."""
+    return not table.has_one_row_per(point.key) and any(item.may_insert for item in items)
 
 
 def _write_many(chunk: TableChunk, items: Sequence[RowItem]) -> dict[int, str]:
@@ -65,4 +95,7 @@ def _write_one(chunk: TableChunk, item: RowItem) -> str | None:
             return None
 
 
+_PATIENCE_SECONDS = 30.0
+_PAUSE_SECONDS = 0.5
+_NOT_FREE = (pg_errors.LockNotAvailable, pg_errors.DeadlockDetected, pg_errors.SerializationFailure)
 _WRITE = Operation(many=_write_many, one=_write_one)

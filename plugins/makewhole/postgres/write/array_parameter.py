@@ -20,6 +20,7 @@ _TYPES = {
     "ctid": "text",
     "row": "text",
     "value": "text",
+    "meant": "text[]",
     "stays": "text",
     "image": "text",
     "present": "text",

@@ -1,13 +1,15 @@
 """Run the statements of a chunk on its table, in the chunk's transaction."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from psycopg2 import sql
 
+from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import TablePoint
+from makewhole.postgres.canonical import canonical_expression
 from makewhole.postgres.tables import Table, TableRow, cascading_references, listed, match_key, quoted, statement
 from makewhole.postgres.write.receipts import ChunkId
 from makewhole.sql import PgConnection
@@ -19,7 +21,8 @@ FoundRows = list[tuple[Any, ...]]
 class TableChunk:
     """A chunk in its transaction, with the table as the catalogue has it.
 
-    `holds_rows` is false in a dry run: rows are read without locks, others may write.
+    `holds_rows` is false in a dry run: rows are read without locks, others may write. `is_table_locked`: nobody else
+    writes the table; otherwise rows are locked before they are judged, and a unique index refuses second rows of a key.
     """
 
     session: PgConnection
@@ -27,6 +30,7 @@ class TableChunk:
     point: TablePoint
     id: ChunkId
     holds_rows: bool = True
+    is_table_locked: bool = False
 
     def run(self, name: str, parameters: Mapping[str, Any] | None = None, **parts: sql.Composable) -> FoundRows:
         """Run a statement of target.sql on `{table}`; it may also name the chunk: `plan`, `target`, `chunk`."""
@@ -58,7 +62,7 @@ class TableChunk:
     @property
     def has_unique_keys(self) -> bool:
         """Whether the catalogue guarantees at most one row per key."""
-        return any(names <= set(self.point.key) for names in self.table.unique)
+        return self.table.has_one_row_per(self.point.key)
 
     @property
     def key_texts(self) -> sql.Composed:
@@ -66,6 +70,18 @@ class TableChunk:
         return sql.SQL("array[{}]").format(
             listed(sql.SQL("{}::text").format(quoted("t", name)) for name in self.point.key)
         )
+
+    def compared_texts(self, columns: Sequence[tuple[str, str]], row: str = "t") -> sql.Composable:
+        """Return the texts of a row's compared columns (name, declared type), as `UpsertRow.meant_texts` has them.
+
+        Raises:
+            RefusedError: the table lost one of them.
+        """
+        lost = [name for name, _ in columns if name not in self.table.columns]
+        if lost:
+            raise RefusedError(f"unfit: the table has no column {', '.join(lost)} any more")
+        texts = [_compared_text(quoted(row, name), declared) for name, declared in columns]
+        return sql.SQL('array[{}]::text[] collate "C"').format(listed(texts))
 
     @cached_property
     def has_triggers_after(self) -> bool:
@@ -76,3 +92,9 @@ class TableChunk:
     def cascades(self) -> tuple[str, ...]:
         """Foreign keys through which deleting a row would delete or change rows elsewhere."""
         return cascading_references(self.session, self.table)
+
+
+def _compared_text(column: sql.Composable, declared: str) -> sql.Composable:
+    if declared == "double":  # by its bits; a zero has no sign
+        return sql.SQL("float8send({}::float8 + 0)::text").format(column)
+    return canonical_expression(column, declared)

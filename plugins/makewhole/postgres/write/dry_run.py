@@ -4,6 +4,7 @@ It takes no lock that anybody waits for, so the forecast is of the moment of its
 (constraints, triggers, policies) it does not know.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ from psycopg2 import sql
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.pipeline import TablePoint
 from makewhole.postgres.connect import connect
-from makewhole.postgres.tables import TableRow, describe_table, listed, quoted, statement
+from makewhole.postgres.tables import Table, TableRow, describe_table, listed, quoted, statement
 from makewhole.postgres.write import quarantine, restore_many, upsert_many
+from makewhole.postgres.write.apply import locks_table
 from makewhole.postgres.write.array_parameter import recordset_of_items
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.effects import EffectKind
@@ -23,7 +25,8 @@ from makewhole.postgres.write.halving import Operation, RowItem, run_with_halvin
 from makewhole.postgres.write.quarantine import QuarantineRows
 from makewhole.postgres.write.receipts import ChunkId, ReceiptRow, receipts
 from makewhole.postgres.write.restore import RestoreRow, images_moved_by, row_to_undo
-from makewhole.postgres.write.upsert_row import UpsertRow
+from makewhole.postgres.write.upsert import NOT_SAID
+from makewhole.postgres.write.upsert_row import UpsertRow, not_as_meant
 from makewhole.sql import PgConnection
 
 ChooseChanges = Callable[[Mapping[int, str]], Iterable[int]]
@@ -45,10 +48,16 @@ class RowChange:
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkForecast:
-    """`refused` by action number with the reason; `changes` of the actions that were chosen."""
+    """`refused` by action number with the reason; `changes` of the actions that were chosen.
+
+    `left_empty`: columns that nothing fills in rows that would be inserted, with the number of these rows.
+    `locks_table`: other writers of the table would wait until the end of the chunk.
+    """
 
     refused: Mapping[int, str]
     changes: Mapping[int, RowChange]
+    left_empty: Mapping[str, int]
+    locks_table: bool
 
 
 @contextmanager
@@ -89,7 +98,22 @@ def forecast_chunk(
         changes = {
             item.seq: _row_change(opened, item, is_refused=item.seq in refused) for item in items if item.seq in chosen
         }
-        return ChunkForecast(refused=refused, changes=changes)
+        return ChunkForecast(
+            refused=refused,
+            changes=changes,
+            left_empty=_left_empty(table, [item for item in items if item.seq not in refused]),
+            locks_table=locks_table(table, point, items),
+        )
+
+
+def _left_empty(table: Table, items: Iterable[RowItem]) -> dict[str, int]:
+    """Count, by column, the rows that would be inserted without a value: neither the record nor the table has one."""
+    written = Counter(item.columns for item in items if isinstance(item, UpsertRow) and not item.before)
+    unfilled = [column.name for column in table.columns.values() if not column.is_generated and not column.has_default]
+    counted = Counter[str]()
+    for columns, rows in written.items():
+        counted.update({name: rows for name in unfilled if name not in columns})
+    return dict(counted)
 
 
 def _forecast_many(chunk: TableChunk, items: Sequence[RowItem]) -> dict[int, str]:
@@ -97,8 +121,7 @@ def _forecast_many(chunk: TableChunk, items: Sequence[RowItem]) -> dict[int, str
     match items[0]:
         case UpsertRow():
             upserts = cast(Sequence[UpsertRow], items)
-            _require_readable(chunk, upserts)
-            return upsert_many.refusals(chunk, upserts)
+            return {**_not_as_meant(chunk, upserts), **upsert_many.refusals(chunk, upserts)}
         case QuarantineRows():
             return quarantine.refusals(chunk, cast(Sequence[QuarantineRows], items))
         case RestoreRow():
@@ -109,9 +132,23 @@ def _forecast_one(chunk: TableChunk, item: RowItem) -> str | None:
     return _forecast_many(chunk, [item]).get(item.seq)
 
 
-def _require_readable(chunk: TableChunk, items: Sequence[UpsertRow]) -> None:
-    """Have the server read every value as the table's types: it raises on a value as it would when writing."""
-    chunk.run("values_read", upsert_many.upserts_parameter(items), items=recordset_of_items(chunk, "seq", "value"))
+def _not_as_meant(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
+    """Return the refusals of rows that would hold something else than is meant. What the table computes itself is not
+    known; a value that it cannot read raises, as it would when writing."""
+    refused = {item.seq: NOT_SAID for item in items if item.meant is None}
+    compared: dict[tuple[tuple[str, str], ...], dict[int, UpsertRow]] = {}
+    for item in items:
+        compared.setdefault(item.compared, {})[item.seq] = item
+    for columns, group in compared.items():
+        texts = chunk.compared_texts(columns, row="wanted")
+        items_read = recordset_of_items(chunk, "seq", "value")
+        for seq, found in chunk.run(
+            "values_read", upsert_many.upserts_parameter(group.values()), items=items_read, texts=texts
+        ):
+            known = [name for name in group[seq].differing(found) if name in chunk.settable]
+            if known:
+                refused[seq] = not_as_meant(known)
+    return refused
 
 
 _FORECAST = Operation(many=_forecast_many, one=_forecast_one)

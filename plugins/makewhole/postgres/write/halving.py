@@ -28,6 +28,14 @@ _MANY_BYTES = 8 << 20
 # too much memory (53200), half of it may succeed.
 _SERVER_ERRORS = ("08", "25", "40", "53", "55", "57", "58", "XX")
 _SIZE_ERRORS = ("53200", "57014")
+# The last two: the type of a compared column cannot be read as its declared type at all.
+_CAUSED_BY_DATA = (
+    psycopg2.DataError,
+    psycopg2.IntegrityError,
+    pg_errors.RaiseException,
+    pg_errors.CannotCoerce,
+    pg_errors.UndefinedFunction,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,17 +90,39 @@ def _run_together(chunk: TableChunk, items: Sequence[RowItem], operation: Operat
 
 
 def _run_alone(chunk: TableChunk, item: RowItem, operation: Operation) -> str | None:
-    """Run one item in a savepoint. Returns a refusal where the data are the cause; where the server is, it raises."""
+    """Run one item in a savepoint. Returns a refusal where the data are the cause; where the server is, it raises.
+
+    Where others may write, a row that is not unique may be one that they inserted meanwhile: it is looked at once more.
+    """
+    try:
+        return _try_alone(chunk, item, operation)
+    except pg_errors.UniqueViolation as error:
+        if chunk.is_table_locked:
+            return _unfit(error)
+    try:
+        return _try_alone(chunk, item, operation)
+    except pg_errors.UniqueViolation as error:
+        return _unfit(error)
+
+
+def _try_alone(chunk: TableChunk, item: RowItem, operation: Operation) -> str | None:
     with chunk.session.cursor() as cursor:
         cursor.execute("savepoint attempt")
         try:
             reason = operation.one(chunk, item)
-        except (psycopg2.DataError, psycopg2.IntegrityError, pg_errors.RaiseException) as error:
-            reason = f"unfit: the table does not take it: {describe(error)}"
+        except pg_errors.UniqueViolation:
+            _end_savepoint(cursor, is_kept=False)
+            raise
+        except _CAUSED_BY_DATA as error:
+            reason = _unfit(error)
         except RefusedError as error:
             reason = str(error)
         _end_savepoint(cursor, is_kept=reason is None)
     return reason
+
+
+def _unfit(error: psycopg2.Error) -> str:
+    return f"unfit: the table does not take it: {describe(error)}"
 
 
 def _end_savepoint(cursor: PgCursor, *, is_kept: bool) -> None:

@@ -34,6 +34,7 @@ class QuarantineRows:
     key: str
     survivor: TableRow | None
     extras: tuple[TableRow, ...]
+    may_insert = False
 
     @property
     def size_bytes(self) -> int:

@@ -33,13 +33,18 @@ class RestoreRow:
     effect: Effect
 
     @property
+    def may_insert(self) -> bool:
+        """Whether a row of the key is put where there may be none."""
+        return self.effect.kind in (EffectKind.MOVED, EffectKind.DELETED)
+
+    @property
     def size_bytes(self) -> int:
         """Approximate size as part of a statement."""
         return len(self.effect.before or "") + len(self.effect.after or "")
 
 
 def restore(chunk: TableChunk, item: RestoreRow) -> None:
-    """Take back one effect in the chunk's transaction, which holds the table's lock.
+    """Take back one effect in the chunk's transaction, with the table opened by `apply`.
 
     Raises:
         RefusedError: the row is not as the plan left it, or the table does not take it as it was; the caller undoes it.

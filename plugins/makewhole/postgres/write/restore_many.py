@@ -32,7 +32,7 @@ class _Writes:
 
 
 def restore_many(chunk: TableChunk, items: Sequence[RestoreRow]) -> dict[int, str]:
-    """Take back many effects, with the table's lock held by the caller. Returns the refusals by action number.
+    """Take back many effects, with the table opened by `apply`. Returns the refusals by action number.
 
     Raises:
         CannotRunTogether: the items have to be done one by one; the caller takes back what was written.

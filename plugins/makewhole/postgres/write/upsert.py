@@ -13,10 +13,13 @@ APPEARED = "stale: a row of this key appeared after the plan was made"
 ERASED = "erased: the row of this key is gone since the plan was made"
 CHANGED = "stale: the row of this key changed after the plan was made"
 NEWER = "stale: the row is of a newer version than the record"
+NOT_SAID = "unfit: the plan was frozen by a version that did not keep what the row must hold; run the window again"
 
 
 def upsert(chunk: TableChunk, item: UpsertRow) -> str | None:
-    """Write one key in the chunk's transaction, which holds the table's lock. Returns the reason when it is refused."""
+    """Write one key in the chunk's transaction, with the table opened by `apply`. Returns the reason of a refusal."""
+    if item.meant is None:
+        return NOT_SAID
     now = chunk.lock_rows(item.key, is_exact=False)
     if item.before:
         return _replace(chunk, item, now)
@@ -43,11 +46,11 @@ def _replace(chunk: TableChunk, item: UpsertRow, now: Sequence[TableRow]) -> str
 
 def _insert(chunk: TableChunk, item: UpsertRow) -> None:
     names = listed(quoted(name) for name in item.columns)
-    write_row(chunk, RowWrite(seq=item.seq, key=item.key), "insert_row", item.wanted, columns=names)
+    write_row(chunk, RowWrite(seq=item.seq, key=item.key, item=item), "insert_row", item.wanted, columns=names)
 
 
 def _update(chunk: TableChunk, item: UpsertRow, row: TableRow) -> None:
-    write = RowWrite(seq=item.seq, key=item.key, before=row.image)
+    write = RowWrite(seq=item.seq, key=item.key, before=row.image, item=item)
     parameters = {**item.wanted, "ctid": row.ctid, "table_oid": row.table_oid}
     write_row(chunk, write, "update_row", parameters, assignments=assignments(chunk, item.columns))
 

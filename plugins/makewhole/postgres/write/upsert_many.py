@@ -46,12 +46,14 @@ class _KeyState:
 
 
 def upsert_many(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]:
-    """Insert or replace many keys, with the table's lock held by the caller. Returns the refusals by action number.
+    """Insert or replace many keys, with the table opened by `apply`. Returns the refusals by action number.
+
+    A key that somebody else inserts meanwhile is an error of the unique index, where no lock keeps them out.
 
     Raises:
         CannotRunTogether: the items have to be done one by one; the caller takes back what was written.
     """
-    if any(len(item.before) > 1 for item in items):
+    if any(len(item.before) > 1 or item.meant is None for item in items):
         raise CannotRunTogether
     written: set[int] = set()
     for columns, group in _by_columns(item for item in items if not item.before).items():
@@ -63,17 +65,19 @@ def upsert_many(chunk: TableChunk, items: Sequence[UpsertRow]) -> dict[int, str]
     return refused
 
 
-def _insert(chunk: TableChunk, columns: Sequence[str], items: Sequence[UpsertRow]) -> set[int]:
+def _insert(chunk: TableChunk, columns: "_Columns", items: Sequence[UpsertRow]) -> set[int]:
     """Insert the items whose key is free. Returns their action numbers."""
     typed = [quoted(f"typed_{place}") for place in range(len(chunk.point.key))]
     ((count, keys, seqs),) = chunk.run(
         "insert_rows",
         upserts_parameter(items),
-        items=recordset_of_items(chunk, "seq", "value"),
+        items=recordset_of_items(chunk, "seq", "value", *columns.meant_field),
         match=match_item_keys(chunk, "t"),
-        columns=listed(quoted(name) for name in columns),
-        values=listed(quoted("wanted", name) for name in columns),
+        columns=listed(quoted(name) for name in columns.written),
+        values=listed(quoted("wanted", name) for name in columns.written),
         key_texts=chunk.key_texts,
+        texts=chunk.compared_texts(columns.compared),
+        as_meant=columns.is_as_meant(quoted("n", "texts")),
         key_columns=listed(
             sql.SQL("{} as {}").format(quoted("t", name), alias)
             for name, alias in zip(chunk.point.key, typed, strict=True)
@@ -86,8 +90,14 @@ def _insert(chunk: TableChunk, columns: Sequence[str], items: Sequence[UpsertRow
     return set(seqs)
 
 
-def _replace(chunk: TableChunk, columns: Sequence[str], items: Sequence[UpsertRow]) -> set[int]:
-    """Update the rows that are as the plan saw them and the only ones of their key. Returns their action numbers."""
+def _replace(chunk: TableChunk, columns: "_Columns", items: Sequence[UpsertRow]) -> set[int]:
+    """Update the rows that are as the plan saw them and the only ones of their key. Returns their action numbers.
+
+    They are locked first: what is compared is then what is replaced, whoever else writes.
+    """
+    if not chunk.is_table_locked:
+        items_held = recordset_of_items(chunk, "seq")
+        chunk.run("hold_rows", upserts_parameter(items), items=items_held, match=match_item_keys(chunk, "t"))
     guard: sql.Composable = sql.SQL("row_to_json(old.*)::text = i.row")
     if chunk.point.version is not None:
         existing, record = quoted("old", chunk.point.version), quoted("wanted", chunk.point.version)
@@ -95,17 +105,18 @@ def _replace(chunk: TableChunk, columns: Sequence[str], items: Sequence[UpsertRo
     return _update(chunk, columns, items, guard)
 
 
-def _update(chunk: TableChunk, columns: Sequence[str], items: Iterable[UpsertRow], guard: sql.Composable) -> set[int]:
+def _update(chunk: TableChunk, columns: "_Columns", items: Iterable[UpsertRow], guard: sql.Composable) -> set[int]:
     is_only = "true" if chunk.has_unique_keys else "i.seq not in (select several.seq from several)"
     ((count, seqs),) = chunk.run(
         "update_rows",
         upserts_parameter(items),
-        items=recordset_of_items(chunk, "seq", "value", "table_oid", "ctid", "row"),
+        items=recordset_of_items(chunk, "seq", "value", "table_oid", "ctid", "row", *columns.meant_field),
         match=match_item_keys(chunk, "t"),
         match_old=match_item_keys(chunk, "old"),
         guard=guard,
         is_only=sql.SQL(is_only),
-        assignments=assignments(chunk, columns),
+        assignments=assignments(chunk, columns.written),
+        as_meant=columns.is_as_meant(chunk.compared_texts(columns.compared)),
         key_texts=chunk.key_texts,
         key=item_key_array(chunk),
     )
@@ -167,19 +178,22 @@ def _key_states(chunk: TableChunk, items: Iterable[UpsertRow]) -> dict[int, _Key
         "is_older": sql.SQL("false"),
         "is_newer": sql.SQL("false"),
         "version": sql.SQL(""),
+        "existing": sql.SQL("null::text"),
     }
     if chunk.point.version is not None:
-        existing, record = quoted("t", chunk.point.version), quoted("wanted", chunk.point.version)
+        parts["existing"] = quoted("t", chunk.point.version)
+        existing, record = quoted("h", "version"), quoted("wanted", chunk.point.version)
         parts["is_older"] = sql.SQL("coalesce(bool_and({} < {}), false)").format(existing, record)
         parts["is_newer"] = sql.SQL("coalesce(bool_or({} > {}), false)").format(existing, record)
         parts["version"] = sql.SQL(
-            "left join lateral jsonb_populate_record(null::{}, i.value::jsonb) as wanted on t.ctid is not null"
+            "left join lateral jsonb_populate_record(null::{}, i.value::jsonb) as wanted on h.place is not null"
         ).format(chunk.table.identifier)
     found = chunk.run(
         "keys_as_they_are",
         upserts_parameter(items),
         items=recordset_of_items(chunk, "seq", "value", "table_oid", "ctid", "row"),
         match=match_item_keys(chunk, "t"),
+        hold=chunk.lock_clause,
         **parts,
     )
     fields = ("rows", "is_ours", "is_as_planned", "is_older", "is_newer", "table_oid", "ctid")
@@ -191,9 +205,26 @@ def upserts_parameter(items: Iterable[UpsertRow]) -> dict[str, str]:
     return {"items": msgspec.json.encode([item.as_json for item in items]).decode()}
 
 
-def _by_columns(items: Iterable[UpsertRow]) -> dict[tuple[str, ...], list[UpsertRow]]:
-    """Group the items by the columns that they write, in order."""
-    grouped: dict[tuple[str, ...], list[UpsertRow]] = {}
+@dataclass(frozen=True)
+class _Columns:
+    """The columns that a statement writes, and those that it is held to, with their declared types."""
+
+    written: tuple[str, ...]
+    compared: tuple[tuple[str, str], ...]
+
+    @property
+    def meant_field(self) -> tuple[str, ...]:
+        """Name of the field of what is meant, where there is one."""
+        return ("meant",) if self.compared else ()
+
+    def is_as_meant(self, texts: sql.Composable) -> sql.Composable:
+        """Return the condition that a row with these texts holds what item `i` means."""
+        return sql.SQL("coalesce({} = i.meant, false)").format(texts) if self.compared else sql.SQL("true")
+
+
+def _by_columns(items: Iterable[UpsertRow]) -> dict[_Columns, list[UpsertRow]]:
+    """Group the items by the columns that they write and are held to, in order."""
+    grouped: dict[_Columns, list[UpsertRow]] = {}
     for item in items:
-        grouped.setdefault(item.columns, []).append(item)
+        grouped.setdefault(_Columns(item.columns, item.compared), []).append(item)
     return grouped

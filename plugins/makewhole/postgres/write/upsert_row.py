@@ -1,6 +1,8 @@
 """Describe one key to be written into a store, and encode it for statements of one row and of many."""
 
 import json
+import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,12 +12,16 @@ from makewhole.postgres.tables import TableRow, key_components, key_parameters
 
 _JSON_SPACE = " \t\n\r"
 
+MeantValue = tuple[str, str, str | None]
+"""A compared column, its declared type, and the canonical text that the row must have once it is written."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class UpsertRow:
     """One action: `value` is a JSON object, `columns` those of its names that are written.
 
-    `before` is what the plan saw of the key: nothing for a missing key, one row for a mismatched one.
+    `before` is what the plan saw of the key: nothing for a missing key, one row for a mismatched one. `meant` is what
+    the row is judged by; None where the plan does not say, which is then refused.
     """
 
     seq: int
@@ -24,6 +30,27 @@ class UpsertRow:
     value: str
     columns: tuple[str, ...]
     before: tuple[TableRow, ...]
+    meant: tuple[MeantValue, ...] | None = ()
+
+    @property
+    def may_insert(self) -> bool:
+        """Whether a row of the key is put where there may be none."""
+        return not self.before
+
+    @property
+    def compared(self) -> tuple[tuple[str, str], ...]:
+        """Compared columns with their declared types."""
+        return tuple([(name, declared) for name, declared, _ in self.meant or ()])
+
+    @property
+    def meant_texts(self) -> list[str | None]:
+        """What the row must have, as `chunk.compared_texts` gives it."""
+        return [_comparable(text, declared) for _, declared, text in self.meant or ()]
+
+    def differing(self, texts: Sequence[str | None]) -> list[str]:
+        """Return the names of the compared columns of which a row has another text than is meant."""
+        pairs = zip(self.compared, self.meant_texts, texts, strict=True)
+        return [name for (name, _), meant, text in pairs if meant != text]
 
     @property
     def size_bytes(self) -> int:
@@ -62,6 +89,8 @@ class UpsertRow:
             "value": self.over_key,
             **key_parameters(self.key_columns, self.key),
         }
+        if self.meant:
+            fields["meant"] = self.meant_texts
         if self.before:
             row = self.before[0]
             fields |= {"table_oid": row.table_oid, "ctid": row.ctid, "row": row.text}
@@ -80,3 +109,18 @@ class UpsertRow:
         own = value[1:]
         comma = "" if own.lstrip(_JSON_SPACE).startswith("}") else ","
         return f"{key[:-1]}{comma}{own}"
+
+
+def _comparable(text: str | None, declared: str) -> str | None:
+    """Return a canonical text as the server compares it: a double by its bits, whose texts have several spellings."""
+    if declared != "double" or text is None or text.startswith("!"):
+        return text
+    return "\\x" + struct.pack(">d", float(text)).hex()
+
+
+def not_as_meant(columns: Sequence[str]) -> str:
+    """Return the refusal of a row whose columns would hold something else than is meant."""
+    return (
+        f"unfit: written to this table, {', '.join(columns)} would not hold what the record is compared by (the type "
+        "of the column, a trigger or a generated column makes another value of it)"
+    )

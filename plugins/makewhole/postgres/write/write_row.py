@@ -1,6 +1,6 @@
 """Write one row and keep its effect: the before-image, and the row as it is after triggers and defaults."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from makewhole.model.errors import RefusedError
 from makewhole.postgres.tables import key_components, match_key
 from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.effects import EffectKind
+from makewhole.postgres.write.upsert_row import UpsertRow, not_as_meant
 
 NOT_TAKEN = "stale: the table did not take the row (a trigger or a policy stopped it)"
 OTHER_KEY = "unfit: written to this table, the record's value has another key than its own"
@@ -24,13 +25,20 @@ OTHER_ROW = (
 class RowWrite:
     """The write of a row: its action, its business key, and the image of the row that it replaces.
 
-    `image` is what the row must become, where that is known beforehand; else the row must have its own key.
+    `image` is what the row must become, where that is known beforehand; else the row must have its own key, and hold
+    what `item` means.
     """
 
     seq: int
     key: str
     before: str | None = None
     image: str | None = None
+    item: UpsertRow | None = None
+
+    @property
+    def compared(self) -> tuple[tuple[str, str], ...]:
+        """Compared columns that the row is held to."""
+        return self.item.compared if self.item else ()
 
 
 def write_row(
@@ -41,31 +49,36 @@ def write_row(
     Raises:
         RefusedError: nothing was written, or another row than was asked for; the caller undoes it.
     """
-    written = sql.SQL("t.tableoid::bigint, t.ctid::text, {}, (t.*)::text, {}").format(
-        chunk.table.place, chunk.key_texts
+    written = sql.SQL("t.tableoid::bigint, t.ctid::text, {}, (t.*)::text, {}, {}").format(
+        chunk.table.place, chunk.key_texts, chunk.compared_texts(write.compared)
     )
     found = chunk.run(query, parameters, written=written, **parts)
     if len(found) != 1:
         raise RefusedError(NOT_TAKEN)
-    table_oid, ctid, place, image, key = found[0]
+    table_oid, ctid, place, image, key, texts = found[0]
     if write.image is None and tuple(key) != key_components(write.key, chunk.point.key):
         raise RefusedError(OTHER_KEY)
     if chunk.has_triggers_after:
-        place, image = _after_triggers(chunk, write.key, table_oid, ctid)
+        place, image, texts = _after_triggers(chunk, write, table_oid, ctid)
     if write.image is not None and image != write.image:
         raise RefusedError(OTHER_ROW)
+    if write.item is not None and (differing := write.item.differing(texts)):
+        raise RefusedError(not_as_meant(differing))
     kind = EffectKind.INSERTED if write.before is None else EffectKind.UPDATED
     known = {"seq": write.seq, "kind": kind.value, "before": write.before}
     chunk.run("insert_effect", {**known, "place": place, "after": image})
 
 
-def _after_triggers(chunk: TableChunk, key: str, table_oid: int, ctid: str) -> tuple[str, str]:
-    """Return place and image of a row that a trigger may have written again, and so moved."""
-    found = chunk.run("row_at", {"table_oid": table_oid, "ctid": ctid})
+def _after_triggers(
+    chunk: TableChunk, write: RowWrite, table_oid: int, ctid: str
+) -> tuple[str, str, Sequence[str | None]]:
+    """Return place, image and compared texts of a row that a trigger may have written again, and so moved."""
+    texts = chunk.compared_texts(write.compared)
+    found = chunk.run("row_at", {"table_oid": table_oid, "ctid": ctid}, texts=texts)
     if not found:
-        match, parameters = match_key(chunk.table, chunk.point.key, key, is_exact=False)
-        found = chunk.run("row_of_key", parameters, match=match)
+        match, parameters = match_key(chunk.table, chunk.point.key, write.key, is_exact=False)
+        found = chunk.run("row_of_key", parameters, match=match, texts=texts)
     if len(found) != 1:
         raise RefusedError(NOT_TAKEN)
-    place, image = found[0]
-    return place, image
+    place, image, now = found[0]
+    return place, image, now

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makewhole.compensation.approval.page import ApprovalPage, ApprovalQuestion, approval_page, escaped
-from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, RecordToSend, Sample
+from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, RecordToSend, Sample, TableEffects
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, PlanState
 from makewhole.postgres.write.dry_run import RowChange
@@ -123,6 +123,28 @@ def test_the_digest_is_over_all_that_is_shown() -> None:
         ApprovalPage(subject=page.subject, body=page.body[:-1]),
     ]
     assert len({page.sha256, *(other.sha256 for other in others)}) == 3
+
+
+def test_the_page_says_what_stays_empty_and_who_waits() -> None:
+    effects = TableEffects(
+        target="warehouse",
+        place="pg:dw.departures",
+        left_empty={"loaded_at": 1_200},
+        locked_chunks=2,
+        chunk_actions=1_000,
+    )
+    asked = question()
+    assert isinstance(asked.dry_run, DryRun)
+    body = approval_page(replace(asked, dry_run=replace(asked.dry_run, tables=(effects,)))).body
+    assert (
+        "Beside the rows:\n\n"
+        "- warehouse (pg:dw.departures): loaded\\_at stays empty in 1,200 inserted rows: the record has no such field, "
+        "compare does not name it, and the table has no default for it\n"
+        "- warehouse (pg:dw.departures) has no unique index on its key: other writers of the table wait during 2 "
+        "chunks of up to 1,000 actions, each for as long as its transaction takes; readers do not. A unique index "
+        "on exactly the key makes this needless\n\n"
+        "For example:"
+    ) in body
 
 
 def question() -> ApprovalQuestion:
