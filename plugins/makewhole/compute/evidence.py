@@ -53,7 +53,7 @@ class HopContext:
 
     `committed`: the consumer group's next offset per partition. `truncated`: keys that earlier windows saw in the
     target and that a truncation took from it. `open_copies`: copies in the target that nobody can read as committed
-    yet. The sequences are those of the topics at the two ends.
+    yet. The sequences are those of the topics at the two ends. The copies of a topic say `is_replay` and `is_produced`.
     """
 
     hop: str
@@ -61,6 +61,7 @@ class HopContext:
     target_kind: PointKind
     source: pl.DataFrame
     target: pl.DataFrame
+    source_elsewhere: pl.DataFrame = field(default_factory=lambda: empty(ELSEWHERE))
     committed: Mapping[int, int] | None = None
     unconsumed: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     target_elsewhere: pl.DataFrame = field(default_factory=lambda: empty(ELSEWHERE))
@@ -93,6 +94,7 @@ class KeyFacts:
         self.source = KeyCopies(wanted, context.source)
         self.target = KeyCopies(wanted, context.target)
         self.elsewhere = KeyCopies(wanted, context.target_elsewhere)
+        self.source_elsewhere = KeyCopies(wanted, context.source_elsewhere)
         self.open = KeyCopies(wanted, context.open_copies)
         self._context = context
         self._unconsumed = set(context.unconsumed.select(HASH).rows())
@@ -224,9 +226,9 @@ def _copies_evidence(
 
 
 def _repeated(row: FrameRow, records: Sequence[CopyFields]) -> CopyFields:
-    """Return the places of a key's committed records in the slice that name no plan, in order, and the number of copies
-    elsewhere: each copy beyond the first did its harm, and may have to be reversed."""
-    here = [copy["place"] for copy in records if not copy["is_aborted"] and copy["replay_plan"] is None]
+    """Return the places of a key's committed records in the slice that stand in no other's place, in order, and the
+    number of copies elsewhere: each copy beyond the first did its harm, and may have to be reversed."""
+    here = [copy["place"] for copy in records if not copy["is_aborted"] and not copy.get("is_replay")]
     return {"here": here[:_NAMED], "elsewhere": row["elsewhere_copies"]}
 
 
@@ -243,6 +245,8 @@ def _shown_copy(copy: FrameRow) -> CopyFields:
     fields |= {name: copy[name] for name in _IDENTITY if copy.get(name) is not None}
     if copy.get("version") is not None:
         fields["version"] = copy["version"]
+    if copy.get("is_replay") or copy.get("is_produced"):
+        fields["replayed"] = True
     if copy.get("is_aborted"):
         fields["aborted"] = True
     if copy.get("is_tombstone"):

@@ -31,6 +31,9 @@ REVERSES_HEADER = "makewhole-reverses"
 """The record header that names the copy which a reversal takes back: `point/table/place` or
 `point/topic/partition/offset`."""
 
+LACKING = "lacking"
+"""What `Action.before` names the points by that lacked the key when the plan was made, where they lacked it."""
+
 _ESCAPES = str.maketrans({"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"})
 """What COPY does not leave as it is (PostgreSQL, COPY, "Text Format")."""
 

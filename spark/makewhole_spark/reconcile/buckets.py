@@ -42,6 +42,8 @@ class TruncatedFiles:
 class BucketTask:
     """The input of an executor for a bucket: files below the storage root, and what the driver asked once for all.
 
+    `replays` and `source_replays`: records that compensation wrote to the target and to the source, by the journal.
+
     The last three are set when the bucket is judged again with the rest of a topic's log: files of `tails` by point,
     `partial_tails` of which some offsets were gone, and the target's rows that were `looked_up` before that reading.
     """
@@ -59,6 +61,7 @@ class BucketTask:
     settled_snapshot: str | None
     group_committed: Mapping[int, int] | None
     replays: pl.DataFrame = field(default_factory=lambda: empty(REPLAYS))
+    source_replays: pl.DataFrame = field(default_factory=lambda: empty(REPLAYS))
     truncated_files: tuple[TruncatedFiles, ...] = ()
     later_source_files: tuple[str, ...] = ()
     source_log: LogHistory = field(default_factory=LogHistory)

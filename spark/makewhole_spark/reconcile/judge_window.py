@@ -110,7 +110,7 @@ def _judge_with_tails(
             point,
             neighbours.covered(point.name),
             tuple(wanted[point.name]),
-            neighbours.replays(point.name),
+            neighbours.replays_behind,
         )
     ]
     found: dict[str, list[str]] = {name: [] for name in wanted}

@@ -1,6 +1,6 @@
 """Read the log after a window for some keys: did they come later, or are they in an open transaction?"""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -19,6 +19,8 @@ from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.take import split_range
 
 _RECORDS_PER_TASK = 2_000_000
+FindReplays = Callable[[str, Mapping[int, int]], pl.DataFrame]
+"""Find the records that compensation wrote to a topic (its id) behind offsets by partition."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,13 +48,14 @@ def tail_tasks(
     point: TopicPoint,
     covered: Sequence[PartitionRange],
     wanted: tuple[str, ...],
-    replays: pl.DataFrame,
+    find_replays: FindReplays,
 ) -> Iterator[TailTask]:
     """Yield tasks from the end of the `covered` ranges to the stable offset, and from there to the high watermark."""
     with TopicLog(context.kafka(point), point.topic) as log:
         topic_id = log.describe().topic_id
         starts = tail_starts(log, topic_id, covered)
         stable, high = log.stable_ends(), log.high_watermarks()
+    replays = find_replays(topic_id, starts)
     for partition, end in sorted(stable.items()):
         lo = starts.get(partition, 0)
         bounds = (lo, max(lo, end.offset), max(lo, end.offset, high[partition].offset))
