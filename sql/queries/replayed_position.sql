@@ -43,6 +43,16 @@ join makewhole.planned_action as action on action.plan = position.plan and actio
 where written.at >= wanted.lo and (wanted.hi is null or written.at < wanted.hi)
 order by position.plan, position.partition, written.at
 
+-- keys_written --
+-- Read the hashes of the keys that plans wrote to a topic: those that the records have there.
+select distinct case when action.remedy = 'reverse' then action.before::jsonb ->> 'reversal_key_hash'
+                     else action.key_hash end
+from makewhole.replayed_position as position
+cross join lateral unnest(position.seqs) as written (seq)
+join makewhole.planned_action as action on action.plan = position.plan and action.seq = written.seq
+where position.plan = any(%(plans)s) and position.topic_id = any(%(topic_ids)s)
+order by 1
+
 -- last_seen --
 -- Read what was last observed of a topic by the moment at which a window revision was opened.
 select observation.topic_id, observation.stable_offsets

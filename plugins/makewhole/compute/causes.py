@@ -45,7 +45,8 @@ def _cause(row: FrameRow, known: KeyFacts, context: HopContext) -> Cause:
         case Verdict.DUPLICATE if context.target_kind is PointKind.TOPIC:
             return _cause_of_repeated_records(known.target.of(row), known.elsewhere.of(row))
         case Verdict.DUPLICATE:
-            if _has_late_original([*known.source.of(row), *known.source_elsewhere.of(row)]):
+            copies = [*known.source.of(row), *known.source_elsewhere.of(row)]
+            if _has_late_original(copies, is_written=known.is_written(row)):
                 return Cause.LATE_ORIGINAL
             return _cause_of_repeated_rows(row["source_copies"], row["source_elsewhere_copies"])
         case Verdict.MISMATCHED:
@@ -83,11 +84,14 @@ def _cause_of_repeated_rows(source_copies: int, elsewhere_at_source: int) -> Cau
     return Cause.UPSTREAM_DUPLICATE if is_upstream else Cause.WRITTEN_BEFORE_COMMITTED
 
 
-def _has_late_original(copies: Iterable[Mapping[str, Any]]) -> bool:
-    """Tell whether a topic has one copy of a key that compensation did not write, beside one that it wrote."""
+def _has_late_original(copies: Iterable[Mapping[str, Any]], *, is_written: bool = False) -> bool:
+    """Tell whether a topic has one copy of a key that compensation did not write, beside one that it wrote.
+
+    `is_written`: it wrote one, which may stand behind the copies.
+    """
     committed = {copy["place"]: copy for copy in copies if not copy.get("is_aborted")}.values()
     ours = sum(bool(copy.get("is_replay") or copy.get("is_produced")) for copy in committed)
-    return ours > 0 and len(committed) - ours == 1
+    return (ours > 0 or is_written) and len(committed) - ours == 1
 
 
 def _cause_of_repeated_records(in_slice: Sequence[Mapping[str, Any]], elsewhere: Iterable[Mapping[str, Any]]) -> Cause:

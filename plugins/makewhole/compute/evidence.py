@@ -51,6 +51,7 @@ class NoSequences:
 class HopContext:
     """The input of evidence and causes for one bucket of a hop.
 
+    `written`: keys of which compensation wrote records to the source, be they among its copies or behind them.
     `committed`: the consumer group's next offset per partition. `truncated`: keys that earlier windows saw in the
     target and that a truncation took from it. `open_copies`: copies in the target that nobody can read as committed
     yet. The sequences are those of the topics at the two ends. The copies of a topic say `is_replay` and `is_produced`.
@@ -62,6 +63,7 @@ class HopContext:
     source: pl.DataFrame
     target: pl.DataFrame
     source_elsewhere: pl.DataFrame = field(default_factory=lambda: empty(ELSEWHERE))
+    written: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     committed: Mapping[int, int] | None = None
     unconsumed: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     target_elsewhere: pl.DataFrame = field(default_factory=lambda: empty(ELSEWHERE))
@@ -98,6 +100,7 @@ class KeyFacts:
         self.open = KeyCopies(wanted, context.open_copies)
         self._context = context
         self._unconsumed = set(context.unconsumed.select(HASH).rows())
+        self._written = set(context.written.select(HASH).rows())
         self._truncated = set(context.truncated.select(HASH).rows())
 
     @cached_property
@@ -108,6 +111,10 @@ class KeyFacts:
     def is_unconsumed(self, row: FrameRow) -> bool:
         """Tell whether the consumer group has not reached the key's record yet."""
         return (row["key_hi"], row["key_lo"]) in self._unconsumed
+
+    def is_written(self, row: FrameRow) -> bool:
+        """Tell whether compensation wrote a record of the key to the source."""
+        return (row["key_hi"], row["key_lo"]) in self._written
 
     def is_truncated(self, row: FrameRow) -> bool:
         """Tell whether an earlier window saw the key in the target and a truncation took it."""

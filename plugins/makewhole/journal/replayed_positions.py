@@ -1,6 +1,7 @@
 """Read and write where the records of plans stand in their topics. Every function runs in the caller's transaction."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +70,12 @@ def between(journal: PgConnection, pipeline: str, spans: Iterable[PositionSpan])
     ]
 
 
+def keys_written(journal: PgConnection, plans: Iterable[str], topic_ids: Iterable[str]) -> list[str]:
+    """Return the hashes of the keys that plans wrote to a topic, or noted and did not commit."""
+    rows = _rows(journal, "keys_written", {"plans": sorted(plans), "topic_ids": sorted(topic_ids)})
+    return [row[0] for row in rows if row[0] is not None]
+
+
 def last_seen(journal: PgConnection, plan: Plan, point: str) -> SeenLog | None:
     """Return what was observed of a topic when the plan's window revision was opened: what was judged reaches at least
     as far. None: nothing was observed."""
@@ -76,6 +83,33 @@ def last_seen(journal: PgConnection, plan: Plan, point: str) -> SeenLog | None:
     for topic_id, offsets in _rows(journal, "last_seen", parameters):
         return SeenLog(topic_id=topic_id, offsets={int(number): at for number, at in (offsets or {}).items()})
     return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanInJournal:
+    """A plan at one target, as the journal knows it. `transaction` opens one there; `log_ends`: where the logs of the
+    targets ended when the plan was first begun, by target and partition."""
+
+    transaction: Callable[[], AbstractContextManager[PgConnection]]
+    plan: Plan
+    target: str
+    log_ends: Mapping[str, Mapping[int, int]]
+
+    def seen(self, point: str) -> SeenLog | None:
+        """Return up to where a topic was looked at for the findings of the plan, at least; None: nobody looked at it.
+
+        That is where it ended when the window revision was opened, or when the plan was first begun.
+        """
+        with self.transaction() as journal:
+            seen = last_seen(journal, self.plan, point)
+        if seen is None and point in self.log_ends:
+            return SeenLog(topic_id=None, offsets=self.log_ends[point])
+        return seen
+
+    def own_positions(self, topic_id: str) -> RecordPositions:
+        """Return where the plan wrote to its target."""
+        with self.transaction() as journal:
+            return of_plan(journal, self.plan.id, self.target, topic_id)
 
 
 def _positions(rows: Sequence[tuple[int, list[int], list[int]]]) -> RecordPositions:

@@ -27,6 +27,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     truncated = truncated_windows(neighbours, hop.target)
     replays = neighbours.replays(hop.target, *(one.window for one in truncated))
     source_replays = neighbours.replays(hop.source)
+    written = neighbours.keys_written_for_window(hop.source)
     group = _group_committed(context, hop)
     indexes = {point: _PointRuns.of(neighbours, point) for point in (hop.source, hop.target)}
     reached = {one.window.number for one in truncated}
@@ -46,6 +47,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             group_committed=group,
             replays=replays,
             source_replays=source_replays,
+            written=written,
             truncated_files=tuple(
                 one.files_of(bucket, source=hop.source, neighbours=neighbours)
                 for one in truncated

@@ -177,6 +177,7 @@ def _hop_context(task: BucketTask, gathered: _Gathered) -> HopContext:
         source=_marked(known.source, task.source_replays),
         target=_marked(known.target.unique(subset="place", keep="first", maintain_order=True), task.replays),
         source_elsewhere=known.source_elsewhere,
+        written=task.written,
         committed=task.group_committed,
         unconsumed=_unconsumed(task, known.source),
         target_elsewhere=known.target_elsewhere,

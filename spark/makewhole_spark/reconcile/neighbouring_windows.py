@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from makewhole.compute.frames import REPLAYS, empty
+from makewhole.compute.frames import HASHES, REPLAYS, empty
 from makewhole.compute.keys import split_hex
 from makewhole.compute.log_history import LogHistory, Truncation, log_history
 from makewhole.journal import incidents, replayed_positions, window_results, windows
@@ -86,6 +86,13 @@ class NeighbouringWindows:
         manifests = (self.manifests[point], *(self.manifests_of(window)[point] for window in more))
         named = {plan for manifest in manifests for plan in manifest["replay_plans"]}
         return self._replays_in(spans, named)
+
+    def keys_written_for_window(self, point: str) -> pl.DataFrame:
+        """Return the keys (`HASHES`) of which the plans made for this window wrote records to a topic."""
+        topic_ids = {part.topic_id for part in self.context.window.ranges.get(point, ())}
+        plans = window_results.plans_of(self.journal, self.context.window)
+        keys = replayed_positions.keys_written(self.journal, plans, topic_ids)
+        return pl.DataFrame([split_hex(key) for key in keys], schema=HASHES, orient="row")
 
     def replays_behind(self, topic_id: str, ends: Mapping[int, int]) -> pl.DataFrame:
         """Return the records that compensation wrote to a topic behind these offsets (by partition), and to partitions

@@ -14,7 +14,8 @@ from tests.world.windows import ReconciledShop
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
-PRODUCE = {"missing": "produce"}
+REDELIVER = {"compensation": "{missing: redeliver}"}
+PRODUCE = {"compensation": "{missing: produce}"}
 LATE = ("duplicate", "late_original")
 
 
@@ -32,7 +33,14 @@ def test_a_copy_of_a_replay_in_a_later_window_is_a_duplicate(shop: ReconciledSho
 
     client = Producer({"bootstrap.servers": shop.bootstrap})
     for record in replays[:1]:
-        client.produce(shop.topic, record.value, record.key, headers=list(record.headers), partition=0)
+        client.produce(
+            shop.topic,
+            record.value,
+            record.key,
+            partition=0,
+            headers=list(record.headers),
+            timestamp=record.timestamp_ms,
+        )
     client.flush(30)
     shop.trade(orders(range(200, 205), 2))
     third, closed = shop.whole_way(2)
@@ -43,7 +51,7 @@ def test_a_copy_of_a_replay_in_a_later_window_is_a_duplicate(shop: ReconciledSho
 
 def test_an_original_that_comes_after_the_produced_record_is_a_finding(shop: ReconciledShop) -> None:
     """Whichever window it falls into; the store holds the key once, so that it is contained."""
-    shop.describe(ledger_hop=PRODUCE)
+    shop.describe(ledger_hop=PRODUCE, hop=REDELIVER)
     made = orders(range(10))
     shop.trade(made, unsent=made[4:6])
     _repaired(shop, 0)
@@ -79,7 +87,7 @@ def test_a_consumer_that_loads_original_and_replay_has_a_late_original(shop: Rec
 
 def test_what_arrives_between_verdict_and_run_is_not_sent_and_the_window_is_whole(shop: ReconciledShop) -> None:
     """The producer catches up with one key, the consumer with another, while somebody approves."""
-    shop.describe(ledger_hop=PRODUCE)
+    shop.describe(ledger_hop=PRODUCE, hop=REDELIVER)
     made = orders(range(10))
     shop.trade(made, unsent=made[2:3], unloaded=made[4:5])
     context = shop.judge_and_ask_the_gate(0)
@@ -92,7 +100,7 @@ def test_what_arrives_between_verdict_and_run_is_not_sent_and_the_window_is_whol
     compensate_window(context, lambda _: None)
 
     assert len(shop.read()) == before + 1  # the producer's own
-    reasons = dict(shop.journal_sql("select key, outcome_reason from makewhole.action order by key"))
+    reasons: dict[str, str] = dict(shop.journal_sql("select key, outcome_reason from makewhole.action order by key"))
     assert reasons == {
         "O2": f"arrived: a record of the key came to orders at 0:{before} after the window was judged",
         "O4": "arrived: warehouse holds the key now",

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from makewhole.compensation.execution.look_again.look_again import LookAgain
-from makewhole.compensation.execution.targets import Chunk, DoneChunk, PlanAtTarget
+from makewhole.compensation.execution.targets import Arrivals, Chunk, DoneChunk, PlanAtTarget
 from makewhole.kafka.offsets import describe_topic
 from makewhole.kafka.replay import ReplayWriter, now_ms
 from makewhole.kafka.replay_records import LineageHeaders, ReplayRecords, TopicRules
@@ -19,12 +18,10 @@ _ATTEMPTS = 3
 class KafkaTarget:
     """A topic as the target of a plan."""
 
-    def __init__(
-        self, writer: ReplayWriter, plan: PlanAtTarget, rescan: Callable[[], int], look_again: LookAgain
-    ) -> None:
+    def __init__(self, writer: ReplayWriter, plan: PlanAtTarget, rescan: Callable[[], int], arrivals: Arrivals) -> None:
         """`rescan` counts the chunks in the topic itself; it may raise CorruptionError or TransientError."""
         self._writer, self._at_target, self._rescan = writer, plan, rescan
-        self._look_again = look_again
+        self._arrivals = arrivals
         self._rules: TopicRules | None = None
         self._topic_id = ""
 
@@ -47,7 +44,7 @@ class KafkaTarget:
     def refusals(self, chunk: Chunk, records: ReplayRecords) -> Mapping[int, str]:
         """Return the actions that the topic would not take now, and those whose key has arrived, with the reasons."""
         unfit = records.refusals(self._rules or self._writer.rules(), now_ms())
-        return {**self._look_again.arrived(chunk.rows), **unfit}
+        return {**self._arrivals.arrived(chunk.rows), **unfit}
 
     def write(
         self, chunk: int, records: ReplayRecords, guard: Callable[[], None], on_sent: Callable[[], None]
@@ -69,7 +66,7 @@ class KafkaTarget:
     def _note(self, chunk: int, positions: RecordPositions) -> None:
         """Note where the records of a chunk stand, which are not committed yet."""
         self._at_target.record_positions(chunk, self._topic_id, positions)
-        self._look_again.note_own(positions)
+        self._arrivals.note_own(positions)
 
     def _done_chunks(self, in_journal: int) -> int:
         """Fence every earlier producer, then return the number of chunks done. `in_journal`: those with receipts there.

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 
 from makewhole.compensation.execution.attempt import Attempt
 from makewhole.compensation.execution.content import PlanContent
-from makewhole.compensation.execution.look_again.plan_in_journal import PlanInJournal
 from makewhole.compensation.execution.targets import Chunk, DoneChunk, TargetWriter, require_receipts_kept
 from makewhole.journal import plan_progress, replayed_positions
 from makewhole.journal.actions import ArrowColumn
-from makewhole.journal.replayed_positions import WrittenChunk
+from makewhole.journal.replayed_positions import PlanInJournal, WrittenChunk
 from makewhole.model.plan import Plan, Receipt
 from makewhole.model.positions import RecordPositions
 

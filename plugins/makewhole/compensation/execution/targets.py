@@ -7,8 +7,8 @@ from typing import Any, Protocol
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compensation.execution.look_again.plan_in_journal import PlanInJournal
 from makewhole.journal.actions import ArrowColumn
+from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.model.connection import Connection
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.pipeline import Pipeline, Point
@@ -116,6 +116,18 @@ class PlanAtTarget(Protocol):
 
     def record_positions(self, number: int, topic_id: str, positions: RecordPositions) -> None:
         """Record where the records of a chunk stand, before they are committed; raises when the lease is lost."""
+        ...
+
+
+class Arrivals(Protocol):
+    """What has arrived by itself since the window was judged."""
+
+    def arrived(self, rows: pa.Table) -> Mapping[int, str]:
+        """Return the reasons not to send the records of these actions (rows of a chunk), by action number."""
+        ...
+
+    def note_own(self, positions: RecordPositions) -> None:
+        """Note records that the plan writes itself, which are no arrivals."""
         ...
 
 

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from makewhole.compensation.execution.content import PlanContent, load_content
 from makewhole.compensation.execution.look_again.look_again import LookAgain
-from makewhole.compensation.execution.look_again.plan_in_journal import PlanInJournal
 from makewhole.compensation.execution.may_run import why_not_approved
 from makewhole.compensation.execution.targets import Chunk, Target, require_receipts_kept, require_same_places
 from makewhole.compensation.freezing.chunks import take_chunk
@@ -27,6 +26,7 @@ from makewhole.journal import plan_progress, plans
 from makewhole.journal.actions import actions_in
 from makewhole.journal.database import JournalSession
 from makewhole.journal.plans import StoredPlan
+from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
 from makewhole.postgres.write.dry_run import RowChange

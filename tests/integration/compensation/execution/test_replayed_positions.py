@@ -44,7 +44,8 @@ def test_positions_of_a_transaction_that_was_not_committed_are_replaced(
     world: PlanWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = _frozen(world)
-    really_write, failed = ReplayWriter.write, []
+    really_write = ReplayWriter.write
+    failed: list[RecordPositions] = []
 
     def write_and_break(writer, chunk, records, handed_over, delivered):  # type: ignore[no-untyped-def]
         def noted(positions: RecordPositions) -> None:

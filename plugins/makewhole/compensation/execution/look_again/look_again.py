@@ -11,10 +11,10 @@ from contextlib import ExitStack
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compensation.execution.look_again.plan_in_journal import PlanInJournal
 from makewhole.compensation.execution.look_again.topic_tail import OwnRecords, TopicTail
 from makewhole.compensation.execution.targets import Target
 from makewhole.journal.actions import ArrowColumn
+from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import KafkaConnection, PostgresConnection
 from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint
@@ -26,8 +26,8 @@ from makewhole.postgres.read.expressions import TableShape
 _SENDING = (Remedy.PRODUCE.value, Remedy.REDELIVER.value)
 _TEXTS = ("key", "remedy", "before")
 
-Arrivals = Mapping[str, str]
-"""Key → what has arrived of it, as text."""
+ReasonsByKey = Mapping[str, str]
+"""Key → why its record is not sent."""
 
 
 class LookAgain(ClosingContext):
@@ -69,12 +69,12 @@ class LookAgain(ClosingContext):
         if self._plan.target in self._tails and len(positions):
             self._tails[self._plan.target].skip(positions)
 
-    def _in_all(self, points: Sequence[str], keys: Sequence[str]) -> Arrivals:
+    def _in_all(self, points: Sequence[str], keys: Sequence[str]) -> ReasonsByKey:
         """Return the keys that all of the points that lacked them have now; a record serves every point behind it."""
         answers = [self._at(point, keys) for point in points]
         return {key: answers[0][key] for key in keys if answers and all(key in answer for answer in answers)}
 
-    def _at(self, name: str, keys: Sequence[str]) -> Arrivals:
+    def _at(self, name: str, keys: Sequence[str]) -> ReasonsByKey:
         target = self._targets.get(name)
         point, connection = (None, None) if target is None else (target.point, target.connection)
         if isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection):
@@ -85,7 +85,7 @@ class LookAgain(ClosingContext):
             keys, f"not known: {name} cannot be asked any more whether it has the key; run the window again"
         )
 
-    def _in_topic(self, point: TopicPoint, connection: KafkaConnection, keys: Sequence[str]) -> Arrivals:
+    def _in_topic(self, point: TopicPoint, connection: KafkaConnection, keys: Sequence[str]) -> ReasonsByKey:
         if point.name not in self._tails:
             own = self._own if point.name == self._plan.target else None
             tail = TopicTail(connection, point, self._plan.seen(point.name), self._keys, own)
@@ -103,13 +103,13 @@ class LookAgain(ClosingContext):
         }
 
 
-def _in_table(point: TablePoint, connection: PostgresConnection, keys: Sequence[str]) -> Arrivals:
+def _in_table(point: TablePoint, connection: PostgresConnection, keys: Sequence[str]) -> ReasonsByKey:
     shape = TableShape(point=point, compare={}, filters={})
     present = {key for frame in read_keys(connection, shape, sorted(set(keys))) for key in frame["key"].to_list()}
     return _all_refused((key for key in keys if key in present), f"arrived: {point.name} holds the key now")
 
 
-def _all_refused(keys: Iterable[str], reason: str) -> Arrivals:
+def _all_refused(keys: Iterable[str], reason: str) -> ReasonsByKey:
     return dict.fromkeys(keys, reason)
 
 
