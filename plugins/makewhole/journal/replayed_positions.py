@@ -87,13 +87,17 @@ def last_seen(journal: PgConnection, plan: Plan, point: str) -> SeenLog | None:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanInJournal:
-    """A plan at one target, as the journal knows it. `transaction` opens one there; `log_ends`: where the logs of the
-    targets ended when the plan was first begun, by target and partition."""
+    """A plan at one target, as the journal knows it.
+
+    `transaction` opens one there. `log_ends`: where the logs of the targets ended when the plan was first begun, by
+    target and partition. `renew` renews the lease, where there is one.
+    """
 
     transaction: Callable[[], AbstractContextManager[PgConnection]]
     plan: Plan
     target: str
     log_ends: Mapping[str, Mapping[int, int]]
+    renew: Callable[[], None] = lambda: None
 
     def seen(self, point: str) -> SeenLog | None:
         """Return up to where a topic was looked at for the findings of the plan, at least; None: nobody looked at it.

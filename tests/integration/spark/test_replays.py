@@ -106,7 +106,7 @@ def test_what_arrives_between_verdict_and_run_is_not_sent_and_the_window_is_whol
         "O4": "arrived: warehouse holds the key now",
     }
     verified = verify_window(context, lambda *_: None, patience_seconds=0)
-    assert (verified.whole, verified.gaps) == (3, 3)
+    assert (verified.whole, verified.gaps) == (2, 2)
     assert shop.certify(context).state is WindowState.CERTIFIED
 
 

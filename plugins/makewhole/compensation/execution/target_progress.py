@@ -44,6 +44,7 @@ class TargetProgress:
             plan=self.plan,
             target=self.target,
             log_ends={self.target: self.log_ends},
+            renew=self.attempt.renew,
         )
 
     @property

@@ -86,6 +86,7 @@ def test_a_newer_record_of_the_key_is_not_followed_by_the_older_one(world: PlanW
     (position,) = world.originals
     finding = world.finding(1, Verdict.MISSING)
     latest = {"partition": position[0], "offset": position[1]}
+    _observe(world)
     plan = world.plan([_with_latest(finding, latest)])
     place = _send(world, "K1", delay=99)
 
@@ -103,7 +104,8 @@ def test_a_tail_that_is_gone_is_not_taken_for_an_empty_one(world: PlanWorld) -> 
     ends = {part: len([r for r in world.records(world.topic) if r.partition == part]) for part in range(PARTITIONS)}
     partition = max(ends, key=lambda part: ends[part])
     at = TopicPartition(world.topic, partition, ends[partition])
-    world.admin.delete_records([at])[at].result(30)
+    admin = world.admin  # it must live until the future has its answer
+    admin.delete_records([at])[at].result(30)
 
     world.run(plan.id)
 

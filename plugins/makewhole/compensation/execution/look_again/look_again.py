@@ -88,7 +88,7 @@ class LookAgain(ClosingContext):
     def _in_topic(self, point: TopicPoint, connection: KafkaConnection, keys: Sequence[str]) -> ReasonsByKey:
         if point.name not in self._tails:
             own = self._own if point.name == self._plan.target else None
-            tail = TopicTail(connection, point, self._plan.seen(point.name), self._keys, own)
+            tail = TopicTail(connection, point, self._plan.seen(point.name), self._keys, own, self._plan.renew)
             self._tails[point.name] = self._stack.enter_context(tail)
         tail = self._tails[point.name]
         places = tail.read_on()

@@ -1,5 +1,6 @@
 """Follow the end of a topic for some keys: each record is read once, however often somebody asks."""
 
+import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
@@ -17,6 +18,7 @@ from makewhole.model.pipeline import TopicPoint
 from makewhole.model.positions import RecordPositions, SeenLog
 from makewhole.model.window import PartitionRange
 
+_RENEW_SECONDS = 5.0
 _PLACE = ("partition", "offset")
 _POSITIONS = {"partition": pl.Int32, "offset": pl.Int64}
 
@@ -58,11 +60,13 @@ class TopicTail(ClosingContext):
         seen: SeenLog | None,
         keys: pl.Series,
         own: OwnRecords | None = None,
+        renew: Callable[[], None] = lambda: None,
     ) -> None:
         """`seen` None: nobody looked at it before, so that only what comes from now on is read. Records of `own` do not
-        count."""
+        count. `renew` is called from time to time while it reads."""
         self._connection, self._point, self._seen, self._own = connection, point, seen, own
         self._shape = ValueShape(key=point.key, compare={}, keeps_tombstones=True)
+        self._renew, self._renewed_at = renew, time.monotonic()
         self._keys = keys.unique().implode()
         self._read_until: dict[int, int] = {}
         self._topic_id: str | None = None
@@ -118,9 +122,15 @@ class TopicTail(ClosingContext):
             records, _ = topic_frame(batch, self._shape)
             # The journal cannot hold NUL, and has it escaped in a key.
             named = records.with_columns(pl.col("key").str.replace_all("\x00", "\\u0000", literal=True))
+            self._keep_lease()
             self._add(named.filter(pl.col("key").is_in(self._keys)))
         if reader.expired:
             self._note_gap(f"partition {partition} lost offsets from {begin} on before they were looked at")
+
+    def _keep_lease(self) -> None:
+        if time.monotonic() - self._renewed_at > _RENEW_SECONDS:
+            self._renew()
+            self._renewed_at = time.monotonic()
 
     def _add(self, records: pl.DataFrame) -> None:
         if self._own is not None and len(records):
