@@ -51,7 +51,7 @@ def replays_of(journey: Journey) -> Replays:
 def is_replay(copy: JourneyCopy, replays: Replays) -> bool:
     """Tell whether compensation wrote the record: its plan is known, and it stands where that one wrote."""
     plan = copy.identity.get("replay_plan")
-    if plan not in replays:
+    if plan is None or plan not in replays:
         return False
     positions = replays[plan]
     return positions is None or copy.place in positions

@@ -34,6 +34,9 @@ REVERSES_HEADER = "makewhole-reverses"
 LACKING = "lacking"
 """What `Action.before` names the points by that lacked the key when the plan was made, where they lacked it."""
 
+REPEATS = "repeats"
+"""What `Action.before` names the topic by of which a redelivery repeats a record."""
+
 _ESCAPES = str.maketrans({"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"})
 """What COPY does not leave as it is (PostgreSQL, COPY, "Text Format")."""
 

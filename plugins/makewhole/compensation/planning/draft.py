@@ -20,7 +20,7 @@ from makewhole.model.pipeline import (
     TablePoint,
     TopicPoint,
 )
-from makewhole.model.plan import LACKING, Action, count_remedies
+from makewhole.model.plan import LACKING, REPEATS, Action, count_remedies
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import GAPS, Finding, Verdict
 
@@ -156,12 +156,17 @@ def _for_both(first: ActionDraft, other: ActionDraft) -> ActionDraft:
     names = [draft.action.before.get(LACKING) for draft in (first, other)]
     if None not in names:
         return _lacking(first, {name for some in names for name in some or ()})
-    return replace(first, action=replace(first.action, before={"place": first.action.before["place"]}))
+    before = {name: value for name, value in first.action.before.items() if name != LACKING}
+    return replace(first, action=replace(first.action, before=before))
 
 
 def _lacking(draft: ActionDraft, points: Iterable[str]) -> ActionDraft:
     """Name in the action the points that lack the key: they are asked again before anything is sent."""
-    return replace(draft, action=replace(draft.action, before={**draft.action.before, LACKING: sorted(points)}))
+    return _with_before(draft, {LACKING: sorted(points)})
+
+
+def _with_before(draft: ActionDraft, more: Mapping[str, object]) -> ActionDraft:
+    return replace(draft, action=replace(draft.action, before={**draft.action.before, **more}))
 
 
 def _remedy(remedies: Remedies, verdict: Verdict) -> Remedy:
@@ -215,6 +220,7 @@ def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding) -> ActionDraft | 
     if origin is None:
         return "the evidence names no committed record to redeliver"
     draft = _draft_action(Remedy.REDELIVER, pipeline.points[hop.redeliver_to or hop.source], finding, origin)
+    draft = _with_before(draft, {REPEATS: hop.source})
     return _lacking(draft, {hop.target}) if finding.verdict is Verdict.MISSING else draft
 
 

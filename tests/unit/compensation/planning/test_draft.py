@@ -163,7 +163,12 @@ def test_a_replay_topic_takes_the_redelivered_records_and_is_frozen_as_the_targe
 
     assert [(step.action.remedy, step.action.target, step.action.before, step.origin) for step in steps] == [
         (Remedy.PRODUCE, "topic", {"place": "kafka:flights", "lacking": ["topic"]}, None),
-        (Remedy.REDELIVER, "retry", {"place": "other:flights-retry", "lacking": ["store"]}, (1, 17)),
+        (
+            Remedy.REDELIVER,
+            "retry",
+            {"place": "other:flights-retry", "lacking": ["store"], "repeats": "topic"},
+            (1, 17),
+        ),
     ]
 
 

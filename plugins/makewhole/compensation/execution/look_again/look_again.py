@@ -1,7 +1,8 @@
 """Refuse to send a record whose key has arrived by itself since the window was judged.
 
 Hours may lie between the verdict and the approval: the producer or a consumer catches up. Right before each chunk the
-points that lacked a key are asked once more, and the topic that is written is read from where it was last looked at.
+points that lacked a key are asked once more, and so is the topic of which a record is repeated, from where it was last
+looked at.
 """
 
 import json
@@ -18,12 +19,13 @@ from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import KafkaConnection, PostgresConnection
 from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint
-from makewhole.model.plan import LACKING
+from makewhole.model.plan import LACKING, REPEATS
 from makewhole.model.positions import RecordPositions
 from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.expressions import TableShape
 
 _SENDING = (Remedy.PRODUCE.value, Remedy.REDELIVER.value)
+_ASKED = ("remedy", "lacking", "repeats")
 _TEXTS = ("key", "remedy", "before")
 
 ReasonsByKey = Mapping[str, str]
@@ -50,13 +52,13 @@ class LookAgain(ClosingContext):
     def arrived(self, rows: pa.Table) -> dict[int, str]:
         """Return the reasons not to send the records of these actions (rows of a chunk), by action number."""
         found: dict[int, str] = {}
-        for (remedy, lacking), actions in _sent(rows).group_by("remedy", "lacking", maintain_order=True):
-            is_repeated = remedy == Remedy.REDELIVER.value
-            points = json.loads(str(lacking)) if lacking is not None else [] if is_repeated else [self._plan.target]
+        for (remedy, lacking, repeats), actions in _sent(rows).group_by(*_ASKED, maintain_order=True):
+            is_produced = remedy == Remedy.PRODUCE.value
+            points = json.loads(str(lacking)) if lacking is not None else [self._plan.target] if is_produced else []
             keys = actions["key"].to_list()
             reasons = [self._in_all(points, keys)]
-            if is_repeated:
-                reasons.append(self._at(self._plan.target, keys))
+            if repeats is not None:
+                reasons.append(self._at(str(repeats), keys))
             for seq, key in actions.select("seq", "key").iter_rows():
                 reason = next((one[key] for one in reasons if key in one), None)
                 if reason is not None:
@@ -114,9 +116,9 @@ def _all_refused(keys: Iterable[str], reason: str) -> ReasonsByKey:
 
 
 def _sent(rows: pa.Table) -> pl.DataFrame:
-    """Return `seq`, `key`, `remedy` and `lacking` (JSON, null in plans of an older makewhole) of the actions that send
-    what a point lacks."""
+    """Return `seq`, `key`, `remedy`, `lacking` (JSON) and `repeats` of the actions that send what a point lacks; plans
+    of an older makewhole say neither."""
     texts = {name: pl.from_arrow(rows.column(name).cast(pa.string())) for name in _TEXTS}
     frame = pl.DataFrame({"seq": pl.from_arrow(rows.column("seq")), **texts}, schema_overrides={"before": pl.String})
-    lacking = pl.col("before").str.json_path_match(f"$.{LACKING}").alias("lacking")
-    return frame.filter(pl.col("remedy").is_in(_SENDING)).select("seq", "key", "remedy", lacking)
+    said = (pl.col("before").str.json_path_match(f"$.{name}").alias(name) for name in (LACKING, REPEATS))
+    return frame.filter(pl.col("remedy").is_in(_SENDING)).select("seq", "key", "remedy", *said)
