@@ -126,6 +126,8 @@ class TopicTail(ClosingContext):
             self._add(named.filter(pl.col("key").is_in(self._keys)))
         if reader.expired:
             self._note_gap(f"partition {partition} lost offsets from {begin} on before they were looked at")
+        if reader.undecodable:
+            self._note_gap(f"partition {partition} has {len(reader.undecodable)} places that cannot be read")
 
     def _keep_lease(self) -> None:
         if time.monotonic() - self._renewed_at > _RENEW_SECONDS:
