@@ -175,6 +175,7 @@ create table makewhole.gate_report (
 -- `log_ends` is where the logs of its targets ended when it was begun: target → partition → stable offset.
 -- `settled_at` is when another plan took its place: its runners are fenced since, and its receipts are all here, unless
 -- it `is_untold`: then it may have written any of its keys. `superseded_by` is the revision of the window that ended it.
+-- A plan that `keeps_positions` has those of its records in `replayed_position`; an older one has its headers alone.
 create table makewhole.plan (
     id text primary key,
     pipeline text not null,
@@ -197,6 +198,7 @@ create table makewhole.plan (
     settled_at timestamptz,
     is_untold boolean not null default false,
     superseded_by integer check (superseded_by > revision),
+    keeps_positions boolean not null default true,
     foreign key (pipeline, number, revision) references makewhole.window
 );
 create unique index plan_of_window on makewhole.plan (pipeline, number, revision) where undoes is null;
@@ -241,6 +243,23 @@ create table makewhole.chunk (
     observed_at timestamptz not null default clock_timestamp(),
     primary key (plan, target, chunk)
 );
+
+-- Where the records of a Kafka chunk were written: noted before the transaction is committed, so that no record of ours
+-- is ever committed at a position that the journal does not know. What an attempt noted and did not commit is replaced
+-- by the next one; the offsets of an aborted record never hold a committed one. Offsets ascend, each with its action.
+create table makewhole.replayed_position (
+    plan text not null references makewhole.plan (id),
+    target text not null,
+    chunk integer not null check (chunk >= 0),
+    topic_id text not null,
+    partition integer not null check (partition >= 0),
+    first_offset bigint not null,
+    last_offset bigint not null,
+    seqs integer[] not null,
+    offsets bigint[] not null check (cardinality(offsets) = cardinality(seqs)),
+    primary key (plan, target, chunk, partition)
+);
+create index replayed_position_by_offset on makewhole.replayed_position (topic_id, partition, last_offset);
 
 -- The actions with what became of them: done when their chunk has its receipt and they were not refused.
 create view makewhole.action as

@@ -20,11 +20,16 @@ select hop, committed_at from makewhole.hop_result
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and stage = 'reconciled';
 
 -- deeds --
--- Read every action on the key, with its plan, the answer to the plan, and the receipt of its chunk.
+-- Read every action on the key, with its plan, the answer to the plan, the receipt of its chunk, and the position of the
+-- record that it wrote.
 select plan.id, plan.number, plan.revision, plan.state, plan.reason, plan.frozen_at,
        approval.decision, approval.by, approval.at,
        action.seq, action.remedy, action.hop, action.target, action.outcome, action.outcome_reason,
-       receipt.chunk, receipt.place, receipt.observed_at
+       receipt.chunk, receipt.place, receipt.observed_at, plan.keeps_positions,
+       (select position.partition || ':' || position.offsets[array_position(position.seqs, action.seq)]
+        from makewhole.replayed_position as position
+        where position.plan = action.plan and position.target = action.target and position.chunk = action.chunk
+        and action.seq = any(position.seqs))
 from makewhole.action
 join makewhole.plan on plan.id = action.plan
 left join makewhole.approval on approval.plan = plan.id

@@ -14,7 +14,7 @@ from makewhole.config.connections import from_environment
 from makewhole.journal.database import connect
 from makewhole.journal.key_history import Judgement, KeyAction
 from makewhole.journey.copies import JourneyCopy
-from makewhole.journey.events import Event, events, record_text, replays_of
+from makewhole.journey.events import Event, Replays, events, is_replay, record_text, replays_of
 from makewhole.journey.trace import Journey, Stop, business_key, trace
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import PointKind
@@ -59,7 +59,7 @@ def journey_document(journey: Journey) -> dict[str, Any]:
     }
 
 
-def _point(stop: Stop, replays: set[str]) -> dict[str, Any]:
+def _point(stop: Stop, replays: Replays) -> dict[str, Any]:
     return {
         "point": stop.point,
         "kind": stop.kind.value,
@@ -70,11 +70,11 @@ def _point(stop: Stop, replays: set[str]) -> dict[str, Any]:
     }
 
 
-def _copy(copy: JourneyCopy, replays: set[str]) -> dict[str, Any]:
+def _copy(copy: JourneyCopy, replays: Replays) -> dict[str, Any]:
     document: dict[str, Any] = {"place": copy.place, "time": _iso(copy.time), "values": dict(copy.values)}
     if copy.window is not None:
         document |= {"window": copy.window, "revision": copy.revision, **copy.identity}
-        document["is_replay"] = copy.identity.get("replay_plan") in replays
+        document["is_replay"] = is_replay(copy, replays)
     return document
 
 
@@ -118,7 +118,7 @@ def _copies_table(journey: Journey) -> Table:
     return table
 
 
-def _place(stop: Stop, copy: JourneyCopy, replays: set[str]) -> str:
+def _place(stop: Stop, copy: JourneyCopy, replays: Replays) -> str:
     if stop.kind is not PointKind.TOPIC:
         return f"{stop.system} {copy.place}"
     return f"{record_text(copy, replays)} (window {copy.window})"

@@ -45,6 +45,9 @@ def _cause(row: FrameRow, known: KeyFacts, context: HopContext) -> Cause:
         case Verdict.DUPLICATE if context.target_kind is PointKind.TOPIC:
             return _cause_of_repeated_records(known.target.of(row), known.elsewhere.of(row))
         case Verdict.DUPLICATE:
+            copies = [*known.source.of(row), *known.source_elsewhere.of(row)]
+            if _has_late_original(copies, is_written=known.is_written(row)):
+                return Cause.LATE_ORIGINAL
             return _cause_of_repeated_rows(row["source_copies"], row["source_elsewhere_copies"])
         case Verdict.MISMATCHED:
             return Cause.VALUE_DIFFERS
@@ -81,13 +84,28 @@ def _cause_of_repeated_rows(source_copies: int, elsewhere_at_source: int) -> Cau
     return Cause.UPSTREAM_DUPLICATE if is_upstream else Cause.WRITTEN_BEFORE_COMMITTED
 
 
+def _has_late_original(copies: Iterable[Mapping[str, Any]], *, is_written: bool = False) -> bool:
+    """Tell whether a topic has one copy of a key that compensation did not write, beside one that it wrote.
+
+    `is_written`: it wrote one, which may stand behind the copies.
+    """
+    committed = {copy["place"]: copy for copy in copies if not copy.get("is_aborted")}.values()
+    ours = sum(bool(copy.get("is_replay") or copy.get("is_produced")) for copy in committed)
+    return (ours > 0 or is_written) and len(committed) - ours == 1
+
+
 def _cause_of_repeated_records(in_slice: Sequence[Mapping[str, Any]], elsewhere: Iterable[Mapping[str, Any]]) -> Cause:
     """Return the cause of several committed records in a topic, by the identities of their producers.
+
+    One that compensation produced and one that it did not: the original came late.
 
     A producer without an id repeats unseen: where two copies have none, a retry cannot be told from anything else. A
     copy that is only known by its place is evidence against no other.
     """
-    originals = [copy for copy in in_slice if not copy["is_aborted"] and copy["replay_plan"] is None]
+    originals = [copy for copy in in_slice if not copy["is_aborted"] and not copy.get("is_replay")]
+    elsewhere = list(elsewhere)
+    if _has_late_original([copy for copy in [*originals, *elsewhere] if not copy.get("is_replay")]):
+        return Cause.LATE_ORIGINAL
     originals += [_with_partition(copy) for copy in elsewhere if not copy["is_replay"]]
     known = [copy for copy in originals if copy["producer_id"] is not None]
     without_id = sum(copy["producer_id"] == _NO_PRODUCER for copy in known)

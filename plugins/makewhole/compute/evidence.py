@@ -51,9 +51,10 @@ class NoSequences:
 class HopContext:
     """The input of evidence and causes for one bucket of a hop.
 
+    `written`: keys of which compensation wrote records to the source, be they among its copies or behind them.
     `committed`: the consumer group's next offset per partition. `truncated`: keys that earlier windows saw in the
     target and that a truncation took from it. `open_copies`: copies in the target that nobody can read as committed
-    yet. The sequences are those of the topics at the two ends.
+    yet. The sequences are those of the topics at the two ends. The copies of a topic say `is_replay` and `is_produced`.
     """
 
     hop: str
@@ -61,6 +62,8 @@ class HopContext:
     target_kind: PointKind
     source: pl.DataFrame
     target: pl.DataFrame
+    source_elsewhere: pl.DataFrame = field(default_factory=lambda: empty(ELSEWHERE))
+    written: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     committed: Mapping[int, int] | None = None
     unconsumed: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     target_elsewhere: pl.DataFrame = field(default_factory=lambda: empty(ELSEWHERE))
@@ -93,9 +96,11 @@ class KeyFacts:
         self.source = KeyCopies(wanted, context.source)
         self.target = KeyCopies(wanted, context.target)
         self.elsewhere = KeyCopies(wanted, context.target_elsewhere)
+        self.source_elsewhere = KeyCopies(wanted, context.source_elsewhere)
         self.open = KeyCopies(wanted, context.open_copies)
         self._context = context
         self._unconsumed = set(context.unconsumed.select(HASH).rows())
+        self._written = set(context.written.select(HASH).rows())
         self._truncated = set(context.truncated.select(HASH).rows())
 
     @cached_property
@@ -106,6 +111,10 @@ class KeyFacts:
     def is_unconsumed(self, row: FrameRow) -> bool:
         """Tell whether the consumer group has not reached the key's record yet."""
         return (row["key_hi"], row["key_lo"]) in self._unconsumed
+
+    def is_written(self, row: FrameRow) -> bool:
+        """Tell whether compensation wrote a record of the key to the source."""
+        return (row["key_hi"], row["key_lo"]) in self._written
 
     def is_truncated(self, row: FrameRow) -> bool:
         """Tell whether an earlier window saw the key in the target and a truncation took it."""
@@ -224,9 +233,9 @@ def _copies_evidence(
 
 
 def _repeated(row: FrameRow, records: Sequence[CopyFields]) -> CopyFields:
-    """Return the places of a key's committed records in the slice that name no plan, in order, and the number of copies
-    elsewhere: each copy beyond the first did its harm, and may have to be reversed."""
-    here = [copy["place"] for copy in records if not copy["is_aborted"] and copy["replay_plan"] is None]
+    """Return the places of a key's committed records in the slice that stand in no other's place, in order, and the
+    number of copies elsewhere: each copy beyond the first did its harm, and may have to be reversed."""
+    here = [copy["place"] for copy in records if not copy["is_aborted"] and not copy.get("is_replay")]
     return {"here": here[:_NAMED], "elsewhere": row["elsewhere_copies"]}
 
 
@@ -243,6 +252,8 @@ def _shown_copy(copy: FrameRow) -> CopyFields:
     fields |= {name: copy[name] for name in _IDENTITY if copy.get(name) is not None}
     if copy.get("version") is not None:
         fields["version"] = copy["version"]
+    if copy.get("is_replay") or copy.get("is_produced"):
+        fields["replayed"] = True
     if copy.get("is_aborted"):
         fields["aborted"] = True
     if copy.get("is_tombstone"):

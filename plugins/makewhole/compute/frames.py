@@ -47,6 +47,7 @@ ELSEWHERE: Schema = {
     "key_lo": pl.UInt64,
     "place": pl.String,
     "is_replay": pl.Boolean,
+    "is_produced": pl.Boolean,
     "row_hash": pl.UInt64,
     "version": pl.Int64,
     "is_tombstone": pl.Boolean,
@@ -57,13 +58,24 @@ ELSEWHERE: Schema = {
 }
 """Copies outside the window's own slice: from the key index, from the log after the window, from look-ups by key.
 
+`is_replay`: written by compensation in the place of another copy, `is_produced`: written by it as the key's own copy.
 `is_later`: after the window's own. Null: not known, as a run of an older makewhole has fewer columns."""
 
 TAIL: Schema = ELSEWHERE | {"is_open": pl.Boolean}
 """Copies in the log after a window. `is_open`: behind the stable offset, so nobody can read it as committed yet."""
 
-REPLAYS: Schema = {"plan": pl.String, "key_hi": pl.UInt64, "key_lo": pl.UInt64}
-"""Records that compensation wrote, by the journal, a row each: a lineage header alone proves nothing."""
+REPLAYS: Schema = {
+    "plan": pl.String,
+    "key_hi": pl.UInt64,
+    "key_lo": pl.UInt64,
+    "partition": pl.Int32,
+    "offset": pl.Int64,
+    "is_produced": pl.Boolean,
+}
+"""Records that compensation wrote, by the journal, a row each: a lineage header alone proves nothing.
+
+Of plans that keep no positions, `partition` and `offset` are null. `is_produced`: the record repeats none of its topic,
+it is the key's own."""
 
 HASHES: Schema = {"key_hi": pl.UInt64, "key_lo": pl.UInt64}
 

@@ -2,7 +2,9 @@
 
 A key that the source has (in this window) and the target does not is missing,
 more than one copy at the target is a duplicate, one copy is compared. A key that only the target has in this window is
-looked up in the rest of the source first. Copies that compensation wrote count as the one copy they stand for.
+looked up in the rest of the source first. A copy that compensation wrote in the place of another one counts as that
+one. A copy that it produced, because the topic had none, counts like any other: an original that comes all the same is
+the second copy.
 
 Under upsert the copies of a key are versions: see `makewhole.compute.versions`.
 """
@@ -88,15 +90,29 @@ def committed_copies(copies: pl.DataFrame) -> pl.DataFrame:
 
 
 def mark_replays(copies: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
-    """Add `is_replay`: the lineage header names a plan that wrote this key by the journal, and this copy is not beyond
-    the number that the plan wrote."""
-    known = replays.group_by("plan", *HASH).agg(pl.len().alias("_written"))
+    """Add `is_replay` and `is_produced`: this copy stands where the plan that its lineage header names wrote this key,
+    in the place of another copy or as the key's own.
+
+    Of plans that keep no positions: the plan wrote this key, and this copy is not beyond the number that it wrote.
+    """
+    place = ["replay_plan", *HASH, "partition", "offset"]
+    placed = replays.filter(pl.col("offset").is_not_null()).unique(["plan", *HASH, "partition", "offset"])
+    of_older = replays.filter(pl.col("offset").is_null()).group_by("plan", *HASH).agg(pl.len().alias("_written"))
     of_plan = pl.col("offset").rank("ordinal").over("replay_plan", *HASH)
     return (
         copies.sort("partition", "offset")
-        .join(known, left_on=["replay_plan", *HASH], right_on=["plan", *HASH], how="left", maintain_order="left")
-        .with_columns((of_plan <= pl.col("_written").fill_null(0)).alias("is_replay"))
-        .drop("_written")
+        .join(
+            placed.select(pl.col("plan").alias("replay_plan"), *place[1:], pl.col("is_produced").alias("_produced")),
+            on=place,
+            how="left",
+            maintain_order="left",
+        )
+        .join(of_older, left_on=["replay_plan", *HASH], right_on=["plan", *HASH], how="left", maintain_order="left")
+        .with_columns(
+            ((of_plan <= pl.col("_written").fill_null(0)) | ~pl.col("_produced")).fill_null(False).alias("is_replay"),
+            pl.col("_produced").fill_null(False).alias("is_produced"),
+        )
+        .drop("_written", "_produced")
     )
 
 

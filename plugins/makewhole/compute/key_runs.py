@@ -9,14 +9,15 @@ from makewhole.compute.frames import ELSEWHERE, HASH, Schema
 
 _LATEST = ("place", "row_hash", "version", "is_tombstone")
 _FIRST: Schema = {name: kind for name, kind in ELSEWHERE.items() if name != "is_later"}
+_MARKS = ("is_replay", "is_produced")
 _BEFORE_ALL = -(2**63)
 
-COPIES = (*HASH, *(name for name in _FIRST if name not in (*HASH, "is_replay")), "partition", "offset", "is_aborted")
+COPIES = (*HASH, *(name for name in _FIRST if name not in (*HASH, *_MARKS)), "partition", "offset", "is_aborted")
 """Columns of a snapshot that a run is built from, besides `replay_plan`."""
 
 
 def build_key_run(copies: pl.DataFrame, *, has_versions: bool) -> pl.DataFrame:
-    """Build the run of committed copies (`TOPIC_KEYS` with `is_replay`), in key order.
+    """Build the run of committed copies (`TOPIC_KEYS` with `is_replay` and `is_produced`), in key order.
 
     It has the first original copy of each key, or the first replay where there is no original; with versions also the
     latest version, in columns `last_…`.

@@ -27,7 +27,10 @@ class Judgement:
 
 @dataclass(frozen=True, kw_only=True)
 class KeyAction:
-    """An action on the key. `chunk`, `receipt` and `done_at` are of the proof that it took effect, if it did."""
+    """An action on the key. `chunk`, `receipt` and `done_at` are of the proof that it took effect, if it did.
+
+    `position` (`partition:offset`) is of the record that it wrote, where its plan `keeps_positions`.
+    """
 
     plan: str
     window: int
@@ -47,6 +50,8 @@ class KeyAction:
     chunk: int | None
     receipt: str | None
     done_at: datetime | None
+    keeps_positions: bool = False
+    position: str | None = None
 
 
 _JUDGEMENT = tuple(Judgement.__dataclass_fields__)

@@ -28,7 +28,7 @@ class StoredPlan:
     """A plan with the digest of its payload file, its control and rate, and when it began and ended.
 
     `records_per_second` None: the pipeline's. `log_ends` are where the logs of its targets ended when it first began;
-    None: it never did.
+    None: it never did. `keeps_positions`: the journal has where each of its records was written.
     """
 
     plan: Plan
@@ -38,6 +38,7 @@ class StoredPlan:
     began_at: datetime | None = None
     ended_at: datetime | None = None
     log_ends: LogEnds | None = None
+    keeps_positions: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,6 +221,7 @@ def _stored(row: tuple[Any, ...]) -> StoredPlan:
         began_at=row[13],
         ended_at=row[14],
         log_ends=None if row[15] is None else _log_ends(row[15]),
+        keeps_positions=row[16],
     )
 
 

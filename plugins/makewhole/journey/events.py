@@ -1,6 +1,6 @@
 """Order a journey by time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -11,6 +11,9 @@ from makewhole.journey.trace import Journey, Stop
 from makewhole.model.pipeline import PointKind, Remedy
 
 _LAST = datetime.max.replace(tzinfo=UTC)
+
+Replays = Mapping[str, frozenset[str] | None]
+"""Plan → the positions (`partition:offset`) at which it wrote the key; None: it keeps no positions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,13 +36,28 @@ def events(journey: Journey) -> list[Event]:
     return sorted(found, key=lambda event: event.time or _LAST)
 
 
-def replays_of(journey: Journey) -> set[str]:
+def replays_of(journey: Journey) -> Replays:
     """Return the plans that may have written the key to a topic, by the journal: a header alone proves nothing."""
     writing = (Remedy.REDELIVER.value, Remedy.PRODUCE.value)
-    return {action.plan for action in journey.actions if action.remedy in writing and action.outcome != "refused"}
+    found: dict[str, frozenset[str] | None] = {}
+    for action in journey.actions:
+        if action.remedy in writing and action.outcome != "refused":
+            known = found.get(action.plan) or frozenset()
+            positions = known | ({action.position} if action.position is not None else set())
+            found[action.plan] = positions if action.keeps_positions else None
+    return found
 
 
-def _of_stop(stop: Stop, replays: set[str]) -> Iterator[Event]:
+def is_replay(copy: JourneyCopy, replays: Replays) -> bool:
+    """Tell whether compensation wrote the record: its plan is known, and it stands where that one wrote."""
+    plan = copy.identity.get("replay_plan")
+    if plan is None or plan not in replays:
+        return False
+    positions = replays[plan]
+    return positions is None or copy.place in positions
+
+
+def _of_stop(stop: Stop, replays: Replays) -> Iterator[Event]:
     for copy in stop.copies:
         yield Event(
             time=copy.time,
@@ -51,7 +69,7 @@ def _of_stop(stop: Stop, replays: set[str]) -> Iterator[Event]:
         )
 
 
-def record_text(copy: JourneyCopy, replays: set[str]) -> str:
+def record_text(copy: JourneyCopy, replays: Replays) -> str:
     """Describe a record in words: position, producer, and whether it is aborted, a tombstone or a replay."""
     identity = copy.identity
     parts = [f"partition {identity['partition']} offset {identity['offset']}, leader epoch {identity['leader_epoch']}"]
@@ -69,7 +87,8 @@ def record_text(copy: JourneyCopy, replays: set[str]) -> str:
         parts.append("a tombstone")
     plan = identity["replay_plan"]
     if plan is not None:
-        parts.append(f"replayed by plan {plan}" if plan in replays else f"names plan {plan}, which did not replay it")
+        is_ours = is_replay(copy, replays)
+        parts.append(f"replayed by plan {plan}" if is_ours else f"names plan {plan}, which did not replay it")
     return ", ".join(parts)
 
 

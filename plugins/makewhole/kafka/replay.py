@@ -7,9 +7,10 @@ The marker is the committed offset of a consumer group that nobody ever joins: i
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from makewhole.kafka.partitioner import librdkafka_name
@@ -17,6 +18,7 @@ from makewhole.kafka.replay_records import ReplayRecords, TopicRules
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import PermanentError, TransientError
 from makewhole.model.pipeline import Partitioner
+from makewhole.model.positions import RecordPositions
 
 MARKER_TOPIC = "makewhole-markers"
 BATCHING: Mapping[str, Any] = {"linger.ms": 5}
@@ -31,7 +33,6 @@ _TRANSACTION_TIMEOUT_MS = 60_000
 _NO_OFFSET = -1001
 _PRODUCER_PROPERTIES = ("compression.type", "compression.codec")
 _ERRORS_ONLY = 3
-_NO_CALLBACK = None
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 _NO_COORDINATOR_YET = (
     KafkaError.NOT_COORDINATOR,
@@ -100,10 +101,18 @@ class ReplayWriter:
         with self._translated_errors("describe"):
             return topic_rules(self.connection, self.topic)
 
-    def write(self, chunk: int, records: ReplayRecords, handed_over: Callable[[], None] = lambda: None) -> None:
+    def write(
+        self,
+        chunk: int,
+        records: ReplayRecords,
+        handed_over: Callable[[], None] = lambda: None,
+        delivered: Callable[[RecordPositions], None] = lambda _: None,
+    ) -> None:
         """Write records and marker in one transaction. After any error call `open` again: it tells whether it happened.
 
         `handed_over` is called when the producer has all records; most of what is left is to wait for the brokers.
+        `delivered` is called with the positions of all records when the brokers have them and nothing is committed yet;
+        where it raises, nothing is.
 
         Raises:
             FencedError: another runner took this plan's transactional id.
@@ -113,8 +122,11 @@ class ReplayWriter:
             raise TransientError(f"{self._identity}: write before open")
         with self._translated_errors("write"):
             self._producer.begin_transaction()
-            self._produce(self._producer, records)
+            deliveries = _Deliveries()
+            self._produce(self._producer, records, deliveries)
             handed_over()
+            left = self._producer.flush(_TIMEOUT_SECONDS)
+            delivered(deliveries.positions(left))
             self._producer.send_offsets_to_transaction(
                 [TopicPartition(MARKER_TOPIC, 0, chunk + 1)],
                 self._consumer.consumer_group_metadata(),
@@ -130,16 +142,17 @@ class ReplayWriter:
         if consumer is not None:
             consumer.close()
 
-    def _produce(self, producer: Producer, records: ReplayRecords) -> None:
-        """Hand the records to the producer. A failed delivery fails the transaction, so that none is checked by itself.
+    def _produce(self, producer: Producer, records: ReplayRecords, deliveries: "_Deliveries") -> None:
+        """Hand the records to the producer.
 
         Arguments go by position: by name each call takes a sixth longer, and this is most of what a replay does.
         """
         topic, produce = self.topic, producer.produce
-        for value, key, headers, partition, timestamp in records.messages():
+        for seq, (value, key, headers, partition, timestamp) in zip(records.seqs, records.messages(), strict=True):
+            noted = partial(deliveries.note, seq)
             while True:
                 try:
-                    produce(topic, value, key, partition, _NO_CALLBACK, _NO_CALLBACK, timestamp, headers)
+                    produce(topic, value, key, partition, noted, noted, timestamp, headers)
                     break
                 except BufferError:
                     producer.poll(0.1)
@@ -176,6 +189,36 @@ class ReplayWriter:
             if kafka_error.code() in _PERMANENT:
                 raise PermanentError(f"{text}: grant it, then run the plan again") from error
             raise TransientError(f"{text}: try again; what happened is read from the marker") from error
+
+
+class _Deliveries:
+    """The delivery reports of a transaction."""
+
+    def __init__(self) -> None:
+        self._seqs: list[int] = []
+        self._partitions: list[int] = []
+        self._offsets: list[int] = []
+        self._failed: KafkaError | None = None
+
+    def note(self, seq: int, error: KafkaError | None, message: Message) -> None:
+        """Take the report of the record of an action."""
+        partition, offset = message.partition(), message.offset()
+        if error is not None or partition is None or offset is None or offset < 0:
+            self._failed = self._failed or error or KafkaError(KafkaError._FAIL)
+            return
+        self._seqs.append(seq)
+        self._partitions.append(partition)
+        self._offsets.append(offset)
+
+    def positions(self, left: int) -> RecordPositions:
+        """Return where the records stand; `left`: number of records without a report.
+
+        Raises:
+            KafkaException: not every record was delivered.
+        """
+        if self._failed is not None or left:
+            raise KafkaException(self._failed or KafkaError(KafkaError._TIMED_OUT))
+        return RecordPositions(seqs=self._seqs, partitions=self._partitions, offsets=self._offsets)
 
 
 def ensure_marker_topic(connection: KafkaConnection) -> None:

@@ -80,6 +80,12 @@ class ReplayRecords:
         is_left_out = np.isin(self._column("seq").to_numpy(), list(seqs))
         return ReplayRecords(self.table.filter(pa.array(~is_left_out)), self.lineage)
 
+    @property
+    def seqs(self) -> list[int]:
+        """Numbers of the actions, in order."""
+        found: list[int] = self._column("seq").to_pylist()
+        return found
+
     def prepare(self) -> None:
         """Convert the columns now, which is what takes time in `messages`."""
         _ = self._message_columns

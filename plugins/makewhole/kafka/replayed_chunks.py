@@ -24,8 +24,15 @@ from makewhole.model.window import PartitionRange
 _PATIENCE_SECONDS = 30.0
 _PAUSE_SECONDS = 0.2
 _NUMBER = re.compile(rb"[0-9]{1,9}")
-_READ = ("key", "value", "headers", "is_transactional", "is_aborted", "is_replayed")
-_TYPES: dict[str, pa.DataType] = {"chunk": pa.int32(), "seq": pa.int32(), "key": pa.binary(), "value": pa.binary()}
+_READ = ("partition", "offset", "key", "value", "headers", "is_transactional", "is_aborted", "is_replayed")
+_TYPES: dict[str, pa.DataType] = {
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "chunk": pa.int32(),
+    "seq": pa.int32(),
+    "key": pa.binary(),
+    "value": pa.binary(),
+}
 SCHEMA = pa.schema(_TYPES)
 """The columns of `replayed_records`."""
 
@@ -108,7 +115,7 @@ def _expired(topic: str, partition: int, begin: int, start: int) -> str:
 def _records_of_plan(batch: pa.RecordBatch, plan: bytes) -> pa.RecordBatch:
     is_ours = pc.and_(batch.column("is_replayed"), batch.column("is_transactional"))
     rows = [
-        {**lineage, "key": row["key"], "value": row["value"]}
+        {**lineage, **{name: row[name] for name in ("partition", "offset", "key", "value")}}
         for row in batch.filter(pc.and_(is_ours, pc.invert(batch.column("is_aborted")))).to_pylist()
         if (lineage := _lineage(row["headers"], plan)) is not None
     ]

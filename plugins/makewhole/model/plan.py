@@ -31,6 +31,12 @@ REVERSES_HEADER = "makewhole-reverses"
 """The record header that names the copy which a reversal takes back: `point/table/place` or
 `point/topic/partition/offset`."""
 
+LACKING = "lacking"
+"""What `Action.before` names the points by that lacked the key when the plan was made, where they lacked it."""
+
+REPEATS = "repeats"
+"""What `Action.before` names the topic by of which a redelivery repeats a record."""
+
 _ESCAPES = str.maketrans({"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"})
 """What COPY does not leave as it is (PostgreSQL, COPY, "Text Format")."""
 

@@ -43,6 +43,7 @@ class Cause(StrEnum):
     RETRY_WITHOUT_IDEMPOTENCE = "retry_without_idempotence"  # repeated, producer id -1
     APPLICATION_RESEND = "application_resend"  # repeated under another producer session or sequence
     SEQUENCE_REPEATED = "sequence_repeated"  # the same (producer id, epoch, sequence) twice
+    LATE_ORIGINAL = "late_original"  # the original came after compensation had written the record in its place
     COMMITTED_BEFORE_WRITTEN = "committed_before_written"  # the group's offset is past a record the store lacks
     NOT_YET_CONSUMED = "not_yet_consumed"  # the group's offset has not reached it, yet settle time is over
     LOST_AFTER_TOPIC = "lost_after_topic"  # the store lacks it; no consumer group says more

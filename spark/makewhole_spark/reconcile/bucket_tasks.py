@@ -26,8 +26,10 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     settled = _settled(neighbours, hop)
     logs = {point: neighbours.log(point) for point in (hop.source, hop.target)}
     truncated = truncated_windows(neighbours, hop.target)
-    replays = neighbours.replays(hop.target, *(neighbours.manifests_of(one.window)[hop.target] for one in truncated))
     baseline = hop_baseline(neighbours, hop)
+    replays = neighbours.replays(hop.target, *(one.window for one in truncated))
+    source_replays = neighbours.replays(hop.source)
+    written = neighbours.keys_written_for_window(hop.source)
     group = _group_committed(context, hop)
     indexes = {point: _PointRuns.of(neighbours, point) for point in (hop.source, hop.target)}
     reached = {one.window.number for one in truncated}
@@ -46,6 +48,8 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             settled_snapshot=settled.get("snapshot"),
             group_committed=group,
             replays=replays,
+            source_replays=source_replays,
+            written=written,
             truncated_files=tuple(
                 one.files_of(bucket, source=hop.source, neighbours=neighbours)
                 for one in truncated

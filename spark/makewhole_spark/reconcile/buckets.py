@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from makewhole.compute.baseline import Baseline
-from makewhole.compute.frames import REPLAYS, empty
+from makewhole.compute.frames import HASHES, REPLAYS, empty
 from makewhole.compute.log_history import LogHistory
 from makewhole.model.pipeline import Hop, PointKind, Semantics
 from makewhole.model.verdict import HopCounts
@@ -43,6 +43,9 @@ class TruncatedFiles:
 class BucketTask:
     """The input of an executor for a bucket: files below the storage root, and what the driver asked once for all.
 
+    `replays` and `source_replays`: records that compensation wrote to the target and to the source, by the journal.
+    `written`: keys of which plans for this window wrote records to the source, wherever these are.
+
     The last three are set when the bucket is judged again with the rest of a topic's log: files of `tails` by point,
     `partial_tails` of which some offsets were gone, and the target's rows that were `looked_up` before that reading.
     """
@@ -60,6 +63,8 @@ class BucketTask:
     settled_snapshot: str | None
     group_committed: Mapping[int, int] | None
     replays: pl.DataFrame = field(default_factory=lambda: empty(REPLAYS))
+    source_replays: pl.DataFrame = field(default_factory=lambda: empty(REPLAYS))
+    written: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     truncated_files: tuple[TruncatedFiles, ...] = ()
     later_source_files: tuple[str, ...] = ()
     source_log: LogHistory = field(default_factory=LogHistory)

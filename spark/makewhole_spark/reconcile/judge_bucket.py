@@ -10,7 +10,7 @@ from makewhole.compute.baseline import mark_before_baseline
 from makewhole.compute.causes import explain
 from makewhole.compute.evidence import HopContext
 from makewhole.compute.frames import HASH, HASHES, VERDICTS, Schema, empty
-from makewhole.compute.judge import BucketInput, committed_copies, judge
+from makewhole.compute.judge import BucketInput, committed_copies, judge, mark_replays
 from makewhole.compute.undecidable import UndecidableSpans, mark_undecidable, undecidable_spans
 from makewhole.compute.versions import judge_versions
 from makewhole.model.pipeline import TablePoint
@@ -180,8 +180,10 @@ def _hop_context(task: BucketTask, gathered: _Gathered) -> HopContext:
         hop=task.hop.name,
         source_kind=points[task.hop.source].kind,
         target_kind=points[task.hop.target].kind,
-        source=known.source,
-        target=known.target.unique(subset="place", keep="first", maintain_order=True),
+        source=_marked(known.source, task.source_replays),
+        target=_marked(known.target.unique(subset="place", keep="first", maintain_order=True), task.replays),
+        source_elsewhere=known.source_elsewhere,
+        written=task.written,
         committed=task.group_committed,
         unconsumed=_unconsumed(task, known.source),
         target_elsewhere=known.target_elsewhere,
@@ -192,6 +194,11 @@ def _hop_context(task: BucketTask, gathered: _Gathered) -> HopContext:
         source_sequences=StoredSequences(task.context.storage, task.source_sequences),
         target_sequences=StoredSequences(task.context.storage, task.target_sequences),
     )
+
+
+def _marked(copies: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
+    """Add to the copies of a topic whether compensation wrote them."""
+    return mark_replays(copies, replays) if "offset" in copies.columns else copies
 
 
 def _unconsumed(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:

@@ -133,10 +133,10 @@ def _judge_with_tails(
 
 def _tasks_outside(neighbours: NeighbouringWindows, point: TopicPoint, wanted: tuple[str, ...]) -> Iterator[TailTask]:
     """Yield the tasks that look for keys in a topic's log after the windows, and before the first one of them."""
-    replays = neighbours.replays(point.name)
-    yield from tail_tasks(neighbours.context, point, neighbours.covered(point.name), wanted, replays)
+    covered = neighbours.covered(point.name)
+    yield from tail_tasks(neighbours.context, point, covered, wanted, neighbours.replays_behind)
     if not any(window.ranges.get(point.name) for window in neighbours.earlier):
-        yield from head_tasks(neighbours.context, point, wanted, replays)
+        yield from head_tasks(neighbours.context, point, wanted)
 
 
 def _add_up(neighbours: NeighbouringWindows, hop: Hop, answers: list[BucketAnswer]) -> HopOutcome:

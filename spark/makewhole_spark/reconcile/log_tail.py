@@ -4,13 +4,13 @@ Where the first window cuts into a log, the log before the cut is read, too: a k
 moment of the cut may have a record from before it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
 import polars as pl
 
-from makewhole.compute.frames import HASH, TAIL
+from makewhole.compute.frames import HASH, REPLAYS, TAIL, empty
 from makewhole.compute.judge import committed_copies, mark_replays
 from makewhole.compute.normalise import topic_frame
 from makewhole.kafka.lineage import divergence
@@ -23,6 +23,8 @@ from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.take import split_range
 
 _RECORDS_PER_TASK = 2_000_000
+FindReplays = Callable[[str, Mapping[int, int]], pl.DataFrame]
+"""Find the records that compensation wrote to a topic (its id) behind offsets by partition."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,13 +56,14 @@ def tail_tasks(
     point: TopicPoint,
     covered: Sequence[PartitionRange],
     wanted: tuple[str, ...],
-    replays: pl.DataFrame,
+    find_replays: FindReplays,
 ) -> Iterator[TailTask]:
     """Yield tasks from the end of the `covered` ranges to the stable offset, and from there to the high watermark."""
     with TopicLog(context.kafka(point), point.topic) as log:
         topic_id = log.describe().topic_id
         starts = tail_starts(log, topic_id, covered)
         stable, high = log.stable_ends(), log.high_watermarks()
+    replays = find_replays(topic_id, starts)
     for partition, end in sorted(stable.items()):
         lo = starts.get(partition, 0)
         bounds = (lo, max(lo, end.offset), max(lo, end.offset, high[partition].offset))
@@ -72,10 +75,11 @@ def tail_tasks(
                 )
 
 
-def head_tasks(
-    context: WindowContext, point: TopicPoint, wanted: tuple[str, ...], replays: pl.DataFrame
-) -> Iterator[TailTask]:
-    """Yield tasks from the beginning of the log to that of the window's ranges, where offsets before them exist."""
+def head_tasks(context: WindowContext, point: TopicPoint, wanted: tuple[str, ...]) -> Iterator[TailTask]:
+    """Yield tasks from the beginning of the log to that of the window's ranges, where offsets before them exist.
+
+    Nothing there was written by compensation: it writes behind the first window.
+    """
     with TopicLog(context.kafka(point), point.topic) as log:
         topic_id, starts = log.describe().topic_id, log.starts()
     for part in context.window.ranges[point.name]:
@@ -89,7 +93,7 @@ def head_tasks(
                 range=piece,
                 is_open=False,
                 wanted=wanted,
-                replays=replays,
+                replays=empty(REPLAYS),
                 is_before=True,
             )
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import polars as pl
 
-from makewhole.compute.frames import REPLAYS, empty
+from makewhole.compute.frames import HASHES, REPLAYS, empty
 from makewhole.compute.keys import split_hex
 from makewhole.compute.log_history import LogHistory, Truncation, log_history
-from makewhole.journal import incidents, window_results, windows
+from makewhole.journal import incidents, replayed_positions, window_results, windows
 from makewhole.journal.written_keys import replayed_keys, reversal_keys
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import TopicPoint
+from makewhole.model.positions import PositionSpan
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
@@ -68,23 +69,54 @@ class NeighbouringWindows:
         newest = self.later[-1] if self.later else self.context.window
         return newest.ranges[point]
 
-    def replays(self, point: str, *more: Manifests) -> pl.DataFrame:
-        """Return the records that compensation wrote to a topic, by the journal: a lineage header alone proves nothing.
+    def replays(self, point: str, *more: Window) -> pl.DataFrame:
+        """Return the records that compensation wrote to a topic (`REPLAYS`) in this window's ranges and in those of
+        `more` windows, by the journal: a lineage header alone proves nothing.
 
-        They are of the plans that were made for the window, and of those that headers in its snapshot, or in `more`
-        snapshots, name.
+        Of plans that keep no positions: what those wrote that were made for the window, or that headers in these
+        windows' snapshots name.
         """
         if not isinstance(self.context.pipeline.points[point], TopicPoint):
             return empty(REPLAYS)
-        plans = set(window_results.plans_of(self.journal, self.context.window))
-        for manifest in (self.manifests[point], *more):
-            plans.update(manifest["replay_plans"])
-        name = self.context.pipeline.name
-        keys = [
-            *replayed_keys(self.journal, name, sorted(plans)),
-            *reversal_keys(self.journal, name, sorted(plans)),
+        parts = [part for window in (self.context.window, *more) for part in window.ranges.get(point, ())]
+        spans = [
+            PositionSpan(topic_id=part.topic_id, first=part.partition, last=part.partition, lo=part.lo, hi=part.hi)
+            for part in parts
         ]
-        return pl.DataFrame([(plan, *split_hex(key)) for plan, key in keys], schema=REPLAYS, orient="row")
+        manifests = (self.manifests[point], *(self.manifests_of(window)[point] for window in more))
+        named = {plan for manifest in manifests for plan in manifest["replay_plans"]}
+        return self._replays_in(spans, named)
+
+    def keys_written_for_window(self, point: str) -> pl.DataFrame:
+        """Return the keys (`HASHES`) of which the plans made for this window wrote records to a topic."""
+        topic_ids = {part.topic_id for part in self.context.window.ranges.get(point, ())}
+        plans = window_results.plans_of(self.journal, self.context.window)
+        keys = replayed_positions.keys_written(self.journal, plans, topic_ids)
+        return pl.DataFrame([split_hex(key) for key in keys], schema=HASHES, orient="row")
+
+    def replays_behind(self, topic_id: str, ends: Mapping[int, int]) -> pl.DataFrame:
+        """Return the records that compensation wrote to a topic behind these offsets (by partition), and to partitions
+        that came later."""
+        spans = [
+            PositionSpan(topic_id=topic_id, first=partition, last=partition, lo=end, hi=None)
+            for partition, end in ends.items()
+        ]
+        spans.append(PositionSpan(topic_id=topic_id, first=max(ends, default=-1) + 1, last=None, lo=0, hi=None))
+        return self._replays_in(spans, set())
+
+    def _replays_in(self, spans: Sequence[PositionSpan], named: set[str]) -> pl.DataFrame:
+        """Return the records in these spans, and what the plans of the window and the named ones wrote, of which no
+        positions are kept."""
+        name = self.context.pipeline.name
+        placed = [
+            (one.plan, *split_hex(one.key_hash), one.partition, one.offset, one.is_produced)
+            for one in replayed_positions.between(self.journal, name, spans)
+            if one.key_hash is not None
+        ]
+        plans = sorted({*named, *window_results.plans_of(self.journal, self.context.window)})
+        keys = [*replayed_keys(self.journal, name, plans), *reversal_keys(self.journal, name, plans)]
+        older = [(plan, *split_hex(key), None, None, False) for plan, key in keys]
+        return pl.DataFrame([*placed, *older], schema=REPLAYS, orient="row")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,6 +43,10 @@ _NORMALISED = {
     ("effect", "place"): "a place",
     # Transactions that were rolled back have used numbers up; nobody reads them.
     ("quarantine", "id"): "a number",
+    # Which topic it is, and where in it: whether committed records stand there is told instead, see `_told`.
+    ("replayed_position", "topic_id"): "a topic",
+    ("replayed_position", "first_offset"): "an offset",
+    ("replayed_position", "last_offset"): "an offset",
     # Where the topic ended when the plan was begun: the topic is used again and again.
     ("plan", "log_ends"): "offsets",
 }
@@ -59,6 +63,8 @@ COVERED = {
             "action",
             "approval",
             "chunk",
+            "replayed_position",
+            "observation",
             "lease",
             "finding",
             "window",
@@ -70,6 +76,7 @@ COVERED = {
         f"target: {table}": _ROWS
         for table in (
             "dw.departures",
+            "dw.mirror",
             "makewhole.receipt",
             "makewhole.quarantine",
             "makewhole.effect",
@@ -104,7 +111,7 @@ COVERED = {
     "producer: send_offsets_to_transaction": "transaction",
     "producer: commit_transaction": "transaction, marker, records",
     "producer: produce": "transaction",
-    **{f"producer: {name}": _ASKED for name in ("begin_transaction", "poll", "purge")},
+    **{f"producer: {name}": _ASKED for name in ("begin_transaction", "poll", "flush", "purge")},
     **{f"consumer: {name}": _ASKED for name in ("consumer_group_metadata", "close")},
 }
 """Everything that a runner touches, and where the fingerprint has it."""
@@ -199,10 +206,12 @@ def read(world: CrashWorld, case: Case) -> Durable:
     settings = case.settings
     transaction = _transaction(world, settings.identity)
     stable, ends = world.ends(is_stable=True), world.ends()
+    committed = world.committed(case.starts)
+    journal = _tables(world.journal_sql, _journal_tables(world), settings.pipeline)
     return Durable(
-        journal=_tables(world.journal_sql, _journal_tables(world), settings.pipeline),
+        journal={**journal, "replayed_position": _told(journal["replayed_position"], committed)},
         target=_tables(world.sql, _target_tables(world), settings.pipeline),
-        records=tuple(_record(message) for message in world.committed(case.starts)),
+        records=tuple(_record(message) for message in committed),
         marker=_marker(world, settings),
         has_marker_topic=settings.marker_topic in world.admin.list_topics(timeout=_DEADLINE_SECONDS).topics,
         transaction=transaction,
@@ -221,6 +230,21 @@ def read(world: CrashWorld, case: Case) -> Durable:
             if name
         ],
     )
+
+
+def _told(noted: Rows, committed: Iterable[ReadRecord]) -> Rows:
+    """Say of each position that was noted whether a committed record of its action stands there."""
+    at = {(one.partition, one.offset): int(dict(one.headers).get("makewhole-seq") or b"-1") for one in committed}
+    return [
+        {
+            **row,
+            "offsets": [
+                "a record" if at.get((row["partition"], offset)) == seq else "no record"
+                for seq, offset in zip(row["seqs"], row["offsets"], strict=True)
+            ],
+        }
+        for row in noted
+    ]
 
 
 def _journal_tables(world: CrashWorld) -> dict[str, str]:

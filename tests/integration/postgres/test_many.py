@@ -321,7 +321,7 @@ def test_stale_rows_are_told_together(store: Store, monkeypatch: pytest.MonkeyPa
     refused = store.apply(*mismatched, *missing).refused
     assert refused == {
         1: "stale: the row of this key changed after the plan was made",
-        **dict.fromkeys(range(4, 1000), "stale: a row of this key appeared after the plan was made"),
+        **dict.fromkeys(range(4, 1000), "arrived: a row of this key appeared after the plan was made"),
     }
     assert alone == []
 

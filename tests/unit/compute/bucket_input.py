@@ -43,8 +43,10 @@ def bucket(
     handed_over: Sequence[str] = (),
     unsettled: Sequence[str] = (),
     replays: Sequence[tuple[str, str]] = (),
+    placed: Sequence[tuple[str, str, int, bool]] = (),
 ) -> BucketInput:
-    """Return the input of a kernel; `replays` are (plan, key)."""
+    """Return the input of a kernel; `replays` are (plan, key) of plans that keep no positions, `placed` are (plan, key,
+    offset in partition 0, is it produced) of those that do."""
     return BucketInput(
         hop=HOP,
         source=copies(source, source_is_topic),
@@ -53,7 +55,14 @@ def bucket(
         target_elsewhere=hashed(target_elsewhere, ELSEWHERE),
         handed_over=hashed([{"key": key} for key in handed_over], {"key": pl.String} | HASHES),
         unsettled=hashed([{"key": key} for key in unsettled], HASHES),
-        replays=hashed([{"plan": plan, "key": key} for plan, key in replays], REPLAYS),
+        replays=hashed(
+            [{"plan": plan, "key": key} for plan, key in replays]
+            + [
+                {"plan": plan, "key": key, "partition": 0, "offset": offset, "is_produced": is_produced}
+                for plan, key, offset, is_produced in placed
+            ],
+            REPLAYS,
+        ),
     )
 
 

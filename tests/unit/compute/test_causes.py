@@ -8,7 +8,7 @@ import pytest
 
 from makewhole.compute.causes import explain
 from makewhole.compute.evidence import HopContext
-from makewhole.compute.frames import FINDINGS, HASHES, KEYS, TOPIC_KEYS, empty
+from makewhole.compute.frames import FINDINGS, HASHES, KEYS, TOPIC_KEYS, Schema, empty
 from makewhole.compute.judge import BucketInput, judge
 from makewhole.compute.keys import with_hash
 from makewhole.compute.log_history import LogHistory
@@ -33,7 +33,8 @@ def frame(rows: list[dict[str, Any]], kind: PointKind) -> pl.DataFrame:
     filled = [
         usual | {"key": "a", "offset": at, "sequence": at, "place": f"0:{at}"} | row for at, row in enumerate(rows)
     ]
-    schema = (TOPIC_KEYS if kind is PointKind.TOPIC else KEYS) | {"c:n": pl.String}
+    marks: Schema = {"is_replay": pl.Boolean, "is_produced": pl.Boolean} if kind is PointKind.TOPIC else {}
+    schema = (TOPIC_KEYS if kind is PointKind.TOPIC else KEYS) | {"c:n": pl.String} | marks
     inputs = {name: dtype for name, dtype in schema.items() if name not in ("key_hi", "key_lo")}
     return with_hash(pl.DataFrame(filled, schema=inputs)).select(*schema)
 
@@ -77,6 +78,13 @@ def finding(
         ("ledger→topic", [{}], [{}, {}], {}, "duplicate", "application_resend"),
         ("ledger→topic", [{}], [{}, {"sequence": 0}], {}, "duplicate", "sequence_repeated"),
         ("ledger→topic", [{}], [{}, {"sequence": 0, "partition": 1}], {}, "duplicate", "application_resend"),
+        ("ledger→topic", [{}], [{"is_produced": True}, {}], {}, "duplicate", "late_original"),
+        ("ledger→topic", [{}], [{"is_produced": True}, {}, {}], {}, "duplicate", "application_resend"),
+        ("ledger→topic", [{}], [{"is_produced": True}] * 2, {}, "duplicate", "application_resend"),
+        ("topic→store", [{}, {"is_replay": True}], [{}, {}], {}, "duplicate", "late_original"),
+        ("topic→store", [{}, {"is_produced": True}], [{}, {}], {}, "duplicate", "late_original"),
+        ("topic→store", [{}, {}, {"is_replay": True}], [{}, {}], {}, "duplicate", "upstream_duplicate"),
+        ("topic→store", [{"is_replay": True}], [{}, {}], {}, "duplicate", "written_before_committed"),
         ("topic→store", [{}], [{"row_hash": 2, "c:n": "2"}], {}, "mismatched", "value_differs"),
         ("topic→store", [], [{}], {}, "unexpected", "not_in_source"),
         ("topic→store", [{"is_aborted": True}], [{}], {}, "unexpected", "read_uncommitted"),
@@ -137,9 +145,9 @@ def test_a_great_many_copies_are_counted_and_ten_are_shown() -> None:
     assert len(evidence["target"]) == 10
 
 
-def test_a_repeated_record_has_the_places_of_all_its_copies_that_name_no_plan() -> None:
-    copies = [{"place": f"0:{at}", "offset": at} for at in range(20)]
-    ours = {"place": "0:90", "offset": 90, "replay_plan": PLAN}
+def test_a_repeated_record_has_the_places_of_all_its_copies_that_stand_in_no_other_place() -> None:
+    copies = [{"place": f"0:{at}", "offset": at, "replay_plan": PLAN if at == 3 else None} for at in range(20)]
+    ours = {"place": "0:90", "offset": 90, "replay_plan": PLAN, "is_replay": True}
     aborted = {"place": "0:91", "offset": 91, "is_aborted": True}
 
     evidence = finding([{}], [*copies, ours, aborted], "ledger→topic")["evidence"]

@@ -97,6 +97,58 @@ def test_a_header_copied_from_a_real_replay_hides_no_duplicate() -> None:
     assert verdicts(known) == {"a": "duplicate"}
 
 
+@pytest.mark.parametrize("at", [1, 3], ids=["before the replay", "behind it"])
+def test_a_replay_is_known_by_its_position_and_a_copy_with_its_headers_is_a_duplicate(at: int) -> None:
+    replay: dict[str, Any] = {"replay_plan": PLANS[0]}
+    target = [one("a", 0), one("a", 2, **replay)]
+
+    assert verdicts(bucket([one("a", 0)], target, placed=[(PLANS[0], "a", 2, False)])) == {"a": "matched"}
+    target.append(one("a", at, **replay))
+    assert verdicts(bucket([one("a", 0)], target, placed=[(PLANS[0], "a", 2, False)])) == {"a": "duplicate"}
+
+
+def test_a_copy_in_a_window_without_replays_is_a_duplicate_whatever_its_headers_say() -> None:
+    elsewhere = [
+        {"key": "a", "place": "0:0", "is_replay": False},
+        {"key": "a", "place": "0:2", "is_replay": True},
+    ]
+    known = bucket([], [one("a", 50, replay_plan=PLANS[0])], source_elsewhere=elsewhere[:1], target_elsewhere=elsewhere)
+
+    assert verdicts(known) == {"a": "duplicate"}
+
+
+@pytest.mark.parametrize(
+    ("plan", "key", "offset"),
+    [(PLANS[1], "a", 1), (PLANS[0], "b", 1), (PLANS[0], "a", 2)],
+    ids=["plan", "key", "place"],
+)
+def test_a_position_vouches_for_one_plan_and_one_key_alone(plan: str, key: str, offset: int) -> None:
+    target = [one("a", 0), one("a", 1, replay_plan=PLANS[0])]
+
+    assert verdicts(bucket([one("a", 0)], target, placed=[(plan, key, offset, False)])) == {"a": "duplicate"}
+
+
+def test_a_record_that_was_produced_is_the_copy_and_its_late_original_the_second() -> None:
+    produced = one("a", 1, replay_plan=PLANS[0])
+    placed = [(PLANS[0], "a", 1, True)]
+
+    assert verdicts(bucket([one("a", 0)], [produced], placed=placed)) == {"a": "matched"}
+    assert verdicts(bucket([one("a", 0)], [produced, one("a", 2)], placed=placed)) == {"a": "duplicate"}
+
+
+def test_a_produced_record_in_the_slice_is_judged_with_the_original_of_an_earlier_window() -> None:
+    elsewhere = [{"key": "a", "place": "0:7", "is_replay": False}]
+    known = bucket(
+        [],
+        [one("a", 50, replay_plan=PLANS[0])],
+        source_elsewhere=elsewhere,
+        target_elsewhere=elsewhere,
+        placed=[(PLANS[0], "a", 50, True)],
+    )
+
+    assert verdicts(known) == {"a": "duplicate"}
+
+
 def test_a_key_of_another_window_is_not_unexpected() -> None:
     elsewhere = [{"key": "a", "place": "0:7", "is_replay": False}]
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from makewhole.compensation.execution.attempt import Attempt
 from makewhole.compensation.execution.targets import Chunk, Target, require_same_places
@@ -11,6 +12,7 @@ from makewhole.compensation.freezing.chunks import ChunkRows, chunks_of, take_ch
 from makewhole.compensation.freezing.payload_file import PayloadFile, verified_copy
 from makewhole.compensation.freezing.plan_hash import unchanged_actions
 from makewhole.journal import plans
+from makewhole.journal.actions import ArrowColumn
 from makewhole.journal.plan_progress import ChunkActions
 from makewhole.journal.plans import StoredPlan
 from makewhole.model.errors import CorruptionError
@@ -37,6 +39,10 @@ class PlanContent:
         part = self.chunks[target][number]
         rows = take_chunk(self.actions, part)
         return Chunk(number=number, rows=rows, columns=self.payloads.chunk(part.group, rows.column("seq")))
+
+    def keys_at(self, target: str) -> ArrowColumn:
+        """Return the business keys of all actions at a target, as a column."""
+        return self.actions.filter(pc.field("target").cast(pa.string()) == target).column("key")
 
     def chunk_actions(self, target: str, number: int) -> ChunkActions:
         """Return where the journal holds the actions of a chunk."""

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from makewhole.compensation.execution.targets import Chunk, DoneChunk, PlanAtTarget
+from makewhole.compensation.execution.targets import Arrivals, Chunk, DoneChunk, PlanAtTarget
+from makewhole.kafka.offsets import describe_topic
 from makewhole.kafka.replay import ReplayWriter, now_ms
 from makewhole.kafka.replay_records import LineageHeaders, ReplayRecords, TopicRules
 from makewhole.model.errors import CorruptionError, TransientError
 from makewhole.model.plan import Plan
+from makewhole.model.positions import RecordPositions
 
 _ATTEMPTS = 3
 
@@ -15,10 +18,12 @@ _ATTEMPTS = 3
 class KafkaTarget:
     """A topic as the target of a plan."""
 
-    def __init__(self, writer: ReplayWriter, plan: PlanAtTarget, rescan: Callable[[], int]) -> None:
+    def __init__(self, writer: ReplayWriter, plan: PlanAtTarget, rescan: Callable[[], int], arrivals: Arrivals) -> None:
         """`rescan` counts the chunks in the topic itself; it may raise CorruptionError or TransientError."""
         self._writer, self._at_target, self._rescan = writer, plan, rescan
+        self._arrivals = arrivals
         self._rules: TopicRules | None = None
+        self._topic_id = ""
 
     def done(self) -> list[DoneChunk]:
         # Before the plan was begun nothing was written, so that a missing marker means 0 chunks.
@@ -28,16 +33,18 @@ class KafkaTarget:
             else self._writer.open() or 0
         )
         self._rules = self._writer.rules()
+        self._topic_id = describe_topic(self._writer.connection, self._writer.topic).topic_id
         return [self._done(chunk) for chunk in range(chunks)]
 
     def prepare(self, chunk: Chunk) -> "_PreparedRecords":
         records = chunk_records(self._at_target.plan, chunk)
         records.prepare()
-        return _PreparedRecords(self, chunk.number, records)
+        return _PreparedRecords(self, chunk, records)
 
-    def refusals(self, records: ReplayRecords) -> Mapping[int, str]:
-        """Return the actions that the topic would not take now, with the reasons."""
-        return records.refusals(self._rules or self._writer.rules(), now_ms())
+    def refusals(self, chunk: Chunk, records: ReplayRecords) -> Mapping[int, str]:
+        """Return the actions that the topic would not take now, and those whose key has arrived, with the reasons."""
+        unfit = records.refusals(self._rules or self._writer.rules(), now_ms())
+        return {**self._arrivals.arrived(chunk.rows), **unfit}
 
     def write(
         self, chunk: int, records: ReplayRecords, guard: Callable[[], None], on_sent: Callable[[], None]
@@ -45,7 +52,7 @@ class KafkaTarget:
         """Write a chunk; after a failed attempt, fence the old producer and read by the marker if it happened."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                self._writer.write(chunk, records, on_sent)
+                self._writer.write(chunk, records, on_sent, partial(self._note, chunk))
                 return self._done(chunk)
             except TransientError:
                 if attempt == _ATTEMPTS:
@@ -55,6 +62,11 @@ class KafkaTarget:
                     return self._done(chunk)
                 guard()
         raise AssertionError("unreachable")
+
+    def _note(self, chunk: int, positions: RecordPositions) -> None:
+        """Note where the records of a chunk stand, which are not committed yet."""
+        self._at_target.record_positions(chunk, self._topic_id, positions)
+        self._arrivals.note_own(positions)
 
     def _done_chunks(self, in_journal: int) -> int:
         """Fence every earlier producer, then return the number of chunks done. `in_journal`: those with receipts there.
@@ -84,14 +96,14 @@ class _PreparedRecords:
     """The records of a chunk, ready to be written to their topic."""
 
     target: KafkaTarget
-    number: int
+    chunk: Chunk
     records: ReplayRecords
 
     def refusals(self) -> Mapping[int, str]:
-        return self.target.refusals(self.records)
+        return self.target.refusals(self.chunk, self.records)
 
     def write(self, refused: Mapping[int, str], guard: Callable[[], None], on_sent: Callable[[], None]) -> DoneChunk:
-        return self.target.write(self.number, self.records.without(refused), guard, on_sent)
+        return self.target.write(self.chunk.number, self.records.without(refused), guard, on_sent)
 
 
 def replay_identity(plan_id: str, target: str) -> str:

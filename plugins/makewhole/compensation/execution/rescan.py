@@ -9,9 +9,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from makewhole.compensation.execution.targets import Chunk, PlanAtTarget
+from makewhole.kafka.offsets import describe_topic
 from makewhole.kafka.replayed_chunks import replayed_records
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import CorruptionError
+from makewhole.model.positions import RecordPositions
 
 RecordsSeen = dict[int, NDArray[np.bool_]]
 """By chunk, for each of its actions: is its record in the topic."""
@@ -20,14 +22,17 @@ RecordsSeen = dict[int, NDArray[np.bool_]]
 def chunks_in_topic(connection: KafkaConnection, topic: str, plan: PlanAtTarget) -> int:
     """Return the number of chunks that happened, from 0 on. Every earlier producer of the plan must be fenced.
 
-    A record counts when it holds what the plan froze for it, in a committed transaction: headers alone can be forged.
+    A record counts when it stands, committed, where the plan's own producer had it before the commit, by the journal,
+    and holds what the plan froze for it: anybody can write or repeat such headers. Of plans that keep no positions it
+    counts when it holds that in any committed transaction.
     A chunk is one transaction, so that it is in the topic whole or not at all.
 
     Raises:
         CorruptionError: a chunk is there in part or out of order, or the log does not reach back far enough.
         TransientError: the topic cannot be read to its end now.
     """
-    records = _records_seen(replayed_records(connection, topic, plan.plan.id, plan.log_ends), plan)
+    topic_id = describe_topic(connection, topic).topic_id
+    records = _records_seen(replayed_records(connection, topic, plan.plan.id, plan.log_ends), plan, topic_id)
     refused_whole = plan.chunks_refused_whole()
     present = {number for number, actions in records.items() if _is_present(topic, plan.chunk(number), actions)}
     done = next((n for n in range(plan.chunks) if n not in present and n not in refused_whole), plan.chunks)
@@ -39,9 +44,10 @@ def chunks_in_topic(connection: KafkaConnection, topic: str, plan: PlanAtTarget)
     return done
 
 
-def _records_seen(records: Iterable[pa.RecordBatch], plan: PlanAtTarget) -> RecordsSeen:
+def _records_seen(records: Iterable[pa.RecordBatch], plan: PlanAtTarget, topic_id: str) -> RecordsSeen:
     seen: RecordsSeen = {}
     chunk: Chunk | None = None
+    positions: RecordPositions | None = None
     for batch in records:
         numbers: list[int] = np.unique(batch.column("chunk").to_numpy()).tolist()
         for number in numbers:
@@ -49,10 +55,19 @@ def _records_seen(records: Iterable[pa.RecordBatch], plan: PlanAtTarget) -> Reco
                 continue
             if chunk is None or chunk.number != number:
                 chunk = plan.chunk(number)
+                positions = plan.positions(number, topic_id) if plan.keeps_positions else None
             actions = seen.setdefault(number, np.zeros(len(chunk.rows), dtype=np.bool_))
             found = batch.filter(pc.equal(batch.column("chunk"), pa.scalar(number, pa.int32())))
+            found = found if positions is None else _at_positions(found, positions)
             actions[_matching_rows(chunk.columns, found)] = True
     return seen
+
+
+def _at_positions(found: pa.RecordBatch, positions: RecordPositions) -> pa.RecordBatch:
+    """Select the records that stand where the journal has those of their actions."""
+    known = set(zip(positions.seqs, positions.partitions, positions.offsets, strict=True))
+    named = zip(*(found.column(name).to_pylist() for name in ("seq", "partition", "offset")), strict=True)
+    return found.filter(pa.array([name in known for name in named], pa.bool_()))
 
 
 def _matching_rows(frozen: pa.Table, found: pa.RecordBatch) -> NDArray[np.int64]:

@@ -6,14 +6,18 @@ from dataclasses import dataclass
 from makewhole.compensation.execution.attempt import Attempt
 from makewhole.compensation.execution.content import PlanContent
 from makewhole.compensation.execution.targets import Chunk, DoneChunk, TargetWriter, require_receipts_kept
-from makewhole.journal import plan_progress
+from makewhole.journal import plan_progress, replayed_positions
+from makewhole.journal.actions import ArrowColumn
+from makewhole.journal.replayed_positions import PlanInJournal, WrittenChunk
 from makewhole.model.plan import Plan, Receipt
+from makewhole.model.positions import RecordPositions
 
 
 @dataclass(frozen=True, kw_only=True)
 class TargetProgress:
     """A plan at one target, in one attempt. `log_ends`: where the target's log ended when the plan was first begun, by
-    partition. `is_begun`: before this attempt; `is_done`: every chunk happened, at every target."""
+    partition. `is_begun`: before this attempt; `is_done`: every chunk happened, at every target. `keeps_positions`: the
+    journal has where each of its records was written."""
 
     attempt: Attempt
     content: PlanContent
@@ -21,6 +25,7 @@ class TargetProgress:
     log_ends: Mapping[int, int]
     is_begun: bool
     is_done: bool
+    keeps_positions: bool
 
     @property
     def plan(self) -> Plan:
@@ -30,6 +35,22 @@ class TargetProgress:
     def lease_epoch(self) -> int:
         """Epoch of the lease under which the runner works."""
         return self.attempt.epoch
+
+    @property
+    def in_journal(self) -> PlanInJournal:
+        """The plan as the journal knows it."""
+        return PlanInJournal(
+            transaction=self.attempt.journal.transaction,
+            plan=self.plan,
+            target=self.target,
+            log_ends={self.target: self.log_ends},
+            renew=self.attempt.renew,
+        )
+
+    @property
+    def keys(self) -> ArrowColumn:
+        """Business keys of all its actions at the target."""
+        return self.content.keys_at(self.target)
 
     @property
     def chunks(self) -> int:
@@ -51,6 +72,26 @@ class TargetProgress:
         """Return the chunks of which nothing is ever written."""
         with self.attempt.journal.transaction() as journal:
             return plan_progress.chunks_refused_whole(journal, self.plan.id, self.target)
+
+    def positions(self, number: int, topic_id: str) -> RecordPositions:
+        """Return where the records of a chunk stand, if it was committed."""
+        with self.attempt.journal.transaction() as journal:
+            return replayed_positions.of_chunk(journal, self._written_chunk(number, topic_id))
+
+    def record_positions(self, number: int, topic_id: str, positions: RecordPositions) -> None:
+        """Record where the records of a chunk stand, before they are committed.
+
+        Under the lease: the last to note them is the only one that can still commit.
+
+        Raises:
+            LeaseLostError: another runner took over.
+        """
+        if len(positions):
+            with self.attempt.leased() as journal:
+                replayed_positions.put(journal, self._written_chunk(number, topic_id), positions)
+
+    def _written_chunk(self, number: int, topic_id: str) -> WrittenChunk:
+        return WrittenChunk(plan=self.plan.id, target=self.target, chunk=number, topic_id=topic_id)
 
     def recover(self, writer: TargetWriter) -> int:
         """Ask the target which chunks happened, record their receipts in the journal, and return their number.

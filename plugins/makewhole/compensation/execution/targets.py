@@ -7,10 +7,13 @@ from typing import Any, Protocol
 import polars as pl
 import pyarrow as pa
 
+from makewhole.journal.actions import ArrowColumn
+from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.model.connection import Connection
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.pipeline import Pipeline, Point
 from makewhole.model.plan import Plan
+from makewhole.model.positions import RecordPositions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +79,21 @@ class PlanAtTarget(Protocol):
         ...
 
     @property
+    def keeps_positions(self) -> bool:
+        """Whether the journal has where each record of the plan was written; plans of an older makewhole have none."""
+        ...
+
+    @property
+    def in_journal(self) -> PlanInJournal:
+        """The plan as the journal knows it."""
+        ...
+
+    @property
+    def keys(self) -> ArrowColumn:
+        """Business keys of all its actions at the target."""
+        ...
+
+    @property
     def chunks(self) -> int:
         """Number of chunks at the target."""
         ...
@@ -90,6 +108,26 @@ class PlanAtTarget(Protocol):
 
     def chunks_refused_whole(self) -> set[int]:
         """Return the chunks of which nothing is ever written."""
+        ...
+
+    def positions(self, number: int, topic_id: str) -> RecordPositions:
+        """Return where the records of a chunk stand, if it was committed."""
+        ...
+
+    def record_positions(self, number: int, topic_id: str, positions: RecordPositions) -> None:
+        """Record where the records of a chunk stand, before they are committed; raises when the lease is lost."""
+        ...
+
+
+class Arrivals(Protocol):
+    """What has arrived by itself since the window was judged."""
+
+    def arrived(self, rows: pa.Table) -> Mapping[int, str]:
+        """Return the reasons not to send the records of these actions (rows of a chunk), by action number."""
+        ...
+
+    def note_own(self, positions: RecordPositions) -> None:
+        """Note records that the plan writes itself, which are no arrivals."""
         ...
 
 

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from makewhole.compensation.execution.kafka_target import KafkaTarget, replay_identity
+from makewhole.compensation.execution.look_again.look_again import LookAgain
 from makewhole.compensation.execution.postgres_target import PostgresTarget
 from makewhole.compensation.execution.rescan import chunks_in_topic
 from makewhole.compensation.execution.targets import PlanAtTarget, Target, TargetWriter
@@ -18,14 +19,16 @@ from makewhole.postgres.connect import connect
 from makewhole.postgres.write.receipts import ensure_schema
 
 
-def open_writer(stack: ExitStack, target: Target, plan: PlanAtTarget) -> TargetWriter:
-    """Open the writer for a target, closed with the stack."""
+def open_writer(stack: ExitStack, targets: Mapping[str, Target], plan: PlanAtTarget) -> TargetWriter:
+    """Open the writer for the plan's target, closed with the stack. All `targets` are asked before a record is sent."""
+    target = targets[plan.target]
     point, connection = target.point, target.connection
     if isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection):
         identity = replay_identity(plan.plan.id, plan.target)
         writer = ReplayWriter(connection, point.topic, identity, point.partitioner)
         stack.callback(writer.close)
-        return KafkaTarget(writer, plan, partial(chunks_in_topic, connection, point.topic, plan))
+        look_again = stack.enter_context(LookAgain(targets, plan.in_journal, plan.keys))
+        return KafkaTarget(writer, plan, partial(chunks_in_topic, connection, point.topic, plan), look_again)
     if isinstance(point, TablePoint) and isinstance(connection, PostgresConnection):
         session = stack.enter_context(connect(connection))
         ensure_schema(session)

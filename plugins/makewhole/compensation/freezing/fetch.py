@@ -173,7 +173,7 @@ def _require_as_judged(draft: ActionDraft, before: Sequence[TableRow], *, has_ve
         if len(before) > 1:
             raise RefusedError("stale: the key has several rows now; move the extra ones aside first")
     elif before and not has_version:
-        raise RefusedError("stale: a row of this key is there now")
+        raise RefusedError("arrived: a row of this key is there now")
 
 
 def _is_mismatched(draft: ActionDraft) -> bool:

@@ -20,7 +20,7 @@ from makewhole.model.pipeline import (
     TablePoint,
     TopicPoint,
 )
-from makewhole.model.plan import Action, count_remedies
+from makewhole.model.plan import LACKING, REPEATS, Action, count_remedies
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import GAPS, Finding, Verdict
 
@@ -144,9 +144,29 @@ def _without_repetition(drafts: Iterable[ActionDraft], sources: Mapping[str, str
     for number, draft in enumerate(drafts):
         action = draft.action
         is_repeatable = action.remedy is Remedy.REDELIVER
-        record = (action.target, sources[action.hop], draft.origin, action.key)
-        kept.setdefault(record if is_repeatable else number, draft)
+        record = (action.target, sources[action.hop], draft.origin, action.key) if is_repeatable else number
+        first = kept.get(record)
+        kept[record] = draft if first is None else _for_both(first, draft)
     return list(kept.values())
+
+
+def _for_both(first: ActionDraft, other: ActionDraft) -> ActionDraft:
+    """Return the first of two drafts for one record, for what both hops lack. A hop that has the key, with another
+    value, lacks nothing that could arrive: then nothing is named."""
+    names = [draft.action.before.get(LACKING) for draft in (first, other)]
+    if None not in names:
+        return _lacking(first, {name for some in names for name in some or ()})
+    before = {name: value for name, value in first.action.before.items() if name != LACKING}
+    return replace(first, action=replace(first.action, before=before))
+
+
+def _lacking(draft: ActionDraft, points: Iterable[str]) -> ActionDraft:
+    """Name in the action the points that lack the key: they are asked again before anything is sent."""
+    return _with_before(draft, {LACKING: sorted(points)})
+
+
+def _with_before(draft: ActionDraft, more: Mapping[str, object]) -> ActionDraft:
+    return replace(draft, action=replace(draft.action, before={**draft.action.before, **more}))
 
 
 def _remedy(remedies: Remedies, verdict: Verdict) -> Remedy:
@@ -185,7 +205,7 @@ def _produce(source: Point, target: Point, finding: Finding) -> ActionDraft | st
         return f"produce writes to a topic; {target.name} is a {target.kind.value}"
     if finding.verdict is not Verdict.MISSING:
         return f"produce answers a missing key; this one is {finding.verdict.value}"
-    return _draft_action(Remedy.PRODUCE, target, finding)
+    return _lacking(_draft_action(Remedy.PRODUCE, target, finding), {target.name})
 
 
 def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding) -> ActionDraft | str:
@@ -199,7 +219,9 @@ def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding) -> ActionDraft | 
     origin = source_position(finding, hop.semantics)
     if origin is None:
         return "the evidence names no committed record to redeliver"
-    return _draft_action(Remedy.REDELIVER, pipeline.points[hop.redeliver_to or hop.source], finding, origin)
+    draft = _draft_action(Remedy.REDELIVER, pipeline.points[hop.redeliver_to or hop.source], finding, origin)
+    draft = _with_before(draft, {REPEATS: hop.source})
+    return _lacking(draft, {hop.target}) if finding.verdict is Verdict.MISSING else draft
 
 
 def _may_add_a_row(pipeline: Pipeline, hop: Hop, finding: Finding) -> bool:

@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 
 from makewhole.compensation.execution.content import PlanContent, load_content
+from makewhole.compensation.execution.look_again.look_again import LookAgain
 from makewhole.compensation.execution.may_run import why_not_approved
 from makewhole.compensation.execution.targets import Chunk, Target, require_receipts_kept, require_same_places
 from makewhole.compensation.freezing.chunks import take_chunk
@@ -32,6 +33,7 @@ from makewhole.journal import plan_progress, plans
 from makewhole.journal.actions import actions_in
 from makewhole.journal.database import JournalSession
 from makewhole.journal.plans import StoredPlan
+from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy
 from makewhole.postgres.write.dry_run import RowChange
@@ -72,7 +74,7 @@ def dry_run(
         try:
             forecast = _PlanForecast(journal, stored, content, _SampleChooser(samples), progress)
             for name in content.chunks:
-                forecast.judge_target(name, targets[name])
+                forecast.judge_target(name, targets)
         finally:
             content.close()
     return DryRun(
@@ -131,12 +133,13 @@ class _PlanForecast:
         self.samples: list[Sample] = []
         self.tables: list[TableEffects] = []
 
-    def judge_target(self, name: str, target: Target) -> None:
+    def judge_target(self, name: str, targets: Mapping[str, Target]) -> None:
         """Forecast every chunk of one target."""
         chunks = self._content.chunks[name]
         with ExitStack() as stack:
             in_journal = self._chunks_in_journal(name)
-            reader = open_target_reader(stack, target, name, self._stored, in_journal)
+            look_again = stack.enter_context(LookAgain(targets, self._in_journal(name), self._content.keys_at(name)))
+            reader = open_target_reader(stack, targets[name], self._stored, in_journal, look_again)
             done = reader.done()
             require_receipts_kept(name, done.chunks, in_journal, len(chunks))
             self._note_done(name, done)
@@ -181,6 +184,14 @@ class _PlanForecast:
                 )
             )
         return tuple(parts)
+
+    def _in_journal(self, name: str) -> PlanInJournal:
+        return PlanInJournal(
+            transaction=partial(_read_only_transaction, self._journal),
+            plan=self._stored.plan,
+            target=name,
+            log_ends=self._stored.log_ends or {},
+        )
 
     def _chunks_in_journal(self, name: str) -> int:
         with _read_only_transaction(self._journal) as journal:

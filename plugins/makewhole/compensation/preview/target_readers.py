@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from makewhole.compensation.execution.kafka_target import chunk_records, replay_identity
+from makewhole.compensation.execution.look_again.look_again import LookAgain
 from makewhole.compensation.execution.postgres_target import chunk_items
 from makewhole.compensation.execution.targets import Chunk, Target
 from makewhole.compensation.preview.dry_report import RecordToSend
@@ -64,12 +65,12 @@ class TargetReader(Protocol):
 
 
 def open_target_reader(
-    stack: ExitStack, target: Target, name: str, stored: StoredPlan, chunks_in_journal: int
+    stack: ExitStack, target: Target, stored: StoredPlan, chunks_in_journal: int, look_again: LookAgain
 ) -> TargetReader:
     """Open the reader of a target, closed with the stack. `chunks_in_journal`: number of chunks with receipts there."""
     point, connection = target.point, target.connection
     if isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection):
-        return _TopicReader(stored, connection, point.topic, name, chunks_in_journal)
+        return _TopicReader(stored, target, chunks_in_journal, look_again)
     if isinstance(point, TablePoint) and isinstance(connection, PostgresConnection):
         return _TableReader(stored.plan, point, stack.enter_context(read_only_session(connection)))
     raise RefusedError(f"point {point.name} and its connection {connection.id} are of different kinds")
@@ -103,14 +104,14 @@ class _TableReader:
 
 
 class _TopicReader:
-    """A topic, of which only metadata, settings and the plan's marker are read: no producer is made, none is fenced."""
+    """A topic, of which metadata, settings, the plan's marker and what came since the window was judged are read: no
+    producer is made, none is fenced."""
 
-    def __init__(
-        self, stored: StoredPlan, connection: KafkaConnection, topic: str, name: str, chunks_in_journal: int
-    ) -> None:
-        self._stored, self._connection, self._name = stored, connection, name
-        self._in_journal = chunks_in_journal
-        self._rules = topic_rules(connection, topic)
+    def __init__(self, stored: StoredPlan, target: Target, chunks_in_journal: int, look_again: LookAgain) -> None:
+        assert isinstance(target.point, TopicPoint) and isinstance(target.connection, KafkaConnection)
+        self._stored, self._connection, self._name = stored, target.connection, target.point.name
+        self._in_journal, self._look_again = chunks_in_journal, look_again
+        self._rules = topic_rules(target.connection, target.point.topic)
 
     def done(self) -> ChunksDone:
         """Return the chunks by the marker; by the journal, which never leads, where the marker is lost."""
@@ -125,7 +126,7 @@ class _TopicReader:
 
     def forecast(self, chunk: Chunk, choose: ChooseShown) -> ChunkPreview:
         records = chunk_records(self._stored.plan, chunk)
-        refused = records.refusals(self._rules, now_ms())
+        refused = {**self._look_again.arrived(chunk.rows), **records.refusals(self._rules, now_ms())}
         chosen = set(choose(refused))
         seqs = chunk.columns.column("seq").to_pylist()
         messages = zip(seqs, records.messages(), strict=True) if chosen else ()

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from makewhole.compensation.planning.draft import keys_to_reverse
 from makewhole.compensation.verification.committed_since import StartOffsets
@@ -77,9 +76,10 @@ def _patience_seconds(journal: PgConnection, context: WindowContext) -> float:
 
 
 def _start_offsets(journal: PgConnection, context: WindowContext) -> StartOffsets:
-    """Return the stable offsets of the last observation before the first plan of this window was frozen."""
+    """Return the stable offsets of the last observation before the first plan of this window was frozen and before its
+    revision was opened: what came while it was judged counts, too."""
     moments = [window_results.frozen_at(journal, plan) for plan in window_results.plans_of(journal, context.window)]
-    first = min(moments, default=datetime.now(UTC))
+    first = min([*moments, context.window.opened_at])
     offsets = {}
     for point in context.pipeline.points.values():
         if isinstance(point, TopicPoint):

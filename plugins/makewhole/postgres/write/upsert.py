@@ -9,7 +9,7 @@ from makewhole.postgres.write.chunk import TableChunk
 from makewhole.postgres.write.upsert_row import UpsertRow
 from makewhole.postgres.write.write_row import RowWrite, write_row
 
-APPEARED = "stale: a row of this key appeared after the plan was made"
+APPEARED = "arrived: a row of this key appeared after the plan was made"
 ERASED = "erased: the row of this key is gone since the plan was made"
 CHANGED = "stale: the row of this key changed after the plan was made"
 NEWER = "stale: the row is of a newer version than the record"

@@ -33,7 +33,7 @@ def test_the_page_has_counts_shapes_and_who_may_and_no_key_or_value(world: PlanW
     body = shown["body"]
     assert (shown["plan"], shown["sha256"], shown["pipeline"]) == (plan.id, plan.sha256, world.pipeline.name)
     assert "| upsert | warehouse (pg:dw.departures) | 2 | 1 | 1 | 0 | 0 | archive 2 |" in body
-    assert "- 1 upsert warehouse: stale: a row of this key appeared after the plan was made" in body
+    assert "- 1 upsert warehouse: arrived: a row of this key appeared after the plan was made" in body
     assert "0 rows now, 1 after it; columns: id, delay" in body
     assert "Who may answer: lead, group:payments (anna, ben)." in body
     assert "Why: &lt;b&gt;now&lt;/b&gt;" in body

@@ -103,7 +103,10 @@ def test_forged_headers_do_not_stand_for_records(world: PlanWorld) -> None:
     genuine = Counter(
         message.key_text for message in world.replayed() if dict(message.headers).get("makewhole-origin") is not None
     )
-    assert genuine == {f"K{number}": 1 for number in range(RECORDS)}
+    # The outsider's records are in the topic by now, whatever their headers say: their keys have arrived.
+    arrived = {key.decode() for _, key, _ in forged}
+    assert genuine == {f"K{number}": 1 for number in range(RECORDS) if f"K{number}" not in arrived}
+    assert {key for key, (outcome, _) in world.outcomes(plan).items() if outcome == "refused"} == arrived
 
 
 @pytest.mark.parametrize(
@@ -113,16 +116,35 @@ def test_forged_headers_do_not_stand_for_records(world: PlanWorld) -> None:
         (3, slice(0, 5), "holds chunk 3 of plan .* and not chunk 1"),
     ],
 )
-def test_what_cannot_have_come_from_the_plan_stops_it(world: PlanWorld, chunk: int, seqs: slice, told: str) -> None:
+def test_what_cannot_have_come_from_a_plan_without_positions_stops_it(
+    world: PlanWorld, chunk: int, seqs: slice, told: str
+) -> None:
     plan = _interrupted(world, 1)
     _delete_marker(world, plan)
-    with _transaction(world, "liar", commits=True) as liar:
-        for seq, key, value in _frozen_records(world, plan, chunk=chunk)[seqs]:
-            liar.produce(world.topic, value, key, headers=_headers(plan, chunk, seq))
+    world.journal_sql("update makewhole.plan set keeps_positions = false")  # as an older makewhole began it
+    _repeat(world, plan, chunk, seqs)
     before = len(world.replayed())
     with pytest.raises(CorruptionError, match=told):
         world.run(plan)
     assert len(world.replayed()) == before
+
+
+@pytest.mark.parametrize("chunk", [1, 3])
+def test_a_committed_copy_of_the_right_content_is_not_taken_for_the_plans_own(world: PlanWorld, chunk: int) -> None:
+    """A stream processor that keeps headers repeats a whole chunk in a transaction of its own: the plan goes on."""
+    plan = _interrupted(world, 1)
+    _delete_marker(world, plan)
+    _repeat(world, plan, chunk, slice(0, CHUNK))
+    receipts = world.run(plan)
+
+    assert [receipt.chunk for receipt in receipts] == list(range(RECORDS // CHUNK))
+    genuine = Counter(
+        message.key_text for message in world.replayed() if dict(message.headers).get("makewhole-origin") is not None
+    )
+    repeated = {key.decode() for _, key, _ in _frozen_records(world, plan, chunk)}
+    # The records of the stranger are looked at again before each chunk: what it sent has arrived.
+    assert genuine == {f"K{number}": 1 for number in range(RECORDS) if f"K{number}" not in repeated}
+    assert {key for key, (outcome, _) in world.outcomes(plan).items() if outcome == "refused"} == repeated
 
 
 def test_records_behind_an_open_transaction_are_waited_for(world: PlanWorld, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,6 +229,12 @@ def _frozen_records(world: PlanWorld, plan: str, chunk: int) -> list[tuple[int, 
     )
     values = {record.key: record.value for record in world.originals.values()}
     return [(seq, key.encode(), values[key.encode()]) for seq, key in rows]
+
+
+def _repeat(world: PlanWorld, plan: str, chunk: int, seqs: slice) -> None:
+    with _transaction(world, "liar", commits=True) as liar:
+        for seq, key, value in _frozen_records(world, plan, chunk=chunk)[seqs]:
+            liar.produce(world.topic, value, key, headers=_headers(plan, chunk, seq))
 
 
 def _headers(plan: str, chunk: int, seq: int) -> list[tuple[str, str | bytes | None]]:

@@ -68,7 +68,7 @@ def test_a_missing_row_is_inserted_unless_it_appeared_meanwhile(world: PlanWorld
     ]
     assert world.outcomes(frozen.plan.id)["K3"] == (
         "refused",
-        "stale: a row of this key appeared after the plan was made",
+        "arrived: a row of this key appeared after the plan was made",
     )
     assert [(receipt.chunk, receipt.actions) for receipt in receipts] == [(0, 4), (1, 3)]
     before = world.sql("select * from dw.departures order by id")

@@ -90,7 +90,7 @@ def test_what_changed_since_is_refused_for_the_same_reasons_as_when_it_runs(worl
     assert outcomes_told(told) == world.outcomes(plan.id)
     assert [dict(part.reasons) for part in told.parts] == [
         {
-            "stale: a row of this key appeared after the plan was made": 1,
+            "arrived: a row of this key appeared after the plan was made": 1,
             "stale: the row of this key changed after the plan was made": 1,
             "erased: the row of this key is gone since the plan was made": 1,
         },

@@ -16,6 +16,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 def test_a_forged_lineage_header_is_not_vouched_for(world: PlanWorld, named: str) -> None:
     plan = redelivery(world)
     world.run(plan.id)
+    assert world.replayed_keys([plan.id]) == []  # it keeps positions: nothing is known of it by headers alone
+    world.journal_sql("update makewhole.plan set keeps_positions = false")  # as an older makewhole began it
     others = "other-1-0123456789ab"
     forged = {"own plan, a key that it has not": plan.id, "a plan of another pipeline": others, "no plan": "x' or 1=1"}
     known = world.replayed_keys([forged[named]])

@@ -55,6 +55,31 @@ def test_order_is_hop_then_remedy_then_key_whatever_the_order_of_findings() -> N
         assert [(action.seq, action.remedy, action.target, action.key) for action in actions] == expected
 
 
+def test_an_action_that_sends_names_every_point_that_lacks_the_key() -> None:
+    """They are asked again before it is sent. A point that has the key with another value lacks nothing."""
+    pipeline = _pipeline(mismatched=Remedy.REDELIVER)
+    second = replace(pipeline.points["store"], name="second")
+    hop = replace(pipeline.hops[1], semantics=Semantics.UPSERT)
+    pipeline = replace(
+        pipeline,
+        points={**pipeline.points, "second": second},
+        hops=(pipeline.hops[0], hop, replace(hop, target="second")),
+    )
+    latest = {"latest": COPY}
+    found = [
+        _finding("a", Verdict.MISSING, "ledger→topic"),
+        _evidence(_finding("b", Verdict.MISSING, "topic→store"), **latest),
+        _evidence(_finding("b", Verdict.MISSING, "topic→second"), **latest),
+        _evidence(_finding("c", Verdict.MISSING, "topic→store"), **latest),
+        _evidence(_finding("c", Verdict.MISMATCHED, "topic→second"), **latest),
+        _evidence(_finding("d", Verdict.MISMATCHED, "topic→store"), **latest),
+    ]
+
+    lacking = {action.key: action.before.get("lacking") for action in plan_actions(pipeline, found)}
+
+    assert lacking == {"a": ["topic"], "b": ["second", "store"], "c": None, "d": None}
+
+
 @given(st.permutations([f"k{number}" for number in range(8)]))
 def test_the_digest_does_not_depend_on_the_order_of_findings(keys: list[str]) -> None:
     def digest(names: list[str]) -> str:
@@ -137,8 +162,13 @@ def test_a_replay_topic_takes_the_redelivered_records_and_is_frozen_as_the_targe
     steps = draft_plan(pipeline, findings, window_keys=10).drafts
 
     assert [(step.action.remedy, step.action.target, step.action.before, step.origin) for step in steps] == [
-        (Remedy.PRODUCE, "topic", {"place": "kafka:flights"}, None),
-        (Remedy.REDELIVER, "retry", {"place": "other:flights-retry"}, (1, 17)),
+        (Remedy.PRODUCE, "topic", {"place": "kafka:flights", "lacking": ["topic"]}, None),
+        (
+            Remedy.REDELIVER,
+            "retry",
+            {"place": "other:flights-retry", "lacking": ["store"], "repeats": "topic"},
+            (1, 17),
+        ),
     ]
 
 

@@ -1,0 +1,124 @@
+"""Refuse to send a record whose key has arrived by itself since the window was judged.
+
+Hours may lie between the verdict and the approval: the producer or a consumer catches up. Right before each chunk the
+points that lacked a key are asked once more, and so is the topic of which a record is repeated, from where it was last
+looked at.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+
+import polars as pl
+import pyarrow as pa
+
+from makewhole.compensation.execution.look_again.topic_tail import OwnRecords, TopicTail
+from makewhole.compensation.execution.targets import Target
+from makewhole.journal.actions import ArrowColumn
+from makewhole.journal.replayed_positions import PlanInJournal
+from makewhole.model.closing import ClosingContext
+from makewhole.model.connection import KafkaConnection, PostgresConnection
+from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint
+from makewhole.model.plan import LACKING, REPEATS
+from makewhole.model.positions import RecordPositions
+from makewhole.postgres.read.export import read_keys
+from makewhole.postgres.read.expressions import TableShape
+
+_SENDING = (Remedy.PRODUCE.value, Remedy.REDELIVER.value)
+_ASKED = ("remedy", "lacking", "repeats")
+_TEXTS = ("key", "remedy", "before")
+
+ReasonsByKey = Mapping[str, str]
+"""Key → why its record is not sent."""
+
+
+class LookAgain(ClosingContext):
+    """The points of a pipeline, asked again for the keys of a plan at one target. Nothing is opened before it is asked.
+
+    A topic is read once, from where it was last looked at, and from then on only what came since.
+    """
+
+    def __init__(self, targets: Mapping[str, Target], plan: PlanInJournal, keys: ArrowColumn) -> None:
+        """`keys`: those of all actions of the plan at its target."""
+        self._targets, self._plan = targets, plan
+        self._keys = pl.Series("key", pl.from_arrow(keys), dtype=pl.String)
+        self._own = OwnRecords(plan.plan.id, plan.own_positions)
+        self._tails: dict[str, TopicTail] = {}
+        self._stack = ExitStack()
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def arrived(self, rows: pa.Table) -> dict[int, str]:
+        """Return the reasons not to send the records of these actions (rows of a chunk), by action number."""
+        found: dict[int, str] = {}
+        for (remedy, lacking, repeats), actions in _sent(rows).group_by(*_ASKED, maintain_order=True):
+            is_produced = remedy == Remedy.PRODUCE.value
+            points = json.loads(str(lacking)) if lacking is not None else [self._plan.target] if is_produced else []
+            keys = actions["key"].to_list()
+            reasons = [self._in_all(points, keys)]
+            if repeats is not None:
+                reasons.append(self._at(str(repeats), keys))
+            for seq, key in actions.select("seq", "key").iter_rows():
+                reason = next((one[key] for one in reasons if key in one), None)
+                if reason is not None:
+                    found[seq] = reason
+        return found
+
+    def note_own(self, positions: RecordPositions) -> None:
+        """Note records that the plan writes itself, which are no arrivals."""
+        self._own.note(positions)
+        if self._plan.target in self._tails and len(positions):
+            self._tails[self._plan.target].skip(positions)
+
+    def _in_all(self, points: Sequence[str], keys: Sequence[str]) -> ReasonsByKey:
+        """Return the keys that all of the points that lacked them have now; a record serves every point behind it."""
+        answers = [self._at(point, keys) for point in points]
+        return {key: answers[0][key] for key in keys if answers and all(key in answer for answer in answers)}
+
+    def _at(self, name: str, keys: Sequence[str]) -> ReasonsByKey:
+        target = self._targets.get(name)
+        point, connection = (None, None) if target is None else (target.point, target.connection)
+        if isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection):
+            return self._in_topic(point, connection, keys)
+        if isinstance(point, TablePoint) and isinstance(connection, PostgresConnection):
+            return _in_table(point, connection, keys)
+        return _all_refused(
+            keys, f"not known: {name} cannot be asked any more whether it has the key; run the window again"
+        )
+
+    def _in_topic(self, point: TopicPoint, connection: KafkaConnection, keys: Sequence[str]) -> ReasonsByKey:
+        if point.name not in self._tails:
+            own = self._own if point.name == self._plan.target else None
+            tail = TopicTail(connection, point, self._plan.seen(point.name), self._keys, own, self._plan.renew)
+            self._tails[point.name] = self._stack.enter_context(tail)
+        tail = self._tails[point.name]
+        places = tail.read_on()
+        if tail.not_known is not None:
+            return _all_refused(
+                keys, f"not known: {tail.not_known}, so that the key may have arrived there; run the window again"
+            )
+        return {
+            key: f"arrived: a record of the key came to {point.name} at {places[key]} after the window was judged"
+            for key in keys
+            if key in places
+        }
+
+
+def _in_table(point: TablePoint, connection: PostgresConnection, keys: Sequence[str]) -> ReasonsByKey:
+    shape = TableShape(point=point, compare={}, filters={})
+    present = {key for frame in read_keys(connection, shape, sorted(set(keys))) for key in frame["key"].to_list()}
+    return _all_refused((key for key in keys if key in present), f"arrived: {point.name} holds the key now")
+
+
+def _all_refused(keys: Iterable[str], reason: str) -> ReasonsByKey:
+    return dict.fromkeys(keys, reason)
+
+
+def _sent(rows: pa.Table) -> pl.DataFrame:
+    """Return `seq`, `key`, `remedy`, `lacking` (JSON) and `repeats` of the actions that send what a point lacks; plans
+    of an older makewhole say neither."""
+    texts = {name: pl.from_arrow(rows.column(name).cast(pa.string())) for name in _TEXTS}
+    frame = pl.DataFrame({"seq": pl.from_arrow(rows.column("seq")), **texts}, schema_overrides={"before": pl.String})
+    said = (pl.col("before").str.json_path_match(f"$.{name}").alias(name) for name in (LACKING, REPEATS))
+    return frame.filter(pl.col("remedy").is_in(_SENDING)).select("seq", "key", "remedy", *said)

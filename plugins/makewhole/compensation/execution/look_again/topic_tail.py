@@ -1,0 +1,149 @@
+"""Follow the end of a topic for some keys: each record is read once, however often somebody asks."""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+
+import numpy as np
+import polars as pl
+
+from makewhole.compute.decode.record_values import ValueShape
+from makewhole.compute.normalise import log_columns, topic_frame
+from makewhole.kafka.log.broker import BrokerLog
+from makewhole.kafka.log.reader import read_range
+from makewhole.kafka.offsets import TopicLog
+from makewhole.model.closing import ClosingContext
+from makewhole.model.connection import KafkaConnection
+from makewhole.model.pipeline import TopicPoint
+from makewhole.model.positions import RecordPositions, SeenLog
+from makewhole.model.window import PartitionRange
+
+_RENEW_SECONDS = 5.0
+_PLACE = ("partition", "offset")
+_POSITIONS = {"partition": pl.Int32, "offset": pl.Int64}
+
+
+class OwnRecords:
+    """The positions of the records that a plan wrote to a topic itself, in this attempt or an earlier one."""
+
+    def __init__(self, plan: str, load: Callable[[str], RecordPositions]) -> None:
+        """`load` reads from the journal what is known of a topic incarnation; it is called at most once."""
+        self.plan, self._load = plan, load
+        self._noted: list[pl.DataFrame] = []
+        self._is_loaded = False
+
+    def note(self, positions: RecordPositions) -> None:
+        """Add records that are written now."""
+        self._noted.append(_frame(positions))
+
+    def among(self, records: pl.DataFrame, topic_id: str) -> pl.DataFrame:
+        """Return the plan's own among some records: the header says so, and the position proves it."""
+        named = records.filter(pl.col("replay_plan") == self.plan)
+        if named.is_empty():
+            return named
+        if not self._is_loaded:
+            self._noted.append(_frame(self._load(topic_id)))
+            self._is_loaded = True
+        return named.join(pl.concat(self._noted), on=_PLACE, how="semi")
+
+
+class TopicTail(ClosingContext):
+    """The committed records of some keys behind the place up to which a topic was looked at. Close it after use.
+
+    `not_known`: why some of these records cannot be known any more; None: all of them are.
+    """
+
+    def __init__(
+        self,
+        connection: KafkaConnection,
+        point: TopicPoint,
+        seen: SeenLog | None,
+        keys: pl.Series,
+        own: OwnRecords | None = None,
+        renew: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`seen` None: nobody looked at it before, so that only what comes from now on is read. Records of `own` do not
+        count. `renew` is called from time to time while it reads."""
+        self._connection, self._point, self._seen, self._own = connection, point, seen, own
+        self._shape = ValueShape(key=point.key, compare={}, keeps_tombstones=True)
+        self._renew, self._renewed_at = renew, time.monotonic()
+        self._keys = keys.unique().implode()
+        self._read_until: dict[int, int] = {}
+        self._topic_id: str | None = None
+        self._places: dict[str, str] = {}
+        self._stack = ExitStack()
+        self.not_known: str | None = None
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def read_on(self) -> Mapping[str, str]:
+        """Read on to the stable end of now; return the place of the first record of each key that came."""
+        if self._topic_id is None:
+            self._log = self._stack.enter_context(TopicLog(self._connection, self._point.topic))
+            self._broker = self._stack.enter_context(BrokerLog(self._connection))
+        ends = {partition: end.offset for partition, end in self._log.stable_ends().items()}
+        if self._topic_id is None:
+            self._topic_id = self._begin(ends)
+        for partition, end in ends.items():
+            begin = self._read_until.get(partition, 0)
+            if begin < end:
+                self._read(partition, begin, end)
+                self._read_until[partition] = end
+        return self._places
+
+    def skip(self, positions: RecordPositions) -> None:
+        """Leave out the plan's own records where they follow what was read without a gap."""
+        partitions, offsets = np.asarray(positions.partitions), np.sort(np.asarray(positions.offsets))
+        order = np.argsort(np.asarray(positions.offsets), kind="stable")
+        for partition in np.unique(partitions).tolist():
+            own = offsets[partitions[order] == partition]
+            first, last = int(own[0]), int(own[-1])
+            if self._read_until.get(partition) == first and last - first + 1 == len(own):
+                self._read_until[partition] = last + 1
+
+    def _begin(self, ends: Mapping[int, int]) -> str:
+        """Set where to begin; return the id of the topic."""
+        topic_id = self._log.describe().topic_id
+        if self._seen is None:
+            self._read_until = dict(ends)
+        elif self._seen.topic_id in (None, topic_id):  # of a topic that was made anew nothing was seen
+            self._read_until = dict(self._seen.offsets)
+            for partition, begin in self._read_until.items():
+                if ends.get(partition, 0) < begin:
+                    self._note_gap(f"partition {partition} ended at {begin} and ends before that now")
+        return topic_id
+
+    def _read(self, partition: int, begin: int, end: int) -> None:
+        assert self._topic_id is not None
+        wanted = PartitionRange(topic=self._point.topic, topic_id=self._topic_id, partition=partition, lo=begin, hi=end)
+        reader = read_range(self._broker, wanted, columns=log_columns(self._shape))
+        for batch in reader.batches():
+            records, _ = topic_frame(batch, self._shape)
+            # The journal cannot hold NUL, and has it escaped in a key.
+            named = records.with_columns(pl.col("key").str.replace_all("\x00", "\\u0000", literal=True))
+            self._keep_lease()
+            self._add(named.filter(pl.col("key").is_in(self._keys)))
+        if reader.expired:
+            self._note_gap(f"partition {partition} lost offsets from {begin} on before they were looked at")
+        if reader.undecodable:
+            self._note_gap(f"partition {partition} has {len(reader.undecodable)} places that cannot be read")
+
+    def _keep_lease(self) -> None:
+        if time.monotonic() - self._renewed_at > _RENEW_SECONDS:
+            self._renew()
+            self._renewed_at = time.monotonic()
+
+    def _add(self, records: pl.DataFrame) -> None:
+        if self._own is not None and len(records):
+            assert self._topic_id is not None
+            records = records.join(self._own.among(records, self._topic_id), on=_PLACE, how="anti")
+        for key, place in records.select("key", "place").iter_rows():
+            self._places.setdefault(key, place)
+
+    def _note_gap(self, what: str) -> None:
+        self.not_known = self.not_known or f"{self._point.topic} {what}"
+
+
+def _frame(positions: RecordPositions) -> pl.DataFrame:
+    return pl.DataFrame({"partition": positions.partitions, "offset": positions.offsets}, schema=_POSITIONS)

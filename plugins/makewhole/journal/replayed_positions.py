@@ -1,0 +1,140 @@
+"""Read and write where the records of plans stand in their topics. Every function runs in the caller's transaction."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from makewhole.model.plan import Plan
+from makewhole.model.positions import PositionSpan, RecordPositions, SeenLog
+from makewhole.sql import PgConnection, load_queries
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenChunk:
+    """A chunk of a plan at a target, in one incarnation of the target's topic."""
+
+    plan: str
+    target: str
+    chunk: int
+    topic_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayedRecord:
+    """A record that a plan wrote. `key_hash` is of the key that it has there; None: of a reversal that no hop judges.
+
+    `is_produced`: the topic had no record of the key before, so that the record repeats none.
+    """
+
+    plan: str
+    partition: int
+    offset: int
+    key_hash: str | None
+    is_produced: bool
+
+
+def put(journal: PgConnection, chunk: WrittenChunk, positions: RecordPositions) -> None:
+    """Write where the records of a chunk stand, before they are committed; replaces what an earlier attempt wrote."""
+    _run(journal, "forget_positions", vars(chunk))
+    columns = {"seqs": positions.seqs, "partitions": positions.partitions, "offsets": positions.offsets}
+    _run(journal, "put_positions", vars(chunk) | {name: _array(column) for name, column in columns.items()})
+
+
+def of_chunk(journal: PgConnection, chunk: WrittenChunk) -> RecordPositions:
+    """Return where the records of a chunk stand, as the attempt noted them that came last to its commit."""
+    return _positions(_rows(journal, "positions_of_chunk", vars(chunk)))
+
+
+def of_plan(journal: PgConnection, plan: str, target: str, topic_id: str) -> RecordPositions:
+    """Return where a plan wrote to a topic."""
+    return _positions(_rows(journal, "positions_of_plan", {"plan": plan, "target": target, "topic_id": topic_id}))
+
+
+def between(journal: PgConnection, pipeline: str, spans: Iterable[PositionSpan]) -> list[ReplayedRecord]:
+    """Return the records that the plans of a pipeline wrote within these spans, or noted and did not commit."""
+    wanted = list(spans)
+    if not wanted:
+        return []
+    parameters = {
+        "pipeline": pipeline,
+        "topic_ids": [span.topic_id for span in wanted],
+        "firsts": [span.first for span in wanted],
+        "lasts": [span.last for span in wanted],
+        "los": [span.lo for span in wanted],
+        "his": [span.hi for span in wanted],
+    }
+    return [
+        ReplayedRecord(plan=row[0], partition=row[1], offset=row[2], key_hash=row[3], is_produced=row[4])
+        for row in _rows(journal, "positions_between", parameters)
+    ]
+
+
+def keys_written(journal: PgConnection, plans: Iterable[str], topic_ids: Iterable[str]) -> list[str]:
+    """Return the hashes of the keys that plans wrote to a topic, or noted and did not commit."""
+    rows = _rows(journal, "keys_written", {"plans": sorted(plans), "topic_ids": sorted(topic_ids)})
+    return [row[0] for row in rows if row[0] is not None]
+
+
+def last_seen(journal: PgConnection, plan: Plan, point: str) -> SeenLog | None:
+    """Return what was observed of a topic when the plan's window revision was opened: what was judged reaches at least
+    as far. None: nothing was observed."""
+    parameters = {"pipeline": plan.pipeline, "number": plan.window, "revision": plan.revision, "point": point}
+    for topic_id, offsets in _rows(journal, "last_seen", parameters):
+        return SeenLog(topic_id=topic_id, offsets={int(number): at for number, at in (offsets or {}).items()})
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanInJournal:
+    """A plan at one target, as the journal knows it.
+
+    `transaction` opens one there. `log_ends`: where the logs of the targets ended when the plan was first begun, by
+    target and partition. `renew` renews the lease, where there is one.
+    """
+
+    transaction: Callable[[], AbstractContextManager[PgConnection]]
+    plan: Plan
+    target: str
+    log_ends: Mapping[str, Mapping[int, int]]
+    renew: Callable[[], None] = lambda: None
+
+    def seen(self, point: str) -> SeenLog | None:
+        """Return up to where a topic was looked at for the findings of the plan, at least; None: nobody looked at it.
+
+        That is where it ended when the window revision was opened, or when the plan was first begun.
+        """
+        with self.transaction() as journal:
+            seen = last_seen(journal, self.plan, point)
+        if seen is None and point in self.log_ends:
+            return SeenLog(topic_id=None, offsets=self.log_ends[point])
+        return seen
+
+    def own_positions(self, topic_id: str) -> RecordPositions:
+        """Return where the plan wrote to its target."""
+        with self.transaction() as journal:
+            return of_plan(journal, self.plan.id, self.target, topic_id)
+
+
+def _positions(rows: Sequence[tuple[int, list[int], list[int]]]) -> RecordPositions:
+    return RecordPositions(
+        seqs=[seq for _, seqs, _ in rows for seq in seqs],
+        partitions=[partition for partition, seqs, _ in rows for _ in seqs],
+        offsets=[offset for _, _, offsets in rows for offset in offsets],
+    )
+
+
+def _array(numbers: Sequence[int]) -> str:
+    """Return numbers as the text of an array: thousands of them are slow as a list of the driver's."""
+    return "{" + ",".join(map(str, numbers)) + "}"
+
+
+def _run(journal: PgConnection, name: str, parameters: Mapping[str, Any]) -> None:
+    with journal.cursor() as cursor:
+        cursor.execute(load_queries("replayed_position")[name], parameters)
+
+
+def _rows(journal: PgConnection, name: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    with journal.cursor() as cursor:
+        cursor.execute(load_queries("replayed_position")[name], parameters)
+        return cursor.fetchall()

@@ -1,0 +1,64 @@
+-- Where the records of plans were written.
+
+-- forget_positions --
+-- Delete what an earlier attempt noted for a chunk that it did not commit.
+delete from makewhole.replayed_position where plan = %(plan)s and target = %(target)s and chunk = %(chunk)s
+
+-- put_positions --
+-- Write where the records of a chunk stand, a row for each partition.
+insert into makewhole.replayed_position
+    (plan, target, chunk, topic_id, partition, first_offset, last_offset, seqs, offsets)
+select %(plan)s, %(target)s, %(chunk)s, %(topic_id)s, written.partition, min(written.at), max(written.at),
+       array_agg(written.seq order by written.at), array_agg(written.at order by written.at)
+from unnest(%(seqs)s::integer[], %(partitions)s::integer[], %(offsets)s::bigint[]) as written (seq, partition, at)
+group by written.partition
+
+-- positions_of_chunk --
+-- Read where the records of a chunk were written in a topic incarnation: (partition, action numbers, offsets).
+select partition, seqs, offsets from makewhole.replayed_position
+where plan = %(plan)s and target = %(target)s and chunk = %(chunk)s and topic_id = %(topic_id)s
+order by partition
+
+-- positions_of_plan --
+-- Read where a plan wrote to a topic incarnation: (partition, action numbers, offsets).
+select partition, seqs, offsets from makewhole.replayed_position
+where plan = %(plan)s and target = %(target)s and topic_id = %(topic_id)s
+order by partition, first_offset
+
+-- positions_between --
+-- Read where the plans of a pipeline wrote within some ranges of partitions and offsets: the plan, the position, the key
+-- that the record has there, and whether it was produced (it repeats no record of the topic).
+select position.plan, position.partition, written.at,
+       case when action.remedy = 'reverse' then action.before::jsonb ->> 'reversal_key_hash' else action.key_hash end,
+       action.remedy = 'produce'
+from unnest(%(topic_ids)s::text[], %(firsts)s::integer[], %(lasts)s::integer[], %(los)s::bigint[], %(his)s::bigint[])
+    as wanted (topic_id, first, last, lo, hi)
+join makewhole.replayed_position as position
+    on position.topic_id = wanted.topic_id
+    and position.partition >= wanted.first and (wanted.last is null or position.partition <= wanted.last)
+    and position.last_offset >= wanted.lo and (wanted.hi is null or position.first_offset < wanted.hi)
+join makewhole.plan on plan.id = position.plan and plan.pipeline = %(pipeline)s
+cross join lateral unnest(position.seqs, position.offsets) as written (seq, at)
+join makewhole.planned_action as action on action.plan = position.plan and action.seq = written.seq
+where written.at >= wanted.lo and (wanted.hi is null or written.at < wanted.hi)
+order by position.plan, position.partition, written.at
+
+-- keys_written --
+-- Read the hashes of the keys that plans wrote to a topic: those that the records have there.
+select distinct case when action.remedy = 'reverse' then action.before::jsonb ->> 'reversal_key_hash'
+                     else action.key_hash end
+from makewhole.replayed_position as position
+cross join lateral unnest(position.seqs) as written (seq)
+join makewhole.planned_action as action on action.plan = position.plan and action.seq = written.seq
+where position.plan = any(%(plans)s) and position.topic_id = any(%(topic_ids)s)
+order by 1
+
+-- last_seen --
+-- Read what was last observed of a topic by the moment at which a window revision was opened.
+select observation.topic_id, observation.stable_offsets
+from makewhole.observation
+join makewhole.window as judged
+    on judged.pipeline = %(pipeline)s and judged.number = %(number)s and judged.revision = %(revision)s
+where observation.pipeline = %(pipeline)s and observation.point = %(point)s
+and observation.observed_at <= judged.opened_at
+order by observation.observed_at desc limit 1

@@ -1,0 +1,169 @@
+"""Test that what has arrived since the window was judged is not sent: topics and stores are asked before each chunk."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from makewhole.compensation.execution.pace import PlanProgress
+from makewhole.compensation.execution.run_plan import run_plan
+from makewhole.journal.database import connect
+from makewhole.model.pipeline import Semantics
+from makewhole.model.plan import Plan
+from makewhole.model.verdict import Finding, Verdict
+from makewhole.window.observe import observe, read_topic_state, topic_logs
+from tests.integration.compensation.preview.dry_runs import looked
+from tests.integration.compensation.world import PARTITIONS, PlanWorld
+from tests.world.topics import producer
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+
+LEDGER_HOP = "outbox→flights"
+
+
+def test_a_record_that_the_producer_sends_before_the_run_is_not_produced(world: PlanWorld) -> None:
+    plan = _to_produce(world, range(3))
+    place = _send(world, "K1")
+
+    world.run(plan.id)
+
+    assert _keys(world) == ["K0", "K1", "K2"]
+    assert world.outcomes(plan.id) == {
+        "K0": ("done", None),
+        "K1": (
+            "refused",
+            f"arrived: a record of the key came to flights at {place} after the window was judged",
+        ),
+        "K2": ("done", None),
+    }
+
+
+def test_the_dry_run_says_what_has_arrived(world: PlanWorld) -> None:
+    plan = _to_produce(world, range(3))
+    assert [part.reasons for part in looked(world, plan).parts] == [{}]
+    place = _send(world, "K1")
+
+    (part,) = looked(world, plan).parts
+
+    assert part.reasons == {f"arrived: a record of the key came to flights at {place} after the window was judged": 1}
+
+
+def test_a_key_that_the_consumer_loads_before_the_run_is_not_redelivered(world: PlanWorld) -> None:
+    world.send(range(3))
+    plan = world.plan([world.finding(number, Verdict.MISSING) for number in range(3)])
+    world.load_again("K1", copies=1)
+
+    world.run(plan.id)
+
+    assert sorted(record.key_text for record in world.replayed()) == ["K0", "K2"]
+    assert world.outcomes(plan.id)["K1"] == ("refused", "arrived: warehouse holds the key now")
+
+
+def test_each_chunk_looks_again_and_its_own_records_are_no_arrivals(world: PlanWorld) -> None:
+    """What comes while the plan runs is seen by the next chunk; so is a second record of a key that the plan wrote."""
+    plan = _to_produce(world, range(15))  # three chunks of five, by key: K0, K1, K10–K12 | K13, K14, K2–K4 | K5–K9
+    sent: list[str] = []
+
+    def catch_up(progress: PlanProgress) -> None:
+        late = {1: "K2", 2: "K9"}.get(progress.chunks_done)
+        if late is not None:
+            _send(world, late)
+            sent.append(late)
+
+    run_plan(world.journal, plan.id, world.targets, catch_up)
+
+    assert sent == ["K2", "K9"]
+    refused = {key for key, (outcome, _) in world.outcomes(plan.id).items() if outcome == "refused"}
+    assert refused == {"K2", "K9"}
+    assert _keys(world) == sorted(f"K{number}" for number in range(15))
+
+
+def test_a_newer_record_of_the_key_is_not_followed_by_the_older_one(world: PlanWorld) -> None:
+    world.change_hop("flights→warehouse", semantics=Semantics.UPSERT)
+    world.send([1])
+    (position,) = world.originals
+    finding = world.finding(1, Verdict.MISSING)
+    latest = {"partition": position[0], "offset": position[1]}
+    _observe(world)
+    plan = world.plan([_with_latest(finding, latest)])
+    place = _send(world, "K1", delay=99)
+
+    world.run(plan.id)
+
+    reason = f"arrived: a record of the key came to flights at {place} after the window was judged"
+    assert world.outcomes(plan.id) == {"K1": ("refused", reason)}
+    assert len(_keys(world)) == 2
+
+
+def test_a_tail_that_is_gone_is_not_taken_for_an_empty_one(world: PlanWorld) -> None:
+    plan = _to_produce(world, range(1))
+    for number in range(6):
+        _send(world, f"other {number}")
+    ends = {part: len([r for r in world.records(world.topic) if r.partition == part]) for part in range(PARTITIONS)}
+    partition = max(ends, key=lambda part: ends[part])
+    at = TopicPartition(world.topic, partition, ends[partition])
+    admin = world.admin  # it must live until the future has its answer
+    admin.delete_records([at])[at].result(30)
+
+    world.run(plan.id)
+
+    outcome, reason = world.outcomes(plan.id)["K0"]
+    assert (outcome, reason) == (
+        "refused",
+        f"not known: {world.topic} partition {partition} lost offsets from 0 on before they were looked at, so that "
+        "the key may have arrived there; run the window again",
+    )
+
+
+def test_nobody_looks_at_what_was_there_when_the_window_was_judged(world: PlanWorld) -> None:
+    """A record of the key from before is what was judged; only what came since has arrived."""
+    world.send([1])
+    plan = world.plan([world.finding(1, Verdict.MISSING)])
+    _observe(world)
+
+    world.run(plan.id)
+
+    assert [record.key_text for record in world.replayed()] == ["K1"]
+
+
+def _to_produce(world: PlanWorld, numbers: range) -> Plan:
+    """A plan to produce what the topic lacks; the topic was observed when its window was opened."""
+    for number in numbers:
+        body = json.dumps({"id": f"K{number}", "delay": number})
+        world.sql("insert into ops.outbox values (%s, %s, '2013-01-01 00:00:01+00')", f"K{number}", body)
+    _observe(world)
+    return world.plan([world.finding(number, Verdict.MISSING, LEDGER_HOP) for number in numbers])
+
+
+def _observe(world: PlanWorld) -> None:
+    with (
+        connect(world.journal) as journal,
+        topic_logs([world.topic_point()], world.connections) as logs,
+    ):
+        observe(journal, world.pipeline, world.connections, {name: read_topic_state(log) for name, log in logs.items()})
+    if world.window is not None:
+        world.journal_sql("update makewhole.window set opened_at = clock_timestamp()")
+
+
+def _send(world: PlanWorld, key: str, delay: float = 1) -> str:
+    """Send a record as the producer does when it catches up; return its place."""
+    places: list[str] = []
+    client = producer(world.bootstrap)
+    client.produce(
+        world.topic,
+        key=key,
+        value=json.dumps({"id": key, "delay": delay}),
+        on_delivery=lambda _, message: places.append(f"{message.partition()}:{message.offset()}"),
+    )
+    assert client.flush(30) == 0
+    return places[0]
+
+
+def _keys(world: PlanWorld) -> list[str]:
+    return sorted(record.key_text for record in world.records(world.topic))
+
+
+def _with_latest(finding: Finding, latest: Mapping[str, int]) -> Finding:
+    return replace(finding, evidence={**finding.evidence, "latest": latest})
