@@ -155,7 +155,7 @@ class _PlanForecast:
             self.tables.append(
                 TableEffects(
                     target=name,
-                    place=target.point.place,
+                    place=targets[name].point.place,
                     left_empty=dict(left_empty),
                     locked_chunks=len(locked),
                     chunk_actions=max(locked, default=0),
