@@ -9,7 +9,7 @@ import psycopg2
 
 from makewhole.model.closing import ClosingContext
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem, TransientError
-from makewhole.sql import PgConnection, PgCursor, load_queries, sql_root
+from makewhole.sql import PgConnection, PgCursor, connection_defaults, load_queries, sql_root
 
 _MIGRATION_LOCK = 0x6D616B65  # "make": only one process migrates at a time
 
@@ -42,7 +42,7 @@ def open_connection(dsn: str) -> PgConnection:
         TransientError: the server cannot be reached.
     """
     try:
-        return psycopg2.connect(dsn, application_name="makewhole", connect_timeout=10)
+        return psycopg2.connect(dsn, application_name="makewhole", **connection_defaults(dsn))
     except psycopg2.OperationalError as error:
         raise TransientError(
             "the journal's PostgreSQL does not answer; check that it runs (`makewhole status`) "

@@ -8,7 +8,7 @@ from psycopg2 import errors as pg_errors
 
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import PermanentError, TransientError
-from makewhole.sql import PgConnection
+from makewhole.sql import PgConnection, connection_defaults
 
 _SESSION = {
     # A row's JSON text is compared between sessions: what its rendering depends on is pinned.
@@ -39,7 +39,7 @@ def connect(target: PostgresConnection) -> Iterator[PgConnection]:
     """
     try:
         connection = psycopg2.connect(
-            target.dsn, application_name="makewhole", connect_timeout=10, client_encoding="UTF8"
+            target.dsn, application_name="makewhole", client_encoding="UTF8", **connection_defaults(target.dsn)
         )
     except psycopg2.OperationalError as error:
         raise TransientError(
