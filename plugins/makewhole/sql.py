@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from psycopg2.extensions import connection as PgConnection  # noqa: N812 - it is a class
 from psycopg2.extensions import cursor as PgCursor  # noqa: N812 - it is a class
@@ -23,7 +24,7 @@ _CONNECTION_DEFAULTS = {
 _BLOCK = re.compile(r"^-- (?P<name>[a-z_]+) --$", re.MULTILINE)
 
 
-def connection_defaults(dsn: str) -> dict[str, int]:
+def connection_defaults(dsn: str) -> dict[str, Any]:
     """Return libpq's parameters that makewhole chooses where the connection string says nothing of them."""
     given = parse_dsn(dsn)
     return {name: value for name, value in _CONNECTION_DEFAULTS.items() if name not in given}

@@ -24,7 +24,7 @@ from makewhole.orchestration.task_ids import (
     CERTIFY,
     COMPENSATE,
     OPEN_WINDOW,
-    SETTLE_POLL_SECONDS,
+    POLL_SECONDS,
     VERIFY,
 )
 
@@ -157,7 +157,7 @@ def settle() -> bool:
     """Tell whether an absence counts by now; the last minute is spent waiting here."""
     opened = opened_window(get_current_context())
     remaining = (datetime.fromisoformat(opened["settled_at"]) - datetime.now(UTC)).total_seconds()
-    if remaining > SETTLE_POLL_SECONDS:
+    if remaining > POLL_SECONDS:
         logger.info("%s: an absence counts from %s on; looking again then", opened["label"], opened["settled_at"])
         return False
     if remaining > 0:

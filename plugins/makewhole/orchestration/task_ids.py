@@ -15,5 +15,5 @@ UNDO_DAG = "makewhole_undo"
 RESTORE = "restore"
 REOPEN = "reopen"
 
-SETTLE_POLL_SECONDS = 60.0
-"""The longest wait of `settle` in its process; for a longer one it is rescheduled."""
+POLL_SECONDS = 60.0
+"""The longest wait of a task in its process; for a longer one it gives its worker back and is rescheduled."""
