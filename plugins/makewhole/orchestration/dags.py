@@ -24,7 +24,7 @@ Compares **{name}** end to end, window by window, repairs what it may and certif
 
 | task | what its colour means |
 |---|---|
-| open_window | which offsets and rows belong to this run, frozen |
+| open_window | which offsets and rows belong to this run, frozen; *rescheduled: an older window is finished first* |
 | settle | waiting until an absence counts ({settle} after it was seen) |
 | snapshot, reconcile, validate | reading, comparing, asking the gate; **red: the check broke**, nothing was concluded |
 | plan, approve, compensate, verify | only when something is wrong; purple: a person is asked |
@@ -33,11 +33,16 @@ Compares **{name}** end to end, window by window, repairs what it may and certif
 Hops: {hops}
 """
 
+_CONTINUE_DOC = """\
+Goes on with a window that a run left in error, or in the middle: what its steps committed is kept. The next run of a
+pipeline starts this by itself before it opens its own window, and waits for it; the tasks are those of any window.
+"""
+
 
 def reconcile_dag(pipeline: Pipeline) -> DAG:
     """Make the DAG of a pipeline: on its schedule each run covers the data interval before it."""
     with DAG(
-        dag_id=f"makewhole_reconcile_{pipeline.name}",
+        dag_id=task_ids.reconcile_dag_id(pipeline.name),
         description=pipeline.description or f"Reconcile {pipeline.name}",
         doc_md=_DOC.format(
             name=pipeline.name,
@@ -54,7 +59,7 @@ def reconcile_dag(pipeline: Pipeline) -> DAG:
         params=_form(),
         tags=["makewhole", pipeline.name],
     ) as dag:
-        _window_tasks(pipeline.name, longest_limits([pipeline]))
+        _window_tasks(longest_limits([pipeline]), steps.open_window, pipeline.name)
     return dag
 
 
@@ -69,7 +74,7 @@ def oncall_dag(pipelines: Sequence[Pipeline]) -> DAG:
         description="Which pipeline to check",
     )
     with DAG(
-        dag_id="makewhole_oncall",
+        dag_id=task_ids.ONCALL_DAG,
         description="Check and repair one window of a pipeline now",
         doc_md="Choose pipeline and interval. *Plan only* changes nothing: it compares, and shows what it would do.",
         schedule=None,
@@ -81,7 +86,29 @@ def oncall_dag(pipelines: Sequence[Pipeline]) -> DAG:
         params={"pipeline": choice, **_form()},
         tags=["makewhole"],
     ) as dag:
-        _window_tasks(None, longest_limits(pipelines))
+        _window_tasks(longest_limits(pipelines), steps.open_window, None)
+    return dag
+
+
+def continue_dag(pipelines: Sequence[Pipeline]) -> DAG:
+    """Make the DAG that goes on with windows which were left unfinished. Runs start it before their own windows."""
+    with DAG(
+        dag_id=task_ids.CONTINUE_DAG,
+        description="Go on with a window that was left unfinished",
+        doc_md=_CONTINUE_DOC,
+        schedule=None,
+        start_date=START,
+        catchup=False,
+        is_paused_upon_creation=False,
+        default_args=task_defaults(pipelines),
+        params={
+            "pipeline": Param(type="string", enum=[pipeline.name for pipeline in pipelines], title="Pipeline"),
+            "window": Param(type="integer", minimum=1, title="Window", description="As in `makewhole windows`"),
+            "revision": Param(type="integer", minimum=1, title="Revision", description="The newest of the window"),
+        },
+        tags=["makewhole"],
+    ) as dag:
+        _window_tasks(longest_limits(pipelines), steps.continue_window)
     return dag
 
 
@@ -109,11 +136,9 @@ def _form() -> dict[str, Param]:
     }
 
 
-def _window_tasks(pipeline_name: str | None, limits: TimeLimits) -> None:
-    """Wire the tasks of a window. `pipeline_name` None: the form says which pipeline."""
-    open_window = task(task_id=task_ids.OPEN_WINDOW, execution_timeout=limits.open_window)(steps.open_window)(
-        pipeline_name
-    )
+def _window_tasks(limits: TimeLimits, opening: Callable[..., Any], *arguments: str | None) -> None:
+    """Wire the tasks of a window, the first of which opens it or takes it up: `opening`, called with `arguments`."""
+    open_window = task(task_id=task_ids.OPEN_WINDOW, execution_timeout=limits.open_window)(opening)(*arguments)
     # A long interval: when a task is rescheduled within seconds, Airflow can take its first end for a failure.
     settle = task.sensor(
         task_id=task_ids.SETTLE,

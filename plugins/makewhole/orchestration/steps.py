@@ -31,6 +31,7 @@ from makewhole.orchestration.task_ids import (
 if TYPE_CHECKING:
     from makewhole.window.context import WindowContext
     from makewhole.window.interval import Request
+    from makewhole.window.open import OpenedWindow
 
 logger = logging.getLogger(__name__)
 StepFunction = TypeVar("StepFunction", bound=Callable[..., Any])
@@ -91,14 +92,36 @@ def open_window(pipeline_name: str | None) -> dict[str, Any]:
     `pipeline_name` None: the form names the pipeline.
     """
     from makewhole.journal.database import connect
-    from makewhole.model.incident_text import incident_sentence
+    from makewhole.orchestration.older_windows import finish_older_windows
     from makewhole.window.context import connections_of
     from makewhole.window.open import open_interval
 
     context = get_current_context()
     pipeline = load_pipeline(pipeline_name or context["params"]["pipeline"])
+    request = _window_request(context)
+    finish_older_windows(context, pipeline, request)
     with connect() as journal:
-        opened = open_interval(journal, pipeline, connections_of(pipeline), _window_request(context))
+        opened = open_interval(journal, pipeline, connections_of(pipeline), request)
+    return log_opened(opened, "" if opened.is_new else "; it was judged before, this is a new revision")
+
+
+@step
+def continue_window() -> dict[str, Any]:
+    """Take up the unfinished window that the form names."""
+    from makewhole.journal.database import connect
+    from makewhole.window.unfinished import continue_window
+
+    form = get_current_context()["params"]
+    pipeline = load_pipeline(form["pipeline"])
+    with connect() as journal:
+        opened = continue_window(journal, pipeline, int(form["window"]), int(form["revision"]))
+    return log_opened(opened, "; it was left unfinished, what its steps committed is kept")
+
+
+def log_opened(opened: "OpenedWindow", remark: str) -> dict[str, Any]:
+    """Log what was opened; return what the later tasks of the run need."""
+    from makewhole.model.incident_text import incident_sentence
+
     window = opened.window
     logger.info(
         "%s: %s to %s, %d offsets, settled at %s%s",
@@ -107,12 +130,12 @@ def open_window(pipeline_name: str | None) -> dict[str, Any]:
         window.end,
         sum(part.span for parts in window.ranges.values() for part in parts),
         opened.settled_at,
-        "" if opened.is_new else "; it was judged before, this is a new revision",
+        remark,
     )
     for incident in opened.incidents:
         logger.warning("%s: %s", window.label, incident_sentence(incident))
     return {
-        "pipeline": pipeline.name,
+        "pipeline": window.pipeline,
         "window": window.number,
         "revision": window.revision,
         "label": window.label,
