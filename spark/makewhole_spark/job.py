@@ -42,6 +42,7 @@ def main(name: str, run: Callable[[Job], str]) -> None:
     try:
         with connect() as journal:
             context = window_context(windows.load(journal, wanted.pipeline, wanted.window, wanted.revision))
+            journal.commit()  # nothing is held open there while Spark starts
             spark = session(f"{name}: {context.window.label}")
             spark.sparkContext.setLogLevel("ERROR")
             logger.info("%s: %s", context.window.label, run(Job(spark=spark, journal=journal, context=context)))

@@ -2,7 +2,8 @@
 
 MakewholeError
 ├── TransientError            a retry may help: a server is away, a read came up short
-│   └── LeaseLostError        another runner took over; this one must stop at once
+│   ├── LeaseLostError        another runner took over; this one must stop at once
+│   └── PlanPausedError       a person paused the plan; go on when it is resumed
 └── PermanentError            a retry will not help: a person has to act
     ├── ConfigurationError    the pipeline file or the environment is wrong; carries every problem
     ├── RefusedError          an operation that would do harm was refused
@@ -25,6 +26,10 @@ class TransientError(MakewholeError):
 
 class LeaseLostError(TransientError):
     """Another runner holds the lease; nothing more may be written by this one."""
+
+
+class PlanPausedError(TransientError):
+    """The plan is paused; nothing more is written until somebody resumes it."""
 
 
 class PermanentError(MakewholeError):

@@ -2,14 +2,14 @@
 
 import logging
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowException, AirflowRescheduleException, ErrorType
+from airflow.sdk.exceptions import AirflowException, ErrorType
 from airflow.sdk.execution_time.comms import ErrorResponse, TriggerDagRun
 
 from makewhole.model.pipeline import Pipeline
-from makewhole.orchestration.task_ids import CONTINUE_DAG, ONCALL_DAG, POLL_SECONDS, reconcile_dag_id
+from makewhole.orchestration.reschedule import rescheduled
+from makewhole.orchestration.task_ids import CONTINUE_DAG, ONCALL_DAG, reconcile_dag_id
 
 if TYPE_CHECKING:
     from makewhole.window.interval import Request
@@ -17,12 +17,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 _ACTIVE = ["queued", "running"]
-
-
-def rescheduled() -> AirflowRescheduleException:
-    """Return what a task raises to give its worker back and to be started again after the poll interval."""
-    later = datetime.now(UTC) + timedelta(seconds=POLL_SECONDS)
-    return AirflowRescheduleException(later)  # type: ignore[no-untyped-call]
 
 
 def finish_older_windows(context: Mapping[str, Any], pipeline: Pipeline, request: "Request") -> None:

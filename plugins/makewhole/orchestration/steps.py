@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException
 
-from makewhole.model.errors import PermanentError
+from makewhole.model.errors import PermanentError, PlanPausedError
 from makewhole.model.gate import GateAnswer
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.window import WindowState
+from makewhole.orchestration.reschedule import rescheduled
 from makewhole.orchestration.task_ids import (
     APPROVE,
     CERTIFY,
@@ -38,7 +39,8 @@ StepFunction = TypeVar("StepFunction", bound=Callable[..., Any])
 
 
 def step(function: StepFunction) -> StepFunction:
-    """Wrap a step: an error of ours that is permanent fails the task without a retry."""
+    """Wrap a step: an error of ours that is permanent fails the task without a retry, a paused plan gives its worker
+    back."""
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -46,6 +48,9 @@ def step(function: StepFunction) -> StepFunction:
             return function(*args, **kwargs)
         except PermanentError as error:
             raise AirflowFailException(str(error)) from error
+        except PlanPausedError as error:
+            logger.info("%s; looking again in %.0f s", error, POLL_SECONDS)
+            raise rescheduled() from error
 
     return run  # type: ignore[return-value]
 

@@ -29,8 +29,10 @@ class OlderWindow:
     is_worked_on: bool
 
     def __str__(self) -> str:
-        doing = "is being worked on by" if self.is_worked_on else "was left unfinished and is gone on with by"
-        return f"{_name(self.window)} {doing} run {self.run}; this run's own window comes after it"
+        name, after = _name(self.window), "this run's own window comes after it"
+        if self.is_worked_on:
+            return f"{name} is being worked on by run {self.run}; {after}"
+        return f"{name} was left unfinished and is gone on with by run {self.run}; {after}"
 
 
 def find_older(
