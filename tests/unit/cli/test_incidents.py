@@ -17,6 +17,9 @@ from makewhole.model.window import Accounting, PartitionRange, Window, WindowSta
 pytestmark = pytest.mark.unit
 
 AT = datetime(2013, 1, 2, 5, tzinfo=UTC)
+GONE_ON_WITH = Continuation(
+    run="continue__shop__5.1__2", asked_by="tonight try 1", began_at=datetime(2026, 3, 7, 2, tzinfo=UTC)
+)
 RANGE = PartitionRange(topic="orders", topic_id="id1", partition=3, lo=150, hi=300, lineage=1)
 WINDOW = Window(
     pipeline="shop",
