@@ -15,6 +15,17 @@ A discrepancy between points is a result (a verdict), never an exception.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+DEFECTS: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    NameError,
+    TypeError,
+)
+"""What Python raises where the program is wrong: no retry brings the missing name or the right type."""
+
 
 class MakewholeError(Exception):
     """The root of all. Its message says what happened, to which thing, and what to do now."""

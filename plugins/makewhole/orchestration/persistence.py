@@ -8,25 +8,15 @@ from typing import Any
 from airflow.sdk import ExceptionRetryPolicy, RetryAction, RetryRule
 from airflow.sdk.exceptions import AirflowTaskTimeout
 
-from makewhole.model.errors import PermanentError
+from makewhole.model.errors import DEFECTS, PermanentError
 from makewhole.model.pipeline import Pipeline, TimeLimits
 
 _FIRST_DELAY = timedelta(seconds=15)
 _LONGEST_DELAY = timedelta(minutes=10)
 _GROWTH = 2.0
-# What only a person can mend: no retry brings the missing name or the right type.
-_DEFECTS: list[type[BaseException] | str] = [
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    ImportError,
-    LookupError,
-    NameError,
-    TypeError,
-]
 _NO_RETRY = [
     RetryRule(exception=PermanentError, action=RetryAction.FAIL, reason="it cannot succeed by trying again"),
-    RetryRule(exception=_DEFECTS, action=RetryAction.FAIL, reason="a defect, which trying again does not mend"),
+    RetryRule(exception=list(DEFECTS), action=RetryAction.FAIL, reason="a defect, which trying again does not mend"),
     RetryRule(
         exception=AirflowTaskTimeout,
         action=RetryAction.FAIL,
