@@ -3,10 +3,12 @@
 -- unfinished --
 -- Read the newest revision of each window that no run has brought to its end, oldest first.
 with newest as (
-    select distinct on (number) pipeline, number, revision, start_time, end_time, state, reason, request, plan_only
+    select distinct on (number) pipeline, number, revision, start_time, end_time, opened_at, state, reason, request,
+        plan_only
     from makewhole.window where pipeline = %(pipeline)s order by number, revision desc
 )
-select newest.number, newest.revision, newest.start_time, newest.end_time, newest.reason, newest.request,
+select newest.number, newest.revision, newest.start_time, newest.end_time, newest.opened_at, newest.reason,
+    newest.request,
     exists (
         select from makewhole.hop_result hop
         where hop.pipeline = newest.pipeline and hop.number = newest.number and hop.stage = 'reconciled'

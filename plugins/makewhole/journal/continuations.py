@@ -1,5 +1,6 @@
 """Read the windows that were left unfinished, and write which runs go on with them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -21,6 +22,7 @@ class UnfinishedWindow:
 
     pipeline: str
     bounds: WindowBounds
+    opened_at: datetime
     reason: str | None
     is_compared: bool
     awaits_approval: bool
@@ -43,20 +45,21 @@ class Continuation:
 
 def unfinished(journal: PgConnection, pipeline: str) -> list[UnfinishedWindow]:
     """Return the unfinished windows of a pipeline, oldest first."""
-    return [
-        UnfinishedWindow(
-            pipeline=pipeline,
-            bounds=WindowBounds(number=number, revision=revision, start=start, end=end),
-            reason=reason,
-            is_compared=is_compared,
-            awaits_approval=awaits_approval,
-            runs=(request, *runs),
-            askers=tuple(askers),
-        )
-        for number, revision, start, end, reason, request, is_compared, awaits_approval, runs, askers in _run(
-            journal, "unfinished", pipeline=pipeline
-        )
-    ]
+    return [_unfinished(pipeline, row) for row in _run(journal, "unfinished", pipeline=pipeline)]
+
+
+def _unfinished(pipeline: str, row: Sequence[Any]) -> UnfinishedWindow:
+    number, revision, start, end, opened_at, reason, request, is_compared, awaits_approval, runs, askers = row
+    return UnfinishedWindow(
+        pipeline=pipeline,
+        bounds=WindowBounds(number=number, revision=revision, start=start, end=end),
+        opened_at=opened_at,
+        reason=reason,
+        is_compared=is_compared,
+        awaits_approval=awaits_approval,
+        runs=(request, *runs),
+        askers=tuple(askers),
+    )
 
 
 def put(journal: PgConnection, window: UnfinishedWindow, run: str, asked_by: str) -> None:

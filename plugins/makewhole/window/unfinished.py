@@ -6,6 +6,7 @@ was compared and then left (the gate could not answer, a repair broke off) holds
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from makewhole.journal import continuations, windows
 from makewhole.journal.continuations import UnfinishedWindow
@@ -18,6 +19,7 @@ from makewhole.window.open import OpenedWindow
 
 ATTEMPTS_MOST = 5
 """So often a compared window is gone on with unasked; one that later windows wait for is gone on with by every run."""
+_UNASKED = timedelta(days=7)  # what a compared window would write after that is for a person to decide
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +75,8 @@ def _is_continued(window: UnfinishedWindow, request: Request, asked_by: str) -> 
     """
     is_ours = asked_by in window.askers
     if window.is_compared:
-        return not is_ours and not request.plan_only and len(window.askers) < ATTEMPTS_MOST
+        is_recent = datetime.now(UTC) - window.opened_at < _UNASKED
+        return is_recent and not is_ours and not request.plan_only and len(window.askers) < ATTEMPTS_MOST
     if is_ours or request.plan_only:
         raise RefusedError(_blocked(window, is_ours=is_ours))
     return True

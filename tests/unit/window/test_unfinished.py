@@ -30,6 +30,7 @@ def bounds(number: int) -> WindowBounds:
 def left(number: int, **what: Any) -> UnfinishedWindow:
     """Return a window that was left before it was compared, unless `what` says otherwise."""
     said: dict[str, Any] = {
+        "opened_at": datetime.now(UTC) - DAY,
         "reason": "the comparison did not finish",
         "is_compared": False,
         "awaits_approval": False,
@@ -113,6 +114,14 @@ def test_a_compared_window_is_given_up_and_one_that_others_wait_for_is_not(monke
     often = tuple(f"scheduled__{number} try 1" for number in range(ATTEMPTS_MOST))
     assert Journal(monkeypatch, [left(2, is_compared=True, askers=often)]).ask() is None
     assert Journal(monkeypatch, [left(4, askers=often)]).ask() == (4, "continue__shop__4.1__6", False)
+
+
+def test_what_was_compared_long_ago_is_left_to_a_person_and_what_others_wait_for_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    long_ago = datetime.now(UTC) - 8 * DAY
+    assert Journal(monkeypatch, [left(2, is_compared=True, opened_at=long_ago)]).ask() is None
+    assert Journal(monkeypatch, [left(4, opened_at=long_ago)]).ask() == (4, "continue__shop__4.1__1", False)
 
 
 def test_a_run_that_changes_nothing_goes_on_with_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
