@@ -3,7 +3,8 @@
 MakewholeError
 ├── TransientError            a retry may help: a server is away, a read came up short
 │   ├── LeaseLostError        another runner took over; this one must stop at once
-│   └── PlanPausedError       a person paused the plan; go on when it is resumed
+│   └── NotYetError           there is nothing to do but to wait; come back later
+│       └── PlanPausedError   a person paused the plan; go on when it is resumed
 └── PermanentError            a retry will not help: a person has to act
     ├── ConfigurationError    the pipeline file or the environment is wrong; carries every problem
     ├── RefusedError          an operation that would do harm was refused
@@ -39,7 +40,11 @@ class LeaseLostError(TransientError):
     """Another runner holds the lease; nothing more may be written by this one."""
 
 
-class PlanPausedError(TransientError):
+class NotYetError(TransientError):
+    """There is nothing to do now but to wait: whoever can come back later holds nothing meanwhile."""
+
+
+class PlanPausedError(NotYetError):
     """The plan is paused; nothing more is written until somebody resumes it."""
 
 

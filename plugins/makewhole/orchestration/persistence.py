@@ -53,8 +53,8 @@ def task_defaults(pipelines: Iterable[Pipeline]) -> dict[str, Any]:
 
 
 def longest_limits(pipelines: Iterable[Pipeline]) -> TimeLimits:
-    """Return, for each step, the longest of the pipelines' limits; verify also waits for the consumers to settle."""
+    """Return, for each step, the longest of the pipelines' limits."""
     known = list(pipelines) or [Pipeline(name="", points={}, hops=())]
-    limits = {item.name: max(getattr(one.time_limits, item.name) for one in known) for item in fields(TimeLimits)}
-    limits["verify"] = max(one.time_limits.verify + one.settle for one in known)
-    return TimeLimits(**limits)
+    return TimeLimits(
+        **{item.name: max(getattr(one.time_limits, item.name) for one in known) for item in fields(TimeLimits)}
+    )

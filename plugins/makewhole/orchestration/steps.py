@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException
 
-from makewhole.model.errors import PermanentError, PlanPausedError
+from makewhole.model.errors import NotYetError, PermanentError
 from makewhole.model.gate import GateAnswer
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import Plan, PlanState
@@ -39,8 +39,7 @@ StepFunction = TypeVar("StepFunction", bound=Callable[..., Any])
 
 
 def step(function: StepFunction) -> StepFunction:
-    """Wrap a step: an error of ours that is permanent fails the task without a retry, a paused plan gives its worker
-    back."""
+    """Wrap a step: an error of ours that is permanent fails the task without a retry, a wait gives its worker back."""
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -48,7 +47,7 @@ def step(function: StepFunction) -> StepFunction:
             return function(*args, **kwargs)
         except PermanentError as error:
             raise AirflowFailException(str(error)) from error
-        except PlanPausedError as error:
+        except NotYetError as error:
             logger.info("%s; looking again in %.0f s", error, POLL_SECONDS)
             raise rescheduled() from error
 
@@ -250,7 +249,7 @@ def verify() -> dict[str, Any]:
     def log_progress(done: int, total: int) -> None:
         logger.info("%d of %d gaps are whole or decided", done, total)
 
-    found = verify_window(_load_context(), log_progress)
+    found = verify_window(_load_context(), log_progress, stays_seconds=POLL_SECONDS)
     for failure in found.gate.failures:
         logger.info("gate: %s", failure)
     return {"whole": found.whole, "gaps": found.gaps, "gate": found.gate.answer.value}

@@ -2,9 +2,12 @@
 
 import pytest
 
-from makewhole.journal import continuations, windows
+from makewhole.compensation.execution.run_plan import compensate_window
+from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.journal import continuations, window_results, windows
 from makewhole.journal.database import connect
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import NotYetError, RefusedError
 from makewhole.model.window import Window, WindowState
 from makewhole.window.context import WindowContext, window_context
 from makewhole.window.interval import Request
@@ -151,3 +154,23 @@ def test_a_window_that_is_finished_cannot_be_gone_on_with(shop: ReconciledShop) 
     ):
         continue_window(journal, shop.pipeline, context.window.number, context.window.revision)
     assert state(shop, context.window) is WindowState.CERTIFIED
+
+
+def test_what_consumers_have_yet_to_load_is_come_back_for_and_nothing_is_decided_meanwhile(
+    shop: ReconciledShop,
+) -> None:
+    made = orders(range(10))
+    shop.trade(made, unloaded=made[4:6])
+    context = shop.judge_and_ask_the_gate()
+    assert plan_window(context).plan is not None
+    compensate_window(context, lambda _: None)
+
+    with pytest.raises(NotYetError, match=r"2 keys may still arrive, for which consumers have 3600 s more"):
+        verify_window(context, lambda *_: None, patience_seconds=3600.0, stays_seconds=0.0)
+    with connect(shop.journal) as journal:
+        assert set(window_results.gate_reports(journal, context.window)) == {window_results.RECONCILED}
+
+    shop.write("warehouse", made[4:6])
+    verified = verify_window(context, lambda *_: None, patience_seconds=3600.0, stays_seconds=0.0)
+    assert (verified.whole, verified.gaps) == (2, 2)
+    assert shop.certify(context).state is WindowState.CERTIFIED

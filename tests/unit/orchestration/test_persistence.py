@@ -65,10 +65,9 @@ def test_every_step_has_a_time_limit_and_the_wait_for_a_person_has_none() -> Non
     limits = {task.task_id: task.execution_timeout for task in reconcile_dag(PATIENT).tasks}
     assert limits.pop("approve") is None
     assert limits.pop("settle") == timedelta(minutes=10)
-    assert limits.pop("verify") == 2 * HOUR + timedelta(days=3)
     expected = vars(PATIENT.time_limits)
     assert limits == {name: expected[name] for name in limits}
-    assert len(limits) == 7
+    assert len(limits) == 8
 
 
 def test_a_settle_time_above_a_day_is_waited_for() -> None:

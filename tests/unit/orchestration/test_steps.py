@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
 
-from makewhole.model.errors import PlanPausedError, RefusedError, TransientError
+from makewhole.model.errors import NotYetError, PlanPausedError, RefusedError, TransientError
 from makewhole.orchestration.steps import step
 
 pytestmark = pytest.mark.unit
@@ -27,8 +27,9 @@ def test_a_permanent_error_fails_the_task_at_once_and_a_transient_one_is_left_to
     assert raised_for(away) is away
 
 
-def test_a_paused_plan_gives_its_worker_back_and_comes_again_in_a_minute() -> None:
-    raised = raised_for(PlanPausedError("plan p waits"))
+@pytest.mark.parametrize("error", [PlanPausedError("plan p waits"), NotYetError("3 keys may still arrive")])
+def test_what_has_to_wait_gives_its_worker_back_and_comes_again_in_a_minute(error: Exception) -> None:
+    raised = raised_for(error)
     assert isinstance(raised, AirflowRescheduleException)
     wait = raised.reschedule_date - datetime.now(UTC)
     assert timedelta(seconds=55) < wait <= timedelta(seconds=60)
