@@ -5,4 +5,4 @@ from makewhole.orchestration.dags import oncall_dag
 
 pipelines, _ = read_pipelines(pipeline_folders())
 if pipelines:
-    makewhole_oncall = oncall_dag(list(pipelines))
+    makewhole_oncall = oncall_dag(list(pipelines.values()))

@@ -5,13 +5,29 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from psycopg2.extensions import connection as PgConnection  # noqa: N812 - it is a class
 from psycopg2.extensions import cursor as PgCursor  # noqa: N812 - it is a class
+from psycopg2.extensions import parse_dsn
 
-__all__ = ["PgConnection", "PgCursor", "load_queries", "sql_root"]
+__all__ = ["PgConnection", "PgCursor", "connection_defaults", "load_queries", "sql_root"]
+
+_CONNECTION_DEFAULTS = {
+    "connect_timeout": 10,
+    # A server that went away without a word is noticed after two minutes, not after the two hours of the kernel.
+    "keepalives_idle": 60,
+    "keepalives_interval": 10,
+    "keepalives_count": 6,
+}
 
 _BLOCK = re.compile(r"^-- (?P<name>[a-z_]+) --$", re.MULTILINE)
+
+
+def connection_defaults(dsn: str) -> dict[str, Any]:
+    """Return libpq's parameters that makewhole chooses where the connection string says nothing of them."""
+    given = parse_dsn(dsn)
+    return {name: value for name, value in _CONNECTION_DEFAULTS.items() if name not in given}
 
 
 def sql_root() -> Path:

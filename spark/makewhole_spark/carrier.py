@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from makewhole.model.errors import MakewholeError
+from makewhole.sql import PgConnection
 from makewhole_spark.zip_importers import forget_zips
 
 Task = TypeVar("Task")
@@ -62,6 +63,18 @@ def carry(spark: SparkSession, tasks: Sequence[Task], run: Callable[[Task], Resu
         if isinstance(answer, MakewholeError):
             raise answer
     return [answers[number] for number in range(len(tasks))]
+
+
+def carry_released(
+    spark: SparkSession, journal: PgConnection, tasks: Sequence[Task], run: Callable[[Task], Result]
+) -> list[Result]:
+    """Do as `carry`, after ending the transaction at the journal: Spark may work for hours, and a session that is idle
+    in a transaction for so long keeps vacuum from the whole database.
+
+    What was written before is committed by this.
+    """
+    journal.commit()
+    return carry(spark, tasks, run)
 
 
 def _answer(run: Callable[[Any], Any], pickled: bytes) -> Any:

@@ -3,6 +3,7 @@
 import argparse
 import logging
 import sys
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from makewhole.journal import windows
 from makewhole.journal.database import connect
-from makewhole.model.errors import MakewholeError, PermanentError
+from makewhole.model.errors import DEFECTS, MakewholeError, PermanentError
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext, window_context
 from makewhole_spark.carrier import session
@@ -42,6 +43,7 @@ def main(name: str, run: Callable[[Job], str]) -> None:
     try:
         with connect() as journal:
             context = window_context(windows.load(journal, wanted.pipeline, wanted.window, wanted.revision))
+            journal.commit()  # nothing is held open there while Spark starts
             spark = session(f"{name}: {context.window.label}")
             spark.sparkContext.setLogLevel("ERROR")
             logger.info("%s: %s", context.window.label, run(Job(spark=spark, journal=journal, context=context)))
@@ -49,3 +51,9 @@ def main(name: str, run: Callable[[Job], str]) -> None:
     except MakewholeError as error:
         logger.error("%s", error)
         sys.exit(EXIT_PERMANENT if isinstance(error, PermanentError) else EXIT_TRANSIENT)
+    except DEFECTS as error:
+        traceback.print_exc()
+        logger.error(
+            "a defect (%s), which trying again does not mend; report it with the lines above", type(error).__name__
+        )
+        sys.exit(EXIT_PERMANENT)

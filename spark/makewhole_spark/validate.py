@@ -38,6 +38,7 @@ def validate(
 def validate_window(session: "SparkSession", journal: PgConnection, context: WindowContext) -> GateReport:
     """Ask the gate about the committed results of a window and keep its answer in the journal."""
     results, happened = window_results.results(journal, context.window), incidents.of(journal, context.window)
+    journal.commit()  # nothing is held open there while the gate works
     try:
         summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in results.values()]
         files = [context.storage.uri(path) for result in results.values() for path in result.files["verdicts"]]

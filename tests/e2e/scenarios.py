@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.e2e.shop import NONE, Contents, Mistakes, ScenarioShop, shop_file
-from tests.e2e.stage import ONCALL, RUN_SECONDS, UNDO, Run, Stage, until, utc
+from tests.e2e.stage import CONTINUE, ONCALL, RUN_SECONDS, UNDO, Run, Stage, until, utc
 
 ORDERS = 120
 STARTED = datetime.now(UTC).replace(second=0, microsecond=0)
@@ -34,6 +34,7 @@ FILES = {
     "ignored": shop_file("ignored", approval="above_actions: 0, expires: 2s"),
     "broken": shop_file("broken"),
     "undone": shop_file("undone", approval="by: [oncall]"),
+    "healed": shop_file("healed"),
 }
 
 
@@ -268,6 +269,61 @@ def broken(stage: Stage, shop: ScenarioShop) -> Broken:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Healed:
+    """Three runs: one that left its window in error, one that could not mend it, one that could.
+
+    `told` and `waited` are the logs of the second's and the third's `open_window`; `held` the number of windows after
+    the second; `ends` when the continuing run of the third ended and when the window after it was opened.
+    """
+
+    told: str
+    held: int
+    waited: str
+    windows: tuple[Mapping[str, Any], ...]
+    continuations: tuple[tuple[str, str], ...]
+    order: tuple[datetime, datetime]
+    steps: Mapping[str, str]
+
+
+def healed(stage: Stage, shop: ScenarioShop) -> Healed:
+    """The table of the warehouse is not there for two runs; then somebody makes it, and touches nothing in Airflow."""
+    shop.build()
+    middle = STARTED - timedelta(hours=2)
+    shop.trade(range(ORDERS), STARTED - timedelta(hours=6))
+    shop.trade(range(1000, 1000 + 30), STARTED - timedelta(hours=1))
+    shop.sql("alter table healed.warehouse rename to elsewhere")
+    stage.wait_for_dag(shop.pipeline_dag)
+    stage.wait_for_dag(CONTINUE)
+    first = stage.begin(shop.name, to=utc(middle))
+    stage.ended(first, "failed")
+    second = stage.begin(shop.name, to=utc(STARTED))
+    stage.ended(second, "failed")
+    told, held = stage.log(second, "open_window"), len(_windows(stage, shop))
+    shop.sql("alter table healed.elsewhere rename to warehouse")
+    third = stage.begin(shop.name, to=utc(STARTED))
+    stage.ended(third, "success")
+    again = Run(dag=CONTINUE, id="continue__healed__1.1__2")
+    opened = stage.journal("select opened_at from makewhole.window where pipeline = 'healed' and number = 2")[0][0]
+    ended = datetime.fromisoformat(stage.get(again.path)["end_date"])
+    asked = stage.journal("select run, asked_by from makewhole.continuation where pipeline = 'healed' order by attempt")
+    return Healed(
+        told=told,
+        held=held,
+        waited=stage.log(third, "open_window"),
+        windows=(stage.window_of(first), stage.window_of(third)),
+        continuations=tuple(
+            (run, asker.replace(second.id, "second").replace(third.id, "third")) for run, asker in asked
+        ),
+        order=(ended, opened),
+        steps=stage.tasks(again),
+    )
+
+
+def _windows(stage: Stage, shop: ScenarioShop) -> list[tuple[Any, ...]]:
+    return list(stage.journal("select number, revision from makewhole.window where pipeline = %s", shop.name))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Undone:
     """A repaired window whose plan was taken back, and what the table held before, between and after."""
 
@@ -318,6 +374,7 @@ def _newest_run(stage: Stage, dag: str) -> str | None:
 
 
 SCENARIOS: Mapping[str, Callable[[Stage, ScenarioShop], Any]] = {
+    "healed": healed,
     "answered": answered,
     "backfilled": backfilled,
     "scheduled": scheduled,

@@ -22,7 +22,7 @@ from makewhole.stack.environment import environment
 from makewhole.stack.settings import load
 from tests.world.sql import Rows, run_sql
 
-ONCALL, UNDO = "makewhole_oncall", "makewhole_undo"
+ONCALL, UNDO, CONTINUE = "makewhole_oncall", "makewhole_undo", "makewhole_continue"
 ENDED = ("success", "failed")
 RUN_SECONDS = 400.0
 _POLL_SECONDS = 1.0

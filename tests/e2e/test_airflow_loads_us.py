@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 DAGS = Path(__file__).resolve().parents[2] / "dags"
 DAG_FILES = sorted(DAGS.glob("*.py"))
-ALWAYS = ("makewhole_oncall", "makewhole_undo")
+ALWAYS = ("makewhole_continue", "makewhole_oncall", "makewhole_undo")
 HEAVY = ("pyspark", "great_expectations")
 
 
@@ -51,7 +51,12 @@ def pipelines(tmp_path: Path) -> Path:
 
 
 def test_there_are_dag_files() -> None:
-    assert [file.name for file in DAG_FILES] == ["makewhole_oncall.py", "makewhole_reconcile.py", "makewhole_undo.py"]
+    assert [file.name for file in DAG_FILES] == [
+        "makewhole_continue.py",
+        "makewhole_oncall.py",
+        "makewhole_reconcile.py",
+        "makewhole_undo.py",
+    ]
 
 
 @pytest.mark.parametrize("file", DAG_FILES, ids=lambda file: file.stem)

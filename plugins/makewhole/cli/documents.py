@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from makewhole.journal import incidents, plans, window_results, windows
+from makewhole.journal import continuations, incidents, plans, window_results, windows
 from makewhole.journal.window_results import JudgedFinding
 from makewhole.kafka.retention import Deadline
 from makewhole.model.errors import ConfigurationError, Problem
@@ -47,6 +47,10 @@ def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
         "failures": [] if last is None else list(last.failures),
         "incidents": [incident_document(one) for one in incidents.of(journal, window)],
         "accounting": _accounting(journal, window),
+        "continuations": [
+            {"run": one.run, "asked_by": one.asked_by, "at": one.began_at.isoformat()}
+            for one in continuations.of(journal, window)
+        ],
         "plan": _plan(journal, window),
         "certificate": _certificate(journal, window),
     }

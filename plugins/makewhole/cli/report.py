@@ -74,6 +74,10 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
         reason = document["reason"] or ""
         for sentence in [*(one for one in sentences if one not in reason), *([reason] if reason else [])]:
             out.print(Text(printable(f"window {document['window']}: {sentence}")))
+        if document["continuations"] and document["state"] != WindowState.CERTIFIED.value:
+            number, last = len(document["continuations"]), document["continuations"][-1]
+            told = f"was gone on with {number} {'time' if number == 1 else 'times'}, last by run {last['run']}"
+            out.print(Text(printable(f"window {document['window']}: {told} at {_short(last['at'])}")))
 
 
 _ACCOUNT = ("data", "control", "aborted", "compacted", "expired", "undecodable")

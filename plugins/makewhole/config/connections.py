@@ -16,24 +16,41 @@ _POSTGRES_EXAMPLE = (
     '{"conn_type": "postgres", "host": "...", "port": 5432, "login": "...", "password": "...", "schema": "<database>"}'
 )
 _KAFKA_EXAMPLE = '{"conn_type": "kafka", "extra": {"bootstrap.servers": "<host:port>"}}'
-# What libpq takes and a connection may need. Others are Airflow's own (`iam`, `cursor`) and would be ignored silently.
-_LIBPQ = (
-    "sslmode",
-    "sslcert",
-    "sslkey",
-    "sslrootcert",
-    "sslcrl",
-    "passfile",
-    "options",
+# What libpq takes and a connection may need. Others are Airflow's own (`iam`, `cursor`) and would be ignored silently;
+# those that makewhole sets itself (names, encodings, replication) are not here.
+LIBPQ_PARAMETERS = (
+    "channel_binding",
     "connect_timeout",
+    "gssdelegation",
+    "gssencmode",
+    "gsslib",
+    "hostaddr",
     "keepalives",
+    "keepalives_count",
     "keepalives_idle",
     "keepalives_interval",
-    "keepalives_count",
-    "target_session_attrs",
-    "gssencmode",
     "krbsrvname",
-    "channel_binding",
+    "load_balance_hosts",
+    "options",
+    "passfile",
+    "require_auth",
+    "requirepeer",
+    "service",
+    "ssl_max_protocol_version",
+    "ssl_min_protocol_version",
+    "sslcert",
+    "sslcertmode",
+    "sslcompression",
+    "sslcrl",
+    "sslcrldir",
+    "sslkey",
+    "sslmode",
+    "sslnegotiation",
+    "sslpassword",
+    "sslrootcert",
+    "sslsni",
+    "target_session_attrs",
+    "tcp_user_timeout",
 )
 _FIELDS = ("conn_type", "host", "port", "login", "password", "schema", "extra", "description")
 
@@ -167,9 +184,11 @@ def _dsn(fields: Mapping[str, object], extra: Mapping[str, object], place: _Conn
     missing = [name for name in ("host", "schema") if not fields.get(name)]
     if missing:
         place.fail(f"has no {' and no '.join(missing)}", f"Write it as {_POSTGRES_EXAMPLE}")
-    unknown = sorted(set(extra) - set(_LIBPQ))
+    unknown = sorted(set(extra) - set(LIBPQ_PARAMETERS))
     if unknown:
-        place.fail(f"has keys in its extra that are not used: {', '.join(unknown)}", f"Allowed: {', '.join(_LIBPQ)}")
+        place.fail(
+            f"has keys in its extra that are not used: {', '.join(unknown)}", f"Allowed: {', '.join(LIBPQ_PARAMETERS)}"
+        )
     login = quote(str(fields["login"]), safe="") if fields.get("login") else ""
     password = f":{quote(str(fields['password']), safe='')}" if fields.get("password") else ""
     host = str(fields["host"])

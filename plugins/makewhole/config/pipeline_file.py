@@ -12,7 +12,7 @@ from pathlib import Path
 from makewhole.config import values
 from makewhole.config.hops import read_hops
 from makewhole.config.points import read_points
-from makewhole.config.policy import below, read_approval, read_gate, read_limits
+from makewhole.config.policy import below, read_approval, read_gate, read_limits, read_time_limits
 from makewhole.config.remedies import VERDICTS, read_wanted
 from makewhole.config.tree import Problems, Section, YamlPlace, read_tree
 from makewhole.model.errors import ConfigurationError, Problem
@@ -33,6 +33,8 @@ _KEYS = (
     "hops",
     "gate",
     "compensation",
+    "retry_for",
+    "time_limits",
 )
 
 
@@ -160,11 +162,12 @@ def _read_pipeline(top: Section) -> Pipeline:
     description = top.get("description")
     cron = top.get("schedule")
     begin, over = top.get("start"), top.get("until")
-    settle = top.get("settle")
+    settle, retry_for = top.get("settle"), top.get("retry_for")
     compensation = below(top, "compensation", *VERDICTS, "limits", "approval")
     drafts = read_points(top)
     hops = read_hops(top, drafts, read_wanted(compensation))
     settle_time = settle.text(values.duration) if settle else None
+    retry_time = retry_for.text(values.duration) if retry_for else None
     return Pipeline(
         name=(name.text(values.name) if name else None) or "",
         description=(description.text(str) if description else None) or "",
@@ -178,6 +181,8 @@ def _read_pipeline(top: Section) -> Pipeline:
         gate=read_gate(top),
         limits=read_limits(compensation),
         approval=read_approval(compensation),
+        retry_for=Pipeline.retry_for if retry_time is None else retry_time,
+        time_limits=read_time_limits(top),
     )
 
 

@@ -1,11 +1,13 @@
-"""Read the tolerances, limits and approval rules of a pipeline file."""
+"""Read the tolerances, limits, approval rules and time limits of a pipeline file."""
 
 from collections.abc import Callable
+from dataclasses import fields
+from datetime import timedelta
 
 from makewhole.config import values
 from makewhole.config.remedies import VERDICTS
 from makewhole.config.tree import Section
-from makewhole.model.pipeline import Approval, Gate, Limits
+from makewhole.model.pipeline import Approval, Gate, Limits, TimeLimits
 
 
 def below(section: Section | None, key: str, *known: str) -> Section | None:
@@ -53,6 +55,18 @@ def read_approval(compensation: Section | None) -> Approval:
         by=(by.words(values.approver) or ()) if by else default.by,
         expires=(expires.text(values.positive_duration) or default.expires) if expires else default.expires,
     )
+
+
+def read_time_limits(top: Section) -> TimeLimits:
+    """Return the longest time that a try of each step may take."""
+    default = TimeLimits()
+    section = below(top, "time_limits", *(item.name for item in fields(TimeLimits)))
+    limits: dict[str, timedelta] = {}
+    for item in fields(TimeLimits):
+        place = section.get(item.name) if section else None
+        limit = place.text(values.time_limit) if place else None
+        limits[item.name] = getattr(default, item.name) if limit is None else limit
+    return TimeLimits(**limits)
 
 
 def _whole(section: Section | None, key: str, parse: Callable[[str], int], default: int) -> int:

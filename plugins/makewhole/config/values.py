@@ -155,6 +155,14 @@ def positive_duration(text: str) -> timedelta:
     return value
 
 
+def time_limit(text: str) -> timedelta:
+    """Parse the time limit of a step: at least a minute, at most three weeks, which PostgreSQL and timers can count."""
+    value = duration(text)
+    if not timedelta(minutes=1) <= value <= timedelta(days=21):
+        raise UnfitError(f"{shown(text)} is no time limit for a step", "Write a duration from '1m' to '21d'")
+    return value
+
+
 def schedule(text: str) -> str:
     """Parse five cron fields (minute, hour, day of month, month, day of week) as Airflow reads them, or one of
     `PRESETS`."""

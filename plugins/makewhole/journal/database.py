@@ -9,8 +9,9 @@ import psycopg2
 
 from makewhole.model.closing import ClosingContext
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem, TransientError
-from makewhole.sql import PgConnection, PgCursor, load_queries, sql_root
+from makewhole.sql import PgConnection, PgCursor, connection_defaults, load_queries, sql_root
 
+_STATEMENT_SECONDS = 1_800.0  # far above what any statement here takes, so that none hangs for ever
 _MIGRATION_LOCK = 0x6D616B65  # "make": only one process migrates at a time
 
 
@@ -42,12 +43,13 @@ def open_connection(dsn: str) -> PgConnection:
         TransientError: the server cannot be reached.
     """
     try:
-        return psycopg2.connect(dsn, application_name="makewhole", connect_timeout=10)
+        journal: PgConnection = psycopg2.connect(dsn, application_name="makewhole", **connection_defaults(dsn))
     except psycopg2.OperationalError as error:
         raise TransientError(
             "the journal's PostgreSQL does not answer; check that it runs (`makewhole status`) "
             "and that MAKEWHOLE_JOURNAL_DSN names it"
         ) from error
+    return journal
 
 
 @contextmanager
@@ -59,10 +61,18 @@ def connect(dsn: str | None = None) -> Iterator[PgConnection]:
     """
     journal = open_connection(dsn or journal_dsn())
     try:
+        _limit_statements(journal)
         with journal:
             yield journal
     finally:
         journal.close()
+
+
+def _limit_statements(journal: PgConnection) -> None:
+    """Let the server end statements of this session that hang. Committed, so that it lasts."""
+    with journal, journal.cursor() as cursor:
+        milliseconds = int(_STATEMENT_SECONDS * 1000)
+        cursor.execute(load_queries("lease")["limit_statements"], {"milliseconds": milliseconds})
 
 
 @contextmanager
@@ -123,7 +133,8 @@ class JournalSession(ClosingContext):
 
 def _limit_idle(journal: PgConnection, idle_seconds: float) -> PgConnection:
     with journal.cursor() as cursor:
-        cursor.execute(load_queries("lease")["limit_idle"], {"milliseconds": int(idle_seconds * 1000)})
+        limits = {"milliseconds": int(idle_seconds * 1000), "statement_milliseconds": int(_STATEMENT_SECONDS * 1000)}
+        cursor.execute(load_queries("lease")["limit_idle"], limits)
     return journal
 
 
@@ -135,6 +146,8 @@ def migrate(dsn: str | None = None) -> list[str]:
     """
     applied_now = []
     with connect(dsn) as journal, journal.cursor() as cursor:
+        # A new index over a long history takes as long as it takes.
+        cursor.execute(load_queries("lease")["limit_statements"], {"milliseconds": 0})
         cursor.execute("select pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
         cursor.execute("select to_regclass('makewhole.migration') is not null")
         ((has_journal,),) = cursor.fetchall()

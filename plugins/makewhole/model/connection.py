@@ -19,10 +19,15 @@ class KafkaConnection:
 
 @dataclass(frozen=True, kw_only=True)
 class PostgresConnection:
-    """A connection to a PostgreSQL database. `dsn` is a libpq connection string or URI."""
+    """A connection to a PostgreSQL database. `dsn` is a libpq connection string or URI.
+
+    A statement that takes longer than `statement_seconds` is ended by the server, unless the `options` of `dsn` say
+    another limit.
+    """
 
     id: str
     dsn: str = field(repr=False)
+    statement_seconds: float = 86_400.0
 
 
 Connection = KafkaConnection | PostgresConnection

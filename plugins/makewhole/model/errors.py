@@ -2,7 +2,9 @@
 
 MakewholeError
 ├── TransientError            a retry may help: a server is away, a read came up short
-│   └── LeaseLostError        another runner took over; this one must stop at once
+│   ├── LeaseLostError        another runner took over; this one must stop at once
+│   └── NotYetError           there is nothing to do but to wait; come back later
+│       └── PlanPausedError   a person paused the plan; go on when it is resumed
 └── PermanentError            a retry will not help: a person has to act
     ├── ConfigurationError    the pipeline file or the environment is wrong; carries every problem
     ├── RefusedError          an operation that would do harm was refused
@@ -13,6 +15,17 @@ A discrepancy between points is a result (a verdict), never an exception.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+DEFECTS: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    NameError,
+    TypeError,
+)
+"""What Python raises where the program is wrong: no retry brings the missing name or the right type."""
 
 
 class MakewholeError(Exception):
@@ -25,6 +38,14 @@ class TransientError(MakewholeError):
 
 class LeaseLostError(TransientError):
     """Another runner holds the lease; nothing more may be written by this one."""
+
+
+class NotYetError(TransientError):
+    """There is nothing to do now but to wait: whoever can come back later holds nothing meanwhile."""
+
+
+class PlanPausedError(NotYetError):
+    """The plan is paused; nothing more is written until somebody resumes it."""
 
 
 class PermanentError(MakewholeError):

@@ -1,7 +1,7 @@
 """Describe what is reconciled: points joined by hops, as one pipeline file has them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -186,12 +186,36 @@ class Approval:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TimeLimits:
+    """The longest time that one try of each step may take. A wait for a person, or for the settle time, is not in it.
+
+    The defaults are far above what a healthy step takes: they end what hangs, not what is long.
+    """
+
+    open_window: timedelta = timedelta(hours=1)
+    snapshot: timedelta = timedelta(hours=12)
+    reconcile: timedelta = timedelta(hours=12)
+    validate: timedelta = timedelta(hours=4)
+    plan: timedelta = timedelta(hours=4)
+    compensate: timedelta = timedelta(days=1)
+    verify: timedelta = timedelta(hours=12)
+    certify: timedelta = timedelta(hours=1)
+
+    @property
+    def longest(self) -> timedelta:
+        """The limit of the step that may take longest: of every single statement, too."""
+        limits: list[timedelta] = [getattr(self, item.name) for item in fields(self)]
+        return max(limits)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Pipeline:
     """One pipeline file. `compare` maps a column to its declared type; `start` is `earliest`, `latest` or a time;
     None: the beginning of the logs, and nobody said what older keys mean.
 
     `points` may name topics that no hop joins: compensation writes to them, and nothing in them is judged.
-    `until` ends the schedule: for a pipeline that is over, or whose data are of the past.
+    `until` ends the schedule: for a pipeline that is over, or whose data are of the past. A step that meets a transient
+    error is tried again for `retry_for`.
     """
 
     name: str
@@ -206,6 +230,8 @@ class Pipeline:
     gate: Gate = Gate()
     limits: Limits = Limits()
     approval: Approval = Approval()
+    retry_for: timedelta = timedelta(hours=6)
+    time_limits: TimeLimits = TimeLimits()
     buckets: int = 16
 
     def hops_from(self, point: str) -> tuple[Hop, ...]:

@@ -1,19 +1,22 @@
 """Make the DAGs: one per pipeline, and one for the person on call. Parsing imports neither pyspark nor the gate."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, Param, TriggerRule, task
 
-from makewhole.model.pipeline import Pipeline
+from makewhole.model.pipeline import Pipeline, TimeLimits
 from makewhole.orchestration import steps, task_ids
 from makewhole.orchestration.operators import PlanApproval, SparkStep
+from makewhole.orchestration.persistence import longest_limits, task_defaults
 
 _JOBS = Path(__file__).resolve().parents[3] / "spark" / "jobs"
 START = datetime(2000, 1, 1)
-DEFAULTS = {"retries": 2, "retry_delay": timedelta(seconds=15), "owner": "makewhole"}
+# `settle` waits for a moment that is fixed when the window is opened: the wait ends by itself.
+_SETTLE_TIMEOUT = timedelta(days=10_000)
+_POKE_LIMIT = timedelta(minutes=10)
 _DOC = """\
 Compares **{name}** end to end, window by window, repairs what it may and certifies the result.
 
@@ -21,7 +24,7 @@ Compares **{name}** end to end, window by window, repairs what it may and certif
 
 | task | what its colour means |
 |---|---|
-| open_window | which offsets and rows belong to this run, frozen |
+| open_window | which offsets and rows belong to this run, frozen; *rescheduled: an older window is finished first* |
 | settle | waiting until an absence counts ({settle} after it was seen) |
 | snapshot, reconcile, validate | reading, comparing, asking the gate; **red: the check broke**, nothing was concluded |
 | plan, approve, compensate, verify | only when something is wrong; purple: a person is asked |
@@ -30,11 +33,16 @@ Compares **{name}** end to end, window by window, repairs what it may and certif
 Hops: {hops}
 """
 
+_CONTINUE_DOC = """\
+Goes on with a window that a run left in error, or in the middle: what its steps committed is kept. The next run of a
+pipeline starts this by itself before it opens its own window, and waits for it; the tasks are those of any window.
+"""
+
 
 def reconcile_dag(pipeline: Pipeline) -> DAG:
     """Make the DAG of a pipeline: on its schedule each run covers the data interval before it."""
     with DAG(
-        dag_id=f"makewhole_reconcile_{pipeline.name}",
+        dag_id=task_ids.reconcile_dag_id(pipeline.name),
         description=pipeline.description or f"Reconcile {pipeline.name}",
         doc_md=_DOC.format(
             name=pipeline.name,
@@ -47,25 +55,26 @@ def reconcile_dag(pipeline: Pipeline) -> DAG:
         end_date=pipeline.until,
         catchup=False,
         max_active_runs=1,
-        default_args=DEFAULTS,
+        default_args=task_defaults([pipeline]),
         params=_form(),
         tags=["makewhole", pipeline.name],
     ) as dag:
-        _window_tasks(pipeline.name)
+        _window_tasks(longest_limits([pipeline]), steps.open_window, pipeline.name)
     return dag
 
 
-def oncall_dag(pipelines: list[str]) -> DAG:
+def oncall_dag(pipelines: Sequence[Pipeline]) -> DAG:
     """Make the DAG with a form: any pipeline, any interval, now. It needs no schedule and nobody has to unpause it."""
+    names = [pipeline.name for pipeline in pipelines]
     choice = Param(
-        pipelines[0] if len(pipelines) == 1 else None,
+        names[0] if len(names) == 1 else None,
         type="string",
-        enum=pipelines,
+        enum=names,
         title="Pipeline",
         description="Which pipeline to check",
     )
     with DAG(
-        dag_id="makewhole_oncall",
+        dag_id=task_ids.ONCALL_DAG,
         description="Check and repair one window of a pipeline now",
         doc_md="Choose pipeline and interval. *Plan only* changes nothing: it compares, and shows what it would do.",
         schedule=None,
@@ -73,11 +82,33 @@ def oncall_dag(pipelines: list[str]) -> DAG:
         catchup=False,
         max_active_runs=4,
         is_paused_upon_creation=False,
-        default_args=DEFAULTS,
+        default_args=task_defaults(pipelines),
         params={"pipeline": choice, **_form()},
         tags=["makewhole"],
     ) as dag:
-        _window_tasks(None)
+        _window_tasks(longest_limits(pipelines), steps.open_window, None)
+    return dag
+
+
+def continue_dag(pipelines: Sequence[Pipeline]) -> DAG:
+    """Make the DAG that goes on with windows which were left unfinished. Runs start it before their own windows."""
+    with DAG(
+        dag_id=task_ids.CONTINUE_DAG,
+        description="Go on with a window that was left unfinished",
+        doc_md=_CONTINUE_DOC,
+        schedule=None,
+        start_date=START,
+        catchup=False,
+        is_paused_upon_creation=False,
+        default_args=task_defaults(pipelines),
+        params={
+            "pipeline": Param(type="string", enum=[pipeline.name for pipeline in pipelines], title="Pipeline"),
+            "window": Param(type="integer", minimum=1, title="Window", description="As in `makewhole windows`"),
+            "revision": Param(type="integer", minimum=1, title="Revision", description="The newest of the window"),
+        },
+        tags=["makewhole"],
+    ) as dag:
+        _window_tasks(longest_limits(pipelines), steps.continue_window)
     return dag
 
 
@@ -105,15 +136,16 @@ def _form() -> dict[str, Param]:
     }
 
 
-def _window_tasks(pipeline_name: str | None) -> None:
-    """Wire the tasks of a window. `pipeline_name` None: the form says which pipeline."""
-    open_window = task(task_id=task_ids.OPEN_WINDOW, retries=20)(steps.open_window)(pipeline_name)
+def _window_tasks(limits: TimeLimits, opening: Callable[..., Any], *arguments: str | None) -> None:
+    """Wire the tasks of a window, the first of which opens it or takes it up: `opening`, called with `arguments`."""
+    open_window = task(task_id=task_ids.OPEN_WINDOW, execution_timeout=limits.open_window)(opening)(*arguments)
     # A long interval: when a task is rescheduled within seconds, Airflow can take its first end for a failure.
     settle = task.sensor(
         task_id=task_ids.SETTLE,
         mode="reschedule",
-        poke_interval=task_ids.SETTLE_POLL_SECONDS,
-        timeout=timedelta(days=1).total_seconds(),
+        poke_interval=task_ids.POLL_SECONDS,
+        timeout=_SETTLE_TIMEOUT.total_seconds(),
+        execution_timeout=_POKE_LIMIT,
     )(steps.settle)()
     snapshot, reconcile, validate = (
         SparkStep(
@@ -122,19 +154,23 @@ def _window_tasks(pipeline_name: str | None) -> None:
             conn_id="spark_default",
             name=f"makewhole {name}",
             conf={"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"},
+            execution_timeout=getattr(limits, name),
         )
         for name in (task_ids.SNAPSHOT, task_ids.RECONCILE, task_ids.VALIDATE)
     )
-    plan = task.branch(task_id=task_ids.PLAN)(steps.plan)()
+    plan = task.branch(task_id=task_ids.PLAN, execution_timeout=limits.plan)(steps.plan)()
     approve = PlanApproval.of_planned()
-    compensate = _task_after_any(task_ids.COMPENSATE, steps.compensate)
-    verify = _task_after_any(task_ids.VERIFY, steps.verify)
-    certify = task(task_id=task_ids.CERTIFY, trigger_rule=TriggerRule.ALL_DONE)(steps.certify)()
+    compensate = _task_after_any(task_ids.COMPENSATE, steps.compensate, limits.compensate)
+    verify = _task_after_any(task_ids.VERIFY, steps.verify, limits.verify)
+    certify = task(task_id=task_ids.CERTIFY, trigger_rule=TriggerRule.ALL_DONE, execution_timeout=limits.certify)(
+        steps.certify
+    )()
     open_window >> settle >> snapshot >> reconcile >> validate >> plan
     plan >> [approve, compensate, verify, certify]
     approve >> compensate >> verify >> certify
 
 
-def _task_after_any(task_id: str, function: Callable[[], Any]) -> Any:
+def _task_after_any(task_id: str, function: Callable[[], Any], limit: timedelta) -> Any:
     """Make a task that runs when one task before it succeeded and none failed."""
-    return task(task_id=task_id, trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS)(function)()
+    rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
+    return task(task_id=task_id, trigger_rule=rule, execution_timeout=limit)(function)()

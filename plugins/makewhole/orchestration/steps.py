@@ -14,30 +14,32 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException
 
-from makewhole.model.errors import PermanentError
+from makewhole.model.errors import NotYetError, PermanentError
 from makewhole.model.gate import GateAnswer
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import Plan, PlanState
 from makewhole.model.window import WindowState
+from makewhole.orchestration.reschedule import rescheduled
 from makewhole.orchestration.task_ids import (
     APPROVE,
     CERTIFY,
     COMPENSATE,
     OPEN_WINDOW,
-    SETTLE_POLL_SECONDS,
+    POLL_SECONDS,
     VERIFY,
 )
 
 if TYPE_CHECKING:
     from makewhole.window.context import WindowContext
     from makewhole.window.interval import Request
+    from makewhole.window.open import OpenedWindow
 
 logger = logging.getLogger(__name__)
 StepFunction = TypeVar("StepFunction", bound=Callable[..., Any])
 
 
 def step(function: StepFunction) -> StepFunction:
-    """Wrap a step: an error of ours that is permanent fails the task without a retry."""
+    """Wrap a step: an error of ours that is permanent fails the task without a retry, a wait gives its worker back."""
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -45,6 +47,9 @@ def step(function: StepFunction) -> StepFunction:
             return function(*args, **kwargs)
         except PermanentError as error:
             raise AirflowFailException(str(error)) from error
+        except NotYetError as error:
+            logger.info("%s; looking again in %.0f s", error, POLL_SECONDS)
+            raise rescheduled() from error
 
     return run  # type: ignore[return-value]
 
@@ -91,14 +96,36 @@ def open_window(pipeline_name: str | None) -> dict[str, Any]:
     `pipeline_name` None: the form names the pipeline.
     """
     from makewhole.journal.database import connect
-    from makewhole.model.incident_text import incident_sentence
+    from makewhole.orchestration.older_windows import finish_older_windows
     from makewhole.window.context import connections_of
     from makewhole.window.open import open_interval
 
     context = get_current_context()
     pipeline = load_pipeline(pipeline_name or context["params"]["pipeline"])
+    request = _window_request(context)
+    finish_older_windows(context, pipeline, request)
     with connect() as journal:
-        opened = open_interval(journal, pipeline, connections_of(pipeline), _window_request(context))
+        opened = open_interval(journal, pipeline, connections_of(pipeline), request)
+    return log_opened(opened, "" if opened.is_new else "; it was judged before, this is a new revision")
+
+
+@step
+def continue_window() -> dict[str, Any]:
+    """Take up the unfinished window that the form names."""
+    from makewhole.journal.database import connect
+    from makewhole.window.unfinished import continue_window
+
+    form = get_current_context()["params"]
+    pipeline = load_pipeline(form["pipeline"])
+    with connect() as journal:
+        opened = continue_window(journal, pipeline, int(form["window"]), int(form["revision"]))
+    return log_opened(opened, "; it was left unfinished, what its steps committed is kept")
+
+
+def log_opened(opened: "OpenedWindow", remark: str) -> dict[str, Any]:
+    """Log what was opened; return what the later tasks of the run need."""
+    from makewhole.model.incident_text import incident_sentence
+
     window = opened.window
     logger.info(
         "%s: %s to %s, %d offsets, settled at %s%s",
@@ -107,12 +134,12 @@ def open_window(pipeline_name: str | None) -> dict[str, Any]:
         window.end,
         sum(part.span for parts in window.ranges.values() for part in parts),
         opened.settled_at,
-        "" if opened.is_new else "; it was judged before, this is a new revision",
+        remark,
     )
     for incident in opened.incidents:
         logger.warning("%s: %s", window.label, incident_sentence(incident))
     return {
-        "pipeline": pipeline.name,
+        "pipeline": window.pipeline,
         "window": window.number,
         "revision": window.revision,
         "label": window.label,
@@ -157,7 +184,7 @@ def settle() -> bool:
     """Tell whether an absence counts by now; the last minute is spent waiting here."""
     opened = opened_window(get_current_context())
     remaining = (datetime.fromisoformat(opened["settled_at"]) - datetime.now(UTC)).total_seconds()
-    if remaining > SETTLE_POLL_SECONDS:
+    if remaining > POLL_SECONDS:
         logger.info("%s: an absence counts from %s on; looking again then", opened["label"], opened["settled_at"])
         return False
     if remaining > 0:
@@ -222,7 +249,7 @@ def verify() -> dict[str, Any]:
     def log_progress(done: int, total: int) -> None:
         logger.info("%d of %d gaps are whole or decided", done, total)
 
-    found = verify_window(_load_context(), log_progress)
+    found = verify_window(_load_context(), log_progress, stays_seconds=POLL_SECONDS)
     for failure in found.gate.failures:
         logger.info("gate: %s", failure)
     return {"whole": found.whole, "gaps": found.gaps, "gate": found.gate.answer.value}

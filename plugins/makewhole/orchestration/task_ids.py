@@ -1,4 +1,7 @@
-"""Name the tasks of a window, in their order, and of an undo. DAG files import it: it imports nothing."""
+"""Name the DAGs, and the tasks of a window, in their order, and of an undo. DAG files import it: it imports nothing."""
+
+ONCALL_DAG = "makewhole_oncall"
+CONTINUE_DAG = "makewhole_continue"
 
 OPEN_WINDOW = "open_window"
 SETTLE = "settle"
@@ -15,5 +18,10 @@ UNDO_DAG = "makewhole_undo"
 RESTORE = "restore"
 REOPEN = "reopen"
 
-SETTLE_POLL_SECONDS = 60.0
-"""The longest wait of `settle` in its process; for a longer one it is rescheduled."""
+POLL_SECONDS = 60.0
+"""The longest wait of a task in its process; for a longer one it gives its worker back and is rescheduled."""
+
+
+def reconcile_dag_id(pipeline: str) -> str:
+    """Return the id of the DAG of a pipeline."""
+    return f"makewhole_reconcile_{pipeline}"

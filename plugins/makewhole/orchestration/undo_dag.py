@@ -1,10 +1,14 @@
 """Make the DAG that takes a plan back: plan, approve, restore, reopen."""
 
+from collections.abc import Sequence
+
 from airflow.sdk import DAG, Param, TriggerRule, task
 
+from makewhole.model.pipeline import Pipeline, TimeLimits
 from makewhole.orchestration import task_ids, undo_steps
-from makewhole.orchestration.dags import DEFAULTS, START
+from makewhole.orchestration.dags import START
 from makewhole.orchestration.operators import PlanApproval
+from makewhole.orchestration.persistence import longest_limits, task_defaults
 
 _DOC = """\
 Puts back every row that a plan wrote, changed or moved aside, as it was before, the last one first; then judges the
@@ -21,7 +25,7 @@ Records in topics stay: a log takes nothing back. Started by `makewhole plan und
 """
 
 
-def undo_dag() -> DAG:
+def undo_dag(pipelines: Sequence[Pipeline]) -> DAG:
     """Make the one DAG for all pipelines: the plan names its pipeline."""
     with DAG(
         dag_id=task_ids.UNDO_DAG,
@@ -32,7 +36,7 @@ def undo_dag() -> DAG:
         catchup=False,
         max_active_runs=4,
         is_paused_upon_creation=False,
-        default_args=DEFAULTS,
+        default_args=task_defaults(pipelines),
         params={
             "plan": Param(
                 type="string",
@@ -53,15 +57,17 @@ def undo_dag() -> DAG:
         },
         tags=["makewhole"],
     ) as dag:
-        _tasks()
+        _tasks(longest_limits(pipelines))
     return dag
 
 
-def _tasks() -> None:
-    plan = task.branch(task_id=task_ids.PLAN)(undo_steps.plan)()
+def _tasks(limits: TimeLimits) -> None:
+    plan = task.branch(task_id=task_ids.PLAN, execution_timeout=limits.plan)(undo_steps.plan)()
     approve = PlanApproval.of_planned()
     rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
-    restore = task(task_id=task_ids.RESTORE, trigger_rule=rule)(undo_steps.restore)()
-    reopen = task(task_id=task_ids.REOPEN)(undo_steps.reopen)()
+    restore = task(task_id=task_ids.RESTORE, trigger_rule=rule, execution_timeout=limits.compensate)(
+        undo_steps.restore
+    )()
+    reopen = task(task_id=task_ids.REOPEN, execution_timeout=limits.verify)(undo_steps.reopen)()
     plan >> [approve, restore]
     approve >> restore >> reopen

@@ -5,10 +5,11 @@ from contextlib import contextmanager
 
 import psycopg2
 from psycopg2 import errors as pg_errors
+from psycopg2.extensions import parse_dsn
 
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import PermanentError, TransientError
-from makewhole.sql import PgConnection
+from makewhole.sql import PgConnection, connection_defaults
 
 _SESSION = {
     # A row's JSON text is compared between sessions: what its rendering depends on is pinned.
@@ -31,7 +32,7 @@ def connect(target: PostgresConnection) -> Iterator[PgConnection]:
     """A connection that commits when the block ends, rolls back when it raises, and is closed.
 
     `with connection:` inside the block makes a transaction of its own. `set local …` overrides the session's
-    settings (no lock waits over 15 s, no idle transaction over 60 s).
+    settings (no lock waits over 15 s, no idle transaction over 60 s, no statement over the connection's limit).
 
     Raises:
         TransientError: the server cannot be reached, went away, or a lock was not free in time.
@@ -39,7 +40,7 @@ def connect(target: PostgresConnection) -> Iterator[PgConnection]:
     """
     try:
         connection = psycopg2.connect(
-            target.dsn, application_name="makewhole", connect_timeout=10, client_encoding="UTF8"
+            target.dsn, application_name="makewhole", client_encoding="UTF8", **connection_defaults(target.dsn)
         )
     except psycopg2.OperationalError as error:
         raise TransientError(
@@ -47,7 +48,7 @@ def connect(target: PostgresConnection) -> Iterator[PgConnection]:
             "names it"
         ) from error
     try:
-        _settle(connection)
+        _settle(connection, target)
         yield connection
         connection.commit()
     except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
@@ -72,11 +73,19 @@ def describe(error: psycopg2.Error) -> str:
 def _transient_message(target: PostgresConnection, error: psycopg2.Error) -> str:
     if isinstance(error, pg_errors.LockNotAvailable):
         return f"connection {target.id}: a lock was not free in time; another session is writing, try again"
+    if isinstance(error, pg_errors.QueryCanceled):
+        return (
+            f"connection {target.id}: the server ended a statement ({describe(error)}); where it took longer than "
+            "its time limit, give the pipeline file a longer one (`time_limits`), otherwise try again"
+        )
     return f"connection {target.id}: the session with PostgreSQL broke ({describe(error)}); try again"
 
 
-def _settle(connection: PgConnection) -> None:
+def _settle(connection: PgConnection, target: PostgresConnection) -> None:
     """Session settings, committed: a rollback later would take them back."""
+    settings = dict(_SESSION)
+    if "statement_timeout" not in parse_dsn(target.dsn).get("options", ""):
+        settings["statement_timeout"] = f"{target.statement_seconds * 1000:.0f}"
     with connection, connection.cursor() as cursor:
-        for name, value in _SESSION.items():
+        for name, value in settings.items():
             cursor.execute("select set_config(%s, %s, false)", (name, value))

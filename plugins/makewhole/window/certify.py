@@ -19,6 +19,8 @@ from makewhole.sql import PgConnection
 from makewhole.window.certificate_chain import final_results, issue_certificate
 
 _INCIDENTS_LISTED_MOST = 5
+_CONTINUED = "The next run goes on with this window before its own"
+_WAITING = f"{_CONTINUED}, and no later window is compared before it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,14 +55,16 @@ def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[W
     """Return the state that the committed evidence allows, with the reason when it is not `certified`."""
     results, gates = final_results(journal, window), window_results.gate_reports(journal, window)
     if set(results) != {hop.name for hop in pipeline.hops}:
-        return WindowState.ERROR, "the comparison did not finish; see the failed task of this run"
+        return WindowState.ERROR, f"the comparison did not finish; see the failed task of this run. {_WAITING}"
     first = gates.get(window_results.RECONCILED)
     if first is None or first.answer is GateAnswer.ERROR:
         failures = "; ".join(first.failures) if first else "it was not asked; see the failed task of this run"
-        return WindowState.ERROR, f"the gate could not answer: {failures}"
+        return WindowState.ERROR, f"the gate could not answer: {failures.rstrip('.')}. {_CONTINUED}"
     last = gates.get(window_results.VERIFIED, first)
     if last.answer is GateAnswer.ERROR:
-        return WindowState.ERROR, f"the gate could not answer after compensation: {'; '.join(last.failures)}"
+        return WindowState.ERROR, (
+            f"the gate could not answer after compensation: {'; '.join(last.failures).rstrip('.')}. {_CONTINUED}"
+        )
     blocking = [one for one in incidents.of(journal, window) if one.blocks(pipeline)]
     if blocking:
         return WindowState.NOT_KNOWN, _incident_reason(blocking, results)

@@ -1,7 +1,7 @@
 """Gather what every step of a window needs: the pipeline, the window, connections and storage."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from makewhole.compute.decode.record_values import ValueShape
 from makewhole.compute.row_filter import TypedTerm, typed_term
@@ -78,10 +78,20 @@ def window_context(window: Window, pipeline: Pipeline | None = None) -> WindowCo
 def connections_of(pipeline: Pipeline) -> dict[str, Connection]:
     """Read every connection that the pipeline names from the environment (`AIRFLOW_CONN_…`).
 
+    No statement at a database may take longer than the longest of the pipeline's time limits.
+
     Raises:
         ConfigurationError: one is not there or cannot be read.
     """
-    return {name: from_environment(name) for name in sorted({point.connection for point in pipeline.points.values()})}
+    seconds = pipeline.time_limits.longest.total_seconds()
+    names = sorted({point.connection for point in pipeline.points.values()})
+    return {name: _limited(from_environment(name), seconds) for name in names}
+
+
+def _limited(connection: Connection, statement_seconds: float) -> Connection:
+    if isinstance(connection, PostgresConnection):
+        return replace(connection, statement_seconds=statement_seconds)
+    return connection
 
 
 def find_pipeline(name: str) -> Pipeline:

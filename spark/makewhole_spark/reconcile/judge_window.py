@@ -22,7 +22,7 @@ from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Accounting
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
-from makewhole_spark.carrier import carry
+from makewhole_spark.carrier import carry_released
 from makewhole_spark.reconcile.bucket_tasks import bucket_tasks, handed_over_keys
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
 from makewhole_spark.reconcile.hop_baseline import baseline_incidents
@@ -73,7 +73,7 @@ def reconcile(spark: SparkSession, journal: PgConnection, context: WindowContext
     _require_snapshots(context, manifests)
     neighbours = NeighbouringWindows(journal=journal, context=context, manifests=manifests)
     tasks = [task for hop in context.pipeline.hops for task in bucket_tasks(neighbours, hop)]
-    answers = _judge_with_tails(spark, neighbours, tasks, carry(spark, tasks, judge_bucket))
+    answers = _judge_with_tails(spark, neighbours, tasks, carry_released(spark, journal, tasks, judge_bucket))
     runs = write_key_runs(spark, neighbours)
     outcomes = [
         _add_up(neighbours, hop, [answer for answer in answers if answer.hop == hop.name])
@@ -119,7 +119,7 @@ def _judge_with_tails(
     ]
     found: dict[str, list[str]] = {name: [] for name in wanted}
     partial = set()
-    for piece, read in zip(pieces, carry(spark, pieces, read_tail), strict=True):
+    for piece, read in zip(pieces, carry_released(spark, neighbours.journal, pieces, read_tail), strict=True):
         found[piece.point.name] += read.files
         partial |= {piece.point.name} if read.expired else set()
     again = [
@@ -127,7 +127,8 @@ def _judge_with_tails(
         for task, answer in zip(tasks, answers, strict=True)
         if answer.wanted
     ]
-    second = {(answer.hop, answer.bucket): answer for answer in carry(spark, again, judge_bucket)}
+    judged_again = carry_released(spark, neighbours.journal, again, judge_bucket)
+    second = {(answer.hop, answer.bucket): answer for answer in judged_again}
     return [second.get((answer.hop, answer.bucket), answer) for answer in answers]
 
 

@@ -10,7 +10,7 @@ from makewhole.compute.judge import committed_copies, mark_replays
 from makewhole.compute.key_runs import COPIES, build_key_run
 from makewhole.model.pipeline import Pipeline, PointKind, Semantics
 from makewhole.window.context import WindowContext
-from makewhole_spark.carrier import carry
+from makewhole_spark.carrier import carry_released
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 
 KeyRuns = Mapping[str, tuple[Mapping[str, str], int]]
@@ -44,7 +44,7 @@ def write_key_runs(spark: SparkSession, neighbours: NeighbouringWindows) -> KeyR
         for bucket, files in manifests[name]["files"].items()
     ]
     runs: dict[str, tuple[dict[str, str], int]] = {name: ({}, 0) for name in topics}
-    for task, (path, keys) in zip(tasks, carry(spark, tasks, write_run), strict=True):
+    for task, (path, keys) in zip(tasks, carry_released(spark, neighbours.journal, tasks, write_run), strict=True):
         files, total = runs[task.point]
         runs[task.point] = (files | {task.bucket: path}, total + keys)
     return runs

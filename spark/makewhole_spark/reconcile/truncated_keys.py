@@ -10,7 +10,8 @@ from makewhole.compute.judge import committed_copies
 from makewhole.compute.log_history import truncated_copies
 from makewhole.journal import incidents
 from makewhole.lake.storage import Storage
-from makewhole_spark.carrier import carry
+from makewhole.model.incident import Incident
+from makewhole_spark.carrier import carry_released
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, TruncatedWindow, truncated_windows
 
 _COLUMNS = [*HASH, "partition", "offset", "is_aborted"]
@@ -28,18 +29,19 @@ class TruncatedKeysTask:
 
 def count_truncated_keys(spark: SparkSession, neighbours: NeighbouringWindows) -> None:
     """Add `keys` and `seen_again` to the incidents of the truncations that this window noticed."""
+    counted: list[Incident] = []
     for point in (one.name for one in neighbours.context.pipeline.ordered_points()):
         if not neighbours.log(point).truncated:
             continue
         reached = [one for one in truncated_windows(neighbours, point) if one.limits_now]
         tasks = [task for window in reached for task in _tasks(neighbours, window)]
-        counts = _added_up(carry(spark, tasks, count_in_bucket))
-        counted = [
+        counts = _added_up(carry_released(spark, neighbours.journal, tasks, count_in_bucket))
+        counted += [
             replace(one, detail={**one.detail, **dict(zip(("keys", "seen_again"), counts[one.partition], strict=True))})
             for one in neighbours.log(point).truncated
             if one.partition in counts
         ]
-        incidents.put(neighbours.journal, neighbours.context.window, counted)
+    incidents.put(neighbours.journal, neighbours.context.window, counted)
 
 
 def _tasks(neighbours: NeighbouringWindows, truncated: TruncatedWindow) -> list[TruncatedKeysTask]:

@@ -23,7 +23,7 @@ from makewhole.postgres.read.export import ExportPart, ExportPlan, export_snapsh
 from makewhole.postgres.read.expressions import TimeBounds
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
-from makewhole_spark.carrier import carry
+from makewhole_spark.carrier import carry_released
 from makewhole_spark.snapshot.accounts import PartitionAccount, log_incidents, log_manifest, partition_accounts
 from makewhole_spark.snapshot.read_piece import PieceRead, TablePiece, TopicPiece, read_piece
 
@@ -35,20 +35,28 @@ _RECORDS_PER_TASK = 2_000_000
 def take_snapshots(spark: SparkSession, journal: PgConnection, context: WindowContext, parallelism: int) -> list[str]:
     """Take and commit every snapshot of the window that is not committed yet; return their points' names.
 
-    Topics and ledgers first, together; then stores, which are also read by the keys of their upstream.
+    Topics first, then ledgers, then stores, which are also read by the keys of their upstream.
     """
     manifests = dict(window_results.snapshots(journal, context.window))
     wanted = [point for point in context.pipeline.ordered_points() if point.name not in manifests]
-    early = [point for point in wanted if point.kind is not PointKind.STORE]
-    late = [point for point in wanted if point.kind is PointKind.STORE]
-    for points in (early, late):
-        made = _snapshot(spark, journal, context, points, manifests, parallelism)
-        for name, taken in made.items():
-            if window_results.commit_snapshot(journal, context.window, name, taken.manifest):
-                incidents.put(journal, context.window, taken.incidents)
-            journal.commit()
-            manifests[name] = taken.manifest
+    reading = _Reading(spark=spark, journal=journal, context=context, parallelism=parallelism)
+    # Topics by themselves: while their log is read, no view of a table is held open, which would keep vacuum from it.
+    topics = [point for point in wanted if isinstance(point, TopicPoint)]
+    ledgers = [point for point in wanted if isinstance(point, TablePoint) and point.kind is not PointKind.STORE]
+    stores = [point for point in wanted if isinstance(point, TablePoint) and point.kind is PointKind.STORE]
+    _commit(reading, reading.topics(topics), manifests)
+    for tables in (ledgers, stores):
+        _commit(reading, reading.tables(tables, manifests), manifests)
     return [point.name for point in wanted]
+
+
+def _commit(reading: "_Reading", taken: Mapping[str, "TakenSnapshot"], manifests: dict[str, Any]) -> None:
+    """Commit snapshots to the journal, and note their manifests."""
+    for name, snapshot in taken.items():
+        if window_results.commit_snapshot(reading.journal, reading.context.window, name, snapshot.manifest):
+            incidents.put(reading.journal, reading.context.window, snapshot.incidents)
+        reading.journal.commit()
+        manifests[name] = snapshot.manifest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,55 +67,80 @@ class TakenSnapshot:
     incidents: list[Incident] = field(default_factory=list)
 
 
-def _snapshot(
-    spark: SparkSession,
-    journal: PgConnection,
-    context: WindowContext,
-    points: Sequence[Point],
-    manifests: Mapping[str, Mapping[str, Any]],
-    parallelism: int,
-) -> dict[str, TakenSnapshot]:
-    ids = {point.name: _topic_id(context, point) for point in points if isinstance(point, TopicPoint)}
-    with ExitStack() as stack:
-        pieces: list[TopicPiece | TablePiece] = []
-        plans: dict[str, ExportPlan] = {}
-        for point in points:
-            if isinstance(point, TopicPoint):
-                pieces += _topic_pieces(context, point, ids[point.name])
-                continue
-            bounds = time_bounds(journal, context, point)
-            plan = stack.enter_context(
-                export_snapshot(context.postgres(point), context.table_shape(point), bounds, parallelism)
-            )
-            plans[point.name] = plan
-            pieces += _table_pieces(context, point, plan, bounds, manifests, parallelism)
+@dataclass(frozen=True, kw_only=True)
+class _Reading:
+    """The reading of points by Spark, in at most so many pieces a table.
+
+    Before Spark works the transaction at the journal is ended: nobody holds one open for as long as that takes.
+    """
+
+    spark: SparkSession
+    journal: PgConnection
+    context: WindowContext
+    parallelism: int
+
+    def topics(self, points: Sequence[TopicPoint]) -> dict[str, TakenSnapshot]:
+        """Read topics; none of an incarnation that is gone."""
+        ids = {point.name: _topic_id(self.context, point) for point in points}
+        pieces = [piece for point in points for piece in _topic_pieces(self.context, point, ids[point.name])]
         taken_at = datetime.now(UTC)
-        answers = _read(spark, context, pieces, ids)
-    taken: dict[str, TakenSnapshot] = {}
-    for point in points:
-        reads = [answer for piece, answer in zip(pieces, answers, strict=True) if piece.point.name == point.name]
-        manifest = _manifest(point, taken_at, reads, plans.get(point.name))
-        taken[point.name] = (
-            _taken_topic(journal, context, point, partition_accounts(context, point, reads, ids[point.name]), manifest)
-            if isinstance(point, TopicPoint)
-            else TakenSnapshot(manifest=manifest)
-        )
-    return taken
+        answers = self._read_topics(pieces, ids)
+        taken: dict[str, TakenSnapshot] = {}
+        for point in points:
+            reads = [answer for piece, answer in zip(pieces, answers, strict=True) if piece.point.name == point.name]
+            accounts = partition_accounts(self.context, point, reads, ids[point.name])
+            manifest = _manifest(point, taken_at, reads, None)
+            taken[point.name] = _taken_topic(self.journal, self.context, point, accounts, manifest)
+        return taken
 
+    def tables(
+        self, points: Sequence[TablePoint], manifests: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, TakenSnapshot]:
+        """Read tables, each under one exported snapshot; `manifests` name the keys by which stores are read."""
+        bounds = {point.name: time_bounds(self.journal, self.context, point) for point in points}
+        with ExitStack() as stack:
+            plans = {
+                point.name: stack.enter_context(
+                    export_snapshot(
+                        self.context.postgres(point),
+                        self.context.table_shape(point),
+                        bounds[point.name],
+                        self.parallelism,
+                    )
+                )
+                for point in points
+            }
+            pieces = [
+                piece
+                for point in points
+                for piece in _table_pieces(
+                    self.context, point, plans[point.name], bounds[point.name], manifests, self.parallelism
+                )
+            ]
+            taken_at = datetime.now(UTC)
+            answers = carry_released(self.spark, self.journal, pieces, read_piece)
+        return {
+            point.name: TakenSnapshot(
+                manifest=_manifest(
+                    point,
+                    taken_at,
+                    [answer for piece, answer in zip(pieces, answers, strict=True) if piece.point.name == point.name],
+                    plans[point.name],
+                )
+            )
+            for point in points
+        }
 
-def _read(
-    spark: SparkSession, context: WindowContext, pieces: list[TopicPiece | TablePiece], ids: Mapping[str, str]
-) -> list[PieceRead]:
-    try:
-        return carry(spark, pieces, read_piece)
-    except RefusedError as error:
-        for piece in pieces:
-            point = piece.point
-            if isinstance(point, TopicPoint) and _topic_id(context, point) != ids[point.name]:
-                raise TransientError(
-                    f"topic {point.topic} was deleted and made again while it was read; try again"
-                ) from error
-        raise
+    def _read_topics(self, pieces: list[TopicPiece], ids: Mapping[str, str]) -> list[PieceRead]:
+        try:
+            return carry_released(self.spark, self.journal, pieces, read_piece)
+        except RefusedError as error:
+            for point in {piece.point.name: piece.point for piece in pieces}.values():
+                if _topic_id(self.context, point) != ids[point.name]:
+                    raise TransientError(
+                        f"topic {point.topic} was deleted and made again while it was read; try again"
+                    ) from error
+            raise
 
 
 def _topic_id(context: WindowContext, point: TopicPoint) -> str:

@@ -159,7 +159,10 @@ def test_a_gate_that_was_not_asked_certifies_nothing(shop: ReconciledShop) -> No
     closed = shop.certify(context)
 
     assert (closed.state, closed.certificate) == (WindowState.ERROR, None)
-    assert closed.reason == "the gate could not answer: it was not asked; see the failed task of this run"
+    assert closed.reason == (
+        "the gate could not answer: it was not asked; see the failed task of this run. The next run goes on with this "
+        "window before its own"
+    )
 
 
 def test_an_empty_suite_certifies_nothing(shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,13 +9,17 @@ import pytest
 from typer.testing import Result
 
 from makewhole.cli import documents, report
-from makewhole.journal import incidents, plans, window_results
+from makewhole.journal import continuations, incidents, plans, window_results
+from makewhole.journal.continuations import Continuation
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.window import Accounting, PartitionRange, Window, WindowState
 
 pytestmark = pytest.mark.unit
 
 AT = datetime(2013, 1, 2, 5, tzinfo=UTC)
+GONE_ON_WITH = Continuation(
+    run="continue__shop__5.1__2", asked_by="tonight try 1", began_at=datetime(2026, 3, 7, 2, tzinfo=UTC)
+)
 RANGE = PartitionRange(topic="orders", topic_id="id1", partition=3, lo=150, hi=300, lineage=1)
 WINDOW = Window(
     pipeline="shop",
@@ -68,6 +72,7 @@ def journal(monkeypatch: pytest.MonkeyPatch, invoke: Callable[..., Result]) -> N
         monkeypatch.setattr(window_results, name, lambda *_, answer=answer: answer)
     monkeypatch.setattr(incidents, "of", lambda *_: [CHANGED, EXPIRED])
     monkeypatch.setattr(plans, "plan_of_window", lambda *_: None)
+    monkeypatch.setattr(continuations, "of", lambda *_: [GONE_ON_WITH] * 2)
 
 
 def test_programs_get_incidents_and_accounts_as_they_are_stored() -> None:
@@ -77,6 +82,8 @@ def test_programs_get_incidents_and_accounts_as_they_are_stored() -> None:
     assert document["accounting"] == {
         "orders": [{"topic": "orders", "partition": 3, "lineage": 1, "lo": 150, "hi": 300, **vars(ACCOUNTING)}]
     }
+    again = {"run": "continue__shop__5.1__2", "asked_by": "tonight try 1", "at": "2026-03-07T02:00:00+00:00"}
+    assert document["continuations"] == [again, again]
     first, second = document["incidents"]
     assert (first["kind"], first["told"]) == (
         "leader_changed",
@@ -93,6 +100,7 @@ def test_people_are_told_each_thing_once(invoke: Callable[..., Result], monkeypa
     assert "window 5: the leader of orders/3 changed: leader epochs 0, 2" in said
     assert said.count("were deleted before they could be read") == 1
     assert "span" not in said
+    assert "window 5: was gone on with 2 times, last by run continue__shop__5.1__2 at 2026-03-07 02:00" in said
 
 
 def test_of_one_window_people_are_shown_what_every_offset_was(

@@ -5,7 +5,7 @@ import traceback
 import pytest
 from psycopg2.extensions import parse_dsn
 
-from makewhole.config.connections import from_airflow_fields, from_environment
+from makewhole.config.connections import LIBPQ_PARAMETERS, from_airflow_fields, from_environment
 from makewhole.model.connection import KafkaConnection, PostgresConnection
 from makewhole.model.errors import ConfigurationError
 
@@ -59,6 +59,21 @@ def test_the_fields_of_an_airflow_connection_give_the_same() -> None:
     assert from_airflow_fields("k", "kafka", extra={"bootstrap.servers": "h:1"}) == KafkaConnection(
         id="k", properties={"bootstrap.servers": "h:1"}
     )
+
+
+def test_every_parameter_of_libpq_that_is_accepted_is_one_that_libpq_knows() -> None:
+    """`parse_dsn` is libpq's own parser: it refuses an option that it does not know."""
+    extra = dict.fromkeys(LIBPQ_PARAMETERS, "1")
+    connection = from_airflow_fields("db", "postgres", "h", schema="d", extra=extra)
+    assert isinstance(connection, PostgresConnection)
+    assert parse_dsn(connection.dsn) == {"host": "h", "dbname": "d", **extra}
+
+
+def test_time_limits_and_keepalives_of_libpq_are_accepted() -> None:
+    extra = {"tcp_user_timeout": 30_000, "keepalives_idle": 30, "keepalives_count": 3, "connect_timeout": 5}
+    connection = from_airflow_fields("db", "postgres", "h", schema="d", extra=extra)
+    assert isinstance(connection, PostgresConnection)
+    assert parse_dsn(connection.dsn).items() >= {name: str(value) for name, value in extra.items()}.items()
 
 
 def test_a_variable_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,8 @@ def test_the_full_example_writes_out_the_defaults(tmp_path: Path) -> None:
     assert (full.gate, full.limits) == (Gate(), Limits())
     assert full.approval == Approval(by=("oncall",))
     assert full.settle == Pipeline(name="x", points={}, hops=()).settle
+    default = Pipeline(name="x", points={}, hops=())
+    assert (full.retry_for, full.time_limits) == (default.retry_for, default.time_limits)
     assert full.hops[1].remedies == Remedies(
         missing=Remedy.UPSERT, duplicate=Remedy.QUARANTINE, mismatched=Remedy.REPORT, unexpected=Remedy.REPORT
     )

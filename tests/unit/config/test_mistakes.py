@@ -86,7 +86,7 @@ compensation:
         ]),
         ("version: 1", "version: 1\nshedule: x", [
             "shedule (line 2): is not a key here. Allowed: compare, compensation, description, gate, hops, pipeline, "
-            "points, schedule, settle, start, until, version. Did you mean 'schedule'?"
+            "points, retry_for, schedule, settle, start, time_limits, until, version. Did you mean 'schedule'?"
         ]),
         ("kind: store", "kind: stor", [
             "points.warehouse.kind (line 6): 'stor' is not a kind of point. Allowed: ledger, store, topic. Did you "
@@ -266,4 +266,15 @@ hops: [{from: a, to: b}, {from: b, to: a}, {from: a, to: a}]
     assert problems_of(write(text)) == [
         "hops[1] (line 6): closes the circle a→b→a. Take one of these hops out: events go one way",
         "hops[2] (line 6): closes the circle a→a. Take one of these hops out: events go one way",
+    ]
+
+
+def test_a_time_limit_that_no_step_can_have_is_refused_with_its_place(write: Callable[..., Path], minimal: str) -> None:
+    text = minimal + "retry_for: often\ntime_limits: {snapshot: 30s, reconcile: 30d, compare: 1h}\n"
+    assert problems_of(write(text)) == [
+        "retry_for (line 10): 'often' is not a duration. Write a whole number and one of s, m, h, d, for example '5m'",
+        "time_limits.compare (line 11): is not a key here. Allowed: certify, compensate, open_window, plan, reconcile, "
+        "snapshot, validate, verify",
+        "time_limits.snapshot (line 11): '30s' is no time limit for a step. Write a duration from '1m' to '21d'",
+        "time_limits.reconcile (line 11): '30d' is no time limit for a step. Write a duration from '1m' to '21d'",
     ]

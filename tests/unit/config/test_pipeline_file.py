@@ -21,6 +21,7 @@ from makewhole.model.pipeline import (
     Remedies,
     Remedy,
     TablePoint,
+    TimeLimits,
     TopicPoint,
 )
 
@@ -238,3 +239,14 @@ def test_a_file_is_read_in_milliseconds(write: Callable[..., Path]) -> None:
     for _ in range(20):
         load_pipeline(path)
     assert (time.process_time() - begun) / 20 < 0.02
+
+
+def test_times_of_retries_and_steps_are_read_and_others_keep_their_defaults(
+    write: Callable[..., Path], minimal: str
+) -> None:
+    text = minimal + "settle: 3d\nretry_for: 12h\ntime_limits: {snapshot: 2d, certify: 5m}\n"
+    pipeline = load_pipeline(write(text))
+    assert (pipeline.settle, pipeline.retry_for) == (timedelta(days=3), timedelta(hours=12))
+    assert pipeline.time_limits == TimeLimits(snapshot=timedelta(days=2), certify=timedelta(minutes=5))
+    assert pipeline.time_limits.longest == timedelta(days=2)
+    assert load_pipeline(write(minimal)).retry_for == timedelta(hours=6)

@@ -23,6 +23,8 @@ from makewhole.window.certify import decide
 
 pytestmark = pytest.mark.unit
 
+CONTINUED = "The next run goes on with this window before its own"
+
 REMEDIES = Remedies(missing=Remedy.REPORT, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT)
 PIPELINE = Pipeline(
     name="demo",
@@ -112,7 +114,11 @@ def test_a_comparison_that_did_not_finish_certifies_nothing(
 ) -> None:
     committed.results = results
 
-    assert decided() == (WindowState.ERROR, "the comparison did not finish; see the failed task of this run")
+    assert decided() == (
+        WindowState.ERROR,
+        "the comparison did not finish; see the failed task of this run. The next run goes on with this window before "
+        "its own, and no later window is compared before it",
+    )
 
 
 def test_a_gate_that_was_not_asked_certifies_nothing(committed: CommittedEvidence) -> None:
@@ -120,20 +126,20 @@ def test_a_gate_that_was_not_asked_certifies_nothing(committed: CommittedEvidenc
 
     assert decided() == (
         WindowState.ERROR,
-        "the gate could not answer: it was not asked; see the failed task of this run",
+        f"the gate could not answer: it was not asked; see the failed task of this run. {CONTINUED}",
     )
 
 
 def test_a_gate_that_broke_certifies_nothing_and_a_later_pass_does_not_heal_it(committed: CommittedEvidence) -> None:
     committed.gates = {RECONCILED: gate(GateAnswer.ERROR, "no suite"), VERIFIED: gate(GateAnswer.PASS)}
 
-    assert decided() == (WindowState.ERROR, "the gate could not answer: no suite")
+    assert decided() == (WindowState.ERROR, f"the gate could not answer: no suite. {CONTINUED}")
 
 
 def test_a_gate_that_broke_after_compensation_certifies_nothing(committed: CommittedEvidence) -> None:
     committed.gates = {RECONCILED: gate(GateAnswer.FAIL, "x"), VERIFIED: gate(GateAnswer.ERROR, "away")}
 
-    assert decided() == (WindowState.ERROR, "the gate could not answer after compensation: away")
+    assert decided() == (WindowState.ERROR, f"the gate could not answer after compensation: away. {CONTINUED}")
 
 
 def test_gaps_that_nobody_mended_stay_gaps(committed: CommittedEvidence) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from makewhole.journal.plans import Control, StoredPlan
+from makewhole.model.errors import PlanPausedError
 
 _POLL_SECONDS = 1.0  # how long a waiting runner takes to notice a change
 _SPEED_SECONDS = 10.0  # the speed is measured over the last so many
@@ -69,16 +70,28 @@ class Speed:
         return None if rate is None else (self.planned - self.done) / rate
 
 
+def paused(plan: StoredPlan) -> PlanPausedError:
+    """Return what a runner raises that leaves a paused plan."""
+    name, why = plan.plan.id, plan.plan.reason or "paused"
+    return PlanPausedError(f"plan {name} waits ({why}); `makewhole plan resume {name}` lets it go on")
+
+
 class Pace:
-    """The waits between chunks, outside any transaction: for the plan's current rate, and as long as it is paused."""
+    """The waits between chunks, outside any transaction: for the plan's current rate, and as long as it is paused.
+
+    With `leaves_when_paused` a pause is not waited for: whoever runs the plan comes back later.
+    """
 
     def __init__(
         self,
         records_per_second: int | None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        *,
+        leaves_when_paused: bool = False,
     ) -> None:
         self._default = records_per_second
+        self._leaves_when_paused = leaves_when_paused
         self._clock, self._sleep = clock, sleep
         self._began, self._records = clock(), 0  # of the chunk before
 
@@ -86,8 +99,13 @@ class Pace:
         """Wait until the next chunk may start.
 
         `read_plan` returns the plan with its current controls, renews the lease, and raises when the plan was stopped.
+
+        Raises:
+            PlanPausedError: it is paused, and a pause is not waited for.
         """
         while (left := self._left(plan)) > 0:
+            if math.isinf(left) and self._leaves_when_paused:
+                raise paused(plan)
             self._sleep(min(left, _POLL_SECONDS))
             plan = read_plan()
 

@@ -8,14 +8,14 @@ from functools import partial
 from makewhole.compensation.execution.attempt import LEASE_SECONDS, Attempt, this_process
 from makewhole.compensation.execution.content import PlanContent, load_checked
 from makewhole.compensation.execution.may_run import require_approved
-from makewhole.compensation.execution.pace import Pace, PlanProgress, Speed
+from makewhole.compensation.execution.pace import Pace, PlanProgress, Speed, paused
 from makewhole.compensation.execution.prefetch import Prefetch
 from makewhole.compensation.execution.target_progress import TargetProgress
 from makewhole.compensation.execution.targets import Target, TargetWriter, targets_of
 from makewhole.compensation.execution.writers import log_ends, open_writer
 from makewhole.journal import plan_progress, plans
 from makewhole.journal.database import JournalSession, connect, journal_dsn
-from makewhole.journal.plans import LogEnds, StoredPlan
+from makewhole.journal.plans import Control, LogEnds, StoredPlan
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import PlanState, Receipt
 from makewhole.window.context import WindowContext
@@ -28,12 +28,14 @@ class RunOptions:
     """The options of a run. `records_per_second` None: no limit.
 
     A runner under the same `holder` takes the lease over at once (the retry of a task); another one waits until it
-    expires, `lease_seconds` after the last chunk of the one before.
+    expires, `lease_seconds` after the last chunk of the one before. With `leaves_when_paused` a runner ends between two
+    chunks when the plan is paused, and keeps no lease.
     """
 
     records_per_second: int | None = None
     holder: str = field(default_factory=this_process)
     lease_seconds: float = LEASE_SECONDS
+    leaves_when_paused: bool = False
 
 
 def run_plan(
@@ -52,6 +54,7 @@ def run_plan(
         RefusedError: the plan is not approved, was changed or stopped, or a target is not what it was.
         CorruptionError: the payload file was changed, or a target forgot what it had done.
         LeaseLostError: another runner took over.
+        PlanPausedError: it is paused, and the runner leaves then.
         TransientError: a server or the storage is away, or another runner is at work: try again.
     """
     options = options or RunOptions()
@@ -66,7 +69,11 @@ def run_plan(
 
 
 def compensate_window(context: WindowContext, progress: Callable[[PlanProgress], None]) -> list[Receipt]:
-    """Run what is left of the window's plan."""
+    """Run what is left of the window's plan.
+
+    Raises:
+        PlanPausedError: it is paused.
+    """
     with connect() as journal:
         stored = plans.plan_of_window(journal, context.window.pipeline, context.window.number, context.window.revision)
     if stored is None:
@@ -78,14 +85,31 @@ def run_window_plan(context: WindowContext, plan_id: str, progress: Callable[[Pl
     """Run what is left of a plan of the window: the one that repairs it, or its undo.
 
     The lease is held in the plan's name: a later try takes it over at once, which fences the one before.
+
+    Raises:
+        PlanPausedError: it is paused: nobody waits for a person on a worker.
     """
+    _require_not_paused(plan_id)
     return run_plan(
         journal_dsn(),
         plan_id,
         targets_of(context.pipeline, context.connections),
         progress,
-        RunOptions(records_per_second=context.pipeline.limits.records_per_second, holder=f"plan {plan_id}"),
+        RunOptions(
+            records_per_second=context.pipeline.limits.records_per_second,
+            holder=f"plan {plan_id}",
+            leaves_when_paused=True,
+        ),
     )
+
+
+def _require_not_paused(plan_id: str) -> None:
+    """Leave before anything is read when there is nothing to do but to wait. A plan that was not begun is begun first:
+    that uses up its approval, which would expire otherwise."""
+    with connect() as journal:
+        stored = plans.get_plan(journal, plan_id)
+    if stored.control is Control.PAUSE and stored.plan.state is PlanState.RUNNING:
+        raise paused(stored)
 
 
 class _PlanRun:
@@ -99,7 +123,7 @@ class _PlanRun:
         progress: Callable[[PlanProgress], None],
     ) -> None:
         self._attempt, self._targets, self._progress = attempt, targets, progress
-        self._pace = Pace(options.records_per_second)
+        self._pace = Pace(options.records_per_second, leaves_when_paused=options.leaves_when_paused)
 
     def run(self) -> list[Receipt]:
         with ExitStack() as stack:

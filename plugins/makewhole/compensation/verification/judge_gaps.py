@@ -54,7 +54,7 @@ def judge_gaps_anew(
         settled = sum(item.outcome != "open" for item in judged)
         if progress is not None:
             progress(settled, len(judged))
-        is_final = all(item.outcome != "open" or not _may_still_arrive(context, item) for item in judged)
+        is_final = all(item.outcome != "open" or not may_still_arrive(context, item) for item in judged)
         if is_final or time.monotonic() >= deadline:
             break
         time.sleep(_PAUSE_SECONDS)
@@ -128,7 +128,7 @@ def _stores_below(context: WindowContext, point: str) -> list[str]:
     return found
 
 
-def _may_still_arrive(context: WindowContext, item: JudgedFinding) -> bool:
+def may_still_arrive(context: WindowContext, item: JudgedFinding) -> bool:
     """Tell whether a consumer may still load what is missing: nothing else changes by itself."""
     hop = next(hop for hop in context.pipeline.hops if hop.name == item.finding.hop)
     remedies = {Verdict.MISSING: hop.remedies.missing, Verdict.MISMATCHED: hop.remedies.mismatched}

@@ -1,16 +1,18 @@
 """Verify a window: judge its gaps anew, ask the gate about the result, and commit both."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from makewhole.compensation.planning.draft import keys_to_reverse
 from makewhole.compensation.verification.committed_since import StartOffsets
-from makewhole.compensation.verification.judge_gaps import judge_gaps_anew
+from makewhole.compensation.verification.judge_gaps import judge_gaps_anew, may_still_arrive
 from makewhole.compensation.verification.verified_results import WHOLE, verified_result
 from makewhole.gate import HopSummary, check_summaries
-from makewhole.journal import incidents, observations, plan_progress, plans, window_results
+from makewhole.journal import incidents, observations, plan_progress, plans, window_results, windows
 from makewhole.journal.database import connect
 from makewhole.journal.written_keys import reversals_of
+from makewhole.model.errors import NotYetError
 from makewhole.model.gate import GateReport
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.plan import PlanState
@@ -31,11 +33,19 @@ class VerifiedWindow:
 
 
 def verify_window(
-    context: WindowContext, progress: Callable[[int, int], None], *, patience_seconds: float | None = None
+    context: WindowContext,
+    progress: Callable[[int, int], None],
+    *,
+    patience_seconds: float | None = None,
+    stays_seconds: float = math.inf,
 ) -> VerifiedWindow:
     """Judge the gaps of a window anew, and commit their outcomes and the gate's report.
 
-    `patience_seconds`: the time that consumers get to load what was replayed; None: the settle time, if a plan ran.
+    `patience_seconds`: the time that consumers get to load what was replayed; None: the settle time since the last
+    chunk, if a plan ran. `stays_seconds`: how much of that is waited for here at a time.
+
+    Raises:
+        NotYetError: some keys may still arrive, and the rest of the patience is longer than `stays_seconds`.
     """
     with connect() as journal:
         _mark_refused(journal, context.window)
@@ -44,7 +54,13 @@ def verify_window(
         patience = _patience_seconds(journal, context) if patience_seconds is None else patience_seconds
         to_reverse = keys_to_reverse(context.pipeline, [item.finding for item in findings])
         past = reversals_of(journal, context.pipeline, context.window.number, to_reverse)
-    judged = judge_gaps_anew(context, findings, since, patience, progress, past)
+    judged = judge_gaps_anew(context, findings, since, min(patience, stays_seconds), progress, past)
+    left = [item for item in judged if item.outcome == "open" and may_still_arrive(context, item)]
+    if left and patience > stays_seconds:
+        raise NotYetError(
+            f"{context.window.label}: {len(left)} keys may still arrive, for which consumers have "
+            f"{patience - stays_seconds:.0f} s more"
+        )
     with connect() as journal:
         window_results.set_outcomes(journal, context.window, [item for item in judged if item.finding.verdict.is_gap])
         results = [
@@ -68,11 +84,14 @@ def _mark_refused(journal: PgConnection, window: Window) -> None:
 
 
 def _patience_seconds(journal: PgConnection, context: WindowContext) -> float:
-    """Return the time that consumers get; 0 where nothing was written."""
+    """Return the time that consumers still get, from the last chunk on; 0 where nothing was written."""
     stored = plans.plan_of_window(journal, context.window.pipeline, context.window.number, context.window.revision)
     if stored is None or stored.plan.state not in (PlanState.RUNNING, PlanState.DONE):
         return 0.0
-    return max(_LEAST_PATIENCE_SECONDS, context.pipeline.settle.total_seconds())
+    patience = max(_LEAST_PATIENCE_SECONDS, context.pipeline.settle.total_seconds())
+    written = windows.last_chunk(journal, context.window.pipeline, context.window.number)
+    passed = 0.0 if written is None else (datetime.now(UTC) - written).total_seconds()
+    return max(_LEAST_PATIENCE_SECONDS, patience - passed)
 
 
 def _start_offsets(journal: PgConnection, context: WindowContext) -> StartOffsets:

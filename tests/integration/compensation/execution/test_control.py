@@ -11,7 +11,7 @@ import pytest
 from makewhole.compensation.execution.control import pause, resume, set_rate, stop
 from makewhole.compensation.execution.pace import PlanProgress
 from makewhole.compensation.execution.run_plan import RunOptions, run_plan
-from makewhole.model.errors import RefusedError, TransientError
+from makewhole.model.errors import PlanPausedError, RefusedError, TransientError
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.world import PlanWorld
 
@@ -79,6 +79,32 @@ def test_a_paused_plan_waits_with_its_lease_and_goes_on_when_told(
     assert [told.actions_done for told in running.told] == [5, 10, 15, 20]
     assert {(told.actions, told.chunks) for told in running.told} == {(20, 4)}
     assert running.told[-1].seconds_left == 0.0
+
+
+def test_a_runner_that_leaves_a_paused_plan_keeps_no_lease_and_the_next_one_goes_on(
+    world: PlanWorld, start: Callable[..., Running]
+) -> None:
+    plan = _plan(world)
+
+    def pause_after_the_first(told: PlanProgress) -> None:
+        if told.chunks_done == 1:
+            pause(world.journal, plan, by="ann", reason="lunch")
+
+    left = start(plan, pause_after_the_first, leaves_when_paused=True).end()
+    assert isinstance(left.error, PlanPausedError)
+    assert str(left.error) == (
+        f"plan {plan} waits (paused by ann: lunch); `makewhole plan resume {plan}` lets it go on"
+    )
+    assert world.journal_sql("select count(*) from makewhole.lease where expires_at > clock_timestamp()") == [(0,)]
+    assert len(world.replayed()) == CHUNK
+
+    again = start(plan, leaves_when_paused=True).end()
+    assert (type(again.error), again.told) == (PlanPausedError, [])
+    resume(world.journal, plan, by="bob")
+    last = start(plan, leaves_when_paused=True).end()
+    assert last.error is None
+    assert [told.actions_done for told in last.told] == [10, 15, 20]
+    assert len(world.replayed()) == RECORDS
 
 
 def test_a_plan_that_is_paused_before_it_begins_writes_nothing_until_it_is_resumed(

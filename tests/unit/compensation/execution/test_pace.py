@@ -7,7 +7,7 @@ import pytest
 
 from makewhole.compensation.execution.pace import Pace, PlanProgress, Speed
 from makewhole.journal.plans import Control, StoredPlan
-from makewhole.model.errors import RefusedError
+from makewhole.model.errors import PlanPausedError, RefusedError
 from makewhole.model.plan import Plan, PlanState
 
 pytestmark = pytest.mark.unit
@@ -65,6 +65,19 @@ def test_a_pause_is_waited_out_however_long_it_is_and_whatever_the_rate() -> Non
     Pace(None, clock, clock.sleep).wait(_plan(control=Control.PAUSE), read_plan)
     assert clock.now == 600.0
     assert len(reads) == 500, "the lease is kept: it is renewed with every read"
+
+
+def test_a_runner_that_leaves_when_paused_waits_for_the_rate_and_for_no_person() -> None:
+    clock = Clock()
+    began = clock()
+    pace = Pace(100, clock, clock.sleep, leaves_when_paused=True)
+    pace.start(200)
+    pace.wait(_plan(), _plan)
+    assert clock() - began == pytest.approx(2.0)
+
+    with pytest.raises(PlanPausedError, match=r"waits .*; `makewhole plan resume .*` lets it go on"):
+        pace.wait(_plan(control=Control.PAUSE), _plan)
+    assert clock() - began == pytest.approx(2.0)
 
 
 def test_a_plan_that_is_stopped_while_it_waits_ends_the_wait() -> None:

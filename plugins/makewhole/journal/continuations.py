@@ -1,0 +1,94 @@
+"""Read the windows that were left unfinished, and write which runs go on with them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from makewhole.journal.windows import WindowBounds
+from makewhole.model.window import Window
+from makewhole.sql import PgConnection, load_queries
+
+_NEWEST_RUNS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnfinishedWindow:
+    """A window whose newest revision no run has brought to its end.
+
+    `runs` are those that worked on it, the one that opened it first; `askers` those that had it gone on with, in order.
+    `is_compared`: some revision of it was compared, so that later windows need not wait for it.
+    """
+
+    pipeline: str
+    bounds: WindowBounds
+    opened_at: datetime
+    reason: str | None
+    is_compared: bool
+    awaits_approval: bool
+    runs: tuple[str, ...]
+    askers: tuple[str, ...] = ()
+
+    def newest_runs(self) -> tuple[str, ...]:
+        """Return the runs that may still be at it, newest first; the one that opened it can have been cleared."""
+        return tuple(dict.fromkeys((*reversed(self.runs[-_NEWEST_RUNS:]), self.runs[0])))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Continuation:
+    """A run that went on with an unfinished window, and the run that asked for it before its own window."""
+
+    run: str
+    asked_by: str
+    began_at: datetime
+
+
+def unfinished(journal: PgConnection, pipeline: str) -> list[UnfinishedWindow]:
+    """Return the unfinished windows of a pipeline, oldest first."""
+    return [_unfinished(pipeline, row) for row in _run(journal, "unfinished", pipeline=pipeline)]
+
+
+def _unfinished(pipeline: str, row: Sequence[Any]) -> UnfinishedWindow:
+    number, revision, start, end, opened_at, reason, request, is_compared, awaits_approval, runs, askers = row
+    return UnfinishedWindow(
+        pipeline=pipeline,
+        bounds=WindowBounds(number=number, revision=revision, start=start, end=end),
+        opened_at=opened_at,
+        reason=reason,
+        is_compared=is_compared,
+        awaits_approval=awaits_approval,
+        runs=(request, *runs),
+        askers=tuple(askers),
+    )
+
+
+def put(journal: PgConnection, window: UnfinishedWindow, run: str, asked_by: str) -> None:
+    """Write that a run goes on with a window; harmless when it is written already."""
+    bounds = window.bounds
+    _run(
+        journal,
+        "insert_continuation",
+        pipeline=window.pipeline,
+        number=bounds.number,
+        revision=bounds.revision,
+        attempt=len(window.askers) + 1,
+        run=run,
+        asked_by=asked_by,
+    )
+
+
+def reopen(journal: PgConnection, window: Window) -> None:
+    """Write that the window is being worked on again."""
+    _run(journal, "reopen", pipeline=window.pipeline, number=window.number, revision=window.revision)
+
+
+def of(journal: PgConnection, window: Window) -> list[Continuation]:
+    """Return the runs that went on with this revision, in order."""
+    rows = _run(journal, "continuations", pipeline=window.pipeline, number=window.number, revision=window.revision)
+    return [Continuation(run=run, asked_by=asked_by, began_at=began_at) for run, asked_by, began_at in rows]
+
+
+def _run(journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+    with journal.cursor() as cursor:
+        cursor.execute(load_queries("continuation")[statement], values)
+        return cursor.fetchall() if cursor.description else []

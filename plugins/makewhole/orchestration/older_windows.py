@@ -1,0 +1,61 @@
+"""Have older windows finished before a run opens its own: start the run that goes on with one, and wait for its end."""
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowException, ErrorType
+from airflow.sdk.execution_time.comms import ErrorResponse, TriggerDagRun
+
+from makewhole.model.pipeline import Pipeline
+from makewhole.orchestration.reschedule import rescheduled
+from makewhole.orchestration.task_ids import CONTINUE_DAG, ONCALL_DAG, reconcile_dag_id
+
+if TYPE_CHECKING:
+    from makewhole.window.interval import Request
+    from makewhole.window.unfinished import OlderWindow
+
+logger = logging.getLogger(__name__)
+_ACTIVE = ["queued", "running"]
+
+
+def finish_older_windows(context: Mapping[str, Any], pipeline: Pipeline, request: "Request") -> None:
+    """Return when no older window has to be finished first.
+
+    Raises:
+        AirflowRescheduleException: one has to. A run is at it; the task gives its worker back and looks again.
+        RefusedError: one was gone on with in vain.
+    """
+    from makewhole.journal import continuations, windows
+    from makewhole.journal.database import connect
+    from makewhole.window.unfinished import find_older
+
+    ti = context["ti"]
+    # A task that is cleared asks once more; one that is rescheduled does not.
+    asked_by = f"{request.id} try {ti.try_number}"
+    dags = (CONTINUE_DAG, reconcile_dag_id(pipeline.name), ONCALL_DAG)
+
+    def is_active(run: str) -> bool:
+        return any(ti.get_dr_count(dag_id=dag, run_ids=[run], states=_ACTIVE) for dag in dags)
+
+    with connect() as journal:
+        windows.lock_pipeline(journal, pipeline.name)
+        older = find_older(journal, pipeline, request, asked_by, is_active)
+        if older is None:
+            return
+        if not older.is_worked_on:
+            _start(older)
+            continuations.put(journal, older.window, older.run, asked_by)
+    logger.warning("%s", older)
+    raise rescheduled()
+
+
+def _start(older: "OlderWindow") -> None:
+    """Start the run that goes on with a window; harmless when somebody has started it."""
+    from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS  # there once a task runs
+
+    bounds = older.window.bounds
+    form = {"pipeline": older.window.pipeline, "window": bounds.number, "revision": bounds.revision}
+    answer = SUPERVISOR_COMMS.send(TriggerDagRun(dag_id=CONTINUE_DAG, run_id=older.run, conf=form))
+    if isinstance(answer, ErrorResponse) and answer.error is not ErrorType.DAGRUN_ALREADY_EXISTS:
+        raise AirflowException(f"run {older.run} of {CONTINUE_DAG} could not be started: {answer.error}")

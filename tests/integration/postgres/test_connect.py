@@ -1,0 +1,65 @@
+"""Test the session at a people's database: the parameters of its connection reach libpq."""
+
+import time
+from contextlib import closing
+from dataclasses import replace
+
+import psycopg2
+import pytest
+
+from makewhole.journal.database import JournalSession
+from makewhole.journal.database import connect as connect_journal
+from makewhole.model.errors import TransientError
+from makewhole.postgres.connect import connect
+from makewhole.sql import PgConnection
+from tests.integration.postgres.people import People
+
+pytestmark = pytest.mark.integration
+
+
+def test_what_a_connection_says_about_time_reaches_libpq(people: People) -> None:
+    own = {"tcp_user_timeout": "30000", "keepalives_idle": "17", "connect_timeout": "4"}
+    given = replace(people.connection, dsn=psycopg2.extensions.make_dsn(people.connection.dsn, **own))
+    with connect(given) as session:
+        used = session.info.dsn_parameters
+    assert {name: used[name] for name in own} == own
+
+
+def test_a_connection_that_says_nothing_notices_a_server_that_is_gone(people: People) -> None:
+    chosen = {"connect_timeout": "10", "keepalives_idle": "60", "keepalives_interval": "10", "keepalives_count": "6"}
+    with connect(people.connection) as session, connect_journal(people.connection.dsn) as journal:
+        for one in (session, journal):
+            assert {name: one.info.dsn_parameters[name] for name in chosen} == chosen
+
+
+def test_a_statement_that_hangs_is_ended_and_can_be_tried_again(people: People) -> None:
+    began = time.monotonic()
+    with (
+        pytest.raises(TransientError, match=r"the server ended a statement \(QueryCanceled \(57014\)\); where it took"),
+        connect(replace(people.connection, statement_seconds=0.3)) as session,
+        session.cursor() as cursor,
+    ):
+        cursor.execute("select pg_sleep(20)")
+    assert time.monotonic() - began < 10
+
+
+def test_every_session_has_a_limit_for_its_statements(people: People) -> None:
+    own = replace(
+        people.connection,
+        dsn=psycopg2.extensions.make_dsn(people.connection.dsn, options="-c statement_timeout=7s"),
+        statement_seconds=3600.0,
+    )
+    with connect(replace(people.connection, statement_seconds=3600.0)) as session, connect(own) as chosen:
+        assert (_limit(session), _limit(chosen)) == ("1h", "7s")
+        session.rollback()
+        assert _limit(session) == "1h"
+    with connect_journal(people.connection.dsn) as journal:
+        assert _limit(journal) == "30min"
+    with closing(JournalSession(people.connection.dsn)) as kept, kept.transaction() as journal:
+        assert _limit(journal) == "30min"
+
+
+def _limit(session: PgConnection) -> str:
+    with session.cursor() as cursor:
+        cursor.execute("show statement_timeout")
+        return str(cursor.fetchall()[0][0])

@@ -1,0 +1,35 @@
+"""Test what a step's errors become in Airflow: a failure, a retry, or a worker given back."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException
+
+from makewhole.model.errors import NotYetError, PlanPausedError, RefusedError, TransientError
+from makewhole.orchestration.steps import step
+
+pytestmark = pytest.mark.unit
+
+
+def raised_for(error: Exception) -> BaseException:
+    @step
+    def broken() -> None:
+        raise error
+
+    with pytest.raises(BaseException) as caught:
+        broken()
+    return caught.value
+
+
+def test_a_permanent_error_fails_the_task_at_once_and_a_transient_one_is_left_to_the_retries() -> None:
+    assert isinstance(raised_for(RefusedError("no")), AirflowFailException)
+    away = TransientError("away")
+    assert raised_for(away) is away
+
+
+@pytest.mark.parametrize("error", [PlanPausedError("plan p waits"), NotYetError("3 keys may still arrive")])
+def test_what_has_to_wait_gives_its_worker_back_and_comes_again_in_a_minute(error: Exception) -> None:
+    raised = raised_for(error)
+    assert isinstance(raised, AirflowRescheduleException)
+    wait = raised.reschedule_date - datetime.now(UTC)
+    assert timedelta(seconds=55) < wait <= timedelta(seconds=60)
