@@ -67,6 +67,9 @@ REPLAYS: Schema = {"plan": pl.String, "key_hi": pl.UInt64, "key_lo": pl.UInt64}
 
 HASHES: Schema = {"key_hi": pl.UInt64, "key_lo": pl.UInt64}
 
+WAITING: Schema = HASHES | {"since": pl.Datetime("us", "UTC")}
+"""Keys that are not known yet, with the moment since which each waits."""
+
 JUDGED: Schema = {
     "key": pl.String,
     **HASHES,

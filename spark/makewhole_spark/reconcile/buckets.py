@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import polars as pl
 
@@ -9,6 +10,7 @@ from makewhole.compute.frames import REPLAYS, empty
 from makewhole.compute.log_history import LogHistory
 from makewhole.model.pipeline import Hop, PointKind, Semantics
 from makewhole.model.verdict import HopCounts
+from makewhole.window.consumer_groups import Unreached
 from makewhole.window.context import WindowContext
 
 
@@ -42,8 +44,11 @@ class TruncatedFiles:
 class BucketTask:
     """The input of an executor for a bucket: files below the storage root, and what the driver asked once for all.
 
-    The last three are set when the bucket is judged again with the rest of a topic's log: files of `tails` by point,
-    `partial_tails` of which some offsets were gone, and the target's rows that were `looked_up` before that reading.
+    `waiting_since`: the keys (hash high, hash low) that were judged pending before, each with the moment since which it
+    waits. `seen_ranges`: (partition, lo, hi, since when it is known to exist) of the source, in this window and in
+    those that handed keys over. The last three are set when the bucket is judged again with the rest of a topic's log:
+    files of `tails` by point, `partial_tails` of which some offsets were gone, and the target's rows that were
+    `looked_up` before that reading.
     """
 
     context: WindowContext
@@ -58,6 +63,8 @@ class BucketTask:
     settled_offsets: Mapping[int, int] | None
     settled_snapshot: str | None
     group_committed: Mapping[int, int] | None
+    waiting_since: tuple[tuple[int, int, datetime], ...] = ()
+    seen_ranges: tuple[tuple[int, int, int, datetime], ...] = ()
     replays: pl.DataFrame = field(default_factory=lambda: empty(REPLAYS))
     truncated_files: tuple[TruncatedFiles, ...] = ()
     later_source_files: tuple[str, ...] = ()
@@ -83,7 +90,8 @@ class BucketAnswer:
     """Counts, digest and files of a judged bucket. `wanted`: files of hashes to look for in a topic's tail, by point.
 
     `expected`: the number of verdicts that there must be, counted from the snapshot's rows, not from the verdicts.
-    `judged_anew`: the number of keys that are judged because a truncation took their copies.
+    `judged_anew`: the number of keys that are judged because a truncation took their copies. `unreached`: the source's
+    records that the consumer group has not reached, by partition.
     """
 
     hop: str
@@ -97,4 +105,5 @@ class BucketAnswer:
     verdicts: str
     findings: str | None
     wanted: Mapping[str, str]
+    unreached: Mapping[int, Unreached] = field(default_factory=dict)
     looked_up: str | None = None

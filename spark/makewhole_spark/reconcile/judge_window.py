@@ -14,17 +14,19 @@ from pyspark.sql import SparkSession
 
 from makewhole.compute import rollup
 from makewhole.gate.summary import HopSummary, PointEvidence
-from makewhole.journal import window_results
+from makewhole.journal import incidents, window_results
 from makewhole.journal.window_results import HopResult
 from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import Hop, TopicPoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Accounting
 from makewhole.sql import PgConnection
+from makewhole.window.consumer_groups import GroupStanding
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry
 from makewhole_spark.reconcile.bucket_tasks import bucket_tasks, handed_over_keys
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
+from makewhole_spark.reconcile.hop_groups import GROUP, HopGroup, hop_groups
 from makewhole_spark.reconcile.judge_bucket import judge_bucket
 from makewhole_spark.reconcile.key_index import KeyRuns, write_key_runs
 from makewhole_spark.reconcile.log_tail import read_tail, tail_tasks
@@ -44,6 +46,7 @@ class HopOutcome:
     digest: str
     verdicts: tuple[str, ...]
     findings: tuple[str, ...]
+    standing: GroupStanding | None = None
 
     def result(self, handovers_written: int) -> HopResult:
         """Return what is committed, once the journal has counted the keys that it hands over."""
@@ -52,7 +55,11 @@ class HopOutcome:
             hop=summary.hop,
             counts=summary.counts,
             digest=self.digest,
-            files={"verdicts": sorted(self.verdicts), "summary": summary.to_json_dict()},
+            files={
+                "verdicts": sorted(self.verdicts),
+                "summary": summary.to_json_dict(),
+                **({} if self.standing is None else {GROUP: self.standing.to_json_dict()}),
+            },
         )
 
 
@@ -74,11 +81,13 @@ def reconcile(spark: SparkSession, journal: PgConnection, context: WindowContext
     tasks = [task for hop in context.pipeline.hops for task in bucket_tasks(neighbours, hop)]
     answers = _judge_with_tails(spark, neighbours, tasks, carry(spark, tasks, judge_bucket))
     runs = write_key_runs(spark, neighbours)
+    groups = hop_groups(neighbours, answers)
     outcomes = [
-        _add_up(neighbours, hop, [answer for answer in answers if answer.hop == hop.name])
+        _add_up(neighbours, hop, [answer for answer in answers if answer.hop == hop.name], groups.get(hop.name))
         for hop in context.pipeline.hops
     ]
     count_truncated_keys(spark, neighbours)
+    incidents.put(journal, context.window, [one for group in groups.values() for one in group.incidents])
     return _commit(journal, context, outcomes, runs)
 
 
@@ -127,7 +136,9 @@ def _judge_with_tails(
     return [second.get((answer.hop, answer.bucket), answer) for answer in answers]
 
 
-def _add_up(neighbours: NeighbouringWindows, hop: Hop, answers: list[BucketAnswer]) -> HopOutcome:
+def _add_up(
+    neighbours: NeighbouringWindows, hop: Hop, answers: list[BucketAnswer], group: HopGroup | None
+) -> HopOutcome:
     counts = rollup.add_counts([HopCounts(), *(answer.counts for answer in answers)])
     handed = sum(len(keys) for keys in handed_over_keys(neighbours, hop).values())
     summary = HopSummary(
@@ -145,6 +156,7 @@ def _add_up(neighbours: NeighbouringWindows, hop: Hop, answers: list[BucketAnswe
         digest=rollup.digest_text(rollup.add_digests(answer.digest for answer in answers)),
         verdicts=tuple(answer.verdicts for answer in answers),
         findings=tuple(answer.findings for answer in answers if answer.findings),
+        standing=None if group is None else group.standing,
     )
 
 
