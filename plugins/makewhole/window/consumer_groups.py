@@ -12,6 +12,9 @@ from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange
 
+OF_GROUPS = (IncidentKind.GROUP_UNKNOWN, IncidentKind.CONSUMER_STALLED)
+"""The incidents of consumer groups, which are found when a window is judged."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class GroupStanding:

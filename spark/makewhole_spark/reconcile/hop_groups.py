@@ -53,7 +53,7 @@ def _group(
 ) -> HopGroup:
     point, committed = neighbours.context.pipeline.points[hop.source], neighbours.group_committed(hop)
     assert isinstance(point, TopicPoint) and committed is not None and hop.consumer_group is not None
-    ranges = neighbours.context.window.ranges[hop.source]
+    ranges = neighbours.context.window.ranges.get(hop.source, ())
     unreached: dict[int, Unreached] = {}
     for answer in answers:
         for partition, found in answer.unreached.items():

@@ -135,8 +135,8 @@ def test_a_transaction_that_stays_open_ends_in_a_loss_that_is_not_sent_again(sho
     assert closed.state is WindowState.GAPS
     assert shop.evidence(again, LEDGER_HOP, "O8")["open"] == ["0:8"]
     assert [refusal.reason for refusal in plan_window(again).refusals] == [
-        f"its record is in an open transaction (0:{at}) and may yet be committed; end the transaction, then run this "
-        "window again"
+        f"its record is in or behind an open transaction (0:{at}) and may yet be committed; end the transaction, then "
+        "run this window again"
         for at in (8, 9)
     ]
     shop.end_transaction(transaction, is_committed=True)

@@ -187,9 +187,10 @@ def _still_to_come(hop: Hop, target: Point, remedy: Remedy, finding: Finding) ->
     A row may be written where the loader overwrites rows of the same key.
     """
     if finding.cause is Cause.NOT_COMMITTED:
+        places = ", ".join(finding.evidence.get("open", ()))
         return (
-            f"its record is in an open transaction ({', '.join(finding.evidence.get('open', ()))}) and may yet be "
-            "committed; end the transaction, then run this window again"
+            f"its record is in or behind an open transaction ({places}) and may yet be committed; end the transaction, "
+            "then run this window again"
         )
     if finding.cause is not Cause.NOT_CONSUMED or (remedy is Remedy.UPSERT and _overwrites(hop, target)):
         return None

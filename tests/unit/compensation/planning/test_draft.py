@@ -341,8 +341,8 @@ def test_a_record_that_may_yet_be_committed_is_not_produced_again() -> None:
     finding = replace(_finding("a", Verdict.MISSING, "ledger→topic"), cause=Cause.NOT_COMMITTED)
     draft = draft_plan(_pipeline(), [_evidence(finding, open=["0:7"])], window_keys=100)
     assert [refusal.reason for refusal in draft.refusals] == [
-        "its record is in an open transaction (0:7) and may yet be committed; end the transaction, then run this "
-        "window again"
+        "its record is in or behind an open transaction (0:7) and may yet be committed; end the transaction, then run "
+        "this window again"
     ]
 
 
