@@ -203,7 +203,8 @@ class Shop(World):
 
     def delete_group(self, group: str) -> None:
         """Delete a consumer group, as Kafka does when its offsets expire."""
-        self.admin.delete_consumer_groups([group])[group].result(30)
+        client = self.admin  # it must live until it is answered
+        client.delete_consumer_groups([group])[group].result(30)
 
     # The time
 
