@@ -80,7 +80,8 @@ create table makewhole.snapshot (
     foreign key (pipeline, number, revision) references makewhole.window
 );
 
--- What happened to a topic's log itself, as far as it bears on a window: offsets [lo, hi) of a partition.
+-- What happened to a topic's log itself, or to the group that reads it, as far as it bears on a window: offsets [lo, hi)
+-- of a partition. Groups of several hops can stand at one place.
 create table makewhole.incident (
     pipeline text not null,
     number integer not null,
@@ -98,7 +99,8 @@ create table makewhole.incident (
     check (lo <= hi)
 );
 create unique index incident_once on makewhole.incident
-    (pipeline, number, revision, kind, point, topic_id, coalesce(partition, -1), coalesce(lo, -1));
+    (pipeline, number, revision, kind, point, topic_id, coalesce(partition, -1), coalesce(lo, -1),
+     coalesce(detail ->> 'group', ''));
 
 -- What reconcile (and later verify) counted on a hop. `digest` is order-free over (key, verdict, row hash).
 create table makewhole.hop_result (
@@ -143,7 +145,8 @@ create table makewhole.finding (
     foreign key (pipeline, number, revision) references makewhole.window
 );
 
--- Keys in flight at a cut, judged in the next window by name.
+-- Keys in flight at a cut, judged in the next window by name. `since`: the S1 of the window in which the key was first
+-- judged pending.
 create table makewhole.handover (
     pipeline text not null,
     from_number integer not null,
@@ -152,6 +155,7 @@ create table makewhole.handover (
     key text not null,
     key_hash text not null,
     evidence jsonb not null default '{}',
+    since timestamptz not null,
     primary key (pipeline, from_number, from_revision, hop, key_hash)
 );
 

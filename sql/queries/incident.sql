@@ -7,7 +7,8 @@ insert into makewhole.incident
 values
     (%(pipeline)s, %(number)s, %(revision)s, %(kind)s, %(point)s, %(topic)s, %(topic_id)s, %(partition)s, %(lo)s,
      %(hi)s, %(detail)s)
-on conflict (pipeline, number, revision, kind, point, topic_id, coalesce(partition, -1), coalesce(lo, -1))
+on conflict (pipeline, number, revision, kind, point, topic_id, coalesce(partition, -1), coalesce(lo, -1),
+    coalesce(detail ->> 'group', ''))
 do update set hi = excluded.hi, detail = excluded.detail, found_at = excluded.found_at;
 
 -- incidents --

@@ -55,7 +55,7 @@ where pipeline = %(pipeline)s and from_number = %(number)s and from_revision = %
 
 -- insert_handovers --
 -- Write handed-over keys in bulk; the driver fills in the list of values.
-insert into makewhole.handover (pipeline, from_number, from_revision, hop, key, key_hash) values %s
+insert into makewhole.handover (pipeline, from_number, from_revision, hop, key, key_hash, since) values %s
 on conflict do nothing;
 
 -- count_handovers --
@@ -63,6 +63,12 @@ on conflict do nothing;
 select hop, count(*) from makewhole.handover
 where pipeline = %(pipeline)s and from_number = %(number)s and from_revision = %(revision)s
 group by hop;
+
+-- waiting_by_hop --
+-- Count the keys that a revision hands over, by hop, with the moment since which the first of them waits.
+select hop, count(*), min(since) from makewhole.handover
+where pipeline = %(pipeline)s and from_number = %(number)s and from_revision = %(revision)s
+group by hop order by hop;
 
 -- handover_ids --
 -- Read what identifies the keys that a revision handed over; bytes of UTF-8 sort as code points do.
@@ -72,7 +78,7 @@ order by (hop || '|' || key_hash) collate "C";
 
 -- handovers --
 -- Read the keys that the newest judged revision of a window handed over; a revision that ended before has none.
-select hop, key, key_hash from makewhole.handover
+select hop, key, key_hash, since from makewhole.handover
 where pipeline = %(pipeline)s and from_number = %(number)s and from_revision = (
     select max(revision) from makewhole.hop_result
     where pipeline = %(pipeline)s and number = %(number)s and stage = 'reconciled'

@@ -4,6 +4,7 @@ import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -63,6 +64,8 @@ class Shop(World):
         more_hops: Sequence[Settings] = (),
         compensation: Settings = _SHARE,
         start: str | None = "earliest",
+        max_age: str | None = None,
+        tolerance: Settings = _NOTHING,
     ) -> None:
         """Write the pipeline file; `hop` and `ledger_hop` are what the hops to the warehouse and to the topic have
         besides their ends."""
@@ -82,11 +85,13 @@ class Shop(World):
         ]
         if not has_ledger:
             del points["outbox"], hops[0]
+        tolerated = {"tolerance": flow(tolerance)} if tolerance else {}
         settings = {
             **({} if start is None else {"start": start}),
             "settle": settle,
             "compare": '{amount: "decimal(8,2)"}',
-            "gate": flow({"allow_empty": str(allow_empty).lower()}),
+            "gate": flow({"allow_empty": str(allow_empty).lower(), **tolerated}),
+            **({} if max_age is None else {"pending": flow({"max_age": max_age})}),
             "compensation": flow(compensation),
         }
         self.file.write_text(pipeline_file("shop", points=points, hops=hops, settings=settings))
@@ -163,10 +168,15 @@ class Shop(World):
         client.produce(self.topic, partition=0, key=b"raw", value=value, timestamp=int(moment.timestamp() * 1000))
         assert client.flush(30) == 0
 
-    def begin_transaction(self, orders: Iterable[Order]) -> Producer:
-        """Send records in a transaction that is left open; the producer can commit or abort it."""
+    def begin_transaction(self, orders: Iterable[Order], seconds: int = 60) -> Producer:
+        """Send records in a transaction that is left open; the producer can commit or abort it for so many seconds."""
         # It outlives the brokers of the session, and would say so.
-        client = producer(self.bootstrap, transactional_id=f"tx-{uuid.uuid4().hex}", log_level=0)
+        client = producer(
+            self.bootstrap,
+            transactional_id=f"tx-{uuid.uuid4().hex}",
+            transaction_timeout_ms=seconds * 1000,
+            log_level=0,
+        )
         client.init_transactions(30)
         client.begin_transaction()
         for order in orders:
@@ -193,3 +203,15 @@ class Shop(World):
     def commit_group(self, group: str, offset: int) -> None:
         """Commit an offset of partition 0 as a consumer of this group does."""
         commit_group(self.bootstrap, group, self.topic, offset)
+
+    def delete_group(self, group: str) -> None:
+        """Delete a consumer group, as Kafka does when its offsets expire."""
+        client = self.admin  # it must live until it is answered
+        client.delete_consumer_groups([group])[group].result(30)
+
+    # The time
+
+    def let_pass(self, time: timedelta) -> None:
+        """Let time pass, as far as the journal knows it: everything in it was seen so much earlier."""
+        for table, column in (("window", "opened_at"), ("handover", "since"), ("observation", "observed_at")):
+            self.journal_sql(f"update makewhole.{table} set {column} = {column} - %s", time)

@@ -44,6 +44,7 @@ def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
         ],
         "gate": None if last is None else last.answer.value,
         "gate_found": gates[window_results.RECONCILED].answer.value if window_results.RECONCILED in gates else None,
+        "handed_over": _handed_over(journal, window),
         "failures": [] if last is None else list(last.failures),
         "incidents": [incident_document(one) for one in incidents.of(journal, window)],
         "accounting": _accounting(journal, window),
@@ -53,6 +54,20 @@ def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
         ],
         "plan": _plan(journal, window),
         "certificate": _certificate(journal, window),
+    }
+
+
+def _handed_over(journal: PgConnection, window: Window) -> dict[str, Any]:
+    """Return how many keys in flight the next window judges, and since when the first of them waits; by hop, too."""
+    by_hop = window_results.waiting_by_hop(journal, window)
+    first = min((waiting.since for waiting in by_hop.values()), default=None)
+    return {
+        "keys": sum(waiting.keys for waiting in by_hop.values()),
+        "since": None if first is None else first.isoformat(),
+        "hops": [
+            {**hop_ends(hop), "keys": waiting.keys, "since": waiting.since.isoformat()}
+            for hop, waiting in by_hop.items()
+        ],
     }
 
 

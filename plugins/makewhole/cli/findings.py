@@ -17,6 +17,7 @@ from makewhole.journal.database import connect
 from makewhole.journal.window_results import JudgedFinding
 from makewhole.kafka.retention import Deadline, RecordRetention
 from makewhole.model.errors import MakewholeError
+from makewhole.model.verdict import Cause, Finding
 from makewhole.model.window import Window
 from makewhole.window.context import connections_of, find_pipeline
 
@@ -107,11 +108,20 @@ def _table(found: list[RankedFinding], now: datetime) -> Table:
         table.add_column(heading, overflow="fold")
     for window, item, deadline in found:
         finding = item.finding
-        cells = [str(window.number), finding.hop, finding.verdict.value, finding.cause.value, finding.key]
+        cells = [str(window.number), finding.hop, finding.verdict.value, _cause_text(finding), finding.key]
         row = [Text(printable(cell)) for cell in cells]
         row += [_deadline_text(deadline, now)] if has_deadlines else []
         table.add_row(*row, Text(printable(item.outcome + (f": {item.reason}" if item.reason else ""))))
     return table
+
+
+def _cause_text(finding: Finding) -> str:
+    """Return the cause; of a record that the consumer group has not reached also where the group stands."""
+    if finding.cause not in (Cause.NOT_CONSUMED, Cause.NOT_YET_CONSUMED) or "group" not in finding.evidence:
+        return finding.cause.value
+    standing = finding.evidence.get("group_committed", {})
+    places = ", ".join(f"{at}:{'no offset' if offset is None else offset}" for at, offset in sorted(standing.items()))
+    return f"{finding.cause.value}, group {finding.evidence['group']} at {places}"
 
 
 def _deadline_text(deadline: Deadline | None, now: datetime) -> Text:

@@ -53,7 +53,7 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
     """Print one line a window: what was found, what is left, its certificate; below, why the others are not
     certified."""
     table = Table(box=None, pad_edge=False)
-    for heading in ("window", "rev", "from", "to", "state", "found", "left", "digest"):
+    for heading in ("window", "rev", "from", "to", "state", "found", "left", "handed over", "digest"):
         table.add_column(heading, overflow="fold", no_wrap=heading in ("from", "to", "state", "digest"))
     for document in documents:
         state = WindowState(document["state"])
@@ -66,11 +66,12 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
             Text(state.value, style=_COLOURS[state]),
             _gaps(document, "counts"),
             _gaps(document, "after"),
+            f"{document['handed_over']['keys']:,}" if document["handed_over"]["keys"] else "none",
             certificate["digest"][:12] if certificate else "",
         )
     out.print(table)
     for document in documents:
-        sentences = [incident["told"] for incident in document["incidents"]]
+        sentences = [*_handed_over(document), *(incident["told"] for incident in document["incidents"])]
         reason = document["reason"] or ""
         for sentence in [*(one for one in sentences if one not in reason), *([reason] if reason else [])]:
             out.print(Text(printable(f"window {document['window']}: {sentence}")))
@@ -78,6 +79,15 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
             number, last = len(document["continuations"]), document["continuations"][-1]
             told = f"was gone on with {number} {'time' if number == 1 else 'times'}, last by run {last['run']}"
             out.print(Text(printable(f"window {document['window']}: {told} at {_short(last['at'])}")))
+
+
+def _handed_over(document: dict[str, Any]) -> list[str]:
+    """Return what is handed over as a sentence, where anything is."""
+    handed = document["handed_over"]
+    if not handed["keys"]:
+        return []
+    keys = "1 key is" if handed["keys"] == 1 else f"{handed['keys']:,} keys are"
+    return [f"{keys} in flight and handed over to the next window; the first waits since {_short(handed['since'])} UTC"]
 
 
 _ACCOUNT = ("data", "control", "aborted", "compacted", "expired", "undecodable")

@@ -22,21 +22,27 @@ def explain(judged: pl.DataFrame, context: HopContext) -> pl.DataFrame:
     if wanted.is_empty():
         return empty(FINDINGS)
     known = KeyFacts(wanted, context)
-    rows = [
-        {
-            "hop": context.hop,
-            "key": row["key"],
-            "key_hash": row["key_hash"],
-            "verdict": row["verdict"],
-            "cause": _cause(row, known, context).value,
-            "evidence": json.dumps(evidence_of(row, known, context), sort_keys=True, ensure_ascii=False, default=str),
-        }
-        for row in wanted.iter_rows(named=True)
-    ]
+    rows = [_finding(row, known, context) for row in wanted.iter_rows(named=True)]
     return pl.DataFrame(rows, schema=FINDINGS)
 
 
+def _finding(row: FrameRow, known: KeyFacts, context: HopContext) -> dict[str, Any]:
+    cause = _cause(row, known, context)
+    evidence = evidence_of(row, known, context, cause)
+    return {
+        "hop": context.hop,
+        "key": row["key"],
+        "key_hash": row["key_hash"],
+        "verdict": row["verdict"],
+        "cause": cause.value,
+        "evidence": json.dumps(evidence, sort_keys=True, ensure_ascii=False, default=str),
+    }
+
+
 def _cause(row: FrameRow, known: KeyFacts, context: HopContext) -> Cause:
+    waited = _cause_of_waiting(row, known)
+    if waited is not None:
+        return waited
     if row["hint"] is not None:
         return Cause(row["hint"])
     match Verdict(row["verdict"]):
@@ -58,6 +64,16 @@ def _cause(row: FrameRow, known: KeyFacts, context: HopContext) -> Cause:
             return Cause.NOT_YET_CONSUMED if known.is_unconsumed(row) else Cause.IN_FLIGHT
         case _:
             return Cause.UNREADABLE_SOURCE
+
+
+def _cause_of_waiting(row: FrameRow, known: KeyFacts) -> Cause | None:
+    """Return what held up a key whose absence counts only because it has waited for too long; None: nothing did."""
+    verdict, is_version = Verdict(row["verdict"]), row["latest_place"] is not None
+    if verdict is not Verdict.MISSING and not (verdict is Verdict.MISMATCHED and is_version):
+        return None
+    if known.is_unconsumed(row):
+        return Cause.NOT_CONSUMED
+    return Cause.NOT_COMMITTED if verdict is Verdict.MISSING and known.open.of(row) else None
 
 
 def _cause_of_missing(row: FrameRow, known: KeyFacts, context: HopContext) -> Cause:

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, TAIL, empty
+from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, TAIL, WAITING, empty
 from makewhole.compute.log_history import LogHistory
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import PointKind
-from makewhole.model.verdict import Verdict
+from makewhole.model.verdict import Cause, Verdict
 
 CopyFields = dict[str, Any]
 FrameRow = Mapping[str, Any]
@@ -23,6 +23,8 @@ FrameRow = Mapping[str, Any]
 _IDENTITY = ("partition", "offset", "leader_epoch", "producer_id", "producer_epoch", "sequence", "replay_plan")
 _SHOWN = 10
 _NAMED = 1_000
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+_WAITED = (Cause.NOT_CONSUMED, Cause.NOT_COMMITTED)
 
 
 class SequenceEvidence(Protocol):
@@ -52,9 +54,11 @@ class HopContext:
     """The input of evidence and causes for one bucket of a hop.
 
     `written`: keys of which compensation wrote records to the source, be they among its copies or behind them.
-    `committed`: the consumer group's next offset per partition. `truncated`: keys that earlier windows saw in the
-    target and that a truncation took from it. `open_copies`: copies in the target that nobody can read as committed
-    yet. The sequences are those of the topics at the two ends. The copies of a topic say `is_replay` and `is_produced`.
+    `committed`: the next offset per partition of the consumer `group`; `unconsumed`: keys with a record that it has not
+    reached. `waiting`: since when keys wait; those that are not in it wait since the window was `opened_at`.
+    `truncated`: keys that earlier windows saw in the target and that a truncation took from it. `open_copies`: copies
+    in the target that nobody can read as committed yet. The sequences are those of the topics at the two ends.
+    The copies of a topic say `is_replay` and `is_produced`.
     """
 
     hop: str
@@ -64,8 +68,11 @@ class HopContext:
     target: pl.DataFrame
     source_elsewhere: pl.DataFrame = field(default_factory=lambda: empty(ELSEWHERE))
     written: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
+    opened_at: datetime = _NEVER
+    group: str | None = None
     committed: Mapping[int, int] | None = None
     unconsumed: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
+    waiting: pl.DataFrame = field(default_factory=lambda: empty(WAITING))
     target_elsewhere: pl.DataFrame = field(default_factory=lambda: empty(ELSEWHERE))
     truncated: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     open_copies: pl.DataFrame = field(default_factory=lambda: empty(TAIL))
@@ -102,6 +109,7 @@ class KeyFacts:
         self._unconsumed = set(context.unconsumed.select(HASH).rows())
         self._written = set(context.written.select(HASH).rows())
         self._truncated = set(context.truncated.select(HASH).rows())
+        self._since = {(high, low): since for high, low, since in context.waiting.select(*WAITING).rows()}
 
     @cached_property
     def log_evidence(self) -> dict[str, Any]:
@@ -116,20 +124,23 @@ class KeyFacts:
         """Tell whether compensation wrote a record of the key to the source."""
         return (row["key_hi"], row["key_lo"]) in self._written
 
+    def waiting_since(self, row: FrameRow) -> datetime:
+        """Return the S1 of the window that first judged the key pending; this one's, when no other did."""
+        since: datetime = self._since.get((row["key_hi"], row["key_lo"]), self._context.opened_at)
+        return since
+
     def is_truncated(self, row: FrameRow) -> bool:
         """Tell whether an earlier window saw the key in the target and a truncation took it."""
         return (row["key_hi"], row["key_lo"]) in self._truncated
 
 
-def evidence_of(row: FrameRow, known: KeyFacts, context: HopContext) -> dict[str, Any]:
-    """Return the evidence of one judged row."""
+def evidence_of(row: FrameRow, known: KeyFacts, context: HopContext, cause: Cause) -> dict[str, Any]:
+    """Return the evidence of one judged row and its cause."""
     source, target = known.source.of(row), known.target.of(row)
     evidence = _copies_evidence(row, source, target, known.elsewhere.of(row))
-    if context.committed is not None and context.source_kind is PointKind.TOPIC:
-        evidence["group_committed"] = {
-            str(copy["partition"]): context.committed.get(copy["partition"]) for copy in source
-        }
-    if row["verdict"] == Verdict.PENDING.value:
+    evidence |= _group_evidence(source, context)
+    if row["verdict"] == Verdict.PENDING.value or cause in _WAITED:
+        evidence["waiting_since"] = known.waiting_since(row).isoformat()
         evidence |= _open_evidence(known.open.of(row), context.target_log.transactions)
     if row["verdict"] in (Verdict.MISSING.value, Verdict.UNDECIDABLE.value):
         evidence |= known.log_evidence
@@ -139,6 +150,14 @@ def evidence_of(row: FrameRow, known: KeyFacts, context: HopContext) -> dict[str
     if sequences:
         evidence["sequences"] = sequences[:_SHOWN]
     return evidence
+
+
+def _group_evidence(source: Sequence[CopyFields], context: HopContext) -> dict[str, Any]:
+    """Return the consumer group and where it stands in the partitions of the copies; null where it has no offset."""
+    if context.committed is None or context.source_kind is not PointKind.TOPIC:
+        return {}
+    standing = {str(copy["partition"]): context.committed.get(copy["partition"]) for copy in source}
+    return {**({} if context.group is None else {"group": context.group}), "group_committed": standing}
 
 
 def _open_evidence(open_copies: Sequence[CopyFields], transactions: Sequence[Incident]) -> dict[str, Any]:

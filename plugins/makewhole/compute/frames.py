@@ -79,6 +79,9 @@ it is the key's own."""
 
 HASHES: Schema = {"key_hi": pl.UInt64, "key_lo": pl.UInt64}
 
+WAITING: Schema = HASHES | {"since": pl.Datetime("us", "UTC")}
+"""Keys that are not known yet, with the moment since which each waits."""
+
 JUDGED: Schema = {
     "key": pl.String,
     **HASHES,

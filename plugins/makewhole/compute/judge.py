@@ -25,7 +25,8 @@ class BucketInput:
 
     `source` and `target`: copies in the window's slice (`KEYS` or `TOPIC_KEYS`). `source_elsewhere` and
     `target_elsewhere`: copies outside it. `handed_over`: keys that an earlier window left to this one. `unsettled`:
-    keys whose absence does not count yet. `replays`: records that compensation wrote, by the journal.
+    keys whose absence does not count yet. `overdue`: keys that have waited for longer than they may: their absence
+    counts all the same. `replays`: records that compensation wrote, by the journal.
     """
 
     hop: str
@@ -35,6 +36,7 @@ class BucketInput:
     target_elsewhere: pl.DataFrame = field(default_factory=lambda: empty(ELSEWHERE))
     handed_over: pl.DataFrame = field(default_factory=lambda: empty({"key": pl.String} | HASHES))
     unsettled: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
+    overdue: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     replays: pl.DataFrame = field(default_factory=lambda: empty(REPLAYS))
 
 
@@ -54,7 +56,7 @@ def judge(bucket: BucketInput) -> pl.DataFrame:
         source.join(target, on=HASH, how="full", coalesce=True)
         .join(_aggregated_elsewhere(bucket.target_elsewhere, "target_elsewhere"), on=HASH, how="left")
         .join(_aggregated_elsewhere(bucket.source_elsewhere, "source_elsewhere"), on=HASH, how="left")
-        .join(bucket.unsettled.unique().with_columns(pl.lit(True).alias("is_unsettled")), on=HASH, how="left")
+        .join(marked(still_pending(bucket), "is_unsettled"), on=HASH, how="left")
         .with_columns(pl.coalesce("key", "key_target").alias("key"))
     )
     counted = joined.with_columns(
@@ -82,6 +84,16 @@ def _target_copies(target: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
         return _kernel_columns(mark_replays(committed_copies(target), replays), "is_replay")
     rows = _kernel_columns(target).unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
     return rows.with_columns(pl.lit(False).alias("is_replay"))
+
+
+def still_pending(bucket: BucketInput) -> pl.DataFrame:
+    """Return the keys whose absence does not count yet and that may wait on."""
+    return bucket.unsettled.join(bucket.overdue, on=HASH, how="anti")
+
+
+def marked(keys: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Return the distinct hashes of keys with a column that is true."""
+    return keys.select(HASH).unique().with_columns(pl.lit(True).alias(name))
 
 
 def committed_copies(copies: pl.DataFrame) -> pl.DataFrame:

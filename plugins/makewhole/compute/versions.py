@@ -11,7 +11,14 @@ could be the latest, and they differ, the verdict is undecidable.
 import polars as pl
 
 from makewhole.compute.frames import HASH
-from makewhole.compute.judge import BucketInput, committed_copies, judged_frame, mark_replays, require_same_key
+from makewhole.compute.judge import (
+    BucketInput,
+    committed_copies,
+    judged_frame,
+    mark_replays,
+    marked,
+    require_same_key,
+)
 from makewhole.model.verdict import Cause, Verdict
 
 _ABSENT = 0  # the state of a key that has no copy, or whose latest copy is a tombstone
@@ -41,7 +48,8 @@ def judge_versions(bucket: BucketInput) -> pl.DataFrame:
         .join(_latest_states(everywhere.filter(pl.col("rank") != _LATER), "soon"), on=HASH, how="left")
         .join(_aggregated_elsewhere(bucket.target_elsewhere, "elsewhere"), on=HASH, how="left")
         .join(_aggregated_elsewhere(bucket.source_elsewhere, "source_elsewhere"), on=HASH, how="left")
-        .join(bucket.unsettled.unique().with_columns(pl.lit(True).alias("is_unsettled")), on=HASH, how="left")
+        .join(marked(bucket.unsettled, "is_unsettled"), on=HASH, how="left")
+        .join(marked(bucket.overdue, "is_overdue"), on=HASH, how="left")
         .join(_other_states(source, bucket.source_elsewhere), on=HASH, how="left")
         .with_columns(pl.coalesce("key", "key_target").alias("key"))
     )
@@ -172,7 +180,7 @@ def _with_defaults(joined: pl.DataFrame) -> pl.DataFrame:
             pl.col(name).fill_null(pl.lit([_ABSENT], dtype=pl.List(pl.UInt64)))
             for name in ("target_states", "soon_states")
         ),
-        pl.col("is_unsettled").fill_null(False),
+        pl.col("is_unsettled", "is_overdue").fill_null(False),
     ).with_columns(
         pl.col("source_slice_copies").alias("source_copies"),
         (pl.col("target_slice_copies") + pl.col("elsewhere_copies")).alias("target_copies"),
@@ -217,12 +225,13 @@ def _verdict_by_version() -> pl.Expr:
     """Return the verdict of a key that the source has in the slice.
 
     A target that had the latest version before anything later came is matched: what came later is of another window.
+    A target that has an older version may be one step behind all the time; one that has none has waited for the key.
     """
     surely, possibly = (pl.any_horizontal(_holds("soon")[at], _holds("target")[at]) for at in (0, 1))
     return (
         pl.when(surely)
         .then(pl.lit(Verdict.MATCHED.value))
-        .when("is_unsettled")
+        .when(pl.col("is_unsettled") & ~(pl.col("is_overdue") & _is_absent("target")))
         .then(pl.lit(Verdict.PENDING.value))
         .when(possibly)
         .then(pl.lit(Verdict.UNDECIDABLE.value))

@@ -12,7 +12,14 @@ from pathlib import Path
 from makewhole.config import values
 from makewhole.config.hops import read_hops
 from makewhole.config.points import read_points
-from makewhole.config.policy import below, read_approval, read_gate, read_limits, read_time_limits
+from makewhole.config.policy import (
+    below,
+    read_approval,
+    read_gate,
+    read_limits,
+    read_pending_max_age,
+    read_time_limits,
+)
 from makewhole.config.remedies import VERDICTS, read_wanted
 from makewhole.config.tree import Problems, Section, YamlPlace, read_tree
 from makewhole.model.errors import ConfigurationError, Problem
@@ -28,6 +35,7 @@ _KEYS = (
     "start",
     "until",
     "settle",
+    "pending",
     "compare",
     "points",
     "hops",
@@ -175,6 +183,7 @@ def _read_pipeline(top: Section) -> Pipeline:
         start=begin.moment(values.start) if begin else None,
         until=over.moment(values.moment) if over else None,
         settle=timedelta(minutes=5) if settle_time is None else settle_time,
+        pending_max_age=read_pending_max_age(top),
         compare=_read_compare(top),
         points={name: draft.point for name, draft in drafts.items() if draft.point is not None},
         hops=hops,

@@ -7,7 +7,7 @@ from datetime import timedelta
 from makewhole.config import values
 from makewhole.config.remedies import VERDICTS
 from makewhole.config.tree import Section
-from makewhole.model.pipeline import Approval, Gate, Limits, TimeLimits
+from makewhole.model.pipeline import Approval, Gate, Limits, Pipeline, TimeLimits
 
 
 def below(section: Section | None, key: str, *known: str) -> Section | None:
@@ -23,12 +23,21 @@ def read_gate(top: Section) -> Gate:
     """Return the gate's tolerances; nothing is tolerated that the file does not name."""
     gate = below(top, "gate", "tolerance", "allow_empty")
     tolerable = (*VERDICTS, "undecodable")
-    tolerance = below(gate, "tolerance", *tolerable)
+    tolerance = below(gate, "tolerance", *tolerable, "pending")
+    pending = tolerance.get("pending") if tolerance else None
     quiet = gate.get("allow_empty") if gate else None
     return Gate(
         **{name: _whole(tolerance, name, values.at_least(0), 0) for name in tolerable},
+        pending=pending.whole(values.at_least(0)) if pending else None,
         allow_empty=bool(quiet.boolean()) if quiet else False,
     )
+
+
+def read_pending_max_age(top: Section) -> timedelta:
+    """Return how long a key may stay pending before its absence is a loss."""
+    pending = below(top, "pending", "max_age")
+    place = pending.get("max_age") if pending else None
+    return (place.text(values.positive_duration) if place else None) or Pipeline.pending_max_age
 
 
 def read_limits(compensation: Section | None) -> Limits:

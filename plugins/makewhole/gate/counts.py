@@ -27,6 +27,7 @@ def verdict_numbers(gate: Gate, summary: HopSummary) -> list[Number]:
         )
         for verdict, allowed in tolerance.items()
     ]
+    judged += _tolerated_pending(gate, pending)
     may_be_empty = gate.allow_empty and not pending
     return [
         *judged,
@@ -42,6 +43,21 @@ def verdict_numbers(gate: Gate, summary: HopSummary) -> list[Number]:
             + (f", {text(counts.before_baseline)} before the baseline" if counts.before_baseline else ""),
             role=Role.FINDING,
         ),
+    ]
+
+
+def _tolerated_pending(gate: Gate, pending: int) -> list[Number]:
+    """Return the bound of the keys that may be handed over, where the gate has one."""
+    if gate.pending is None:
+        return []
+    return [
+        Number(
+            name="pending_tolerated",
+            value=pending,
+            at_most=gate.pending,
+            sentence=f"{keys(pending)} pending, {gate.pending:,} allowed",
+            role=Role.FINDING,
+        )
     ]
 
 

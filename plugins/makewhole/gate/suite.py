@@ -18,7 +18,12 @@ from makewhole.model.incident_text import incident_sentence
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import Verdict
 
-_BLOCKING = (IncidentKind.TRUNCATED, IncidentKind.TOPIC_RECREATED, IncidentKind.HANGING_TRANSACTION)
+_BLOCKING = (
+    IncidentKind.TRUNCATED,
+    IncidentKind.TOPIC_RECREATED,
+    IncidentKind.HANGING_TRANSACTION,
+    IncidentKind.GROUP_UNKNOWN,
+)
 _LISTED_AT_MOST = 3
 
 

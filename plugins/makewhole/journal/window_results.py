@@ -38,11 +38,20 @@ class JudgedFinding:
 
 @dataclass(frozen=True, kw_only=True)
 class Handover:
-    """A key that an earlier window left to the next one."""
+    """A key that an earlier window left to the next one. `since`: the S1 of the window that first judged it pending."""
 
     hop: str
     key: str
     key_hash: str
+    since: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """The keys that a window hands over on a hop: their number, and since when the first of them waits."""
+
+    keys: int
+    since: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,8 +171,15 @@ def commit_handovers(journal: PgConnection, window: Window, keys: Iterable[Hando
     """Replace the keys that this revision hands over. Returns their number by hop, as the table has them afterwards."""
     _run(journal, "delete_handovers", **_scope(window))
     scope = (window.pipeline, window.number, window.revision)
-    _insert_many(journal, "insert_handovers", ((*scope, item.hop, _storable(item.key), item.key_hash) for item in keys))
+    rows = ((*scope, item.hop, _storable(item.key), item.key_hash, item.since) for item in keys)
+    _insert_many(journal, "insert_handovers", rows)
     return dict(_run(journal, "count_handovers", **_scope(window)))
+
+
+def waiting_by_hop(journal: PgConnection, window: Window) -> dict[str, Waiting]:
+    """Return what this revision hands over to the next window, by hop; hops that hand over nothing are not in it."""
+    rows = _run(journal, "waiting_by_hop", **_scope(window))
+    return {hop: Waiting(keys=keys, since=since) for hop, keys, since in rows}
 
 
 def handover_ids(journal: PgConnection, window: Window) -> Iterator[str]:
@@ -177,7 +193,7 @@ def handover_ids(journal: PgConnection, window: Window) -> Iterator[str]:
 def handovers(journal: PgConnection, pipeline: str, number: int) -> list[Handover]:
     """Return the keys that the newest judged revision of window `number` handed over to the next."""
     rows = _run(journal, "handovers", pipeline=pipeline, number=number)
-    return [Handover(hop=hop, key=key, key_hash=key_hash) for hop, key, key_hash in rows]
+    return [Handover(hop=hop, key=key, key_hash=key_hash, since=since) for hop, key, key_hash, since in rows]
 
 
 def put_key_run(journal: PgConnection, window: Window, point: str, files: Mapping[str, str], keys: int) -> None:

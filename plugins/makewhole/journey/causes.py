@@ -13,6 +13,8 @@ CAUSE_MEANINGS: Mapping[Cause, str] = {
     Cause.LATE_ORIGINAL: "the original came after compensation had written the record in its place",
     Cause.COMMITTED_BEFORE_WRITTEN: "the consumer group committed past its record, and the store lacks it",
     Cause.NOT_YET_CONSUMED: "the consumer group has not reached its record yet",
+    Cause.NOT_CONSUMED: "the consumer group has stood before its record for longer than a key may wait",
+    Cause.NOT_COMMITTED: "its record is in or behind a transaction that has been open for longer than a key may wait",
     Cause.LOST_AFTER_TOPIC: "its record is in the topic, and the store lacks it",
     Cause.NEVER_WRITTEN: "the ledger has it, and the store that is fed from it does not",
     Cause.WRITTEN_BEFORE_COMMITTED: "one record was written several times, as when a consumer dies before it commits",

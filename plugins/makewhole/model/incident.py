@@ -1,4 +1,4 @@
-"""Describe what happened to a topic's log itself, as far as it bears on a window."""
+"""Describe what happened to a topic's log itself, or to the group that reads it, as far as it bears on a window."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,6 +20,14 @@ class IncidentKind(StrEnum):
     PARTITIONS_ADDED = "partitions_added"
     OPEN_TRANSACTION = "open_transaction"  # holds the stable offset at `lo`: the window ends there
     HANGING_TRANSACTION = "hanging_transaction"  # the same, and no coordinator will ever end it (KIP-664)
+    GROUP_UNKNOWN = (
+        "group_unknown"  # the group has committed no offset where records wait: nothing tells late from lost
+    )
+    CONSUMER_STALLED = "consumer_stalled"  # the group has not moved since the last window, and records wait
+
+
+_UNPROVEN = (IncidentKind.HANGING_TRANSACTION, IncidentKind.BASELINE_UNKNOWN, IncidentKind.GROUP_UNKNOWN)
+"""The kinds that keep a window from being certified, whatever else is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +46,8 @@ class Incident:
     partitions_added      the range of the new partition
     open_transaction      from its first offset to the high watermark; `producer_id`, `producer_epoch`,
     hanging_transaction     `transactional_id`, `state`, `last_timestamp_ms`
+    group_unknown         from the first record that waits to the end of the window; `group`, `records` of this window
+    consumer_stalled        that wait, `committed` (the offset where the group stands; null where it has none)
 
     Offsets that were frozen and gone before they could be read have `before_it_was_read` true: they are what the
     accounting counts as expired. A truncation that took offsets which earlier windows had read has it false.
@@ -67,7 +77,7 @@ class Incident:
 
         What windows had read and is gone can be judged anew where a point upstream says what must be in the topic.
         """
-        if self.is_partial or self.kind in (IncidentKind.HANGING_TRANSACTION, IncidentKind.BASELINE_UNKNOWN):
+        if self.is_partial or self.kind in _UNPROVEN:
             return True
         is_fed = any(hop.target == self.point for hop in pipeline.hops)
         return self.kind in (IncidentKind.TRUNCATED, IncidentKind.TOPIC_RECREATED) and not is_fed

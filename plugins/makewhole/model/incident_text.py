@@ -28,6 +28,12 @@ def settled_by(incident: Incident) -> str:
             f"write `start: {incident.detail['begins_at']}` into the pipeline's file when they are from before the "
             "topic, or `start: earliest` when they belong into it and were lost; then run this window again"
         )
+    if incident.kind is IncidentKind.GROUP_UNKNOWN:
+        return (
+            f"look with `kafka-consumer-groups.sh --describe --group {incident.detail.get('group')}`: correct "
+            "consumer_group in the pipeline file if it is another one, take the line out if the loader keeps its "
+            "offsets elsewhere, or start the consumer; then run this window again"
+        )
     if incident.is_partial:
         return (
             "what they held is not known: a mirror or a backup of the topic can tell, and the keys in doubt are in "
@@ -38,6 +44,10 @@ def settled_by(incident: Incident) -> str:
         IncidentKind.TOPIC_RECREATED: _UPSTREAM,
         IncidentKind.BEGINNING_GONE: "what is older is counted as `before_baseline`, not as missing or unexpected",
         IncidentKind.OPEN_TRANSACTION: "its records are judged in a later window, when it has ended",
+        IncidentKind.CONSUMER_STALLED: (
+            f"look at the consumer: the record at {_place(incident)} offset {incident.detail.get('committed')} may be "
+            "what it cannot get past. What waits longer than pending.max_age is missing"
+        ),
         IncidentKind.LEADER_CHANGED: f"what only the old leader had acknowledged may be gone; {_SAFER}",
     }.get(incident.kind, "nothing has to be done")
 
@@ -114,6 +124,24 @@ def _hanging(incident: Incident) -> str:
     return f"{_transaction(incident)}, and it hangs: no coordinator will ever end it"
 
 
+def _group(incident: Incident) -> str:
+    return f"group `{incident.detail.get('group')}`"
+
+
+def _group_unknown(incident: Incident) -> str:
+    return (
+        f"{_group(incident)} has committed no offset in {_place(incident)}, where records wait from offset "
+        f"{incident.lo} on: it never consumed them, its offsets expired, or there is no such group"
+    )
+
+
+def _stalled(incident: Incident) -> str:
+    return (
+        f"{_group(incident)} has stood at offset {incident.detail.get('committed')} of {_place(incident)} since the "
+        f"last window, and records wait from offset {incident.lo} on"
+    )
+
+
 _SENTENCES: Mapping[IncidentKind, Callable[[Incident], str]] = {
     IncidentKind.TRUNCATED: _truncated,
     IncidentKind.TOPIC_RECREATED: _made_again,
@@ -124,4 +152,6 @@ _SENTENCES: Mapping[IncidentKind, Callable[[Incident], str]] = {
     IncidentKind.PARTITIONS_ADDED: lambda one: f"partition {one.partition} of {one.topic} is new",
     IncidentKind.OPEN_TRANSACTION: _transaction,
     IncidentKind.HANGING_TRANSACTION: _hanging,
+    IncidentKind.GROUP_UNKNOWN: _group_unknown,
+    IncidentKind.CONSUMER_STALLED: _stalled,
 }

@@ -150,13 +150,15 @@ class Hop:
 @dataclass(frozen=True, kw_only=True)
 class Gate:
     """Tolerated number of findings of each kind in a window that passes. `undecodable` counts records and rows
-    without a usable key: what became of them is not known. `allow_empty` lets a quiet day pass."""
+    without a usable key: what became of them is not known. `pending` counts keys handed over to the next window; None:
+    any number. `allow_empty` lets a quiet day pass."""
 
     missing: int = 0
     duplicate: int = 0
     mismatched: int = 0
     unexpected: int = 0
     undecodable: int = 0
+    pending: int | None = None
     allow_empty: bool = False
 
 
@@ -215,7 +217,8 @@ class Pipeline:
 
     `points` may name topics that no hop joins: compensation writes to them, and nothing in them is judged.
     `until` ends the schedule: for a pipeline that is over, or whose data are of the past. A step that meets a transient
-    error is tried again for `retry_for`.
+    error is tried again for `retry_for`. `pending_max_age` is how long
+    a key may be handed over from window to window.
     """
 
     name: str
@@ -226,6 +229,7 @@ class Pipeline:
     start: str | datetime | None = None
     until: datetime | None = None
     settle: timedelta = timedelta(minutes=5)
+    pending_max_age: timedelta = timedelta(days=1)
     compare: Mapping[str, str] = field(default_factory=dict)
     gate: Gate = Gate()
     limits: Limits = Limits()

@@ -270,5 +270,14 @@ def certify() -> dict[str, Any]:
         closed = certify_window(journal, context.pipeline, context.window, context.storage)
     if closed.state is not WindowState.CERTIFIED or closed.certificate is None:
         raise AirflowFailException(f"{context.window.label} is not certified ({closed.state.value}): {closed.reason}")
-    logger.info("%s is certified: %s", context.window.label, closed.certificate.uri)
-    return {"digest": closed.certificate.digest, "certificate": closed.certificate.uri}
+    logger.info(
+        "%s is certified, %d keys in flight handed over to the next window: %s",
+        context.window.label,
+        closed.handed_over,
+        closed.certificate.uri,
+    )
+    return {
+        "digest": closed.certificate.digest,
+        "certificate": closed.certificate.uri,
+        "handed_over": closed.handed_over,
+    }

@@ -114,6 +114,10 @@ def _provenance(journal: PgConnection, window: Window) -> dict[str, Any]:
             for stage, report in window_results.gate_reports(journal, window).items()
         },
         "findings": dict(sorted(outcomes.items())),
+        "waiting": {
+            hop: {"keys": waiting.keys, "since": waiting.since.isoformat()}
+            for hop, waiting in window_results.waiting_by_hop(journal, window).items()
+        },
         "plan": plan,
     }
 

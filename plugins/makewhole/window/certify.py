@@ -25,11 +25,13 @@ _WAITING = f"{_CONTINUED}, and no later window is compared before it"
 
 @dataclass(frozen=True, kw_only=True)
 class ClosedWindow:
-    """The state that a window was given. `reason` is None only for a certified one."""
+    """The state that a window was given. `reason` is None only for a certified one. `handed_over`: keys in flight that
+    the next window judges."""
 
     state: WindowState
     reason: str | None
     certificate: Certificate | None = None
+    handed_over: int = 0
 
 
 def certify_window(journal: PgConnection, pipeline: Pipeline, window: Window, storage: Storage) -> ClosedWindow:
@@ -41,14 +43,25 @@ def certify_window(journal: PgConnection, pipeline: Pipeline, window: Window, st
     if given is not None:
         now = windows.load(journal, window.pipeline, window.number, window.revision)
         is_certified = now.state is WindowState.CERTIFIED
-        return ClosedWindow(state=now.state, reason=now.reason, certificate=given if is_certified else None)
+        return ClosedWindow(
+            state=now.state,
+            reason=now.reason,
+            certificate=given if is_certified else None,
+            handed_over=handed_over_keys(journal, window),
+        )
     state, reason = decide(journal, pipeline, window)
     certificate = None
     if state is WindowState.CERTIFIED:
         windows.lock_pipeline(journal, pipeline.name)
         certificate = issue_certificate(journal, window, storage)
     windows.close(journal, window, state, reason)
-    return ClosedWindow(state=state, reason=reason, certificate=certificate)
+    handed_over = handed_over_keys(journal, window)
+    return ClosedWindow(state=state, reason=reason, certificate=certificate, handed_over=handed_over)
+
+
+def handed_over_keys(journal: PgConnection, window: Window) -> int:
+    """Return how many keys this revision leaves to the next window, over all hops."""
+    return sum(waiting.keys for waiting in window_results.waiting_by_hop(journal, window).values())
 
 
 def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[WindowState, str | None]:

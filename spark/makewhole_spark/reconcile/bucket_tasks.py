@@ -7,9 +7,9 @@ from typing import Any
 
 from makewhole.compute.keys import split_hex
 from makewhole.journal import observations, window_results
-from makewhole.kafka.offsets import committed
-from makewhole.model.pipeline import Hop, Semantics, TopicPoint
-from makewhole.window.context import WindowContext
+from makewhole.journal.window_results import Handover
+from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.window import Window
 from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles
 from makewhole_spark.reconcile.hop_baseline import hop_baseline
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, TruncatedWindow, truncated_windows
@@ -22,7 +22,10 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     context, manifests = neighbours.context, neighbours.manifests
     source, target = manifests[hop.source]["files"], manifests[hop.target]["files"]
     handed = handed_over_keys(neighbours, hop)
-    handed_files = _handed_over_files(neighbours, hop) if handed else {}
+    handing = _handing_windows(neighbours, hop) if handed else []
+    handed_files = _handed_over_files(neighbours, hop, handing)
+    waiting = _waiting_since(neighbours, hop)
+    seen = _seen_ranges(neighbours, hop, handing)
     settled = _settled(neighbours, hop)
     logs = {point: neighbours.log(point) for point in (hop.source, hop.target)}
     truncated = truncated_windows(neighbours, hop.target)
@@ -30,7 +33,8 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     replays = neighbours.replays(hop.target, *(one.window for one in truncated))
     source_replays = neighbours.replays(hop.source)
     written = neighbours.keys_written_for_window(hop.source)
-    group = _group_committed(context, hop)
+    committed = neighbours.group_committed(hop)
+    group = None if committed is None else {at: offset for at, offset in committed.items() if offset is not None}
     indexes = {point: _PointRuns.of(neighbours, point) for point in (hop.source, hop.target)}
     reached = {one.window.number for one in truncated}
     return [
@@ -47,6 +51,8 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             settled_offsets=settled.get("offsets"),
             settled_snapshot=settled.get("snapshot"),
             group_committed=group,
+            waiting_since=tuple(waiting.get(bucket, ())),
+            seen_ranges=seen,
             replays=replays,
             source_replays=source_replays,
             written=written,
@@ -77,40 +83,76 @@ def _buckets(
     return sorted(found)
 
 
-def _group_committed(context: WindowContext, hop: Hop) -> dict[int, int] | None:
-    point = context.pipeline.points[hop.source]
-    if not hop.consumer_group or not isinstance(point, TopicPoint):
-        return None
-    offsets = committed(context.kafka(point), hop.consumer_group, point.topic)
-    return {partition: offset for partition, offset in offsets.items() if offset is not None}
-
-
 def handed_over_keys(neighbours: NeighbouringWindows, hop: Hop) -> _KeysByBucket:
     """Return the keys that the window before handed over to this one, by bucket."""
-    context = neighbours.context
-    if not any(window.number == context.window.number - 1 for window in neighbours.earlier):
-        return {}
     keys: _KeysByBucket = {}
-    for item in window_results.handovers(neighbours.journal, context.pipeline.name, context.window.number - 1):
-        if item.hop == hop.name:
-            high, low = split_hex(item.key_hash)
-            keys.setdefault(f"{high % context.pipeline.buckets:02d}", []).append((item.key, high, low))
+    for item in _handed_over(neighbours, hop):
+        high, low = split_hex(item.key_hash)
+        keys.setdefault(f"{high % neighbours.context.pipeline.buckets:02d}", []).append((item.key, high, low))
     return keys
 
 
-def _handed_over_files(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, list[str]]:
-    """Return the source's files, by bucket, of the windows before this one back to the last that handed nothing over.
+def _handed_over(neighbours: NeighbouringWindows, hop: Hop) -> Sequence[Handover]:
+    """Return what the window before handed over on a hop."""
+    number = neighbours.context.window.number - 1
+    if not any(window.number == number for window in neighbours.earlier):
+        return ()
+    return neighbours.handovers(number, hop)
+
+
+def _waiting_since(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, list[tuple[int, int, datetime]]]:
+    """Return since when keys wait that the window before handed over, or that the last revision of this one judged
+    pending, by bucket."""
+    window, earliest = neighbours.context.window, dict[str, datetime]()
+    before = [
+        *_handed_over(neighbours, hop),
+        *(neighbours.handovers(window.number, hop) if window.revision > 1 else ()),
+    ]
+    for item in before:
+        earliest[item.key_hash] = min(item.since, earliest.get(item.key_hash, item.since))
+    found: dict[str, list[tuple[int, int, datetime]]] = {}
+    for key_hash, since in sorted(earliest.items()):
+        high, low = split_hex(key_hash)
+        found.setdefault(f"{high % neighbours.context.pipeline.buckets:02d}", []).append((high, low, since))
+    return found
+
+
+def _handing_windows(neighbours: NeighbouringWindows, hop: Hop) -> list[Window]:
+    """Return the windows before this one that handed over any of the keys that it was given, newest first.
 
     A key may be handed over several times.
     """
-    files: dict[str, list[str]] = {}
+    found: list[Window] = []
+    keys = {item.key_hash for item in _handed_over(neighbours, hop)}
     for earlier in reversed(neighbours.earlier):
-        handed = window_results.handovers(neighbours.journal, earlier.pipeline, earlier.number)
-        if not any(item.hop == hop.name for item in handed):
+        keys &= {item.key_hash for item in neighbours.handovers(earlier.number, hop)}
+        if not keys:
             break
+        found.append(earlier)
+    return found
+
+
+def _handed_over_files(neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window]) -> dict[str, list[str]]:
+    """Return the source's files, by bucket, of the windows that handed keys over."""
+    files: dict[str, list[str]] = {}
+    for earlier in handing:
         for bucket, paths in neighbours.manifests_of(earlier).get(hop.source, {"files": {}})["files"].items():
             files.setdefault(bucket, []).extend(paths)
     return files
+
+
+def _seen_ranges(
+    neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window]
+) -> tuple[tuple[int, int, int, datetime], ...]:
+    """Return the source's ranges of this window and of those that handed keys over, with the S1 of each. Only versions
+    are followed one by one."""
+    if hop.semantics is not Semantics.UPSERT or neighbours.group_committed(hop) is None:
+        return ()
+    return tuple(
+        (part.partition, part.lo, part.hi, neighbours.first_opened_at(window))
+        for window in (neighbours.context.window, *handing)
+        for part in window.ranges.get(hop.source, ())
+    )
 
 
 def _settled(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import polars as pl
 
@@ -10,6 +11,7 @@ from makewhole.compute.frames import HASHES, REPLAYS, empty
 from makewhole.compute.log_history import LogHistory
 from makewhole.model.pipeline import Hop, PointKind, Semantics
 from makewhole.model.verdict import HopCounts
+from makewhole.window.consumer_groups import Unreached
 from makewhole.window.context import WindowContext
 
 
@@ -46,8 +48,11 @@ class BucketTask:
     `replays` and `source_replays`: records that compensation wrote to the target and to the source, by the journal.
     `written`: keys of which plans for this window wrote records to the source, wherever these are.
 
-    The last three are set when the bucket is judged again with the rest of a topic's log: files of `tails` by point,
-    `partial_tails` of which some offsets were gone, and the target's rows that were `looked_up` before that reading.
+    `waiting_since`: the keys (hash high, hash low) that were judged pending before, each with the moment since which it
+    waits. `seen_ranges`: (partition, lo, hi, since when it is known to exist) of the source, in this window and in
+    those that handed keys over. The last three are set when the bucket is judged again with the rest of a topic's log:
+    files of `tails` by point, `partial_tails` of which some offsets were gone, and the target's rows that were
+    `looked_up` before that reading.
     """
 
     context: WindowContext
@@ -62,6 +67,8 @@ class BucketTask:
     settled_offsets: Mapping[int, int] | None
     settled_snapshot: str | None
     group_committed: Mapping[int, int] | None
+    waiting_since: tuple[tuple[int, int, datetime], ...] = ()
+    seen_ranges: tuple[tuple[int, int, int, datetime], ...] = ()
     replays: pl.DataFrame = field(default_factory=lambda: empty(REPLAYS))
     source_replays: pl.DataFrame = field(default_factory=lambda: empty(REPLAYS))
     written: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
@@ -91,7 +98,8 @@ class BucketAnswer:
 
     `expected`: the number of verdicts that there must be, counted from the snapshot's rows, not from the verdicts.
     `older_than_log`: the number of keys that are undecidable because nobody said from when on to judge.
-    `judged_anew`: the number of keys that are judged because a truncation took their copies.
+    `judged_anew`: the number of keys that are judged because a truncation took their copies. `unreached`: the source's
+    records that the consumer group has not reached, by partition.
     """
 
     hop: str
@@ -107,4 +115,5 @@ class BucketAnswer:
     verdicts: str
     findings: str | None
     wanted: Mapping[str, str]
+    unreached: Mapping[int, Unreached] = field(default_factory=dict)
     looked_up: str | None = None

@@ -9,7 +9,7 @@ from makewhole.compute import rollup
 from makewhole.compute.baseline import mark_before_baseline
 from makewhole.compute.causes import explain
 from makewhole.compute.evidence import HopContext
-from makewhole.compute.frames import HASH, HASHES, VERDICTS, Schema, empty
+from makewhole.compute.frames import HASH, HASHES, VERDICTS, Schema
 from makewhole.compute.judge import BucketInput, committed_copies, judge, mark_replays
 from makewhole.compute.undecidable import UndecidableSpans, mark_undecidable, undecidable_spans
 from makewhole.compute.versions import judge_versions
@@ -24,16 +24,19 @@ from makewhole_spark.reconcile.copies_outside import (
 )
 from makewhole_spark.reconcile.look_ups import confirm, look_up, slice_frame
 from makewhole_spark.reconcile.sequence_evidence import StoredSequences
+from makewhole_spark.reconcile.waiting import behind_limits, overdue_keys, unconsumed_copies, unreached, waiting_keys
 
 _KEY_NAMES: Schema = {"key": pl.String, **HASHES}
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Gathered:
-    """The kernel's input, and those of its handed-over keys that are judged because a truncation took their copies."""
+    """The kernel's input, those of its handed-over keys that are judged because a truncation took their copies, and
+    since when keys wait (`WAITING`)."""
 
     known: BucketInput
     judged_anew: pl.DataFrame
+    waiting: pl.DataFrame
 
 
 def judge_bucket(task: BucketTask) -> BucketAnswer:
@@ -65,6 +68,7 @@ def _gather(task: BucketTask) -> _Gathered:
     names, rows = _judged_anew(task, elsewhere)
     source = pl.concat([source, rows.join(source, on=[*HASH, "place"], how="anti")], how="diagonal_relaxed")
     anew = names.join(handed, on=HASH, how="anti")
+    waiting = waiting_keys(task, source)
     known = BucketInput(
         hop=task.hop.name,
         source=source,
@@ -72,9 +76,11 @@ def _gather(task: BucketTask) -> _Gathered:
         source_elsewhere=elsewhere,
         target_elsewhere=target_copies_outside(task, target),
         handed_over=pl.concat([handed, anew]),
+        overdue=overdue_keys(task, waiting),
         replays=task.replays,
     )
-    return _Gathered(known=replace(known, unsettled=_unsettled_offsets(task, source)), judged_anew=anew)
+    known = replace(known, unsettled=_unsettled_offsets(task, source, known.overdue))
+    return _Gathered(known=known, judged_anew=anew, waiting=waiting)
 
 
 def _judged_anew(task: BucketTask, elsewhere: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -93,20 +99,14 @@ def _judged_anew(task: BucketTask, elsewhere: pl.DataFrame) -> tuple[pl.DataFram
     return names.join(known, on=HASH, how="semi").select(*_KEY_NAMES).sort(HASH), passing
 
 
-def _unsettled_offsets(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:
-    """Return the keys whose record is younger than the settle time, or not reached by the consumer group."""
+def _unsettled_offsets(task: BucketTask, source: pl.DataFrame, overdue: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys whose record is younger than the settle time, or not reached by the consumer group in the time
+    that it has."""
     frames = [open_copies(task, task.hop.target).select(HASH)]
-    if "offset" in source.columns:
-        for limits in (task.settled_offsets, task.group_committed):
-            if limits is not None:
-                frames.append(_behind_limits(source, limits))
+    if "offset" in source.columns and task.settled_offsets is not None:
+        frames.append(behind_limits(source, task.settled_offsets).select(HASH))
+    frames.append(unconsumed_copies(task, source).select(HASH).join(overdue, on=HASH, how="anti"))
     return pl.concat(frames).unique()
-
-
-def _behind_limits(source: pl.DataFrame, limits: Mapping[int, int]) -> pl.DataFrame:
-    bounds = pl.DataFrame(list(limits.items()), schema={"partition": pl.Int32, "limit": pl.Int64}, orient="row")
-    joined = source.join(bounds, on="partition", how="left")
-    return joined.filter(pl.col("offset") >= pl.col("limit").fill_null(0)).select(HASH)
 
 
 def _undecidable_spans(task: BucketTask) -> UndecidableSpans:
@@ -168,6 +168,7 @@ def _write(task: BucketTask, gathered: _Gathered, judged: pl.DataFrame, wanted: 
         before_baseline_without_source=without_source.get(Verdict.BEFORE_BASELINE.value, 0),
         older_than_log=len(judged.filter(pl.col("hint") == Cause.OLDER_THAN_LOG.value)),
         judged_anew=len(gathered.judged_anew),
+        unreached=unreached(task, known.source),
         verdicts=storage.write_parquet(f"{folder}/verdicts", verdicts),
         findings=storage.write_parquet(f"{folder}/findings", findings) if len(findings) else None,
         wanted=wanted,
@@ -184,8 +185,11 @@ def _hop_context(task: BucketTask, gathered: _Gathered) -> HopContext:
         target=_marked(known.target.unique(subset="place", keep="first", maintain_order=True), task.replays),
         source_elsewhere=known.source_elsewhere,
         written=task.written,
+        group=task.hop.consumer_group,
         committed=task.group_committed,
-        unconsumed=_unconsumed(task, known.source),
+        unconsumed=unconsumed_copies(task, known.source).select(HASH),
+        waiting=gathered.waiting,
+        opened_at=task.context.window.opened_at,
         target_elsewhere=known.target_elsewhere,
         truncated=newly_truncated_keys(task).select(HASH),
         open_copies=open_copies(task, task.hop.target),
@@ -199,12 +203,6 @@ def _hop_context(task: BucketTask, gathered: _Gathered) -> HopContext:
 def _marked(copies: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
     """Add to the copies of a topic whether compensation wrote them."""
     return mark_replays(copies, replays) if "offset" in copies.columns else copies
-
-
-def _unconsumed(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:
-    if task.group_committed is None or "offset" not in source.columns:
-        return empty(HASHES)
-    return _behind_limits(source, task.group_committed)
 
 
 def _distinct_source_keys(task: BucketTask, known: BucketInput) -> int:

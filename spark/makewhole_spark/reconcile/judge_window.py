@@ -21,11 +21,13 @@ from makewhole.model.pipeline import Hop, TopicPoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Accounting
 from makewhole.sql import PgConnection
+from makewhole.window.consumer_groups import GroupStanding
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry_released
 from makewhole_spark.reconcile.bucket_tasks import bucket_tasks, handed_over_keys
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
 from makewhole_spark.reconcile.hop_baseline import baseline_incidents
+from makewhole_spark.reconcile.hop_groups import GROUP, HopGroup, hop_groups
 from makewhole_spark.reconcile.judge_bucket import judge_bucket
 from makewhole_spark.reconcile.key_index import KeyRuns, write_key_runs
 from makewhole_spark.reconcile.log_tail import TailTask, head_tasks, read_tail, tail_tasks
@@ -45,6 +47,7 @@ class HopOutcome:
     digest: str
     verdicts: tuple[str, ...]
     findings: tuple[str, ...]
+    standing: GroupStanding | None = None
 
     def result(self, handovers_written: int) -> HopResult:
         """Return what is committed, once the journal has counted the keys that it hands over."""
@@ -53,7 +56,11 @@ class HopOutcome:
             hop=summary.hop,
             counts=summary.counts,
             digest=self.digest,
-            files={"verdicts": sorted(self.verdicts), "summary": summary.to_json_dict()},
+            files={
+                "verdicts": sorted(self.verdicts),
+                "summary": summary.to_json_dict(),
+                **({} if self.standing is None else {GROUP: self.standing.to_json_dict()}),
+            },
         )
 
 
@@ -75,12 +82,15 @@ def reconcile(spark: SparkSession, journal: PgConnection, context: WindowContext
     tasks = [task for hop in context.pipeline.hops for task in bucket_tasks(neighbours, hop)]
     answers = _judge_with_tails(spark, neighbours, tasks, carry_released(spark, journal, tasks, judge_bucket))
     runs = write_key_runs(spark, neighbours)
+    groups = hop_groups(neighbours, answers)
     outcomes = [
-        _add_up(neighbours, hop, [answer for answer in answers if answer.hop == hop.name])
+        _add_up(neighbours, hop, [answer for answer in answers if answer.hop == hop.name], groups.get(hop.name))
         for hop in context.pipeline.hops
     ]
     count_truncated_keys(spark, neighbours)
-    incidents.put(journal, context.window, baseline_incidents(neighbours, _older_than_log(answers)))
+    found = [one for group in groups.values() for one in group.incidents]
+    found += baseline_incidents(neighbours, _older_than_log(answers))
+    incidents.put(journal, context.window, found)
     return _commit(journal, context, outcomes, runs)
 
 
@@ -140,7 +150,9 @@ def _tasks_outside(neighbours: NeighbouringWindows, point: TopicPoint, wanted: t
         yield from head_tasks(neighbours.context, point, wanted)
 
 
-def _add_up(neighbours: NeighbouringWindows, hop: Hop, answers: list[BucketAnswer]) -> HopOutcome:
+def _add_up(
+    neighbours: NeighbouringWindows, hop: Hop, answers: list[BucketAnswer], group: HopGroup | None
+) -> HopOutcome:
     counts = rollup.add_counts([HopCounts(), *(answer.counts for answer in answers)])
     handed = sum(len(keys) for keys in handed_over_keys(neighbours, hop).values())
     summary = HopSummary(
@@ -159,6 +171,7 @@ def _add_up(neighbours: NeighbouringWindows, hop: Hop, answers: list[BucketAnswe
         digest=rollup.digest_text(rollup.add_digests(answer.digest for answer in answers)),
         verdicts=tuple(answer.verdicts for answer in answers),
         findings=tuple(answer.findings for answer in answers if answer.findings),
+        standing=None if group is None else group.standing,
     )
 
 

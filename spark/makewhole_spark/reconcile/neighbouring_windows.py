@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -11,9 +12,11 @@ from makewhole.compute.frames import HASHES, REPLAYS, empty
 from makewhole.compute.keys import split_hex
 from makewhole.compute.log_history import LogHistory, Truncation, log_history
 from makewhole.journal import incidents, replayed_positions, window_results, windows
+from makewhole.journal.window_results import Handover
 from makewhole.journal.written_keys import replayed_keys, reversal_keys
+from makewhole.kafka.offsets import committed
 from makewhole.model.incident import Incident
-from makewhole.model.pipeline import TopicPoint
+from makewhole.model.pipeline import Hop, TopicPoint
 from makewhole.model.positions import PositionSpan
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
@@ -31,6 +34,8 @@ class NeighbouringWindows:
     context: WindowContext
     manifests: Manifests
     _read: dict[int, Manifests] = field(default_factory=dict)
+    _committed: dict[str, Mapping[int, int | None]] = field(default_factory=dict)
+    _handed: dict[int, Sequence[Handover]] = field(default_factory=dict)
 
     @cached_property
     def judged(self) -> Sequence[Window]:
@@ -68,6 +73,30 @@ class NeighbouringWindows:
         """Return the ranges of the newest judged window, or of this one: no index has records behind their ends."""
         newest = self.later[-1] if self.later else self.context.window
         return newest.ranges[point]
+
+    def handovers(self, number: int, hop: Hop) -> Sequence[Handover]:
+        """Return the keys that the newest judged revision of a window hands over on a hop."""
+        if number not in self._handed:
+            self._handed[number] = window_results.handovers(self.journal, self.context.pipeline.name, number)
+        return [item for item in self._handed[number] if item.hop == hop.name]
+
+    def group_committed(self, hop: Hop) -> Mapping[int, int | None] | None:
+        """Return the offsets that the consumer group of a hop reads next, asked once; None: no group reads the source.
+
+        None for a partition: the group has committed nothing there.
+        """
+        point = self.context.pipeline.points[hop.source]
+        if not hop.consumer_group or not isinstance(point, TopicPoint):
+            return None
+        if hop.name not in self._committed:
+            self._committed[hop.name] = committed(self.context.kafka(point), hop.consumer_group, point.topic)
+        return self._committed[hop.name]
+
+    def first_opened_at(self, window: Window) -> datetime:
+        """Return when a window was first opened: all of its records existed then."""
+        if window.revision == 1:
+            return window.opened_at
+        return windows.load(self.journal, window.pipeline, window.number, 1).opened_at
 
     def replays(self, point: str, *more: Window) -> pl.DataFrame:
         """Return the records that compensation wrote to a topic (`REPLAYS`) in this window's ranges and in those of

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from itertools import islice
 
 import polars as pl
@@ -32,6 +33,7 @@ def _findings(storage: Storage, paths: Sequence[str]) -> Iterator[Finding]:
 
 def pending_keys(storage: Storage, paths: Sequence[str]) -> Iterator[Handover]:
     """Yield every pending key of these files: what the window hands over to the next one."""
-    for batch in storage.parquet_batches(paths, ["hop", "key", "key_hash", "verdict"]):
-        for row in batch.filter(pl.col("verdict") == Verdict.PENDING.value).drop("verdict").iter_rows(named=True):
-            yield Handover(**row)
+    for batch in storage.parquet_batches(paths, ["hop", "key", "key_hash", "verdict", "evidence"]):
+        for row in batch.filter(pl.col("verdict") == Verdict.PENDING.value).iter_rows(named=True):
+            since = datetime.fromisoformat(json.loads(row["evidence"])["waiting_since"])
+            yield Handover(hop=row["hop"], key=row["key"], key_hash=row["key_hash"], since=since)

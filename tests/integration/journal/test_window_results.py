@@ -52,7 +52,9 @@ def test_findings_come_back_with_hostile_keys_and_values(journal: str, window: W
 def test_a_nul_inside_a_value_stops_nothing(journal: str, window: Window) -> None:
     with connect(journal) as session:
         window_results.commit_findings(session, window, [found("a\x00b", 1)])
-        window_results.commit_handovers(session, window, [Handover(hop="a→b", key="a\x00b", key_hash="1" * 32)])
+        window_results.commit_handovers(
+            session, window, [Handover(hop="a→b", key="a\x00b", key_hash="1" * 32, since=MOMENT)]
+        )
         (item,) = window_results.findings(session, window)
 
     assert item.finding.key == "a\\u0000b"
@@ -88,7 +90,9 @@ def test_only_the_newest_judged_revision_hands_keys_over(journal: str, window: W
     judged = [HopResult(hop="a→b", counts=HopCounts(), digest="0")]
     with connect(journal) as session:
         window_results.commit_results(session, window, window_results.RECONCILED, judged)
-        window_results.commit_handovers(session, window, [Handover(hop="a→b", key="x", key_hash="1" * 32)])
+        window_results.commit_handovers(
+            session, window, [Handover(hop="a→b", key="x", key_hash="1" * 32, since=MOMENT)]
+        )
         assert [item.key for item in window_results.handovers(session, "demo", 1)] == ["x"]
 
         windows.insert(session, again, request="run2", plan_only=False, configuration={})
@@ -102,7 +106,9 @@ def test_handovers_are_written_by_several_statements_and_counted_by_the_table(
     journal: str, window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(window_results, "_ROWS_OF_A_STATEMENT", 2)
-    keys = [Handover(hop=hop, key=f"{n}", key_hash=f"{n:032x}") for hop in ("b→c", "a→b") for n in range(5)]
+    keys = [
+        Handover(hop=hop, key=f"{n}", key_hash=f"{n:032x}", since=MOMENT) for hop in ("b→c", "a→b") for n in range(5)
+    ]
     with connect(journal) as session:
         assert window_results.commit_handovers(session, window, iter(keys)) == {"a→b": 5, "b→c": 5}
         assert list(window_results.handover_ids(session, window)) == sorted(f"{one.hop}|{one.key_hash}" for one in keys)

@@ -187,3 +187,25 @@ def test_the_latest_version_is_what_a_repair_writes(changes: ReconciledShop) -> 
     assert changes.sql("select amount::text, version from warehouse where id = 'O2'") == [("2.25", 2)]
     assert actions[0].before["origin"] == f"{changes.topic}/0/5"
     assert changes.certify(context).state is WindowState.CERTIFIED
+
+
+def test_a_version_waits_for_itself_however_often_its_key_changes(changes: ReconciledShop) -> None:
+    """A group that is always an hour behind loses nothing; one version that it never reaches is a loss after a day."""
+    changes.describe(topic_key="kafka.key", is_upsert=True, hop={"consumer_group": "loader"})
+    waiting = dict.fromkeys(("O0", "O1"), ("pending", "not_yet_consumed"))
+    for day in (0, 1, 2):
+        changes.trade(version(range(2), day + 1, day), unloaded=version(range(2), day + 1, day))
+        if day:
+            changes.sql("delete from warehouse")
+            changes.write("warehouse", version(range(2), day, day - 1))
+        changes.commit_group("loader", 2 * day)
+        context, closed = changes.whole_way(day)
+        assert changes.found(context, STORE_HOP) == waiting
+        assert closed.handed_over == 2
+        changes.let_pass(timedelta(hours=20))
+
+    changes.let_pass(timedelta(hours=20))
+    changes.trade(version([7], 1, 3))
+    context, closed = changes.whole_way(3)
+    assert changes.found(context, STORE_HOP) == dict.fromkeys(("O0", "O1"), ("mismatched", "not_consumed"))
+    assert closed.state is WindowState.GAPS

@@ -11,6 +11,7 @@ from typer.testing import Result
 from makewhole.cli import documents, report
 from makewhole.journal import continuations, incidents, plans, window_results
 from makewhole.journal.continuations import Continuation
+from makewhole.journal.window_results import Waiting
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.window import Accounting, PartitionRange, Window, WindowState
 
@@ -52,6 +53,7 @@ CHANGED = Incident(
     hi=300,
     detail={"epochs": [[2, 300]], "before": 0},
 )
+SINCE = datetime(2013, 1, 1, 2, 3, tzinfo=UTC)
 ACCOUNTING = Accounting(span=150, data=140, control=6, expired=4)
 
 
@@ -68,6 +70,7 @@ def journal(monkeypatch: pytest.MonkeyPatch, invoke: Callable[..., Result]) -> N
         ("gate_reports", {}),
         ("snapshots", manifest),
         ("certificate_of", None),
+        ("waiting_by_hop", {"orders→warehouse": Waiting(keys=1_200, since=SINCE)}),
     ):
         monkeypatch.setattr(window_results, name, lambda *_, answer=answer: answer)
     monkeypatch.setattr(incidents, "of", lambda *_: [CHANGED, EXPIRED])
@@ -84,6 +87,8 @@ def test_programs_get_incidents_and_accounts_as_they_are_stored() -> None:
     }
     again = {"run": "continue__shop__5.1__2", "asked_by": "tonight try 1", "at": "2026-03-07T02:00:00+00:00"}
     assert document["continuations"] == [again, again]
+    hops = [{"from": "orders", "to": "warehouse", "keys": 1_200, "since": SINCE.isoformat()}]
+    assert document["handed_over"] == {"keys": 1_200, "since": SINCE.isoformat(), "hops": hops}
     first, second = document["incidents"]
     assert (first["kind"], first["told"]) == (
         "leader_changed",
@@ -98,6 +103,10 @@ def test_people_are_told_each_thing_once(invoke: Callable[..., Result], monkeypa
     said = invoke("windows", "shop").output
 
     assert "window 5: the leader of orders/3 changed: leader epochs 0, 2" in said
+    assert (
+        "window 5: 1,200 keys are in flight and handed over to the next window; the first waits since 2013-01-01 02:03 "
+        "UTC"
+    ) in said
     assert said.count("were deleted before they could be read") == 1
     assert "span" not in said
     assert "window 5: was gone on with 2 times, last by run continue__shop__5.1__2 at 2026-03-07 02:00" in said

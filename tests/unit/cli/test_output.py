@@ -71,6 +71,8 @@ def document(number: int) -> dict[str, Any]:
         "from": None,
         "to": AT.isoformat(),
         "hops": [{"from": "a", "to": "b", "counts": counts, "after": None}],
+        "handed_over": {"keys": 0, "since": None, "hops": []},
+        "incidents": [],
         "certificate": None,
     }
 

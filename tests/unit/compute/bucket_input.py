@@ -42,6 +42,7 @@ def bucket(
     target_elsewhere: Sequence[Row] = (),
     handed_over: Sequence[str] = (),
     unsettled: Sequence[str] = (),
+    overdue: Sequence[str] = (),
     replays: Sequence[tuple[str, str]] = (),
     placed: Sequence[tuple[str, str, int, bool]] = (),
 ) -> BucketInput:
@@ -55,6 +56,7 @@ def bucket(
         target_elsewhere=hashed(target_elsewhere, ELSEWHERE),
         handed_over=hashed([{"key": key} for key in handed_over], {"key": pl.String} | HASHES),
         unsettled=hashed([{"key": key} for key in unsettled], HASHES),
+        overdue=hashed([{"key": key} for key in overdue], HASHES),
         replays=hashed(
             [{"plan": plan, "key": key} for plan, key in replays]
             + [

@@ -1,6 +1,7 @@
 """Check the cause and the evidence of every kind of verdict."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
@@ -8,7 +9,7 @@ import pytest
 
 from makewhole.compute.causes import explain
 from makewhole.compute.evidence import HopContext
-from makewhole.compute.frames import FINDINGS, HASHES, KEYS, TOPIC_KEYS, Schema, empty
+from makewhole.compute.frames import FINDINGS, HASHES, KEYS, TAIL, TOPIC_KEYS, Schema, empty
 from makewhole.compute.judge import BucketInput, judge
 from makewhole.compute.keys import with_hash
 from makewhole.compute.log_history import LogHistory
@@ -248,3 +249,33 @@ def test_a_pending_key_names_the_transaction_that_it_waits_for(kind: IncidentKin
             "is_hanging": kind is IncidentKind.HANGING_TRANSACTION,
         }
     ]
+
+
+SINCE = datetime(2013, 1, 1, 2, 3, tzinfo=UTC)
+
+
+def test_what_a_group_does_not_reach_for_too_long_names_the_group_and_where_it_stands() -> None:
+    unconsumed = frame([{}], PointKind.TOPIC).select(*HASHES)
+    waiting = unconsumed.with_columns(pl.lit(SINCE).alias("since"))
+
+    found = finding([{}], [], group="loader", unconsumed=unconsumed, committed={0: 0}, waiting=waiting)
+
+    assert (found["verdict"], found["cause"]) == ("missing", "not_consumed")
+    evidence = found["evidence"]
+    assert (evidence["group"], evidence["group_committed"]) == ("loader", {"0": 0})
+    assert evidence["waiting_since"] == SINCE.isoformat()
+
+
+def test_what_is_pending_for_the_first_time_waits_since_the_window_was_opened() -> None:
+    evidence = finding([{}], [], unsettled=True, opened_at=SINCE)["evidence"]
+    assert evidence["waiting_since"] == SINCE.isoformat()
+
+
+def test_what_stays_in_an_open_transaction_for_too_long_names_its_place() -> None:
+    held = frame([{}], PointKind.TOPIC).with_columns(pl.lit("0:7").alias("place"))
+    open_copies = pl.concat([empty(TAIL), held.select(name for name in TAIL if name in held.columns)], how="diagonal")
+
+    found = finding([{}], [], "ledger→topic", open_copies=open_copies)
+
+    assert (found["verdict"], found["cause"]) == ("missing", "not_committed")
+    assert found["evidence"]["open"] == ["0:7"]

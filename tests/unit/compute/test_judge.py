@@ -204,3 +204,10 @@ def test_an_index_run_marks_replays_as_the_kernel_does() -> None:
     marked = mark_replays(log, hashed([{"plan": PLANS[0], "key": "a"}], REPLAYS))
 
     assert marked.select("offset", "is_replay").rows() == [(0, False), (1, True), (3, False)]
+
+
+def test_the_absence_of_a_key_that_waited_too_long_counts() -> None:
+    keys = [one("young", 0), one("old", 1), one("there", 2), one("lost", 3)]
+    waiting = ["young", "old", "there"]
+    found = verdict_by_key(judge, bucket(keys, [one("there", 0)], unsettled=waiting, overdue=["old", "there"]))
+    assert found == {"young": "pending", "old": "missing", "there": "matched", "lost": "missing"}

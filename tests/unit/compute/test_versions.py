@@ -123,3 +123,14 @@ def test_a_value_that_an_old_index_does_not_know_is_not_held_against_the_key() -
     run = [{"key": "a", "place": "0:7", "is_replay": False}]
 
     assert verdicts(bucket([one("a", 90)], [], target_elsewhere=run)) == {"a": "matched"}
+
+
+def test_a_key_that_waited_too_long_is_missing_where_the_target_has_no_version_of_it() -> None:
+    """A target one version behind may be so all the time: whose version waits too long is not unsettled any more."""
+    source = [one("none", 0, NEW), one("older", 1, NEW), one("late", 2, NEW)]
+    target = [one("older", 0, OLD), one("late", 1, OLD)]
+    found = verdict_by_key(
+        judge_versions,
+        bucket(source, target, unsettled=["none", "older"], overdue=["none", "older", "late"]),
+    )
+    assert found == {"none": "missing", "older": "pending", "late": "mismatched"}

@@ -85,8 +85,16 @@ compensation:
             "version (line 2): is written twice (first in line 1). Keep one of the two"
         ]),
         ("version: 1", "version: 1\nshedule: x", [
-            "shedule (line 2): is not a key here. Allowed: compare, compensation, description, gate, hops, pipeline, "
-            "points, retry_for, schedule, settle, start, time_limits, until, version. Did you mean 'schedule'?"
+            "shedule (line 2): is not a key here. Allowed: compare, compensation, description, gate, hops, pending, "
+            "pipeline, points, retry_for, schedule, settle, start, time_limits, until, version. Did you mean "
+            "'schedule'?"
+        ]),
+        ("version: 1", "version: 1\npending: {max_age: 0s, min_age: 1h}", [
+            "pending.min_age (line 2): is not a key here. Allowed: max_age. Did you mean 'max_age'?",
+            "pending.max_age (line 2): '0s' is no time at all. Write a duration above zero, for example '4h'",
+        ]),
+        ("version: 1", "version: 1\ngate: {tolerance: {pending: -1}}", [
+            "gate.tolerance.pending (line 2): -1 is too small. Write a whole number of 0 or more"
         ]),
         ("kind: store", "kind: stor", [
             "points.warehouse.kind (line 6): 'stor' is not a kind of point. Allowed: ledger, store, topic. Did you "

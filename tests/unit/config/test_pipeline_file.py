@@ -34,6 +34,7 @@ description: Departures, from the airline's outbox to the warehouse
 schedule: "0 2 * * *"
 start: 2013-01-01T02:00:00+02:00
 settle: 90s
+pending: {max_age: 36h}
 compare: {dep_delay: "decimal( 6, 1 )", tailnum: string}
 points:
   outbox:
@@ -66,7 +67,7 @@ hops:
     to: warehouse
     consumer_group: dw-loader
     compensation: {missing: upsert, unexpected: quarantine}
-gate: {tolerance: {missing: 1, duplicate: 2, mismatched: 3, unexpected: 4}, allow_empty: true}
+gate: {tolerance: {missing: 1, duplicate: 2, mismatched: 3, unexpected: 4, pending: 5}, allow_empty: true}
 compensation:
   missing: redeliver
   mismatched: upsert
@@ -111,6 +112,7 @@ def test_a_minimal_file_has_safe_defaults(write: Callable[..., Path], minimal: s
         schedule=None,
         start=None,
         settle=timedelta(minutes=5),
+        pending_max_age=timedelta(days=1),
     )
 
 
@@ -121,6 +123,7 @@ def test_every_key_of_a_full_file_reaches_the_model(write: Callable[..., Path]) 
         schedule="0 2 * * *",
         start=datetime(2013, 1, 1, tzinfo=UTC),
         settle=timedelta(seconds=90),
+        pending_max_age=timedelta(hours=36),
         compare={"dep_delay": "decimal(6,1)", "tailnum": "string"},
         points={
             "outbox": TablePoint(
@@ -169,7 +172,7 @@ def test_every_key_of_a_full_file_reaches_the_model(write: Callable[..., Path]) 
                 consumer_group="dw-loader",
             ),
         ),
-        gate=Gate(missing=1, duplicate=2, mismatched=3, unexpected=4, allow_empty=True),
+        gate=Gate(missing=1, duplicate=2, mismatched=3, unexpected=4, pending=5, allow_empty=True),
         limits=Limits(actions=5, share=1.0, records_per_second=7),
         approval=Approval(above_actions=0, by=("oncall",), expires=timedelta(days=2)),
     )

@@ -26,16 +26,16 @@ def breached(pipeline: Pipeline, incidents: Sequence[Incident]) -> dict[str, int
 def test_every_kind_that_can_block_is_asked_about_even_when_nothing_happened(pipeline: Pipeline) -> None:
     suite = incident_suite(pipeline, ())
 
-    assert suite.row == {"truncated": 0, "topic_recreated": 0, "hanging_transaction": 0}
-    assert len(suite.planned) == 6
+    assert suite.row == {"truncated": 0, "topic_recreated": 0, "hanging_transaction": 0, "group_unknown": 0}
+    assert len(suite.planned) == 8
 
 
 @pytest.mark.parametrize("kind", list(IncidentKind))
-def test_of_a_topic_that_is_fed_by_a_ledger_only_a_hanging_transaction_blocks(
+def test_of_a_topic_that_is_fed_by_a_ledger_only_a_hanging_transaction_and_an_unknown_group_block(
     pipeline: Pipeline, kind: IncidentKind
 ) -> None:
-    is_hanging = kind is IncidentKind.HANGING_TRANSACTION
-    assert breached(pipeline, [incident(kind)]) == ({"hanging_transaction": 1} if is_hanging else {})
+    is_blocking = kind in (IncidentKind.HANGING_TRANSACTION, IncidentKind.GROUP_UNKNOWN)
+    assert breached(pipeline, [incident(kind)]) == ({kind.value: 1} if is_blocking else {})
 
 
 @pytest.mark.parametrize("kind", [IncidentKind.TRUNCATED, IncidentKind.TOPIC_RECREATED])

@@ -113,6 +113,15 @@ def test_pending_keys_pass_when_others_were_judged(pipeline: Pipeline, summaries
     assert breached(pipeline, summary) == {}
 
 
+def test_more_pending_keys_than_the_pipeline_tolerates_fail(
+    with_gate: Callable[..., Pipeline], summaries: list[HopSummary]
+) -> None:
+    summary = replace(summaries[0], counts=replace(summaries[0].counts, matched=1, pending=2), handovers_written=2)
+    assert breached(with_gate(pending=2), summary) == {}
+    assert breached(with_gate(pending=1), summary) == {"outbox→flights: 2 keys pending, 1 allowed": "finding"}
+    assert breached(with_gate(pending=0), summary) == {"outbox→flights: 2 keys pending, 0 allowed": "finding"}
+
+
 @pytest.mark.parametrize("allow_empty", [False, True])
 def test_a_hop_whose_keys_are_all_pending_was_not_judged(
     with_gate: Callable[..., Pipeline], summaries: list[HopSummary], allow_empty: bool

@@ -1,6 +1,7 @@
 """Test that findings are read from files however many there are, and pending keys all of them."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import polars as pl
@@ -14,6 +15,7 @@ from makewhole_spark.reconcile.stored_findings import first_findings, pending_ke
 
 pytestmark = pytest.mark.unit
 
+SINCE = datetime(2013, 1, 2, 5, 0, 0, 7, tzinfo=UTC)
 VERDICTS = [Verdict.MISSING, Verdict.PENDING, Verdict.PENDING]
 CAUSES = {Verdict.MISSING: Cause.NEVER_PRODUCED, Verdict.PENDING: Cause.IN_FLIGHT}
 
@@ -26,7 +28,7 @@ def finding(number: int) -> Finding:
         key_hash=f"{number:032x}",
         verdict=verdict,
         cause=CAUSES[verdict],
-        evidence={"source": [{"place": f"0:{number}"}]},
+        evidence={"source": [{"place": f"0:{number}"}], "waiting_since": SINCE.isoformat()},
     )
 
 
@@ -51,7 +53,9 @@ def test_every_pending_key_is_handed_over_however_few_findings_the_journal_keeps
     assert list(first_findings(storage, paths, 4)) == ALL[:4]
     assert list(first_findings(storage, paths, 100)) == ALL
     assert list(pending_keys(storage, paths)) == [
-        Handover(hop=one.hop, key=one.key, key_hash=one.key_hash) for one in ALL if one.verdict is Verdict.PENDING
+        Handover(hop=one.hop, key=one.key, key_hash=one.key_hash, since=SINCE)
+        for one in ALL
+        if one.verdict is Verdict.PENDING
     ]
 
 

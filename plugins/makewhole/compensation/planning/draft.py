@@ -22,7 +22,7 @@ from makewhole.model.pipeline import (
 )
 from makewhole.model.plan import LACKING, REPEATS, Action, count_remedies
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
-from makewhole.model.verdict import GAPS, Finding, Verdict
+from makewhole.model.verdict import GAPS, Cause, Finding, Verdict
 
 _REMEDY_ORDER = (Remedy.PRODUCE, Remedy.REDELIVER, Remedy.UPSERT, Remedy.QUARANTINE, Remedy.REVERSE)
 _UPSERTABLE = (Verdict.MISSING, Verdict.MISMATCHED)
@@ -185,6 +185,9 @@ def _draft_actions(
     source, target = pipeline.points[hop.source], pipeline.points[hop.target]
     if isinstance(source, TopicPoint) and finding.evidence.get("has_later"):
         return "stale: the log has a later version of this key; the window that holds it judges that one"
+    waiting = _still_to_come(hop, target, remedy, finding)
+    if waiting is not None:
+        return waiting
     match remedy:
         case Remedy.PRODUCE:
             return _produce(source, target, finding)
@@ -196,6 +199,25 @@ def _draft_actions(
             return _reverse(pipeline, hop, finding, past)
         case _:
             return _quarantine(target, finding)
+
+
+def _still_to_come(hop: Hop, target: Point, remedy: Remedy, finding: Finding) -> str | None:
+    """Return why a key whose record still stands in front of its reader is left alone: it would arrive twice.
+
+    A row may be written where the loader overwrites rows of the same key.
+    """
+    if finding.cause is Cause.NOT_COMMITTED:
+        places = ", ".join(finding.evidence.get("open", ()))
+        return (
+            f"its record is in or behind an open transaction ({places}) and may yet be committed; end the transaction, "
+            "then run this window again"
+        )
+    if finding.cause is not Cause.NOT_CONSUMED or (remedy is Remedy.UPSERT and _overwrites(hop, target)):
+        return None
+    return (
+        f"its record still stands in front of group {hop.consumer_group}, which would load it a second time when it "
+        "goes on; mend the consumer, then run this window again"
+    )
 
 
 def _produce(source: Point, target: Point, finding: Finding) -> ActionDraft | str:
@@ -226,9 +248,12 @@ def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding) -> ActionDraft | 
 
 def _may_add_a_row(pipeline: Pipeline, hop: Hop, finding: Finding) -> bool:
     """Tell whether a loader could insert a second row: only `upsert`, or a version, shows that it overwrites."""
-    target = pipeline.points[hop.target]
-    overwrites = hop.semantics is Semantics.UPSERT or (isinstance(target, TablePoint) and target.version is not None)
-    return finding.verdict is Verdict.MISMATCHED and not overwrites
+    return finding.verdict is Verdict.MISMATCHED and not _overwrites(hop, pipeline.points[hop.target])
+
+
+def _overwrites(hop: Hop, target: Point) -> bool:
+    """Tell whether the loader is known to overwrite the row of a key instead of adding one."""
+    return hop.semantics is Semantics.UPSERT or (isinstance(target, TablePoint) and target.version is not None)
 
 
 def _upsert(source: Point, target: Point, hop: Hop, finding: Finding) -> ActionDraft | str:

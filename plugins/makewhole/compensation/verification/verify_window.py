@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from makewhole.compensation.planning.draft import keys_to_reverse
 from makewhole.compensation.verification.committed_since import StartOffsets

@@ -341,6 +341,45 @@ def test_approval_is_needed_above_its_limit_only() -> None:
     assert draft_plan(pipeline, findings, window_keys=100).needs_approval
 
 
+def test_a_record_that_still_stands_in_front_of_its_reader_is_not_sent_again() -> None:
+    finding = replace(_finding("a", Verdict.MISSING, "topic→store"), cause=Cause.NOT_CONSUMED)
+    pipeline = _pipeline()
+    for remedy in (Remedy.REDELIVER, Remedy.UPSERT):
+        draft = draft_plan(_grouped(_pipeline(missing=remedy)), [finding], window_keys=100)
+        assert [refusal.reason for refusal in draft.refusals] == [
+            "its record still stands in front of group loader, which would load it a second time when it goes on; mend "
+            "the consumer, then run this window again"
+        ]
+        assert draft.drafts == ()
+    lost = replace(finding, cause=Cause.COMMITTED_BEFORE_WRITTEN)
+    assert draft_plan(_grouped(pipeline), [lost], window_keys=100).counts == {"redeliver": 1}
+
+
+def test_a_row_is_written_ahead_of_the_consumer_only_where_its_loader_overwrites() -> None:
+    finding = replace(_finding("a", Verdict.MISSING, "topic→store"), cause=Cause.NOT_CONSUMED)
+    latest = _evidence(finding, latest=COPY)
+    pipeline = _grouped(_pipeline(missing=Remedy.UPSERT))
+    store = pipeline.points["store"]
+    assert isinstance(store, TablePoint)
+    versioned = replace(pipeline, points={**pipeline.points, "store": replace(store, version="revision")})
+    assert draft_plan(versioned, [finding], window_keys=100).counts == {"upsert": 1}
+    hops = tuple(replace(hop, semantics=Semantics.UPSERT) for hop in pipeline.hops)
+    assert draft_plan(replace(pipeline, hops=hops), [latest], window_keys=100).counts == {"upsert": 1}
+
+
+def test_a_record_that_may_yet_be_committed_is_not_produced_again() -> None:
+    finding = replace(_finding("a", Verdict.MISSING, "ledger→topic"), cause=Cause.NOT_COMMITTED)
+    draft = draft_plan(_pipeline(), [_evidence(finding, open=["0:7"])], window_keys=100)
+    assert [refusal.reason for refusal in draft.refusals] == [
+        "its record is in or behind an open transaction (0:7) and may yet be committed; end the transaction, then run "
+        "this window again"
+    ]
+
+
+def _grouped(pipeline: Pipeline) -> Pipeline:
+    return replace(pipeline, hops=tuple(replace(hop, consumer_group="loader") for hop in pipeline.hops))
+
+
 def _finding(key: str, verdict: Verdict, hop: str, source: list[dict[str, Any]] | None = None) -> Finding:
     return Finding(
         hop=hop,

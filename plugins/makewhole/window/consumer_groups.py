@@ -1,0 +1,118 @@
+"""Record where the consumer group of a hop stands, and build the incidents of one that stands still or has no offset.
+
+Offsets say whether a group moved, never a time. The position that one window saw is kept with its results, so that the
+next window can compare.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from makewhole.model.incident import Incident, IncidentKind
+from makewhole.model.pipeline import TopicPoint
+from makewhole.model.window import PartitionRange
+
+OF_GROUPS = (IncidentKind.GROUP_UNKNOWN, IncidentKind.CONSUMER_STALLED)
+"""The incidents of consumer groups, which are found when a window is judged."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupStanding:
+    """The position of a consumer group in a topic when a window was judged.
+
+    `committed`: the offset that it reads next, by partition; None where it has committed nothing. `waiting`: the first
+    offset of a record that it has not reached, by partition; partitions where nothing waits are not in it.
+    """
+
+    group: str
+    topic_id: str
+    committed: Mapping[int, int | None]
+    waiting: Mapping[int, int]
+
+    def to_json_dict(self) -> dict[str, Any]:
+        """Return it as JSON types; `from_json_dict` reads it back."""
+        return asdict(self)
+
+    @classmethod
+    def from_json_dict(cls, document: Mapping[str, Any]) -> "GroupStanding":
+        """Read a standing from JSON types, whose keys are texts."""
+        by_partition = {
+            name: {int(partition): offset for partition, offset in document[name].items()}
+            for name in ("committed", "waiting")
+        }
+        return cls(group=document["group"], topic_id=document["topic_id"], **by_partition)
+
+    def is_of(self, group: str, topic_id: str) -> bool:
+        """Tell whether it is of this group in this incarnation of the topic."""
+        return (self.group, self.topic_id) == (group, topic_id)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unreached:
+    """The records of a window in one partition that the group has not reached: their number, and the first offset."""
+
+    records: int
+    first: int
+
+    def __add__(self, other: "Unreached") -> "Unreached":
+        return Unreached(records=self.records + other.records, first=min(self.first, other.first))
+
+
+def standing_of(
+    group: str,
+    committed: Mapping[int, int | None],
+    unreached: Mapping[int, Unreached],
+    ranges: Sequence[PartitionRange],
+    before: GroupStanding | None,
+    log_starts: Callable[[], Mapping[int, int]],
+) -> GroupStanding:
+    """Return where a group stands. What waited at the window before waits on, as long as the log has it.
+
+    `log_starts` is asked only when something waited before that this window does not hold.
+    """
+    topic_id = ranges[0].topic_id if ranges else ""
+    waiting = {partition: found.first for partition, found in unreached.items()}
+    ends = {part.partition: part.hi for part in ranges}
+    known = before.waiting if before is not None and before.is_of(group, topic_id) else {}
+    still = {
+        partition: first
+        for partition, first in known.items()
+        if first < ends.get(partition, 0) and first >= (committed.get(partition) or 0)
+    }
+    starts = log_starts() if still else {}
+    for partition, first in still.items():
+        if first >= starts.get(partition, 0):
+            waiting[partition] = min(first, waiting.get(partition, first))
+    return GroupStanding(
+        group=group, topic_id=topic_id, committed=dict(sorted(committed.items())), waiting=dict(sorted(waiting.items()))
+    )
+
+
+def group_incidents(
+    point: TopicPoint,
+    ranges: Sequence[PartitionRange],
+    now: GroupStanding,
+    before: GroupStanding | None,
+    unreached: Mapping[int, Unreached],
+) -> Iterator[Incident]:
+    """Yield an incident for each partition where records wait and the group has no offset, or has not moved."""
+    ends = {part.partition: part.hi for part in ranges}
+    last = before.committed if before is not None and before.is_of(now.group, now.topic_id) else {}
+    for partition, first in now.waiting.items():
+        committed = now.committed.get(partition)
+        if committed is not None and last.get(partition) != committed:
+            continue
+        yield Incident(
+            kind=IncidentKind.GROUP_UNKNOWN if committed is None else IncidentKind.CONSUMER_STALLED,
+            point=point.name,
+            topic=point.topic,
+            topic_id=now.topic_id,
+            partition=partition,
+            lo=first,
+            hi=max(first, ends.get(partition, first)),
+            detail={
+                "group": now.group,
+                "committed": committed,
+                "records": unreached[partition].records if partition in unreached else 0,
+            },
+        )

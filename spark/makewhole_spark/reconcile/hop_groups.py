@@ -1,0 +1,69 @@
+"""Find where the consumer group of each hop stands, compared with the window before."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from makewhole.journal import window_results
+from makewhole.kafka.offsets import log_starts
+from makewhole.model.incident import Incident
+from makewhole.model.pipeline import Hop, TopicPoint
+from makewhole.window.consumer_groups import GroupStanding, Unreached, group_incidents, standing_of
+from makewhole_spark.reconcile.buckets import BucketAnswer
+from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
+
+GROUP = "group"
+"""The name under which the standing of a hop's group is kept beside its result."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HopGroup:
+    """Where the consumer group of a hop stands, and what is wrong with that."""
+
+    standing: GroupStanding
+    incidents: tuple[Incident, ...]
+
+
+def hop_groups(neighbours: NeighbouringWindows, answers: Sequence[BucketAnswer]) -> dict[str, HopGroup]:
+    """Return the groups of the hops that name one, by hop."""
+    hops = [hop for hop in neighbours.context.pipeline.hops if neighbours.group_committed(hop) is not None]
+    if not hops:
+        return {}
+    before = _standings_before(neighbours)
+    return {
+        hop.name: _group(neighbours, hop, before.get(hop.name), [one for one in answers if one.hop == hop.name])
+        for hop in hops
+    }
+
+
+def _standings_before(neighbours: NeighbouringWindows) -> dict[str, GroupStanding]:
+    """Return where the groups stood when the window before was judged."""
+    number = neighbours.context.window.number - 1
+    last = next((window for window in neighbours.earlier if window.number == number), None)
+    if last is None:
+        return {}
+    return {
+        hop: GroupStanding.from_json_dict(result.files[GROUP])
+        for hop, result in window_results.results(neighbours.journal, last).items()
+        if GROUP in result.files
+    }
+
+
+def _group(
+    neighbours: NeighbouringWindows, hop: Hop, before: GroupStanding | None, answers: Sequence[BucketAnswer]
+) -> HopGroup:
+    point, committed = neighbours.context.pipeline.points[hop.source], neighbours.group_committed(hop)
+    assert isinstance(point, TopicPoint) and committed is not None and hop.consumer_group is not None
+    ranges = neighbours.context.window.ranges.get(hop.source, ())
+    unreached: dict[int, Unreached] = {}
+    for answer in answers:
+        for partition, found in answer.unreached.items():
+            unreached[partition] = unreached[partition] + found if partition in unreached else found
+    now = standing_of(
+        hop.consumer_group,
+        committed,
+        unreached,
+        ranges,
+        before,
+        lambda: log_starts(neighbours.context.kafka(point), point.topic),
+    )
+    return HopGroup(standing=now, incidents=tuple(group_incidents(point, ranges, now, before, unreached)))

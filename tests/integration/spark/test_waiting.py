@@ -1,0 +1,174 @@
+"""Test that waiting ends: what is handed over becomes a loss, and a consumer that stands or is not there is told."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from makewhole.compensation.plan_window import plan_window
+from makewhole.journal import incidents, window_results
+from makewhole.journal.database import connect
+from makewhole.model.gate import GateAnswer
+from makewhole.model.incident import Incident, IncidentKind
+from makewhole.model.window import WindowState
+from makewhole.window.context import WindowContext
+from tests.world.orders import DAY, Order, orders
+from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.windows import Found, ReconciledShop
+
+pytestmark = pytest.mark.integration
+
+HOUR = timedelta(hours=1)
+LOST = ("missing", "not_consumed")
+WAITING = ("pending", "not_yet_consumed")
+
+
+def all_of(found: Sequence[Order], verdict: tuple[str, str]) -> Found:
+    return {order["id"]: verdict for order in found}
+
+
+def happened(shop: ReconciledShop, context: WindowContext) -> list[Incident]:
+    with connect(shop.journal) as journal:
+        return incidents.of(journal, context.window)
+
+
+def test_a_partition_that_stands_is_told_and_after_a_day_what_is_behind_it_is_lost(shop: ReconciledShop) -> None:
+    shop.describe(hop={"consumer_group": "loader"})
+    made, later, last = orders(range(10)), orders(range(100, 105), 1), orders(range(200, 205), 2)
+    shop.trade(made, unloaded=made[6:])
+    shop.commit_group("loader", 6)
+    first, closed = shop.whole_way()
+    assert (shop.found(first, STORE_HOP), closed.state) == (all_of(made[6:], WAITING), WindowState.CERTIFIED)
+    assert (closed.handed_over, happened(shop, first)) == (4, [])
+
+    shop.let_pass(HOUR * 13)
+    shop.trade(later, unloaded=later[2:])
+    second, closed = shop.whole_way(1)
+    (stalled,) = happened(shop, second)
+    assert (stalled.kind, stalled.partition, stalled.lo) == (IncidentKind.CONSUMER_STALLED, 0, 6)
+    assert stalled.detail == {"group": "loader", "committed": 6, "records": 9}
+    assert (closed.state, closed.handed_over) == (WindowState.CERTIFIED, 7)
+    assert closed.certificate is not None
+    assert closed.certificate.body["handed_over"]["keys"] == 7
+    assert closed.certificate.body["how"]["waiting"][STORE_HOP]["keys"] == 7
+
+    shop.let_pass(HOUR * 13)
+    shop.trade(last, unloaded=last)
+    third, closed = shop.whole_way(2)
+    # Those of the second window have waited for 13 hours only.
+    assert shop.found(third, STORE_HOP) == all_of(made[6:], LOST) | all_of([*later[2:], *last], WAITING)
+    assert closed.state is WindowState.GAPS
+    evidence = shop.evidence(third, STORE_HOP, "O6")
+    assert (evidence["group"], evidence["group_committed"]) == ("loader", {"0": 6})
+    assert evidence["waiting_since"] < third.window.opened_at.isoformat()
+
+    frozen = plan_window(third)
+    assert frozen.plan is None
+    assert [refusal.reason for refusal in frozen.refusals] == [
+        "its record still stands in front of group loader, which would load it a second time when it goes on; mend the "
+        "consumer, then run this window again"
+    ] * 4
+
+    shop.write("warehouse", [*made[6:], *later[2:], *last])
+    shop.commit_group("loader", 20)
+    again, closed = shop.whole_way(2)
+    assert (shop.found(again, STORE_HOP), closed.state) == ({}, WindowState.CERTIFIED)
+    assert happened(shop, again) == []
+
+
+def test_a_group_that_does_not_exist_is_no_proof_and_ends_in_a_loss(shop: ReconciledShop) -> None:
+    shop.describe(hop={"consumer_group": "loader-mistyped"})
+    made = orders(range(10))
+    shop.trade(made, unloaded=made[6:])
+
+    first, closed = shop.whole_way()
+    assert shop.found(first, STORE_HOP) == all_of(made[6:], WAITING)
+    (unknown,) = happened(shop, first)
+    assert (unknown.kind, unknown.partition, unknown.lo, unknown.hi) == (IncidentKind.GROUP_UNKNOWN, 0, 0, 10)
+    assert closed.state is WindowState.NOT_KNOWN
+    assert closed.reason is not None
+    assert closed.reason.startswith("not proven: group `loader-mistyped` has committed no offset in ")
+
+    shop.let_pass(DAY * 1.01)
+    again, closed = shop.whole_way()  # a window that is judged again is no younger
+    assert shop.found(again, STORE_HOP) == all_of(made[6:], LOST)
+    assert shop.evidence(again, STORE_HOP, "O6")["group_committed"] == {"0": None}
+    assert closed.state is WindowState.NOT_KNOWN
+    assert str(closed.reason).endswith("Certain all the same: orders→warehouse: 4 missing")
+
+
+def test_a_group_whose_offsets_expired_is_noticed_though_nothing_new_came(shop: ReconciledShop) -> None:
+    shop.describe(hop={"consumer_group": "loader"}, allow_empty=True)
+    made = orders(range(10))
+    shop.trade(made, unloaded=made[6:])
+    shop.commit_group("loader", 6)
+    shop.whole_way()
+
+    shop.delete_group("loader")
+    shop.let_pass(DAY * 1.01)
+    second, closed = shop.whole_way(1)
+    assert shop.found(second, STORE_HOP) == all_of(made[6:], LOST)
+    assert [one.kind for one in happened(shop, second)] == [IncidentKind.GROUP_UNKNOWN]
+    assert closed.state is WindowState.NOT_KNOWN
+
+    third, closed = shop.whole_way(2)
+    (unknown,) = happened(shop, third)
+    assert (unknown.kind, unknown.lo, unknown.detail["records"]) == (IncidentKind.GROUP_UNKNOWN, 6, 0)
+    assert closed.state is WindowState.NOT_KNOWN
+
+    shop.delete_records({0: 10})
+    fourth, closed = shop.whole_way(3)
+    assert happened(shop, fourth) == []
+
+
+def test_a_transaction_that_stays_open_ends_in_a_loss_that_is_not_sent_again(shop: ReconciledShop) -> None:
+    made = orders(range(10))
+    shop.trade(made, unsent=made[8:])
+    transaction = shop.begin_transaction(made[8:], seconds=600)
+    first, closed = shop.whole_way()
+    assert (shop.found(first, LEDGER_HOP), closed.handed_over) == (all_of(made[8:], ("pending", "in_flight")), 2)
+
+    shop.let_pass(DAY * 1.01)
+    again, closed = shop.whole_way()
+
+    assert shop.found(again, LEDGER_HOP) == all_of(made[8:], ("missing", "not_committed"))
+    assert closed.state is WindowState.GAPS
+    assert shop.evidence(again, LEDGER_HOP, "O8")["open"] == ["0:8"]
+    assert [refusal.reason for refusal in plan_window(again).refusals] == [
+        f"its record is in or behind an open transaction (0:{at}) and may yet be committed; end the transaction, then "
+        "run this window again"
+        for at in (8, 9)
+    ]
+    shop.end_transaction(transaction, is_committed=True)
+
+
+def test_a_settle_time_longer_than_max_age_is_waited_for(shop: ReconciledShop) -> None:
+    shop.describe(hop={"consumer_group": "loader"}, settle="2d", max_age="1h", allow_empty=True)
+    made = orders(range(10))
+    shop.trade(made, unloaded=made[6:])
+    shop.commit_group("loader", 6)
+    young = all_of(made[6:], WAITING)
+    assert shop.found(shop.judge_and_ask_the_gate(), STORE_HOP) == young
+    shop.let_pass(DAY)
+    assert shop.found(shop.judge_and_ask_the_gate(), STORE_HOP) == young
+    shop.let_pass(DAY * 1.01)
+    assert shop.found(shop.judge_and_ask_the_gate(), STORE_HOP) == all_of(made[6:], LOST)
+
+
+def test_the_gate_allows_no_more_keys_in_flight_than_the_file_says(shop: ReconciledShop) -> None:
+    shop.describe(hop={"consumer_group": "loader"}, tolerance={"pending": "3"})
+    made = orders(range(10))
+    shop.trade(made, unloaded=made[6:])
+    shop.commit_group("loader", 6)
+
+    first, closed = shop.whole_way()
+
+    assert (closed.state, closed.reason) == (
+        WindowState.NOT_KNOWN,
+        f"not proven: {STORE_HOP}: 4 keys pending, 3 allowed",
+    )
+    with connect(shop.journal) as journal:
+        assert window_results.gate_reports(journal, first.window)["reconciled"].answer is GateAnswer.FAIL
+
+    shop.write("warehouse", made[6:7])
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED

@@ -1,0 +1,99 @@
+"""Test where a consumer group is said to stand, and when that is an incident."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from makewhole.model.incident import Incident, IncidentKind
+from makewhole.model.incident_text import incident_sentence, settled_by
+from makewhole.model.pipeline import TopicPoint
+from makewhole.model.window import PartitionRange
+from makewhole.window.consumer_groups import GroupStanding, Unreached, group_incidents, standing_of
+
+pytestmark = pytest.mark.unit
+
+POINT = TopicPoint(name="orders", connection="kafka", topic="o", key=("$.id",))
+RANGES = tuple(PartitionRange(topic="o", topic_id="id1", partition=at, lo=0, hi=100) for at in (0, 1))
+
+
+def before(committed: Mapping[int, int | None], waiting: Mapping[int, int], **changed: Any) -> GroupStanding:
+    return GroupStanding(**{"group": "g", "topic_id": "id1", "committed": committed, "waiting": waiting} | changed)
+
+
+def standing(
+    committed: Mapping[int, int | None],
+    unreached: Mapping[int, int],
+    last: GroupStanding | None = None,
+    starts: Mapping[int, int] | None = None,
+) -> tuple[GroupStanding, list[Incident]]:
+    """Return the standing and its incidents; `unreached` is partition → first offset, of three records."""
+    found = {partition: Unreached(records=3, first=first) for partition, first in unreached.items()}
+    now = standing_of("g", committed, found, RANGES, last, lambda: starts or {})
+    return now, list(group_incidents(POINT, RANGES, now, last, found))
+
+
+def kinds(found: list[Incident]) -> list[tuple[str, int | None, int | None]]:
+    return [(one.kind.value, one.partition, one.lo) for one in found]
+
+
+def test_a_group_that_has_read_everything_is_no_incident_however_long_it_stands() -> None:
+    now, found = standing({0: 100, 1: None}, {}, before({0: 100, 1: None}, {}))
+    assert (now.waiting, found) == ({}, [])
+
+
+def test_a_partition_without_an_offset_where_records_wait_is_unknown() -> None:
+    _, found = standing({0: 100, 1: None}, {1: 40})
+    assert kinds(found) == [("group_unknown", 1, 40)]
+    assert (found[0].hi, found[0].detail) == (100, {"group": "g", "committed": None, "records": 3})
+
+
+def test_a_group_that_is_behind_has_stalled_only_when_it_stood_there_before() -> None:
+    assert standing({0: 50, 1: 100}, {0: 50})[1] == []
+    assert standing({0: 50, 1: 100}, {0: 50}, before({0: 49, 1: 100}, {0: 49}))[1] == []
+    assert kinds(standing({0: 50, 1: 100}, {0: 50}, before({0: 50, 1: 100}, {}))[1]) == [("consumer_stalled", 0, 50)]
+
+
+def test_a_position_of_another_group_or_topic_is_no_comparison() -> None:
+    for other in ({"group": "h"}, {"topic_id": "id0"}):
+        now, found = standing({0: 50, 1: 100}, {0: 50}, before({0: 50, 1: 100}, {0: 10}, **other))
+        assert (now.waiting, found) == ({0: 50}, [])
+
+
+def test_what_waited_before_waits_on_as_long_as_the_log_has_it_and_the_group_does_not() -> None:
+    last = before({0: 50, 1: None}, {0: 50, 1: 20})
+    assert kinds(standing({0: 50, 1: None}, {}, last)[1]) == [("consumer_stalled", 0, 50), ("group_unknown", 1, 20)]
+    assert standing({0: 51, 1: 21}, {}, last)[0].waiting == {}
+    assert standing({0: 50, 1: None}, {}, last, {0: 51, 1: 21})[0].waiting == {}
+    truncated = before({0: 50, 1: None}, {0: 100})
+    assert standing({0: 50, 1: None}, {}, truncated)[0].waiting == {}
+
+
+def test_the_log_is_asked_only_when_something_waited_before() -> None:
+    def asked() -> Mapping[int, int]:
+        raise AssertionError("the log was asked")
+
+    standing_of("g", {0: 1, 1: 1}, {0: Unreached(records=1, first=1)}, RANGES, None, asked)
+
+
+def test_a_standing_comes_back_from_json_as_it_was() -> None:
+    now = before({0: 50, 1: None}, {0: 50})
+    assert (
+        GroupStanding.from_json_dict(
+            {"group": "g", "topic_id": "id1", "committed": {"0": 50, "1": None}, "waiting": {"0": 50}}
+        )
+        == now
+    )
+
+
+def test_people_are_told_which_group_stands_where_and_what_to_do() -> None:
+    _, found = standing({0: 50, 1: None}, {0: 60, 1: 20}, before({0: 50}, {}))
+    assert [incident_sentence(one) for one in found] == [
+        "group `g` has stood at offset 50 of o/0 since the last window, and records wait from offset 60 on",
+        "group `g` has committed no offset in o/1, where records wait from offset 20 on: it never consumed them, its "
+        "offsets expired, or there is no such group",
+    ]
+    stalled, unknown = found
+    assert settled_by(stalled).startswith("look at the consumer: the record at o/0 offset 50 may be what it cannot get")
+    assert settled_by(unknown).startswith("look with `kafka-consumer-groups.sh --describe --group g`: correct")
+    assert (stalled.kind, unknown.kind) == (IncidentKind.CONSUMER_STALLED, IncidentKind.GROUP_UNKNOWN)
