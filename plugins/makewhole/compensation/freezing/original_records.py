@@ -38,7 +38,8 @@ class WindowRecords:
         """Return the records at these (partition, offset), ordered; those that are nowhere any more are left out."""
         topic = self._context.pipeline.points[point]
         assert isinstance(topic, TopicPoint)
-        sources = ((self._record_source(point, *position), position[1]) for position in sorted(set(positions)))
+        found = ((self._record_source(point, *position), position[1]) for position in sorted(set(positions)))
+        sources = ((source, offset) for source, offset in found if source is not None)
         archives: dict[str, ArchiveLog] = {}  # each verifies its files once
         with closing(BrokerLog(self._context.kafka(topic))) as broker:
             for origin, offsets in _offset_runs(sources):
@@ -49,14 +50,15 @@ class WindowRecords:
                 kept_in = PayloadFrom.BROKER if origin.folder is None else PayloadFrom.ARCHIVE
                 yield from _read_records(source, wanted, set(offsets), kept_in)
 
-    def _record_source(self, point: str, partition: int, offset: int) -> _RecordSource:
+    def _record_source(self, point: str, partition: int, offset: int) -> _RecordSource | None:
+        """Return where to read a position; None: the topic has no such partition any more, and no archive has it."""
         for window in self._windows:
             for part in window.ranges.get(point, ()):
                 if part.partition == partition and part.lo <= offset < part.hi:
                     folder = self._context.storage.uri(f"{window.prefix}/{point}/archive")
                     return _RecordSource(part=part, folder=folder)
-        now = self._context.window.ranges[point]
-        return _RecordSource(part=next(part for part in now if part.partition == partition))
+        now = (part for part in self._context.window.ranges[point] if part.partition == partition)
+        return next((_RecordSource(part=part) for part in now), None)
 
 
 def _offset_runs(positions: Iterable[tuple[_RecordSource, int]]) -> Iterator[tuple[_RecordSource, list[int]]]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
+from makewhole.compensation.planning.conflicts import without_conflicts
 from makewhole.compensation.planning.extra_copies import extra_records, extra_rows
 from makewhole.config.template.reversal import names_of
 from makewhole.model.errors import RefusedError
@@ -135,7 +136,7 @@ def _draft_all(
             drafts += [((hop_number, _REMEDY_ORDER.index(remedy), finding.key), draft) for draft in made]
     ordered = [draft for _, draft in sorted(drafts, key=lambda item: item[0])]
     sources = {hop.name: hop.source for hop in pipeline.hops}
-    return list(renumbered(_without_repetition(ordered, sources))), refusals
+    return list(renumbered(without_conflicts(pipeline, _without_repetition(ordered, sources)))), refusals
 
 
 def _without_repetition(drafts: Iterable[ActionDraft], sources: Mapping[str, str]) -> list[ActionDraft]:
@@ -272,7 +273,8 @@ def source_position(finding: Finding, semantics: Semantics = Semantics.EVENT) ->
     copies = finding.evidence.get("source", ())
     if semantics is Semantics.UPSERT:
         copies = [finding.evidence["latest"]] if "latest" in finding.evidence else []
-    committed = [copy for copy in copies if not copy.get("aborted") and "partition" in copy and "offset" in copy]
+    usable = [copy for copy in copies if not copy.get("aborted") and not copy.get("excluded")]
+    committed = [copy for copy in usable if "partition" in copy and "offset" in copy]
     return (int(committed[0]["partition"]), int(committed[0]["offset"])) if committed else None
 
 

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 from makewhole.compensation.planning.draft import keys_to_reverse
 from makewhole.compensation.verification.committed_since import StartOffsets
-from makewhole.compensation.verification.judge_gaps import judge_gaps_anew
+from makewhole.compensation.verification.judge_gaps import KnownBefore, judge_gaps_anew
 from makewhole.compensation.verification.verified_results import WHOLE, verified_result
 from makewhole.gate import HopSummary, check_summaries
-from makewhole.journal import incidents, observations, plan_progress, plans, window_results
+from makewhole.journal import incidents, observations, plan_progress, plans, window_results, windows
 from makewhole.journal.database import connect
 from makewhole.journal.written_keys import reversals_of
 from makewhole.model.gate import GateReport
@@ -45,7 +45,8 @@ def verify_window(
         patience = _patience_seconds(journal, context) if patience_seconds is None else patience_seconds
         to_reverse = keys_to_reverse(context.pipeline, [item.finding for item in findings])
         past = reversals_of(journal, context.pipeline, context.window.number, to_reverse)
-    judged = judge_gaps_anew(context, findings, since, patience, progress, past)
+        known = KnownBefore(past=past, windows=windows.newest_judged(journal, context.pipeline.name))
+    judged = judge_gaps_anew(context, findings, since, patience, progress, known)
     with connect() as journal:
         window_results.set_outcomes(journal, context.window, [item for item in judged if item.finding.verdict.is_gap])
         results = [
