@@ -8,7 +8,8 @@ from confluent_kafka import Producer
 
 from makewhole.compensation.approval.answer import Answer, Decision
 from makewhole.compensation.verification.committed_since import StartOffsets
-from makewhole.compensation.verification.judge_gaps import KnownBefore, judge_gaps_anew
+from makewhole.compensation.verification.judge_gaps import GapContext, judge_gaps_anew
+from makewhole.compensation.verification.judge_key import KeyJudge
 from makewhole.journal.database import connect as connect_journal
 from makewhole.journal.window_results import JudgedFinding
 from makewhole.journal.written_keys import reversals_of
@@ -84,5 +85,6 @@ def judged(world: PlanWorld, since: StartOffsets | None = None) -> list[JudgedFi
         [JudgedFinding(finding=finding)],
         since or StartOffsets(offsets={}),
         0.0,
-        known=KnownBefore(past=past),
+        None,
+        GapContext(open_judge=KeyJudge, past=past),
     )

@@ -1,4 +1,4 @@
-"""Test which row of a key stays, by the source's value wherever it lies, and that a plan does not work against itself."""
+"""Test which row of a key stays, by the value of its source, and that a plan does not work against itself."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -73,7 +73,7 @@ def test_under_upsert_the_row_of_the_latest_version_stays_and_not_that_of_a_stal
     shop.write("warehouse", [at(first, "100.00", 1, day=1)])
     shop.trade(orders([101], 1))
     context = shop.judge_and_ask_the_gate(1)
-    assert shop.found(context, STORE_HOP) == {"O1": ("duplicate", "written_before_committed")}
+    assert shop.found(context, STORE_HOP) == {"O1": ("duplicate", "upstream_duplicate")}
     closed = repair(shop, context)
 
     assert amounts(shop, "O1") == ["200.00"]
@@ -121,6 +121,30 @@ def test_where_no_row_agrees_with_the_source_nothing_is_moved_and_the_finding_sh
     assert closed.state is WindowState.GAPS
 
 
+def test_a_row_of_a_version_that_came_behind_the_window_is_not_moved_aside(shop: ReconciledShop) -> None:
+    shop.describe(is_upsert=True)
+    first, second = at(orders([1])[0], "100.00", 1), at(orders([1])[0], "200.00", 2)
+    shop.trade([first, second], unloaded=[first])
+    certified_day(shop)
+    shop.write("warehouse", [at(first, "100.00", 1, day=1)])
+    shop.trade(orders([101], 1))
+    context = shop.open(1)
+    third = at(first, "300.00", 2, day=1)
+    shop.send([third])
+    shop.write("warehouse", [third])
+    shop.judge(context)
+    shop.validate(context)
+    closed = repair(shop, context)
+
+    assert amounts(shop, "O1") == ["100.00", "200.00", "300.00"]
+    assert outcomes(shop, context)[STORE_HOP, "O1"] == (
+        "duplicate",
+        "refused",
+        "stale: the log has a later version of this key; the window that holds it judges that one",
+    )
+    assert closed.state is WindowState.GAPS
+
+
 # The filter
 
 
@@ -139,6 +163,26 @@ def test_a_resend_of_a_key_that_passes_the_filter_is_contained(shop: ReconciledS
         (LEDGER_HOP, "O2"): "contained",
     }
     assert closed.state is WindowState.CERTIFIED
+
+
+def test_a_resend_that_the_store_behind_the_filter_has_with_another_value_is_not_contained(
+    shop: ReconciledShop,
+) -> None:
+    shop.describe(hop={"where": "\"region = 'US'\""})
+    made = orders(range(4))
+    shop.trade(made, unloaded=[order for order in made if order["region"] == "EU"])
+    certified_day(shop)
+    shop.sql("update warehouse set amount = 9 where id = 'O1'")
+    shop.sql("delete from warehouse where id = 'O3'")
+    shop.send([at(made[1], "1.50", 1, day=1), at(made[3], "3.50", 1, day=1)])
+    shop.trade(orders([101], 1))
+    context = shop.judge_and_ask_the_gate(1)
+    shop.sql("delete from warehouse where id = 'O3'")
+    repair(shop, context)
+
+    found = {key: item for (hop, key), item in outcomes(shop, context).items() if hop == LEDGER_HOP}
+    assert found["O1"][1:] == ("open", "warehouse holds other values in amount")
+    assert found["O3"][1:] == ("open", "warehouse does not hold it")
 
 
 # A plan against itself
@@ -161,3 +205,19 @@ def test_a_row_whose_record_the_plan_produces_is_not_moved_aside(shop: Reconcile
         (STORE_HOP, "O2"): "repaired",
     }
     assert closed.state is WindowState.CERTIFIED
+
+
+def test_a_row_with_another_value_than_the_produced_record_stays_open(shop: ReconciledShop) -> None:
+    shop.describe(compensation=QUARANTINE)
+    made = orders(range(4))
+    shop.trade(made, unsent=made[2:3])
+    shop.write("warehouse", [made[2] | {"amount": "9.00"}])
+    context = shop.judge_and_ask_the_gate()
+    closed = repair(shop, context)
+
+    assert amounts(shop, "O2") == ["9.00"]
+    assert {key: found[1:] for key, found in outcomes(shop, context).items()} == {
+        (LEDGER_HOP, "O2"): ("open", "warehouse holds other values in amount"),
+        (STORE_HOP, "O2"): ("open", "warehouse holds other values in amount"),
+    }
+    assert closed.state is WindowState.GAPS

@@ -152,9 +152,9 @@ class Fetcher:
             RefusedError: one has it.
         """
         for other in self._pipeline.hops:
-            if other.target == hop.target and isinstance(self._pipeline.points[other.source], TablePoint):
-                if self._values.has_row(other, key):
-                    raise RefusedError(f"stale: {other.source} has this key; its row in {hop.target} stays")
+            is_table = isinstance(self._pipeline.points[other.source], TablePoint)
+            if other.target == hop.target and is_table and self._values.has_row(other, key):
+                raise RefusedError(f"stale: {other.source} has this key; its row in {hop.target} stays")
 
     def _value(self, draft: ActionDraft, hop: Hop) -> tuple[bytes, str]:
         """Return the upstream value as it is, and its origin."""

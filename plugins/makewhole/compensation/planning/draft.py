@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
 from makewhole.compensation.planning.conflicts import without_conflicts
 from makewhole.compensation.planning.extra_copies import extra_records, extra_rows
+from makewhole.compensation.planning.remedy_of import remedy_of
 from makewhole.config.template.reversal import names_of
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import (
@@ -15,7 +16,6 @@ from makewhole.model.pipeline import (
     Pipeline,
     Point,
     PointKind,
-    Remedies,
     Remedy,
     Semantics,
     TablePoint,
@@ -66,17 +66,6 @@ def draft_plan(
     )
 
 
-def keys_to_reverse(pipeline: Pipeline, findings: Iterable[Finding]) -> set[str]:
-    """Return the hashes of the keys that have copies to take back."""
-    return {finding.key_hash for finding in findings if is_reversed(pipeline, finding)}
-
-
-def is_reversed(pipeline: Pipeline, finding: Finding) -> bool:
-    """Tell whether the extra copies of a finding are to be taken back by an event."""
-    remedies = next((hop.remedies for hop in pipeline.hops if hop.name == finding.hop), None)
-    return remedies is not None and finding.verdict in GAPS and _remedy(remedies, finding.verdict) is Remedy.REVERSE
-
-
 def _without_reversed_rows(pipeline: Pipeline, drafts: Iterable[ActionDraft], past: PastReversals) -> list[ActionDraft]:
     """Leave out as many drafts for rows of a key as rows of it were taken back before."""
     places = {hop.name: pipeline.points[hop.target].place for hop in pipeline.hops}
@@ -125,7 +114,7 @@ def _draft_all(
             refusals.append(_refuse(finding, f"the pipeline has no hop {finding.hop} any more"))
             continue
         hop_number, hop = hops[finding.hop]
-        remedy = _remedy(hop.remedies, finding.verdict)
+        remedy = remedy_of(hop.remedies, finding.verdict)
         if remedy is Remedy.REPORT:
             continue
         made = _draft_actions(pipeline, hop, remedy, finding, past)
@@ -148,15 +137,6 @@ def _without_repetition(drafts: Iterable[ActionDraft], sources: Mapping[str, str
         record = (action.target, sources[action.hop], draft.origin, action.key)
         kept.setdefault(record if is_repeatable else number, draft)
     return list(kept.values())
-
-
-def _remedy(remedies: Remedies, verdict: Verdict) -> Remedy:
-    return {
-        Verdict.MISSING: remedies.missing,
-        Verdict.DUPLICATE: remedies.duplicate,
-        Verdict.MISMATCHED: remedies.mismatched,
-        Verdict.UNEXPECTED: remedies.unexpected,
-    }[verdict]
 
 
 def _draft_actions(

@@ -16,19 +16,17 @@ from dataclasses import dataclass
 import polars as pl
 
 from makewhole.compensation.freezing.original_records import WindowRecords
-from makewhole.compensation.freezing.source_values import SourceValues
 from makewhole.compensation.freezing.sources import Sources
-from makewhole.compensation.planning.draft import is_reversed
+from makewhole.compensation.planning.remedy_of import is_reversed
 from makewhole.compensation.verification.committed_since import CopiesByKey, StartOffsets, by_key, copies_since
 from makewhole.compensation.verification.downstream import stores_behind
-from makewhole.compensation.verification.judge_key import KeyJudge, with_compared_values
 from makewhole.compensation.verification.judge_reversals import ReversalJudge
 from makewhole.compute.frames import KEYS, empty
 from makewhole.compute.normalise import table_frame
 from makewhole.journal.window_results import JudgedFinding
 from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
-from makewhole.model.verdict import Verdict
+from makewhole.model.verdict import Finding, Verdict
 from makewhole.model.window import Window
 from makewhole.postgres.read.export import read_keys
 from makewhole.window.context import WindowContext
@@ -37,10 +35,25 @@ logger = logging.getLogger(__name__)
 _PAUSE_SECONDS = 1.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class KnownBefore:
-    """What the journal knows: the reversals of earlier plans, and the newest judged windows, newest first."""
+class GapJudge(Protocol):
+    """Judges one finding at a time by the rows of the stores downstream. It is given all findings first."""
 
+    def load(self, findings: Sequence[Finding]) -> None:
+        """Read what the evidence of the findings does not say."""
+
+    def judge(self, item: JudgedFinding, stores: Mapping[str, CopiesByKey]) -> JudgedFinding:
+        """Return the finding with its outcome."""
+
+    def with_compared_values(self, item: JudgedFinding, stores: Mapping[str, CopiesByKey]) -> JudgedFinding:
+        """Return a finding that stays open with what the two sides hold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GapContext:
+    """How gaps are judged, and what the journal knows: the reversals of earlier plans, and the newest judged windows,
+    newest first. `open_judge` is given the sources, and what was written to topics since compensation began."""
+
+    open_judge: Callable[[Sources, Mapping[str, CopiesByKey]], GapJudge]
     past: PastReversals = NOTHING_REVERSED
     windows: Sequence[Window] = ()
 
@@ -50,14 +63,13 @@ def judge_gaps_anew(
     findings: Sequence[JudgedFinding],
     since: StartOffsets,
     deadline_seconds: float,
-    progress: Callable[[int, int], None] | None = None,
-    known: KnownBefore | None = None,
+    progress: Callable[[int, int], None] | None,
+    known: GapContext,
 ) -> list[JudgedFinding]:
     """Judge every gap anew; other findings are returned as they are.
 
     `progress` is called with (settled, all) after each read. Raises TransientError when a system does not answer.
     """
-    known = known or KnownBefore()
     gaps = [item for item in findings if item.finding.verdict.is_gap]
     deadline = time.monotonic() + deadline_seconds
     reversals = ReversalJudge(context, known.past, since)
@@ -65,7 +77,7 @@ def judge_gaps_anew(
     gaps = [item for item in gaps if not is_reversed(context.pipeline, item.finding)]
     written = _written_since(context, gaps, since)
     with Sources(context.pipeline, WindowRecords(context, known.windows), context.connections) as sources:
-        judge = KeyJudge(context.pipeline, SourceValues(sources), sources, written)
+        judge = known.open_judge(sources, written)
         judge.load([item.finding for item in gaps])
         while True:
             stores = _read_stores(context, gaps)
@@ -76,7 +88,7 @@ def judge_gaps_anew(
             if not _may_change(context, judged) or time.monotonic() >= deadline:
                 break
             time.sleep(_PAUSE_SECONDS)
-        judged = [with_compared_values(judge, item, stores) for item in judged]
+        judged = [judge.with_compared_values(item, stores) for item in judged]
     others = [item for item in findings if not item.finding.verdict.is_gap]
     return [*judged, *others]
 

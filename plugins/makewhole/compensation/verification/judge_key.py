@@ -11,7 +11,7 @@ from makewhole.compensation.verification.committed_since import CopiesByKey
 from makewhole.compensation.verification.downstream import TopicRecords, copies_pass, expected_at_stores
 from makewhole.journal.window_results import JudgedFinding
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import Hop, Pipeline, Semantics, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Semantics, TablePoint, TopicPoint
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.postgres.read.valued_rows import Values
 
@@ -22,12 +22,11 @@ _SHOWN = 10
 class KeyJudge:
     """What the sources and the topics have of the keys of a window's gaps. Load the findings before judging them."""
 
-    def __init__(
-        self, pipeline: Pipeline, values: SourceValues, sources: Sources, written: Mapping[str, CopiesByKey]
-    ) -> None:
-        self._pipeline, self._values, self._written = pipeline, values, written
-        self._records = TopicRecords(sources)
-        self._hops = {hop.name: hop for hop in pipeline.hops}
+    def __init__(self, sources: Sources, written: Mapping[str, CopiesByKey]) -> None:
+        """Take the sources, and the copies that came to topics since compensation began, by point."""
+        self._pipeline, self._written = sources.pipeline, written
+        self._values, self._records = SourceValues(sources), TopicRecords(sources)
+        self._hops = {hop.name: hop for hop in sources.pipeline.hops}
 
     def load(self, findings: Sequence[Finding]) -> None:
         """Read what the evidence of the findings does not say."""
@@ -52,17 +51,32 @@ class KeyJudge:
         is_known_now = finding.verdict is Verdict.UNEXPECTED and stores[hop.target].get(finding.key)
         return replace(item, outcome="repaired", reason=f"{hop.source} has it by now" if is_known_now else None)
 
-    def source_values(self, finding: Finding) -> Values | None:
-        """Return the source's values; see `SourceValues.of`."""
-        return self._values.of(finding)
+    def with_compared_values(self, item: JudgedFinding, stores: Stores) -> JudgedFinding:
+        """Add both sides' values to the evidence of a duplicate in a store that stays open, where no row agrees."""
+        finding, store = item.finding, self._store_of(item.finding)
+        if item.outcome != "open" or finding.verdict is not Verdict.DUPLICATE or store is None:
+            return item
+        try:
+            values = self._values.of(finding)
+        except RefusedError:
+            return item
+        rows = [_values(copy) for copy in stores.get(store, {}).get(finding.key, [])]
+        if not values or any(not differing_columns(row, values) for row in rows):
+            return item
+        names = sorted({name for row in rows for name in differing_columns(row, values)})
+        compared = {"source": dict(values), store: rows[:_SHOWN]}
+        reason = f"{item.reason}, and no row agrees with the source in {', '.join(names)}; correct one of them by hand"
+        return replace(
+            item, finding=replace(finding, evidence={**finding.evidence, "compared": compared}), reason=reason
+        )
 
-    def store_of(self, finding: Finding) -> str | None:
+    def _store_of(self, finding: Finding) -> str | None:
         """Return the table that the finding's hop ends in; None: it is a topic."""
         target = self._pipeline.points[self._hops[finding.hop].target]
         return target.name if isinstance(target, TablePoint) else None
 
     def _is_repeated_in_topic(self, finding: Finding) -> bool:
-        return finding.verdict is Verdict.DUPLICATE and self.store_of(finding) is None
+        return finding.verdict is Verdict.DUPLICATE and self._store_of(finding) is None
 
     def _problem(self, finding: Finding, stores: Stores) -> str | None:
         """Return why the key is not whole yet; None: it is."""
@@ -147,24 +161,6 @@ def store_problem(store: str, copies: Sequence[Mapping[str, Any]], values: Value
         return f"{store} holds it {len(copies)} times" if copies else f"{store} does not hold it"
     differing = differing_columns(_values(copies[0]), values)
     return f"{store} holds other values in {', '.join(differing)}" if differing else None
-
-
-def with_compared_values(judge: KeyJudge, item: JudgedFinding, stores: Stores) -> JudgedFinding:
-    """Add both sides' values to the evidence of a duplicate in a store that stays open, where they differ."""
-    finding, store = item.finding, judge.store_of(item.finding)
-    if item.outcome != "open" or finding.verdict is not Verdict.DUPLICATE or store not in stores:
-        return item
-    try:
-        values = judge.source_values(finding)
-    except RefusedError:
-        return item
-    rows = [{"place": copy["place"], **_values(copy)} for copy in stores[store].get(finding.key, [])]
-    if values is None or any(not differing_columns(row, values) for row in rows):
-        return item
-    compared = {"source": dict(values), store: rows[:_SHOWN]}
-    names = sorted({name for row in rows for name in differing_columns(row, values)})
-    reason = f"{item.reason}, and no row agrees with the source in {', '.join(names)}; correct one of them by hand"
-    return replace(item, finding=replace(finding, evidence={**finding.evidence, "compared": compared}), reason=reason)
 
 
 def _values(copy: Mapping[str, Any]) -> dict[str, str | None]:

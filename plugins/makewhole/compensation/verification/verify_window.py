@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from makewhole.compensation.planning.draft import keys_to_reverse
+from makewhole.compensation.planning.remedy_of import keys_to_reverse
 from makewhole.compensation.verification.committed_since import StartOffsets
-from makewhole.compensation.verification.judge_gaps import KnownBefore, judge_gaps_anew
+from makewhole.compensation.verification.judge_gaps import GapContext, judge_gaps_anew
+from makewhole.compensation.verification.judge_key import KeyJudge
 from makewhole.compensation.verification.verified_results import WHOLE, verified_result
 from makewhole.gate import HopSummary, check_summaries
 from makewhole.journal import incidents, observations, plan_progress, plans, window_results, windows
@@ -45,7 +46,8 @@ def verify_window(
         patience = _patience_seconds(journal, context) if patience_seconds is None else patience_seconds
         to_reverse = keys_to_reverse(context.pipeline, [item.finding for item in findings])
         past = reversals_of(journal, context.pipeline, context.window.number, to_reverse)
-        known = KnownBefore(past=past, windows=windows.newest_judged(journal, context.pipeline.name))
+        earlier = windows.newest_judged(journal, context.pipeline.name)
+    known = GapContext(open_judge=KeyJudge, past=past, windows=earlier)
     judged = judge_gaps_anew(context, findings, since, patience, progress, known)
     with connect() as journal:
         window_results.set_outcomes(journal, context.window, [item for item in judged if item.finding.verdict.is_gap])
