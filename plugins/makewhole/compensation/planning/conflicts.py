@@ -43,12 +43,14 @@ def without_conflicts(pipeline: Pipeline, drafts: Sequence[ActionDraft]) -> list
 
 
 def _arriving(pipeline: Pipeline, hops: dict[str, Hop], drafts: Iterable[ActionDraft]) -> set[_Place]:
-    """Return where the keys of sent records come to: the end of their hop, and every point behind it."""
+    """Return where the keys of sent records come to: the end of their hop, and every point behind that and behind the
+    topic that they are sent to, which has other readers, too."""
     return {
         _place(pipeline, point, draft)
         for draft in drafts
         if draft.action.remedy in (Remedy.PRODUCE, Remedy.REDELIVER)
-        for point in _from_here_on(pipeline, hops[draft.action.hop].target)
+        for start in (hops[draft.action.hop].target, draft.action.target)
+        for point in _from_here_on(pipeline, start)
     }
 
 
