@@ -67,7 +67,8 @@ class TopicRecords:
         excluded = [decoded(record, shape)["excluded_by"] or () for record in records if record is not None]
         if any(hop.name not in names for names in excluded):
             return True
-        return False if len(excluded) == finding.evidence["target_copies"] else None
+        is_complete = len(excluded) == len(positions) >= finding.evidence["target_copies"]
+        return False if is_complete else None
 
 
 def copies_pass(copies: Iterable[Mapping[str, Any]], hop: Hop) -> bool:
