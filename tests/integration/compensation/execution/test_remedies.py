@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from makewhole.model.pipeline import Remedy
+from makewhole.model.pipeline import Hop, Remedies, Remedy
 from makewhole.model.plan import PlanState
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.world import PlanWorld
@@ -135,6 +135,22 @@ def test_rows_that_are_not_those_that_were_judged_stay_where_they_are(world: Pla
     assert [refusal.reason for refusal in frozen.refusals] == [
         "stale: the rows of this key changed since it was judged; run the window again"
     ]
+
+
+def test_an_unexpected_row_that_a_ledger_of_the_same_store_has_is_not_moved(world: PlanWorld) -> None:
+    report = Remedies(missing=Remedy.REPORT, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT)
+    direct = Hop(source="outbox", target="warehouse", remedies=report)
+    world.pipeline = replace(world.pipeline, hops=(*world.pipeline.hops, direct))
+    world.remedies("flights→warehouse", unexpected=Remedy.QUARANTINE)
+    world.sql("alter table ops.outbox add column delay int")
+    world.sql("insert into ops.outbox values ('K1', '{}', '2013-01-01', 1)")
+    world.load_again("K1", copies=1)
+    world.load_again("K2", copies=1)
+
+    frozen = world.freeze([world.finding(number, Verdict.UNEXPECTED) for number in (1, 2)])
+
+    assert [action.key for action in frozen.actions] == ["K2"]
+    assert [refusal.reason for refusal in frozen.refusals] == ["stale: outbox has this key; its row in warehouse stays"]
 
 
 def test_rows_that_changed_or_vanished_are_not_quarantined(world: PlanWorld) -> None:
