@@ -160,6 +160,11 @@ select exists (
 -- Read every row of one key, the survivor first.
 select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text from {table} as t where {match} order by {order}
 
+-- rows_with_values --
+-- Read every row of one key, the survivor first by time or version, with its place and its compared columns as text.
+select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, {place} {values}
+from {table} as t where {match} order by {order}
+
 -- lock_rows_of_key --
 -- The same rows with their exact text, locked until the end of the transaction where {hold} says so.
 select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, (t.*)::text, {place}

@@ -43,8 +43,9 @@ where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)
 order by hop, verdict, key;
 
 -- set_outcome --
--- Write the outcome of one finding.
-update makewhole.finding set outcome = %(outcome)s, outcome_reason = %(reason)s
+-- Write the outcome of one finding, and add to its evidence what was compared.
+update makewhole.finding
+set outcome = %(outcome)s, outcome_reason = %(reason)s, evidence = evidence || %(compared)s::jsonb
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
   and hop = %(hop)s and key_hash = %(key_hash)s;
 

@@ -57,7 +57,8 @@ class HopContext:
     `committed`: the next offset per partition of the consumer `group`; `unconsumed`: keys with a record that it has not
     reached. `waiting`: since when keys wait; those that are not in it wait since the window was `opened_at`.
     `truncated`: keys that earlier windows saw in the target and that a truncation took from it. `open_copies`: copies
-    in the target that nobody can read as committed yet. The sequences are those of the topics at the two ends.
+    in the target that nobody can read as committed yet. `source_elsewhere`: the source's copies
+    outside the slice, the oldest first. The sequences are those of the topics at the two ends.
     The copies of a topic say `is_replay` and `is_produced`.
     """
 
@@ -80,15 +81,17 @@ class HopContext:
     target_log: LogHistory = field(default_factory=LogHistory)
     source_sequences: SequenceEvidence = field(default_factory=NoSequences)
     target_sequences: SequenceEvidence = field(default_factory=NoSequences)
+    is_upsert: bool = False
 
 
 class KeyCopies:
-    """The copies of each wanted key, in the order of the log, or of the places of a table."""
+    """The copies of each wanted key, in the order of the log, or of the places of a table, or as they came."""
 
-    def __init__(self, wanted: pl.DataFrame, frame: pl.DataFrame) -> None:
+    def __init__(self, wanted: pl.DataFrame, frame: pl.DataFrame, *, is_ordered: bool = False) -> None:
         order = ("partition", "offset") if "offset" in frame.columns else ("place",)
+        found = frame.join(wanted.select(HASH), on=HASH, how="semi", maintain_order="left")
         self._found: dict[tuple[int, int], list[CopyFields]] = {}
-        for row in frame.join(wanted.select(HASH), on=HASH, how="semi").sort(order).iter_rows(named=True):
+        for row in (found if is_ordered else found.sort(order)).iter_rows(named=True):
             self._found.setdefault((row["key_hi"], row["key_lo"]), []).append(row)
 
     def of(self, row: FrameRow) -> list[CopyFields]:
@@ -103,7 +106,7 @@ class KeyFacts:
         self.source = KeyCopies(wanted, context.source)
         self.target = KeyCopies(wanted, context.target)
         self.elsewhere = KeyCopies(wanted, context.target_elsewhere)
-        self.source_elsewhere = KeyCopies(wanted, context.source_elsewhere)
+        self.source_elsewhere = KeyCopies(wanted, context.source_elsewhere, is_ordered=True)
         self.open = KeyCopies(wanted, context.open_copies)
         self._context = context
         self._unconsumed = set(context.unconsumed.select(HASH).rows())
@@ -137,7 +140,9 @@ class KeyFacts:
 def evidence_of(row: FrameRow, known: KeyFacts, context: HopContext, cause: Cause) -> dict[str, Any]:
     """Return the evidence of one judged row and its cause."""
     source, target = known.source.of(row), known.target.of(row)
-    evidence = _copies_evidence(row, source, target, known.elsewhere.of(row))
+    evidence = _copies_evidence(row, source, target, known.elsewhere.of(row), context.hop)
+    if context.source_kind is PointKind.TOPIC:
+        evidence |= _outside_evidence(row, known.source_elsewhere.of(row), is_upsert=context.is_upsert)
     evidence |= _group_evidence(source, context)
     if row["verdict"] == Verdict.PENDING.value or cause in _WAITED:
         evidence["waiting_since"] = known.waiting_since(row).isoformat()
@@ -158,6 +163,24 @@ def _group_evidence(source: Sequence[CopyFields], context: HopContext) -> dict[s
         return {}
     standing = {str(copy["partition"]): context.committed.get(copy["partition"]) for copy in source}
     return {**({} if context.group is None else {"group": context.group}), "group_committed": standing}
+
+
+def _outside_evidence(row: FrameRow, copies: Sequence[CopyFields], *, is_upsert: bool) -> dict[str, Any]:
+    """Return the source's records outside the slice: for events the first, under upsert the latest, last."""
+    if row["verdict"] != Verdict.DUPLICATE.value or not copies:
+        return {}
+    if is_upsert:
+        copies = sorted(copies, key=lambda copy: (copy["version"] is not None, copy["version"] or 0))[-_SHOWN:]
+    return {"source_elsewhere": [_outside_copy(copy) for copy in copies[:_SHOWN]]}
+
+
+def _outside_copy(copy: CopyFields) -> CopyFields:
+    partition, offset = copy["place"].split(":")
+    fields = {"place": copy["place"], "partition": int(partition), "offset": int(offset)}
+    fields |= {} if copy["version"] is None else {"version": copy["version"]}
+    fields |= {"tombstone": True} if copy["is_tombstone"] else {}
+    fields |= {"later": True} if copy["is_later"] else {}
+    return fields | ({} if copy["row_hash"] is None else {"row_hash": str(copy["row_hash"])})
 
 
 def _open_evidence(open_copies: Sequence[CopyFields], transactions: Sequence[Incident]) -> dict[str, Any]:
@@ -220,23 +243,30 @@ def _sequences(copies: Sequence[CopyFields], numbering: SequenceEvidence) -> lis
 
 
 def _copies_evidence(
-    row: FrameRow, source: Sequence[CopyFields], target: Sequence[CopyFields], elsewhere: Sequence[CopyFields]
+    row: FrameRow,
+    source: Sequence[CopyFields],
+    target: Sequence[CopyFields],
+    elsewhere: Sequence[CopyFields],
+    hop: str,
 ) -> CopyFields:
     """Return the places, identities and values that every finding shows."""
     evidence: dict[str, Any] = {
         "in_source": row["in_source"],
         "source_copies": row["source_copies"],
         "target_copies": row["target_copies"],
-        "source": [_shown_copy(copy) for copy in source[:_SHOWN]],
+        "source": [_shown_copy(copy, hop) for copy in source[:_SHOWN]],
         "target": [_shown_copy(copy) for copy in target[:_SHOWN]],
     }
-    latest = _compared_copy(row, source)
+    passing = [copy for copy in source if hop not in copy["excluded_by"]]
+    latest = _compared_copy(row, passing)
     if row["row_hash"] is not None:
         evidence["row_hash"] = str(row["row_hash"])
     if latest is not None:
         evidence["values"] = {name[2:]: value for name, value in latest.items() if name.startswith("c:")}
     if row["latest_place"] is not None and latest is not None:
         evidence["latest"] = _shown_copy(latest)
+        if _is_order_unknown(latest, passing):
+            evidence["order_unknown"] = True
     if row["has_later"]:
         evidence["has_later"] = True
     if row["elsewhere_copies"]:
@@ -265,8 +295,22 @@ def _compared_copy(row: FrameRow, source: Sequence[CopyFields]) -> CopyFields | 
     return next((copy for copy in source if not copy.get("is_aborted")), source[0] if source else None)
 
 
-def _shown_copy(copy: FrameRow) -> CopyFields:
-    """Return the fields of a copy that evidence names."""
+def _is_order_unknown(latest: CopyFields, source: Sequence[CopyFields]) -> bool:
+    """Tell whether another copy could be the latest version, too, with another value: see `makewhole.compute.versions`.
+
+    Of each partition of a topic the last copy could; of a table, each of that time.
+    """
+    rivals: dict[Any, CopyFields] = {}
+    for copy in source:
+        if not copy.get("is_aborted") and copy["version"] == latest["version"]:
+            rivals[copy["partition"] if "partition" in copy else copy["place"]] = copy
+    if "partition" not in latest:
+        rivals = {place: copy for place, copy in rivals.items() if copy["time"] == latest["time"]}
+    return len({(copy["row_hash"], bool(copy.get("is_tombstone"))) for copy in rivals.values()}) > 1
+
+
+def _shown_copy(copy: FrameRow, hop: str = "") -> CopyFields:
+    """Return the fields of a copy that evidence names. `excluded`: it does not pass the filter of the hop."""
     fields = {"place": copy["place"]}
     fields |= {name: copy[name] for name in _IDENTITY if copy.get(name) is not None}
     if copy.get("version") is not None:
@@ -277,6 +321,8 @@ def _shown_copy(copy: FrameRow) -> CopyFields:
         fields["aborted"] = True
     if copy.get("is_tombstone"):
         fields["tombstone"] = True
+    if hop in copy.get("excluded_by", ()):
+        fields["excluded"] = True
     if copy.get("time") is not None:
         fields["time"] = copy["time"].isoformat()
     return fields

@@ -154,7 +154,7 @@ def findings(journal: PgConnection, window: Window) -> list[JudgedFinding]:
 
 
 def set_outcomes(journal: PgConnection, window: Window, judged: Iterable[JudgedFinding]) -> None:
-    """Write the outcome of each finding."""
+    """Write the outcome of each finding, and `compared` of its evidence: the values that verify found to differ."""
     for item in judged:
         _run(
             journal,
@@ -164,7 +164,12 @@ def set_outcomes(journal: PgConnection, window: Window, judged: Iterable[JudgedF
             key_hash=item.finding.key_hash,
             outcome=item.outcome,
             reason=item.reason,
+            compared=Json(_storable_in(_compared(item.finding.evidence))),
         )
+
+
+def _compared(evidence: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: evidence[name] for name in ("compared",) if name in evidence}
 
 
 def commit_handovers(journal: PgConnection, window: Window, keys: Iterable[Handover]) -> dict[str, int]:

@@ -39,25 +39,36 @@ class WindowContext:
 
     def value_shape(self, point: TopicPoint) -> ValueShape:
         """Return the columns to decode from the records of a topic."""
-        hops = [hop for hop in self.pipeline.hops if point.name in (hop.source, hop.target)]
-        return ValueShape(
-            key=point.key,
-            compare=self.pipeline.compare,
-            filters=self._filters(point.name),
-            version=point.version,
-            keeps_tombstones=any(hop.semantics is Semantics.UPSERT for hop in hops),
-        )
+        return value_shape(self.pipeline, point)
 
     def table_shape(self, point: TablePoint) -> TableShape:
         """Return the columns to read from the rows of a table."""
-        return TableShape(point=point, compare=self.pipeline.compare, filters=self._filters(point.name))
+        return table_shape(self.pipeline, point)
 
-    def _filters(self, point: str) -> dict[str, tuple[TypedTerm, ...]]:
-        return {
-            hop.name: tuple(typed_term(part.column, part.literal) for part in parse_where(hop.where))
-            for hop in self.pipeline.hops_from(point)
-            if hop.where
-        }
+
+def value_shape(pipeline: Pipeline, point: TopicPoint) -> ValueShape:
+    """Return the columns that a pipeline decodes from the records of a topic."""
+    hops = [hop for hop in pipeline.hops if point.name in (hop.source, hop.target)]
+    return ValueShape(
+        key=point.key,
+        compare=pipeline.compare,
+        filters=_filters(pipeline, point.name),
+        version=point.version,
+        keeps_tombstones=any(hop.semantics is Semantics.UPSERT for hop in hops),
+    )
+
+
+def table_shape(pipeline: Pipeline, point: TablePoint) -> TableShape:
+    """Return the columns that a pipeline reads from the rows of a table."""
+    return TableShape(point=point, compare=pipeline.compare, filters=_filters(pipeline, point.name))
+
+
+def _filters(pipeline: Pipeline, point: str) -> dict[str, tuple[TypedTerm, ...]]:
+    return {
+        hop.name: tuple(typed_term(part.column, part.literal) for part in parse_where(hop.where))
+        for hop in pipeline.hops_from(point)
+        if hop.where
+    }
 
 
 def window_context(window: Window, pipeline: Pipeline | None = None) -> WindowContext:

@@ -12,12 +12,17 @@ from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles, TruncatedF
 
 
 def source_copies_outside(task: BucketTask) -> pl.DataFrame:
-    """Return every copy that the source has or had (`ELSEWHERE`), truncated ones included."""
+    """Return every copy that the source has or had (`ELSEWHERE`), truncated ones included.
+
+    They are in the order in which their values count: of an event the first record of the topic as it is, under upsert
+    the last one.
+    """
     index = task.source_index
+    before = (*index.former, *index.earlier) if task.is_upsert else (*index.earlier, *index.former)
     return pl.concat(
         [
-            _from_runs(task, (*index.earlier, *index.former), is_later=False),
             _head(task, task.hop.source),
+            _from_runs(task, before, is_later=False),
             _later(task, task.hop.source, index),
         ]
     )

@@ -119,8 +119,11 @@ def _undecidable_spans(task: BucketTask) -> UndecidableSpans:
 
 def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> dict[str, str]:
     """Write the hashes that must be looked for in the rest of a topic's log; return the files by point."""
-    both = (Verdict.MISSING, Verdict.MISMATCHED, Verdict.UNEXPECTED)
-    of_target, of_source = (both, both) if task.is_upsert else ((Verdict.MISSING,), (Verdict.UNEXPECTED,))
+    of_target: tuple[Verdict, ...] = (Verdict.MISSING,)
+    of_source: tuple[Verdict, ...] = (Verdict.UNEXPECTED,)
+    if task.is_upsert:  # of several rows the one of the latest version stays, which may be in the tail
+        of_target = (Verdict.MISSING, Verdict.MISMATCHED, Verdict.UNEXPECTED)
+        of_source = (*of_target, Verdict.DUPLICATE)
     wanted = {
         point: judged.filter(pl.col("verdict").is_in([verdict.value for verdict in verdicts]))
         for point, verdicts in ((task.hop.target, of_target), (task.hop.source, of_source))
@@ -197,6 +200,7 @@ def _hop_context(task: BucketTask, gathered: _Gathered) -> HopContext:
         target_log=task.target_log,
         source_sequences=StoredSequences(task.context.storage, task.source_sequences),
         target_sequences=StoredSequences(task.context.storage, task.target_sequences),
+        is_upsert=task.is_upsert,
     )
 
 

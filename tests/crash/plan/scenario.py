@@ -256,5 +256,5 @@ def _finding(hop: str, verdict: Verdict, number: int) -> Finding:
         key_hash=f"{number:032x}",
         verdict=verdict,
         cause=Cause.NOT_IN_SOURCE,
-        evidence={"source": [original], "source_copies": 1},
+        evidence={"source": [original], "source_copies": 1, "values": {"delay": str(number)}},
     )

@@ -8,7 +8,8 @@ from confluent_kafka import Producer
 
 from makewhole.compensation.approval.answer import Answer, Decision
 from makewhole.compensation.verification.committed_since import StartOffsets
-from makewhole.compensation.verification.judge_gaps import judge_gaps_anew
+from makewhole.compensation.verification.judge_gaps import GapContext, judge_gaps_anew
+from makewhole.compensation.verification.judge_key import KeyJudge
 from makewhole.journal.database import connect as connect_journal
 from makewhole.journal.window_results import JudgedFinding
 from makewhole.journal.written_keys import reversals_of
@@ -80,5 +81,10 @@ def judged(world: PlanWorld, since: StartOffsets | None = None) -> list[JudgedFi
     with connect_journal(world.journal) as journal:
         past = reversals_of(journal, world.pipeline, 1, [finding.key_hash])
     return judge_gaps_anew(
-        world.context, [JudgedFinding(finding=finding)], since or StartOffsets(offsets={}), 0.0, past=past
+        world.context,
+        [JudgedFinding(finding=finding)],
+        since or StartOffsets(offsets={}),
+        0.0,
+        None,
+        GapContext(open_judge=KeyJudge, past=past),
     )

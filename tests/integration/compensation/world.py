@@ -222,9 +222,14 @@ class PlanWorld(World):
     # The window
 
     def finding(self, number: int, verdict: Verdict, hop: str = "flights→warehouse") -> Finding:
-        """Return a finding of key `K<number>`, whose copies in the topic are its evidence."""
+        """Return a finding of key `K<number>`, whose copies in the topic are its evidence.
+
+        The source agrees with the first of the rows that are repeated.
+        """
         copies = [record for record in self.originals.values() if record.key == f"K{number}".encode()]
-        evidence = {"source": [{"partition": copy.partition, "offset": copy.offset} for copy in copies]}
+        evidence: dict[str, Any] = {"source": [{"partition": copy.partition, "offset": copy.offset} for copy in copies]}
+        if verdict is Verdict.DUPLICATE and hop == "flights→warehouse":
+            evidence["values"] = {"delay": self._first_delay(f"K{number}")}
         return Finding(
             hop=hop,
             key=f"K{number}",
@@ -233,6 +238,11 @@ class PlanWorld(World):
             cause=Cause.NOT_IN_SOURCE,
             evidence=evidence | {"source_copies": len(copies)},
         )
+
+    def _first_delay(self, key: str) -> str | None:
+        first = "select trim_scale(delay)::text from dw.departures where id = %s order by loaded_at, ctid limit 1"
+        found = self.sql(first, key)
+        return None if not found else str(found[0][0])
 
     def open_revision(self, findings: Iterable[Finding]) -> Window:
         """Open the next revision of the window, which found this."""

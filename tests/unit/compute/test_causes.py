@@ -9,7 +9,7 @@ import pytest
 
 from makewhole.compute.causes import explain
 from makewhole.compute.evidence import HopContext
-from makewhole.compute.frames import FINDINGS, HASHES, KEYS, TAIL, TOPIC_KEYS, Schema, empty
+from makewhole.compute.frames import ELSEWHERE, FINDINGS, HASHES, KEYS, TAIL, TOPIC_KEYS, Schema, empty
 from makewhole.compute.judge import BucketInput, judge
 from makewhole.compute.keys import with_hash
 from makewhole.compute.log_history import LogHistory
@@ -137,6 +137,42 @@ def test_evidence_of_a_mismatch_names_the_columns_with_both_values() -> None:
     evidence = finding([{}], [{"row_hash": 2, "c:n": None}])["evidence"]
 
     assert evidence["columns"] == {"n": {"source": "1", "target": None}}
+
+
+def test_a_record_that_the_filter_keeps_out_is_marked_and_its_values_are_not_those_that_count() -> None:
+    kept_out = {"excluded_by": ["topic→store"], "c:n": "9", "row_hash": 9}
+    evidence = finding([kept_out, {}], [{"place": "(0,1)"}, {"place": "(0,2)"}])["evidence"]
+
+    assert [copy.get("excluded", False) for copy in evidence["source"]] == [True, False]
+    assert evidence["values"] == {"n": "1"}
+
+
+@pytest.mark.parametrize(
+    ("is_upsert", "places"), [(False, ["0:5", "0:6", "0:7"]), (True, ["0:5", "0:7", "0:6"])], ids=["event", "upsert"]
+)
+def test_the_records_of_a_repeated_key_outside_the_window_are_named_in_the_order_in_which_they_count(
+    is_upsert: bool, places: list[str]
+) -> None:
+    rows: list[dict[str, Any]] = [
+        {"place": "0:5"},
+        {"place": "0:6", "version": 3},
+        {"place": "0:7", "version": 2, "is_later": True},
+    ]
+    keys = frame([{}], PointKind.TOPIC).select(*HASHES)
+    copies = pl.DataFrame([{"row_hash": 7, "is_replay": False, **row} for row in rows])
+    elsewhere = pl.concat([keys.join(copies, how="cross"), empty(ELSEWHERE)], how="diagonal_relaxed")
+    target = [{"place": "(0,1)"}, {"place": "(0,2)"}]
+    evidence = finding([{}], target, source_elsewhere=elsewhere, is_upsert=is_upsert)["evidence"]
+
+    assert [copy["place"] for copy in evidence["source_elsewhere"]] == places
+    assert evidence["source_elsewhere"][1 if is_upsert else 2] == {
+        "place": "0:7",
+        "partition": 0,
+        "offset": 7,
+        "version": 2,
+        "later": True,
+        "row_hash": "7",
+    }
 
 
 def test_a_great_many_copies_are_counted_and_ten_are_shown() -> None:

@@ -7,16 +7,19 @@ from typing import Any
 from makewhole.compensation.freezing.choose_partition import PartitionChooser
 from makewhole.compensation.freezing.fetch_reversals import ReversalFetcher
 from makewhole.compensation.freezing.meant_values import RecordValue
+from makewhole.compensation.freezing.source_values import SourceValues
 from makewhole.compensation.freezing.sources import PayloadFrom, Position, SourceRecord, Sources
+from makewhole.compensation.freezing.survivors import require_rows_as_judged, survivor_first
 from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
 from makewhole.model.errors import RefusedError
 from makewhole.model.payload import Payload
-from makewhole.model.pipeline import Hop, Remedy, Semantics, TopicPoint
+from makewhole.model.pipeline import Hop, Remedy, Semantics, TablePoint, TopicPoint
 from makewhole.model.plan import LINEAGE_PREFIX
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
 from makewhole.postgres.read.ledger import ledger_record
+from makewhole.postgres.read.valued_rows import ValuedRow, ValuedTable
 from makewhole.postgres.tables import TableRow, moment_in_utc, rows_of_key
 from makewhole.postgres.write.quarantine import require_quarantine_possible
 from makewhole.postgres.write.upsert_row import MeantValue
@@ -28,12 +31,14 @@ class Fetcher:
     def __init__(self, window: Window, sources: Sources, past: PastReversals = NOTHING_REVERSED) -> None:
         self._pipeline, self._sources = sources.pipeline, sources
         self._hops = {hop.name: hop for hop in sources.pipeline.hops}
-        self._reversals = ReversalFetcher(window, sources, past)
+        self._values = SourceValues(sources)
+        self._reversals = ReversalFetcher(window, sources, past, self._rows_to_reverse)
         self._partitions = PartitionChooser(sources)
 
     def fetch(self, drafts: Sequence[ActionDraft]) -> tuple[list[tuple[ActionDraft, Payload]], list[Refusal]]:
         """Return the drafts that can be done with their payloads, in order, and a refusal for each finding that has one
-        which cannot. Copies that were taken back before are in neither."""
+        which cannot. Copies that were taken back before, and keys of which no row agrees with the source, are in
+        neither: those findings stay open."""
         self._load(drafts)
         fetched: list[tuple[ActionDraft, Payload]] = []
         refusals: dict[tuple[str, str], Refusal] = {}
@@ -59,7 +64,10 @@ class Fetcher:
             case Remedy.UPSERT:
                 payload = self._upsert(draft)
             case _:
-                payload = self._quarantine(draft)
+                moved = self._quarantine(draft)
+                if moved is None:
+                    return None
+                payload = moved
         return _with_before(draft, payload, self._payload_from(draft))
 
     def _payload_from(self, draft: ActionDraft) -> dict[str, Any]:
@@ -112,16 +120,51 @@ class Fetcher:
             },
         )
 
-    def _quarantine(self, draft: ActionDraft) -> Payload:
-        hop = self._hops[draft.action.hop]
-        point, session, table = self._sources.table(hop.target)
+    def _quarantine(self, draft: ActionDraft) -> Payload | None:
+        """Return the rows of a key, the survivor first; None: no row agrees with the source."""
+        _, session, table = self._sources.table(self._hops[draft.action.hop].target)
         require_quarantine_possible(session, table)
-        is_upsert = hop.semantics is Semantics.UPSERT
-        rows = rows_of_key(session, table, point, draft.action.key, is_latest_first=is_upsert)
-        keeps = 1 if draft.finding.verdict is Verdict.DUPLICATE else 0
+        rows, keeps = self._rows(draft), 1 if draft.finding.verdict is Verdict.DUPLICATE else 0
         if len(rows) <= keeps:
             raise RefusedError(f"stale: the key has {len(rows)} rows now; there is nothing to move aside")
-        return Payload(key=draft.action.key.encode(), extra={"keeps": keeps, "rows": _row_images(rows)})
+        require_rows_as_judged(rows, draft.finding)
+        ordered = self._survivor_first(draft, rows)
+        if ordered is None:
+            return None
+        return Payload(key=draft.action.key.encode(), extra={"keeps": keeps, "rows": _row_images(ordered)})
+
+    def _rows_to_reverse(self, draft: ActionDraft) -> list[TableRow] | None:
+        return self._survivor_first(draft, self._rows(draft))
+
+    def _rows(self, draft: ActionDraft) -> list[ValuedRow]:
+        """Return the rows of a key by time, or the latest version first."""
+        hop = self._hops[draft.action.hop]
+        point, session, table = self._sources.table(hop.target)
+        store = ValuedTable(session=session, table=table, point=point, compare=self._pipeline.compare)
+        return store.rows(draft.action.key, is_latest_first=hop.semantics is Semantics.UPSERT)
+
+    def _survivor_first(self, draft: ActionDraft, rows: Sequence[ValuedRow]) -> list[TableRow] | None:
+        """Put the row that stays first; None: no row agrees with the source. Of an unexpected key none stays."""
+        ordered: Sequence[ValuedRow] | None = rows
+        if not draft.is_beside_survivor:
+            self._require_in_no_table(self._hops[draft.action.hop], draft.action.key)
+        elif len(rows) > 1:
+            values = self._values.of(draft.finding)
+            if values is None:
+                raise RefusedError("unfit: the source's latest version deletes this key; delete its rows by hand")
+            ordered = survivor_first(rows, values)
+        return None if ordered is None else [found.row for found in ordered]
+
+    def _require_in_no_table(self, hop: Hop, key: str) -> None:
+        """Check that no table from which a hop leads into the same store has an unexpected key.
+
+        Raises:
+            RefusedError: one has it.
+        """
+        for other in self._pipeline.hops:
+            is_table = isinstance(self._pipeline.points[other.source], TablePoint)
+            if other.target == hop.target and is_table and self._values.has_row(other, key):
+                raise RefusedError(f"stale: {other.source} has this key; its row in {hop.target} stays")
 
     def _value(self, draft: ActionDraft, hop: Hop) -> tuple[RecordValue, tuple[MeantValue, ...], str]:
         """Return the upstream value, what the row must hold by it, and its origin."""
@@ -155,6 +198,8 @@ class Fetcher:
             if draft.repetition is not None:
                 wanted.setdefault(hop.target, []).append((draft.repetition.partition, draft.repetition.offset))
         self._sources.load(wanted)
+        beside_survivors = (draft.finding for draft in drafts if draft.is_beside_survivor)
+        self._values.load(beside_survivors)
 
 
 def _with_before(draft: ActionDraft, payload: Payload, before: Mapping[str, Any]) -> tuple[ActionDraft, Payload]:

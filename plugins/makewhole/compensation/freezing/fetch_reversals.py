@@ -21,6 +21,9 @@ from makewhole.model.window import Window
 from makewhole.postgres.read.ledger import ledger_record
 from makewhole.postgres.tables import TableRow, key_components, rows_of_key
 
+RowsSurvivorFirst = Callable[[ActionDraft], Sequence[TableRow] | None]
+"""Read the rows of a draft's key, the survivor first; None: no row agrees with the source."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reversal:
@@ -45,8 +48,11 @@ class _ExtraCopy:
 class ReversalFetcher:
     """The reversals of one plan, rendered from their sources."""
 
-    def __init__(self, window: Window, sources: Sources, past: PastReversals) -> None:
-        self._window, self._sources, self._past = window, sources, past
+    def __init__(
+        self, window: Window, sources: Sources, past: PastReversals, rows_of: RowsSurvivorFirst | None = None
+    ) -> None:
+        """Take `rows_of` to read the rows of a draft's key; without it they are in the order of their times."""
+        self._window, self._sources, self._past, self._rows_of = window, sources, past, rows_of
         self._pipeline = sources.pipeline
         self._hops = {hop.name: hop for hop in sources.pipeline.hops}
         self._templates: dict[str, Template] = {}
@@ -108,7 +114,12 @@ class ReversalFetcher:
 
     def _rows_left(self, draft: ActionDraft, hop: Hop) -> Sequence[_ExtraCopy]:
         point, session, table = self._sources.table(hop.target)
-        rows = rows_of_key(session, table, point, draft.action.key)
+        if self._rows_of is None:
+            rows: Sequence[TableRow] | None = rows_of_key(session, table, point, draft.action.key)
+        else:
+            rows = self._rows_of(draft)
+        if rows is None:
+            return []
         return [
             _ExtraCopy(
                 number=number,

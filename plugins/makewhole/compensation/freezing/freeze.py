@@ -7,7 +7,8 @@ from makewhole.compensation.freezing.fetch import Fetcher
 from makewhole.compensation.freezing.sources import PayloadSource, Sources
 from makewhole.compensation.freezing.write_plan import PlanFrame, put_frozen, put_refused
 from makewhole.compensation.planning.action_draft import Refusal
-from makewhole.compensation.planning.draft import PlanDraft, draft_plan, keys_to_reverse, over_limits
+from makewhole.compensation.planning.draft import PlanDraft, draft_plan, over_limits
+from makewhole.compensation.planning.remedy_of import keys_to_reverse
 from makewhole.journal import written_keys
 from makewhole.journal.written_keys import reversals_of
 from makewhole.model.connection import Connection

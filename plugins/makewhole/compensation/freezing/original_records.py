@@ -48,7 +48,8 @@ class WindowRecords:
     def records(self, point: str, positions: Sequence[tuple[int, int]]) -> Iterator[SourceRecord]:
         """Return the records at these (partition, offset), ordered; those that are nowhere any more are left out."""
         topic = self._topic(point)
-        sources = ((self._record_source(point, *position), position[1]) for position in sorted(set(positions)))
+        found = ((self._record_source(point, *position), position[1]) for position in sorted(set(positions)))
+        sources = ((source, offset) for source, offset in found if source is not None)
         archives: dict[str, ArchiveLog] = {}  # each verifies its files once
         with closing(BrokerLog(self._context.kafka(topic))) as broker:
             for origin, offsets in _offset_runs(sources):
@@ -73,14 +74,15 @@ class WindowRecords:
         assert isinstance(topic, TopicPoint)
         return topic
 
-    def _record_source(self, point: str, partition: int, offset: int) -> _RecordSource:
+    def _record_source(self, point: str, partition: int, offset: int) -> _RecordSource | None:
+        """Return where to read a position; None: the topic has no such partition any more, and no archive has it."""
         for window in self._windows:
             for part in window.ranges.get(point, ()):
                 if part.partition == partition and part.lo <= offset < part.hi:
                     folder = self._context.storage.uri(f"{window.prefix}/{point}/archive")
                     return _RecordSource(part=part, folder=folder)
-        now = self._context.window.ranges[point]
-        return _RecordSource(part=next(part for part in now if part.partition == partition))
+        now = (part for part in self._context.window.ranges[point] if part.partition == partition)
+        return next((_RecordSource(part=part) for part in now), None)
 
 
 def _offset_runs(positions: Iterable[tuple[_RecordSource, int]]) -> Iterator[tuple[_RecordSource, list[int]]]:

@@ -105,12 +105,10 @@ class Sources:
         Raises:
             RefusedError: it is nowhere any more, or is not of this business key.
         """
-        found = self._loaded.get((name, position or (-1, -1)))
-        if found is None:
+        if (name, position) not in self._loaded:
             raise RefusedError("the original record is in no archive of this window")
-        point = self.pipeline.points[name]
-        assert isinstance(point, TopicPoint)
-        if business_key(point, found) != key:
+        found = self.find(name, position, key)
+        if found is None:
             raise RefusedError(
                 "stale: another record is at the original's offset now; the log was cut off or made again"
             )
@@ -124,6 +122,13 @@ class Sources:
         """Return what `PayloadSource.known_keys` does."""
         return self._records.known_keys(name)
 
+    def find(self, name: str, position: Position | None, key: str) -> SourceRecord | None:
+        """Return a record that was loaded; None: it is nowhere any more, or is not of this business key."""
+        found = self._loaded.get((name, position or (-1, -1)))
+        point = self.pipeline.points[name]
+        assert isinstance(point, TopicPoint)
+        return found if found is not None and business_key(point, found) == key else None
+
     def table(self, name: str) -> tuple[TablePoint, PgConnection, Table]:
         """Return a table point, a session at its database and its description.
 
@@ -133,19 +138,27 @@ class Sources:
         point = self.pipeline.points[name]
         assert isinstance(point, TablePoint)
         if point.connection not in self._sessions:
-            connection = self._connections[point.connection]
-            assert isinstance(connection, PostgresConnection)
-            self._sessions[point.connection] = self._stack.enter_context(connect(connection))
+            self._sessions[point.connection] = self._stack.enter_context(connect(self.postgres(point)))
         session = self._sessions[point.connection]
         if name not in self._tables:
             self._tables[name] = describe_table(session, point)
         return point, session, self._tables[name]
 
+    def postgres(self, point: TablePoint) -> PostgresConnection:
+        """Return the connection of a table."""
+        connection = self._connections[point.connection]
+        assert isinstance(connection, PostgresConnection)
+        return connection
+
 
 def business_key(point: TopicPoint, record: SourceRecord) -> str | None:
     """Return the business key of a record, as snapshots decode it; None: it has none."""
+    key: str | None = decoded(record, ValueShape(key=point.key, compare={}, keeps_tombstones=True))["key"]
+    return key
+
+
+def decoded(record: SourceRecord, shape: ValueShape) -> dict[str, Any]:
+    """Decode one record as snapshots do; see `decode_values` for the fields."""
     headers = [{"key": name, "value": value} for name, value in record.headers]
     row: dict[str, list[Any]] = {"key": [record.key], "value": [record.value], "headers": [headers]}
-    shape = ValueShape(key=point.key, compare={}, keeps_tombstones=True)
-    key: str | None = decode_values(pa.RecordBatch.from_pydict(row, schema=_RECORD), shape)["key"].item()
-    return key
+    return decode_values(pa.RecordBatch.from_pydict(row, schema=_RECORD), shape).row(0, named=True)

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action
 from makewhole.model.reversal import Repetition
-from makewhole.model.verdict import Finding
+from makewhole.model.verdict import Finding, Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +20,12 @@ class ActionDraft:
     origin: tuple[int, int] | None = None
     repetition: Repetition | None = None
     extra: int = 0
+
+    @property
+    def is_beside_survivor(self) -> bool:
+        """Whether the action is about rows of a table beside one that stays."""
+        is_of_rows = self.action.remedy in (Remedy.QUARANTINE, Remedy.REVERSE) and self.repetition is None
+        return is_of_rows and self.finding.verdict is Verdict.DUPLICATE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
+from makewhole.compensation.planning.conflicts import without_conflicts
 from makewhole.compensation.planning.extra_copies import extra_records, extra_rows
+from makewhole.compensation.planning.remedy_of import remedy_of
 from makewhole.config.template.reversal import names_of
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import (
@@ -14,7 +16,6 @@ from makewhole.model.pipeline import (
     Pipeline,
     Point,
     PointKind,
-    Remedies,
     Remedy,
     Semantics,
     TablePoint,
@@ -65,17 +66,6 @@ def draft_plan(
     )
 
 
-def keys_to_reverse(pipeline: Pipeline, findings: Iterable[Finding]) -> set[str]:
-    """Return the hashes of the keys that have copies to take back."""
-    return {finding.key_hash for finding in findings if is_reversed(pipeline, finding)}
-
-
-def is_reversed(pipeline: Pipeline, finding: Finding) -> bool:
-    """Tell whether the extra copies of a finding are to be taken back by an event."""
-    remedies = next((hop.remedies for hop in pipeline.hops if hop.name == finding.hop), None)
-    return remedies is not None and finding.verdict in GAPS and _remedy(remedies, finding.verdict) is Remedy.REVERSE
-
-
 def _without_reversed_rows(pipeline: Pipeline, drafts: Iterable[ActionDraft], past: PastReversals) -> list[ActionDraft]:
     """Leave out as many drafts for rows of a key as rows of it were taken back before."""
     places = {hop.name: pipeline.points[hop.target].place for hop in pipeline.hops}
@@ -124,7 +114,7 @@ def _draft_all(
             refusals.append(_refuse(finding, f"the pipeline has no hop {finding.hop} any more"))
             continue
         hop_number, hop = hops[finding.hop]
-        remedy = _remedy(hop.remedies, finding.verdict)
+        remedy = remedy_of(hop.remedies, finding.verdict)
         if remedy is Remedy.REPORT:
             continue
         made = _draft_actions(pipeline, hop, remedy, finding, past)
@@ -135,7 +125,7 @@ def _draft_all(
             drafts += [((hop_number, _REMEDY_ORDER.index(remedy), finding.key), draft) for draft in made]
     ordered = [draft for _, draft in sorted(drafts, key=lambda item: item[0])]
     sources = {hop.name: hop.source for hop in pipeline.hops}
-    return list(renumbered(_without_repetition(ordered, sources))), refusals
+    return list(renumbered(without_conflicts(pipeline, _without_repetition(ordered, sources)))), refusals
 
 
 def _without_repetition(drafts: Iterable[ActionDraft], sources: Mapping[str, str]) -> list[ActionDraft]:
@@ -167,15 +157,6 @@ def _lacking(draft: ActionDraft, points: Iterable[str]) -> ActionDraft:
 
 def _with_before(draft: ActionDraft, more: Mapping[str, object]) -> ActionDraft:
     return replace(draft, action=replace(draft.action, before={**draft.action.before, **more}))
-
-
-def _remedy(remedies: Remedies, verdict: Verdict) -> Remedy:
-    return {
-        Verdict.MISSING: remedies.missing,
-        Verdict.DUPLICATE: remedies.duplicate,
-        Verdict.MISMATCHED: remedies.mismatched,
-        Verdict.UNEXPECTED: remedies.unexpected,
-    }[verdict]
 
 
 def _draft_actions(
@@ -319,7 +300,8 @@ def source_position(finding: Finding, semantics: Semantics = Semantics.EVENT) ->
     copies = finding.evidence.get("source", ())
     if semantics is Semantics.UPSERT:
         copies = [finding.evidence["latest"]] if "latest" in finding.evidence else []
-    committed = [copy for copy in copies if not copy.get("aborted") and "partition" in copy and "offset" in copy]
+    usable = [copy for copy in copies if not copy.get("aborted") and not copy.get("excluded")]
+    committed = [copy for copy in usable if "partition" in copy and "offset" in copy]
     return (int(committed[0]["partition"]), int(committed[0]["offset"])) if committed else None
 
 

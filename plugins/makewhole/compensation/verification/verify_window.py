@@ -5,9 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from makewhole.compensation.planning.draft import keys_to_reverse
+from makewhole.compensation.planning.remedy_of import keys_to_reverse
 from makewhole.compensation.verification.committed_since import StartOffsets
-from makewhole.compensation.verification.judge_gaps import judge_gaps_anew, may_still_arrive
+from makewhole.compensation.verification.judge_gaps import GapContext, judge_gaps_anew, may_change
+from makewhole.compensation.verification.judge_key import KeyJudge
 from makewhole.compensation.verification.verified_results import WHOLE, verified_result
 from makewhole.gate import HopSummary, check_summaries
 from makewhole.journal import incidents, observations, plan_progress, plans, window_results, windows
@@ -55,11 +56,13 @@ def verify_window(
         patience = _patience_seconds(journal, context) if patience_seconds is None else patience_seconds
         to_reverse = keys_to_reverse(context.pipeline, [item.finding for item in findings])
         past = reversals_of(journal, context.pipeline, context.window.number, to_reverse)
-    judged = judge_gaps_anew(context, findings, since, min(patience, stays_seconds), progress, past)
-    left = [item for item in judged if item.outcome == "open" and may_still_arrive(context, item)]
-    if left and patience > stays_seconds:
+        earlier = windows.newest_judged(journal, context.pipeline.name)
+    known = GapContext(open_judge=KeyJudge, past=past, windows=earlier)
+    judged = judge_gaps_anew(context, findings, since, min(patience, stays_seconds), progress, known)
+    if patience > stays_seconds and may_change(context, judged):
+        left = sum(item.outcome == "open" for item in judged)
         raise NotYetError(
-            f"{context.window.label}: {len(left)} keys may still arrive, for which consumers have "
+            f"{context.window.label}: {left} keys may still arrive, for which consumers have "
             f"{patience - stays_seconds:.0f} s more"
         )
     with connect() as journal:

@@ -110,10 +110,15 @@ def select_list(shape: TableShape) -> sql.Composable:
         sql.SQL("null::bigint as version")
         if point.version is None
         else sql.SQL("t.{}::bigint as version").format(sql.Identifier(point.version)),
-        *(_compared(name, declared) for name, declared in shape.compare.items()),
+        *compared_columns(shape.compare),
         _excluded_by(shape.filters),
     ]
     return sql.SQL(", ").join(columns)
+
+
+def compared_columns(compare: Mapping[str, str]) -> list[sql.Composable]:
+    """Return the compared columns of row `t` as text in their declared types, named `c:<column>`."""
+    return [_compared(name, declared) for name, declared in compare.items()]
 
 
 def _place(point: TablePoint) -> sql.Composable:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from makewhole.model.pipeline import Remedy
+from makewhole.model.pipeline import Hop, Remedies, Remedy
 from makewhole.model.plan import PlanState
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.world import PlanWorld
@@ -110,6 +110,47 @@ def test_extra_rows_move_aside_and_can_come_back(world: PlanWorld) -> None:
 
     world.sql(kept[0][3].replace("%", "%%"))
     assert world.sql("select note from dw.departures order by note") == [("copy 0",), ("copy 1",)]
+
+
+def test_nothing_is_moved_when_the_row_that_agrees_changed_after_the_plan_was_made(world: PlanWorld) -> None:
+    world.load_again("K0", copies=2, delay=5)
+    plan = world.plan([world.finding(0, Verdict.DUPLICATE)])
+    world.sql("update dw.departures set delay = 6 where note = 'copy 0'")
+    world.run(plan.id)
+
+    assert world.outcomes(plan.id) == {"K0": ("refused", "stale: rows of this key changed after the plan was made")}
+    assert world.sql("select note from dw.departures order by note") == [("copy 0",), ("copy 1",)]
+
+
+def test_rows_that_are_not_those_that_were_judged_stay_where_they_are(world: PlanWorld) -> None:
+    world.load_again("K0", copies=2)
+    judged = [{"place": place} for (place,) in world.sql("select ctid::text from dw.departures")]
+    finding = world.finding(0, Verdict.DUPLICATE)
+    named = replace(finding, evidence={**finding.evidence, "target": judged, "target_copies": 2})
+    world.sql("update dw.departures set delay = 1 where note = 'copy 1'")  # the same, written anew
+
+    frozen = world.freeze([named])
+
+    assert frozen.plan is None
+    assert [refusal.reason for refusal in frozen.refusals] == [
+        "stale: the rows of this key changed since it was judged; run the window again"
+    ]
+
+
+def test_an_unexpected_row_that_a_ledger_of_the_same_store_has_is_not_moved(world: PlanWorld) -> None:
+    report = Remedies(missing=Remedy.REPORT, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT)
+    direct = Hop(source="outbox", target="warehouse", remedies=report)
+    world.pipeline = replace(world.pipeline, hops=(*world.pipeline.hops, direct))
+    world.remedies("flights→warehouse", unexpected=Remedy.QUARANTINE)
+    world.sql("alter table ops.outbox add column delay int")
+    world.sql("insert into ops.outbox values ('K1', '{}', '2013-01-01', 1)")
+    world.load_again("K1", copies=1)
+    world.load_again("K2", copies=1)
+
+    frozen = world.freeze([world.finding(number, Verdict.UNEXPECTED) for number in (1, 2)])
+
+    assert [action.key for action in frozen.actions] == ["K2"]
+    assert [refusal.reason for refusal in frozen.refusals] == ["stale: outbox has this key; its row in warehouse stays"]
 
 
 def test_rows_that_changed_or_vanished_are_not_quarantined(world: PlanWorld) -> None:

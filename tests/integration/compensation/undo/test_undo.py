@@ -1,5 +1,6 @@
 """Test that an undone table is what it was, row by row; what changed since is left alone; nothing happens twice."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -57,6 +58,22 @@ def test_rows_that_changed_since_are_left_alone(world: PlanWorld) -> None:
         ("K0", "mine"),
         ("K3", "mine"),
     ]
+
+
+def test_a_survivor_that_was_not_the_first_row_gets_the_others_back_beside_it(world: PlanWorld) -> None:
+    world.load_again("K0", copies=1, delay=9)
+    world.sql("insert into dw.departures (id, delay, note, loaded_at) values ('K0', 5, 'right', '2013-01-02')")
+    before = _image(world)
+    finding = world.finding(0, Verdict.DUPLICATE)
+    plan = world.plan([replace(finding, evidence={**finding.evidence, "values": {"delay": "5"}})])
+    world.run(plan.id)
+    assert world.sql("select note from dw.departures") == [("right",)]
+
+    undo = _undo(world, plan.id)
+    _approve(world, undo)
+    assert undo.plan is not None
+    world.run(undo.plan.id)
+    assert _image(world) == before
 
 
 def test_what_a_stopped_plan_did_is_known_only_when_its_runner_has_ended(world: PlanWorld) -> None:

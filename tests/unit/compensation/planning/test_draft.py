@@ -9,13 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makewhole.compensation.freezing.plan_hash import plan_digest
-from makewhole.compensation.planning.draft import (
-    draft_plan,
-    keys_to_reverse,
-    over_limits,
-    plan_actions,
-    source_position,
-)
+from makewhole.compensation.planning.draft import draft_plan, over_limits, plan_actions, source_position
+from makewhole.compensation.planning.remedy_of import keys_to_reverse
 from makewhole.model.pipeline import (
     Approval,
     Hop,

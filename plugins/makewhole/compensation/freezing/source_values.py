@@ -1,0 +1,181 @@
+"""Find the compared values that the source has for the keys of findings, wherever its record lies.
+
+Of an event its first record counts, under `upsert` the latest version. What the window's own slice decides is in the
+evidence; records outside it are fetched by position, rows by key.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import polars as pl
+
+from makewhole.compensation.freezing.sources import Position, Sources, decoded
+from makewhole.compute.frames import KEYS, empty
+from makewhole.compute.normalise import table_frame
+from makewhole.model.errors import PermanentError, RefusedError
+from makewhole.model.pipeline import Hop, Semantics, TablePoint, TopicPoint
+from makewhole.model.verdict import Finding, Verdict
+from makewhole.postgres.read.export import read_keys
+from makewhole.postgres.read.valued_rows import Values
+from makewhole.window.context import table_shape, value_shape
+
+_BEFORE_ALL = -(2**63)
+_UNORDERED = "not known: nothing tells which version of this key is the source's latest; repair it by hand"
+_UNNAMED = "not known: the evidence names no record of this key in the source; run the window again"
+_UNREADABLE = "not known: the source's record of this key can be read nowhere any more; repair it by hand"
+
+
+class SourceValues:
+    """The values of the sources of a pipeline's hops. Load findings before asking for them."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources, self._pipeline = sources, sources.pipeline
+        self._hops = {hop.name: hop for hop in sources.pipeline.hops}
+        self._rows: dict[tuple[str, str], pl.DataFrame] = {}
+
+    def load(self, findings: Iterable[Finding]) -> None:
+        """Read what the evidence of these findings does not decide, with one call per point."""
+        positions: dict[str, list[Position]] = {}
+        keys: dict[str, set[str]] = {}
+        for finding in findings:
+            hop = self._hops[finding.hop]
+            if isinstance(self._pipeline.points[hop.source], TopicPoint):
+                wanted = [] if _is_decided(finding, hop) else _copies_outside(finding)
+                positions.setdefault(hop.source, []).extend(_position(copy) for copy in wanted)
+            elif not _is_decided(finding, hop):
+                keys.setdefault(hop.name, set()).add(finding.key)
+        self.load_records(positions)
+        for name, wanted_keys in keys.items():
+            self._load_rows(self._hops[name], sorted(wanted_keys))
+
+    def of(self, finding: Finding) -> Values | None:
+        """Return the source's values for a loaded finding; None: its latest version deletes the key.
+
+        Raises:
+            RefusedError: they are not known.
+        """
+        hop, evidence = self._hops[finding.hop], finding.evidence
+        if evidence.get("order_unknown"):
+            raise RefusedError(_UNORDERED)
+        if _is_decided(finding, hop):
+            deleted = evidence.get("latest", {}).get("tombstone")
+            return None if deleted else {name: evidence["values"].get(name) for name in self._pipeline.compare}
+        source = self._pipeline.points[hop.source]
+        if isinstance(source, TopicPoint):
+            return self._of_record(source, hop, finding)
+        return self._of_row(source, hop, finding)
+
+    def has_row(self, hop: Hop, key: str) -> bool:
+        """Tell whether the table that a hop starts from has a row of this key now that passes the hop's filter."""
+        if (hop.name, key) not in self._rows:
+            self._load_rows(hop, [key])
+        return len(self._rows[hop.name, key]) > 0
+
+    def row_values(self, hop: Hop, key: str) -> Values:
+        """Return the values of the row that counts in the table that a hop starts from; there is one.
+
+        Raises:
+            RefusedError: nothing tells which row that is.
+        """
+        return self._values(self._counting_row(hop, self._rows[hop.name, key]))
+
+    # Records
+
+    def load_records(self, positions: Mapping[str, Sequence[Position]]) -> None:
+        """Read records; one that cannot be read costs its own finding the answer, and no other."""
+        for point, wanted in positions.items():
+            try:
+                self._sources.load({point: wanted})
+            except PermanentError:
+                for position in sorted(set(wanted)):
+                    with suppress(PermanentError):
+                        self._sources.load({point: [position]})
+
+    def _of_record(self, point: TopicPoint, hop: Hop, finding: Finding) -> Values | None:
+        is_upsert = hop.semantics is Semantics.UPSERT
+        copies = _copies_outside(finding)
+        if not copies:
+            raise RefusedError(_UNNAMED)
+        if is_upsert:
+            copies = [_latest(copies, has_versions=point.version is not None)]
+        shape = value_shape(self._pipeline, point)
+        for copy in copies:
+            record = self._sources.find(hop.source, _position(copy), finding.key)
+            if record is None:
+                raise RefusedError(_UNREADABLE)
+            if record.value is None and is_upsert:
+                return None
+            fields = decoded(record, shape)
+            if hop.name not in (fields["excluded_by"] or ()):
+                return self._values(fields)
+        raise RefusedError(_UNNAMED)
+
+    # Rows
+
+    def _load_rows(self, hop: Hop, keys: Sequence[str]) -> None:
+        point = self._pipeline.points[hop.source]
+        assert isinstance(point, TablePoint)
+        shape = table_shape(self._pipeline, point)
+        frames = [
+            table_frame(frame, dict(self._pipeline.compare))[0]
+            for frame in read_keys(self._sources.postgres(point), shape, keys)
+        ]
+        found = pl.concat(frames) if frames else empty(KEYS)
+        passing = found.filter(~pl.col("excluded_by").list.contains(hop.name))
+        by_key = {str(name[0]): rows for name, rows in passing.group_by("key")}
+        self._rows |= {(hop.name, key): by_key.get(key, passing.clear()) for key in keys}
+
+    def _of_row(self, point: TablePoint, hop: Hop, finding: Finding) -> Values:
+        rows = self._rows[hop.name, finding.key]
+        if rows.is_empty():
+            raise RefusedError(f"erased: {point.name} has no row of this key any more")
+        return self._values(self._counting_row(hop, rows))
+
+    def _counting_row(self, hop: Hop, rows: pl.DataFrame) -> Mapping[str, Any]:
+        """Return the first row by time, or the latest version."""
+        if hop.semantics is Semantics.EVENT:
+            return rows.sort("time", "place", nulls_last=True).row(0, named=True)
+        ordered = rows.with_columns(pl.col("version").fill_null(_BEFORE_ALL)).sort("version", "time")
+        last = ordered.filter(
+            (pl.col("version") == ordered["version"][-1]) & pl.col("time").eq_missing(ordered["time"][-1])
+        )
+        if last["row_hash"].n_unique() > 1:
+            raise RefusedError(_UNORDERED)
+        return last.row(0, named=True)
+
+    def _values(self, fields: Mapping[str, Any]) -> Values:
+        return {name: fields[f"c:{name}"] for name in self._pipeline.compare}
+
+
+def _is_decided(finding: Finding, hop: Hop) -> bool:
+    """Tell whether the evidence has the values that count: no earlier record of an event may have others."""
+    evidence = finding.evidence
+    if "values" not in evidence:
+        return False
+    if finding.verdict is not Verdict.DUPLICATE or hop.semantics is Semantics.UPSERT:
+        return True
+    before = [copy for copy in evidence.get("source_elsewhere", ()) if not copy.get("later")]
+    return all(copy.get("row_hash") is not None and copy["row_hash"] == evidence.get("row_hash") for copy in before)
+
+
+def _copies_outside(finding: Finding) -> list[Mapping[str, Any]]:
+    return list(finding.evidence.get("source_elsewhere", ()))
+
+
+def _position(copy: Mapping[str, Any]) -> Position:
+    return int(copy["partition"]), int(copy["offset"])
+
+
+def _latest(copies: Sequence[Mapping[str, Any]], *, has_versions: bool) -> Mapping[str, Any]:
+    """Return the latest of several versions in a topic, given in their order.
+
+    Raises:
+        RefusedError: without numbers, nothing orders records of different partitions.
+    """
+    last = copies[-1]
+    rivals = [copy for copy in copies if copy.get("version") == last.get("version")] if has_versions else copies
+    states = {(copy.get("row_hash"), copy.get("tombstone", False)) for copy in rivals}
+    if len({copy["partition"] for copy in rivals}) > 1 and len(states) > 1:
+        raise RefusedError(_UNORDERED)
+    return last

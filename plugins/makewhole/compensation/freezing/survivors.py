@@ -1,0 +1,35 @@
+"""Choose the row of a key that stays: the first that agrees with the source, among the rows that were judged."""
+
+from collections.abc import Sequence
+
+from makewhole.model.errors import RefusedError
+from makewhole.model.verdict import Finding
+from makewhole.postgres.read.valued_rows import ValuedRow, Values
+
+
+def require_rows_as_judged(rows: Sequence[ValuedRow], finding: Finding) -> None:
+    """Check that the rows of a key are those that its finding names. The evidence names ten of them at most.
+
+    Raises:
+        RefusedError: a row came, went or was written anew since then.
+    """
+    named = finding.evidence.get("target")
+    if named is None:
+        return
+    judged, now = {copy["place"] for copy in named}, {row.place for row in rows}
+    if not judged <= now or len(now) != finding.evidence["target_copies"]:
+        raise RefusedError("stale: the rows of this key changed since it was judged; run the window again")
+
+
+def survivor_first(rows: Sequence[ValuedRow], values: Values) -> list[ValuedRow] | None:
+    """Return the rows with the survivor first: the first row, in their order, that has the source's values.
+
+    None: no row agrees with the source.
+    """
+    agreeing = next((row for row in rows if not differing_columns(row.values, values)), None)
+    return None if agreeing is None else [agreeing, *(row for row in rows if row is not agreeing)]
+
+
+def differing_columns(row: Values, source: Values) -> list[str]:
+    """Return the compared columns in which a row differs from the source, in order of their names."""
+    return sorted(name for name, text in source.items() if row.get(name) != text)

@@ -1,0 +1,76 @@
+"""Leave out the actions that others of the same plan would make wrong: what they make true is taken into account.
+
+A finding whose action is left out stays open, and is judged anew after the plan ran.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from makewhole.compensation.planning.action_draft import ActionDraft
+from makewhole.model.pipeline import Hop, Pipeline, Remedy
+from makewhole.model.verdict import Verdict
+
+_Place = tuple[str, str]
+"""The place of a point, and the hash of a key."""
+
+
+def without_conflicts(pipeline: Pipeline, drafts: Sequence[ActionDraft]) -> list[ActionDraft]:
+    """Return the drafts, in order, that stay right whatever the others do.
+
+    - A key whose record comes to a topic, or goes through it once more, is not unexpected behind it any more.
+    - A row that a loader will write, from a record that comes again, is not inserted beside it.
+    - A row that one hop says is extra, and another one corrects or keeps, is not extra.
+    - What two hops say of the same rows is done once.
+    """
+    hops = {hop.name: hop for hop in pipeline.hops}
+    arriving = _arriving(pipeline, hops, drafts)
+    claimed = _claimed(pipeline, hops, drafts)
+    done: set[tuple[Remedy, _Place]] = set()
+    kept = []
+    for draft in drafts:
+        hop = hops[draft.action.hop]
+        source, target = (_place(pipeline, point, draft) for point in (hop.source, hop.target))
+        is_unexpected = draft.finding.verdict is Verdict.UNEXPECTED
+        if is_unexpected and (source in arriving or target in claimed):
+            continue
+        if _inserts_row(draft) and target in arriving:
+            continue
+        if draft.action.remedy in (Remedy.QUARANTINE, Remedy.UPSERT):
+            if (draft.action.remedy, target) in done:
+                continue
+            done.add((draft.action.remedy, target))
+        kept.append(draft)
+    return kept
+
+
+def _arriving(pipeline: Pipeline, hops: dict[str, Hop], drafts: Iterable[ActionDraft]) -> set[_Place]:
+    """Return where the keys of sent records come to: the end of their hop, and every point behind that and behind the
+    topic that they are sent to, which has other readers, too."""
+    return {
+        _place(pipeline, point, draft)
+        for draft in drafts
+        if draft.action.remedy in (Remedy.PRODUCE, Remedy.REDELIVER)
+        for start in (hops[draft.action.hop].target, draft.action.target)
+        for point in _from_here_on(pipeline, start)
+    }
+
+
+def _claimed(pipeline: Pipeline, hops: dict[str, Hop], drafts: Iterable[ActionDraft]) -> set[_Place]:
+    """Return the keys that a plan writes or keeps at the end of a hop, because its source has them."""
+    return {
+        _place(pipeline, hops[draft.action.hop].target, draft)
+        for draft in drafts
+        if draft.finding.verdict is not Verdict.UNEXPECTED
+    }
+
+
+def _from_here_on(pipeline: Pipeline, point: str) -> set[str]:
+    """Return a point and every point behind it; a filter may keep a key from them, or not."""
+    return {point}.union(*(_from_here_on(pipeline, hop.target) for hop in pipeline.hops_from(point)))
+
+
+def _inserts_row(draft: ActionDraft) -> bool:
+    return draft.action.remedy is Remedy.UPSERT and draft.finding.verdict is Verdict.MISSING
+
+
+def _place(pipeline: Pipeline, point: str, draft: ActionDraft) -> _Place:
+    return pipeline.points[point].place, draft.action.key_hash

@@ -1,0 +1,27 @@
+"""Tell what is done about a finding on its hop."""
+
+from collections.abc import Iterable
+
+from makewhole.model.pipeline import Pipeline, Remedies, Remedy
+from makewhole.model.verdict import GAPS, Finding, Verdict
+
+
+def remedy_of(remedies: Remedies, verdict: Verdict) -> Remedy:
+    """Return what is done about a verdict; there is one for every gap."""
+    return {
+        Verdict.MISSING: remedies.missing,
+        Verdict.DUPLICATE: remedies.duplicate,
+        Verdict.MISMATCHED: remedies.mismatched,
+        Verdict.UNEXPECTED: remedies.unexpected,
+    }[verdict]
+
+
+def keys_to_reverse(pipeline: Pipeline, findings: Iterable[Finding]) -> set[str]:
+    """Return the hashes of the keys that have copies to take back."""
+    return {finding.key_hash for finding in findings if is_reversed(pipeline, finding)}
+
+
+def is_reversed(pipeline: Pipeline, finding: Finding) -> bool:
+    """Tell whether the extra copies of a finding are to be taken back by an event."""
+    remedies = next((hop.remedies for hop in pipeline.hops if hop.name == finding.hop), None)
+    return remedies is not None and finding.verdict in GAPS and remedy_of(remedies, finding.verdict) is Remedy.REVERSE

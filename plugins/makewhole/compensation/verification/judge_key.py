@@ -1,0 +1,167 @@
+"""Judge one finding anew from the rows and records of its key as they are now. Values are compared always."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from makewhole.compensation.freezing.source_values import SourceValues
+from makewhole.compensation.freezing.sources import Sources
+from makewhole.compensation.freezing.survivors import differing_columns
+from makewhole.compensation.verification.committed_since import CopiesByKey
+from makewhole.compensation.verification.downstream import TopicRecords, copies_pass, expected_at_stores
+from makewhole.journal.window_results import JudgedFinding
+from makewhole.model.errors import RefusedError
+from makewhole.model.pipeline import Hop, Semantics, TablePoint, TopicPoint
+from makewhole.model.verdict import Finding, Verdict
+from makewhole.postgres.read.valued_rows import Values
+
+Stores = Mapping[str, CopiesByKey]
+_SHOWN = 10
+
+
+class KeyJudge:
+    """What the sources and the topics have of the keys of a window's gaps. Load the findings before judging them."""
+
+    def __init__(self, sources: Sources, written: Mapping[str, CopiesByKey]) -> None:
+        """Take the sources, and the copies that came to topics since compensation began, by point."""
+        self._pipeline, self._written = sources.pipeline, written
+        self._values, self._records = SourceValues(sources), TopicRecords(sources)
+        self._hops = {hop.name: hop for hop in sources.pipeline.hops}
+
+    def load(self, findings: Sequence[Finding]) -> None:
+        """Read what the evidence of the findings does not say."""
+        self._values.load(findings)
+        repeated = (finding for finding in findings if self._is_repeated_in_topic(finding))
+        self._records.load(repeated, self._values.load_records)
+
+    def judge(self, item: JudgedFinding, stores: Stores) -> JudgedFinding:
+        """Return the finding with its outcome by these rows of the stores downstream."""
+        finding = item.finding
+        try:
+            problem = self._problem(finding, stores)
+        except RefusedError as error:
+            problem = str(error)
+        if problem is not None:
+            outcome = "refused" if item.outcome == "refused" else "open"
+            return replace(item, outcome=outcome, reason=item.reason if outcome == "refused" else problem)
+        if self._is_repeated_in_topic(finding):
+            reason = "every store downstream that takes the key holds it once"
+            return replace(item, outcome="contained", reason=reason)
+        hop = self._hops[finding.hop]
+        is_known_now = finding.verdict is Verdict.UNEXPECTED and stores[hop.target].get(finding.key)
+        return replace(item, outcome="repaired", reason=f"{hop.source} has it by now" if is_known_now else None)
+
+    def with_compared_values(self, item: JudgedFinding, stores: Stores) -> JudgedFinding:
+        """Add both sides' values to the evidence of a duplicate in a store that stays open, where no row agrees."""
+        finding, store = item.finding, self._store_of(item.finding)
+        if item.outcome != "open" or finding.verdict is not Verdict.DUPLICATE or store is None:
+            return item
+        try:
+            values = self._values.of(finding)
+        except RefusedError:
+            return item
+        rows = [_values(copy) for copy in stores.get(store, {}).get(finding.key, [])]
+        if not values or any(not differing_columns(row, values) for row in rows):
+            return item
+        names = sorted({name for row in rows for name in differing_columns(row, values)})
+        compared = {"source": dict(values), store: rows[:_SHOWN]}
+        reason = f"{item.reason}, and no row agrees with the source in {', '.join(names)}; correct one of them by hand"
+        return replace(
+            item, finding=replace(finding, evidence={**finding.evidence, "compared": compared}), reason=reason
+        )
+
+    def _store_of(self, finding: Finding) -> str | None:
+        """Return the table that the finding's hop ends in; None: it is a topic."""
+        target = self._pipeline.points[self._hops[finding.hop].target]
+        return target.name if isinstance(target, TablePoint) else None
+
+    def _is_repeated_in_topic(self, finding: Finding) -> bool:
+        return finding.verdict is Verdict.DUPLICATE and self._store_of(finding) is None
+
+    def _problem(self, finding: Finding, stores: Stores) -> str | None:
+        """Return why the key is not whole yet; None: it is."""
+        hop = self._hops[finding.hop]
+        if finding.verdict is Verdict.UNEXPECTED:
+            return self._unexpected_problem(hop, finding, stores)
+        if isinstance(self._pipeline.points[hop.target], TablePoint):
+            return store_problem(hop.target, stores[hop.target].get(finding.key, []), self._values.of(finding))
+        if finding.verdict is Verdict.MISMATCHED:
+            return f"a record of {hop.target} cannot be changed"
+        if finding.verdict is Verdict.MISSING:
+            return self._unsent_problem(hop, finding) or self._downstream_problem(hop, finding, stores)
+        return self._downstream_problem(hop, finding, stores)
+
+    def _unexpected_problem(self, hop: Hop, finding: Finding, stores: Stores) -> str | None:
+        if isinstance(self._pipeline.points[hop.target], TopicPoint):
+            return f"{hop.target} still holds it"
+        copies = stores[hop.target].get(finding.key, [])
+        if not copies:
+            return None
+        values = self._values_by_now(hop, finding)
+        return f"{hop.target} still holds it" if values is None else store_problem(hop.target, copies, values)
+
+    def _values_by_now(self, hop: Hop, finding: Finding) -> Values | None:
+        """Return the values of an unexpected key that its source has by now; None: it does not have it."""
+        if isinstance(self._pipeline.points[hop.source], TablePoint):
+            return self._values.row_values(hop, finding.key) if self._values.has_row(hop, finding.key) else None
+        copies = self._written[hop.source].get(finding.key, [])
+        came = [copy for copy in copies if copies_pass([copy], hop)]
+        came.sort(key=lambda copy: (copy["version"] or 0, copy["partition"], copy["offset"]))
+        if not came:
+            return None
+        copy = came[-1] if hop.semantics is Semantics.UPSERT else came[0]
+        return None if copy["is_tombstone"] else self._values_of_copy(copy)
+
+    def _values_of_copy(self, copy: Mapping[str, Any]) -> Values:
+        return {name: copy.get(f"c:{name}") for name in self._pipeline.compare}
+
+    def _unsent_problem(self, hop: Hop, finding: Finding) -> str | None:
+        """Return why a missing record is not in its topic now with the source's values."""
+        copies = self._written[hop.target].get(finding.key, [])
+        if not copies:
+            return f"no committed record of it came to {hop.target}"
+        values = self._values.of(finding)
+        if values is None:
+            is_sent = any(copy["is_tombstone"] for copy in copies)
+            return None if is_sent else f"no committed deletion of it came to {hop.target}"
+        differing = [differing_columns(self._values_of_copy(copy), values) for copy in copies]
+        if all(differing):
+            return f"the record of it that came to {hop.target} has other values in {', '.join(differing[-1])}"
+        return None
+
+    def _downstream_problem(self, hop: Hop, finding: Finding, stores: Stores) -> str | None:
+        """Return why a store behind the topic is not as it should be."""
+
+        def passes(filtered: Hop) -> bool | None:
+            if finding.verdict is Verdict.MISSING:
+                return copies_pass(self._written[hop.target].get(finding.key, []), filtered)
+            return self._records.passes(finding, filtered)
+
+        expected = expected_at_stores(self._pipeline, hop.target, passes)
+        values = self._values.of(finding)
+        shows = False
+        for store, must_hold in expected.items():
+            copies = stores[store].get(finding.key, [])
+            if must_hold is None and not copies:
+                continue
+            problem = store_problem(store, copies, values if must_hold is not False else None)
+            if problem is not None:
+                return problem
+            shows = True
+        if finding.verdict is Verdict.DUPLICATE and not shows:
+            return f"{hop.target} holds it more than once, and no store downstream could show that this did no harm"
+        return None
+
+
+def store_problem(store: str, copies: Sequence[Mapping[str, Any]], values: Values | None) -> str | None:
+    """Return why a store is not as it should be: the key once with these values, or (None) not at all."""
+    if values is None:
+        return f"{store} still holds it" if copies else None
+    if len(copies) != 1:
+        return f"{store} holds it {len(copies)} times" if copies else f"{store} does not hold it"
+    differing = differing_columns(_values(copies[0]), values)
+    return f"{store} holds other values in {', '.join(differing)}" if differing else None
+
+
+def _values(copy: Mapping[str, Any]) -> dict[str, str | None]:
+    return {name[2:]: text for name, text in copy.items() if name.startswith("c:")}

@@ -1,0 +1,223 @@
+"""Test which row of a key stays, by the value of its source, and that a plan does not work against itself."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+import pytest
+
+from makewhole.compensation.execution.run_plan import compensate_window
+from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.journal import window_results
+from makewhole.journal.database import connect
+from makewhole.model.window import WindowState
+from makewhole.window.certify import ClosedWindow
+from makewhole.window.context import WindowContext
+from tests.world.orders import BORN, DAY, Order, orders
+from tests.world.pipeline_file import Settings
+from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.windows import ReconciledShop
+
+pytestmark = pytest.mark.integration
+
+QUARANTINE: Settings = {"limits": "{share: 1.0}", "missing": "produce", "unexpected": "quarantine"}
+Outcomes = dict[tuple[str, str], tuple[str, str, str | None]]
+"""(hop, key) → (verdict, outcome, its reason)."""
+
+
+def at(order: Order, amount: str, hour: int = 0, day: int = 0) -> Order:
+    """The order with another amount, of a certain hour."""
+    return order | {"amount": amount, "at": (BORN + day * DAY + timedelta(hours=hour)).isoformat()}
+
+
+def amounts(shop: ReconciledShop, key: str, table: str = "warehouse") -> list[str]:
+    """What the table holds of a key."""
+    return [row[0] for row in shop.sql(f"select amount::text from {table} where id = %s order by amount", key)]
+
+
+def repair(shop: ReconciledShop, context: WindowContext, loaded: Iterable[Order] = ()) -> ClosedWindow:
+    """Plan, run, let the loader load these, verify and close."""
+    plan_window(context)
+    compensate_window(context, lambda _: None)
+    shop.write("warehouse", loaded)
+    verify_window(context, lambda *_: None, patience_seconds=0)
+    return shop.certify(context)
+
+
+def outcomes(shop: ReconciledShop, context: WindowContext) -> Outcomes:
+    """What became of each finding."""
+    with connect(shop.journal) as journal:
+        return {
+            (item.finding.hop, item.finding.key): (item.finding.verdict.value, item.outcome, item.reason)
+            for item in window_results.findings(journal, context.window)
+        }
+
+
+def certified_day(shop: ReconciledShop, day: int = 0) -> None:
+    """Close the first window whole."""
+    _, closed = shop.whole_way(day)
+    assert (closed.state, closed.reason) == (WindowState.CERTIFIED, None)
+
+
+# The survivor
+
+
+def test_under_upsert_the_row_of_the_latest_version_stays_and_not_that_of_a_stale_loader(shop: ReconciledShop) -> None:
+    shop.describe(is_upsert=True)
+    first, second = at(orders([1])[0], "100.00", 1), at(orders([1])[0], "200.00", 2)
+    shop.write("outbox", [first, second])
+    shop.send([first, second])
+    shop.write("warehouse", [second])
+    certified_day(shop)
+
+    shop.write("warehouse", [at(first, "100.00", 1, day=1)])
+    shop.trade(orders([101], 1))
+    context = shop.judge_and_ask_the_gate(1)
+    assert shop.found(context, STORE_HOP) == {"O1": ("duplicate", "upstream_duplicate")}
+    closed = repair(shop, context)
+
+    assert amounts(shop, "O1") == ["200.00"]
+    assert outcomes(shop, context) == {(STORE_HOP, "O1"): ("duplicate", "repaired", None)}
+    assert closed.state is WindowState.CERTIFIED
+
+
+def test_of_an_event_the_row_that_agrees_with_its_record_stays_though_a_wrong_one_came_first(
+    shop: ReconciledShop,
+) -> None:
+    right, wrong = at(orders([1])[0], "1.50", 2), at(orders([1])[0], "9.00", 1)
+    shop.trade([right])
+    certified_day(shop)
+
+    shop.write("warehouse", [wrong, at(right, "1.50", 3, day=1)])  # the wrong one is the first by time
+    shop.trade(orders([101], 1))
+    context = shop.judge_and_ask_the_gate(1)
+    closed = repair(shop, context)
+
+    assert amounts(shop, "O1") == ["1.50"]
+    assert outcomes(shop, context)[STORE_HOP, "O1"] == ("duplicate", "repaired", None)
+    assert closed.state is WindowState.CERTIFIED
+
+
+def test_where_no_row_agrees_with_the_source_nothing_is_moved_and_the_finding_shows_both_values(
+    shop: ReconciledShop,
+) -> None:
+    shop.trade(orders([1]))
+    certified_day(shop)
+    shop.sql("update warehouse set amount = 9")
+    shop.write("warehouse", [at(orders([1])[0], "8.00", 1, day=1)])
+    shop.trade(orders([101], 1))
+    context = shop.judge_and_ask_the_gate(1)
+    closed = repair(shop, context)
+
+    assert amounts(shop, "O1") == ["8.00", "9.00"]
+    assert outcomes(shop, context)[STORE_HOP, "O1"] == (
+        "duplicate",
+        "open",
+        "warehouse holds it 2 times, and no row agrees with the source in amount; correct one of them by hand",
+    )
+    compared = shop.evidence(context, STORE_HOP, "O1")["compared"]
+    assert compared["source"] == {"amount": "1.50"}
+    assert sorted(row["amount"] for row in compared["warehouse"]) == ["8.00", "9.00"]
+    assert closed.state is WindowState.GAPS
+
+
+def test_a_row_of_a_version_that_came_behind_the_window_is_not_moved_aside(shop: ReconciledShop) -> None:
+    shop.describe(is_upsert=True)
+    first, second = at(orders([1])[0], "100.00", 1), at(orders([1])[0], "200.00", 2)
+    shop.trade([first, second], unloaded=[first])
+    certified_day(shop)
+    shop.write("warehouse", [at(first, "100.00", 1, day=1)])
+    shop.trade(orders([101], 1))
+    context = shop.open(1)
+    third = at(first, "300.00", 2, day=1)
+    shop.send([third])
+    shop.write("warehouse", [third])
+    shop.judge(context)
+    shop.validate(context)
+    closed = repair(shop, context)
+
+    assert amounts(shop, "O1") == ["100.00", "200.00", "300.00"]
+    assert outcomes(shop, context)[STORE_HOP, "O1"] == (
+        "duplicate",
+        "refused",
+        "stale: the log has a later version of this key; the window that holds it judges that one",
+    )
+    assert closed.state is WindowState.GAPS
+
+
+# The filter
+
+
+def test_a_resend_of_a_key_that_passes_the_filter_is_contained(shop: ReconciledShop) -> None:
+    shop.describe(hop={"where": "\"region = 'US'\""})
+    made = orders(range(4))
+    shop.write("outbox", made)
+    shop.send(made)
+    shop.send(made[1:3])  # O1 is of the US, O2 is not
+    shop.write("warehouse", [order for order in made if order["region"] == "US"])
+    context = shop.judge_and_ask_the_gate()
+    closed = repair(shop, context)
+
+    assert {key: found[1] for key, found in outcomes(shop, context).items()} == {
+        (LEDGER_HOP, "O1"): "contained",
+        (LEDGER_HOP, "O2"): "contained",
+    }
+    assert closed.state is WindowState.CERTIFIED
+
+
+def test_a_resend_that_the_store_behind_the_filter_has_with_another_value_is_not_contained(
+    shop: ReconciledShop,
+) -> None:
+    shop.describe(hop={"where": "\"region = 'US'\""})
+    made = orders(range(4))
+    shop.trade(made, unloaded=[order for order in made if order["region"] == "EU"])
+    certified_day(shop)
+    shop.sql("update warehouse set amount = 9 where id = 'O1'")
+    shop.sql("delete from warehouse where id = 'O3'")
+    shop.send([at(made[1], "1.50", 1, day=1), at(made[3], "3.50", 1, day=1)])
+    shop.trade(orders([101], 1))
+    context = shop.judge_and_ask_the_gate(1)
+    shop.sql("delete from warehouse where id = 'O3'")
+    repair(shop, context)
+
+    found = {key: item for (hop, key), item in outcomes(shop, context).items() if hop == LEDGER_HOP}
+    assert found["O1"][1:] == ("open", "warehouse holds other values in amount")
+    assert found["O3"][1:] == ("open", "warehouse does not hold it")
+
+
+# A plan against itself
+
+
+def test_a_row_whose_record_the_plan_produces_is_not_moved_aside(shop: ReconciledShop) -> None:
+    shop.describe(compensation=QUARANTINE)
+    made = orders(range(4))
+    shop.trade(made, unsent=made[2:3])
+    shop.write("warehouse", made[2:3])  # by hand
+    context = shop.judge_and_ask_the_gate()
+    assert shop.found(context, LEDGER_HOP) == {"O2": ("missing", "never_produced")}
+    assert shop.found(context, STORE_HOP) == {"O2": ("unexpected", "not_in_source")}
+    closed = repair(shop, context)
+
+    assert [record.key_text for record in shop.read()].count("O2") == 1
+    assert amounts(shop, "O2") == ["2.50"]
+    assert {key: found[1] for key, found in outcomes(shop, context).items()} == {
+        (LEDGER_HOP, "O2"): "repaired",
+        (STORE_HOP, "O2"): "repaired",
+    }
+    assert closed.state is WindowState.CERTIFIED
+
+
+def test_a_row_with_another_value_than_the_produced_record_stays_open(shop: ReconciledShop) -> None:
+    shop.describe(compensation=QUARANTINE)
+    made = orders(range(4))
+    shop.trade(made, unsent=made[2:3])
+    shop.write("warehouse", [made[2] | {"amount": "9.00"}])
+    context = shop.judge_and_ask_the_gate()
+    closed = repair(shop, context)
+
+    assert amounts(shop, "O2") == ["9.00"]
+    assert {key: found[1:] for key, found in outcomes(shop, context).items()} == {
+        (LEDGER_HOP, "O2"): ("open", "warehouse holds other values in amount"),
+        (STORE_HOP, "O2"): ("open", "warehouse holds other values in amount"),
+    }
+    assert closed.state is WindowState.GAPS

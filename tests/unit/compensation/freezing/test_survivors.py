@@ -1,0 +1,167 @@
+"""The row that stays is the one that agrees with the source; what is not known is never guessed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from makewhole.compensation.freezing.source_values import SourceValues
+from makewhole.compensation.freezing.sources import SourceRecord, Sources
+from makewhole.compensation.freezing.survivors import require_rows_as_judged, survivor_first
+from makewhole.model.errors import CorruptionError, RefusedError
+from makewhole.model.pipeline import (
+    Hop,
+    Pipeline,
+    Point,
+    PointKind,
+    Remedies,
+    Remedy,
+    Semantics,
+    TablePoint,
+    TopicPoint,
+)
+from makewhole.model.verdict import Cause, Finding, Verdict
+from makewhole.postgres.read.valued_rows import ValuedRow
+from makewhole.postgres.tables import TableRow
+
+pytestmark = pytest.mark.unit
+
+REMEDIES = Remedies(missing=Remedy.REPORT, duplicate=Remedy.QUARANTINE, mismatched=Remedy.REPORT)
+
+
+class Records:
+    """Records by position; a partition of 9 cannot be read."""
+
+    def __init__(self, **values: bytes | None) -> None:
+        self._values = {int(name.removeprefix("at_")): value for name, value in values.items()}
+
+    def records(self, point: str, positions: Any) -> list[SourceRecord]:
+        assert point == "orders"
+        if any(partition == 9 for partition, _ in positions):
+            raise CorruptionError("the archive is damaged")
+        return [
+            SourceRecord(
+                partition=partition, offset=at, key=b"K", value=self._values[at], headers=(), timestamp_ms=None
+            )
+            for partition, at in positions
+            if at in self._values
+        ]
+
+    def partition_count(self, point: str) -> int:
+        raise AssertionError(point)
+
+    def known_keys(self, point: str) -> None:
+        raise AssertionError(point)
+
+
+def values_of(evidence: Mapping[str, Any], records: Records, semantics: Semantics = Semantics.EVENT) -> Any:
+    """Return the source's values, or the reason why they are not known."""
+    points: dict[str, Point] = {
+        "orders": TopicPoint(name="orders", connection="kafka", topic="orders", key=("kafka.key",)),
+        "store": TablePoint(name="store", kind=PointKind.STORE, connection="pg", table="store", key=("id",)),
+    }
+    hop = Hop(source="orders", target="store", remedies=REMEDIES, semantics=semantics, where="region = 'US'")
+    pipeline = Pipeline(name="p", points=points, hops=(hop,), compare={"amount": "int"})
+    found = Finding(
+        hop=hop.name,
+        key="K",
+        key_hash="0" * 32,
+        verdict=Verdict.DUPLICATE,
+        cause=Cause.WRITTEN_BEFORE_COMMITTED,
+        evidence=evidence,
+    )
+    with Sources(pipeline, records, {}) as sources:
+        values = SourceValues(sources)
+        values.load([found])
+        try:
+            return values.of(found)
+        except RefusedError as error:
+            return str(error)
+
+
+def outside(offset: int, partition: int = 0, **more: Any) -> dict[str, Any]:
+    return {"place": f"{partition}:{offset}", "partition": partition, "offset": offset, **more}
+
+
+def record(amount: int, region: str = "US") -> bytes:
+    return f'{{"amount": {amount}, "region": "{region}"}}'.encode()
+
+
+def test_of_an_event_the_first_record_that_passes_the_filter_counts() -> None:
+    records = Records(at_1=record(1, "EU"), at_2=record(2), at_3=record(3))
+    assert values_of({"source_elsewhere": [outside(1), outside(2), outside(3)]}, records) == {"amount": "2"}
+
+
+def test_an_earlier_record_counts_before_the_one_of_the_window_unless_they_agree() -> None:
+    of_window = {"values": {"amount": "3"}, "row_hash": "30"}
+    records = Records(at_2=record(2))
+    assert values_of({**of_window, "source_elsewhere": [outside(2, row_hash="20")]}, records) == {"amount": "2"}
+    assert values_of({**of_window, "source_elsewhere": [outside(7, row_hash="30")]}, records) == {"amount": "3"}
+    assert values_of({**of_window, "source_elsewhere": [outside(7, later=True)]}, records) == {"amount": "3"}
+
+
+def test_under_upsert_the_latest_record_counts_and_a_tombstone_is_a_deletion() -> None:
+    records = Records(at_1=record(1), at_2=record(2), at_3=None)
+    both = [outside(1), outside(2)]
+    assert values_of({"source_elsewhere": both}, records, Semantics.UPSERT) == {"amount": "2"}
+    assert values_of({"source_elsewhere": [*both, outside(3)]}, records, Semantics.UPSERT) is None
+    latest = {"latest": {"tombstone": True}, "values": {"amount": None}}
+    assert values_of(latest, records, Semantics.UPSERT) is None
+
+
+@pytest.mark.parametrize(
+    ("evidence", "reason"),
+    [
+        ({}, "not known: the evidence names no record of this key in the source; run the window again"),
+        (
+            {"source_elsewhere": [outside(8)]},
+            "not known: the source's record of this key can be read nowhere any more; repair it by hand",
+        ),
+        (
+            {"source_elsewhere": [outside(1, partition=9)]},
+            "not known: the source's record of this key can be read nowhere any more; repair it by hand",
+        ),
+        (
+            {"source_elsewhere": [outside(1, row_hash="1"), outside(2, partition=1, row_hash="2")]},
+            "not known: nothing tells which version of this key is the source's latest; repair it by hand",
+        ),
+        (
+            {"order_unknown": True, "values": {"amount": "1"}},
+            "not known: nothing tells which version of this key is the source's latest; repair it by hand",
+        ),
+    ],
+)
+def test_what_is_not_known_of_the_source_is_said(evidence: Mapping[str, Any], reason: str) -> None:
+    assert values_of(evidence, Records(at_1=record(1)), Semantics.UPSERT) == reason
+
+
+def row(number: int, amount: str | None) -> ValuedRow:
+    place = f"(0,{number})"
+    return ValuedRow(row=TableRow(table_oid=1, ctid=place, text=str(amount)), place=place, values={"amount": amount})
+
+
+def test_the_first_row_that_agrees_stays_and_without_one_there_is_no_survivor() -> None:
+    rows = [row(1, "9"), row(2, "5"), row(3, "5")]
+    ordered = survivor_first(rows, {"amount": "5"})
+    assert ordered is not None
+    assert [one.place for one in ordered] == ["(0,2)", "(0,1)", "(0,3)"]
+    assert survivor_first(rows, {"amount": "7"}) is None
+    assert survivor_first(rows, {"amount": None}) is None
+    assert survivor_first(rows, {}) == rows  # nothing is compared
+
+
+@pytest.mark.parametrize(
+    ("places", "copies", "is_stale"),
+    [(["(0,1)", "(0,2)"], 2, False), (["(0,1)"], 2, False), (["(0,1)", "(0,3)"], 2, True), (["(0,1)"], 1, True)],
+)
+def test_rows_that_came_went_or_were_written_anew_are_stale(places: list[str], copies: int, is_stale: bool) -> None:
+    evidence = {"target": [{"place": place} for place in places], "target_copies": copies}
+    found = Finding(
+        hop="a→b", key="K", key_hash="0", verdict=Verdict.DUPLICATE, cause=Cause.NOT_IN_SOURCE, evidence=evidence
+    )
+    rows = [row(1, "5"), row(2, "5")]
+    if is_stale:
+        with pytest.raises(RefusedError, match="stale: the rows of this key changed since it was judged"):
+            require_rows_as_judged(rows, found)
+    else:
+        require_rows_as_judged(rows, found)

@@ -1,0 +1,94 @@
+"""No action of a plan makes another one wrong: pure, over drafts."""
+
+from dataclasses import replace
+
+import pytest
+
+from makewhole.compensation.planning.draft import plan_actions
+from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
+from makewhole.model.verdict import Cause, Finding, Verdict
+
+pytestmark = pytest.mark.unit
+
+REMEDIES = Remedies(
+    missing=Remedy.REDELIVER, duplicate=Remedy.QUARANTINE, mismatched=Remedy.UPSERT, unexpected=Remedy.QUARANTINE
+)
+
+
+def pipeline() -> Pipeline:
+    """A ledger feeds two topics, one behind the other, and a store; the last topic feeds the same store."""
+
+    def table(name: str, kind: PointKind) -> TablePoint:
+        return TablePoint(name=name, kind=kind, connection="pg", table=name, key=("id",))
+
+    def topic(name: str) -> TopicPoint:
+        return TopicPoint(name=name, connection="kafka", topic=name, key=("$.id",))
+
+    def hop(source: str, target: str, missing: Remedy) -> Hop:
+        return Hop(source=source, target=target, remedies=replace(REMEDIES, missing=missing))
+
+    return Pipeline(
+        name="p",
+        points={
+            "ledger": table("ledger", PointKind.LEDGER),
+            "raw": topic("raw"),
+            "clean": topic("clean"),
+            "store": table("store", PointKind.STORE),
+        },
+        hops=(
+            hop("ledger", "raw", Remedy.PRODUCE),
+            hop("raw", "clean", Remedy.REDELIVER),
+            hop("clean", "store", Remedy.REDELIVER),
+            hop("ledger", "store", Remedy.UPSERT),
+        ),
+    )
+
+
+def finding(key: str, verdict: Verdict, hop: str) -> Finding:
+    evidence = {"source": [{"partition": 0, "offset": 1}], "target_copies": 1}
+    return Finding(hop=hop, key=key, key_hash=key * 32, verdict=verdict, cause=Cause.NOT_IN_SOURCE, evidence=evidence)
+
+
+def actions(*findings: Finding) -> list[tuple[str, str, str]]:
+    return [(action.key, action.remedy.value, action.hop) for action in plan_actions(pipeline(), findings)]
+
+
+def test_a_row_whose_record_is_produced_however_far_upstream_is_not_moved_aside() -> None:
+    missing = finding("a", Verdict.MISSING, "ledger→raw")
+    extra = finding("a", Verdict.UNEXPECTED, "clean→store")
+    assert actions(missing, extra) == [("a", "produce", "ledger→raw")]
+    assert actions(extra) == [("a", "quarantine", "clean→store")]
+    assert actions(missing, replace(extra, key="b", key_hash="b" * 32)) == [
+        ("a", "produce", "ledger→raw"),
+        ("b", "quarantine", "clean→store"),
+    ]
+
+
+def test_a_row_whose_record_goes_through_the_topic_before_once_more_is_not_moved_aside() -> None:
+    missing = finding("a", Verdict.MISSING, "raw→clean")
+    assert actions(missing, finding("a", Verdict.UNEXPECTED, "clean→store")) == [("a", "redeliver", "raw→clean")]
+
+
+def test_a_row_that_a_loader_will_write_is_not_inserted_beside_it() -> None:
+    missing = finding("a", Verdict.MISSING, "ledger→store")
+    assert actions(finding("a", Verdict.MISSING, "ledger→raw"), missing) == [("a", "produce", "ledger→raw")]
+    assert actions(missing) == [("a", "upsert", "ledger→store")]
+
+
+def test_a_record_that_is_sent_again_reaches_every_reader_of_its_topic_and_no_row_is_inserted_beside() -> None:
+    missing = finding("a", Verdict.MISSING, "clean→store")
+    assert actions(missing, finding("a", Verdict.MISSING, "ledger→store")) == [("a", "redeliver", "clean→store")]
+    sibling = finding("a", Verdict.MISSING, "raw→clean")
+    assert actions(sibling, finding("a", Verdict.MISSING, "ledger→store")) == [("a", "redeliver", "raw→clean")]
+
+
+@pytest.mark.parametrize("verdict", [Verdict.DUPLICATE, Verdict.MISMATCHED])
+def test_a_row_that_one_hop_keeps_is_not_moved_aside_for_another(verdict: Verdict) -> None:
+    kept = finding("a", verdict, "ledger→store")
+    remedy = "quarantine" if verdict is Verdict.DUPLICATE else "upsert"
+    assert actions(finding("a", Verdict.UNEXPECTED, "clean→store"), kept) == [("a", remedy, "ledger→store")]
+
+
+def test_what_two_hops_say_of_the_same_rows_is_done_once() -> None:
+    twice = [finding("a", Verdict.DUPLICATE, hop) for hop in ("ledger→store", "clean→store")]
+    assert actions(*twice) == [("a", "quarantine", "clean→store")]

@@ -1,0 +1,65 @@
+"""Whether a store behind a topic must hold a key: yes, no, or not known."""
+
+import pytest
+
+from makewhole.compensation.verification.downstream import expected_at_stores
+from makewhole.compensation.verification.judge_key import store_problem
+from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
+
+pytestmark = pytest.mark.unit
+
+REPORT = Remedies(missing=Remedy.REPORT, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT)
+
+
+def pipeline(*hops: tuple[str, str, str | None]) -> Pipeline:
+    names = {name for source, target, _ in hops for name in (source, target)}
+    stores = {
+        name: TablePoint(name=name, kind=PointKind.STORE, connection="pg", table=name, key=("id",))
+        for name in names
+        if name.startswith("store")
+    }
+    topics = {
+        name: TopicPoint(name=name, connection="kafka", topic=name, key=("$.id",))
+        for name in names
+        if name not in stores
+    }
+    made = tuple(Hop(source=one, target=two, remedies=REPORT, where=where) for one, two, where in hops)
+    return Pipeline(name="p", points={**stores, **topics}, hops=made)
+
+
+@pytest.mark.parametrize(
+    ("passes", "expected"),
+    [
+        (True, {"store_a": True, "store_b": True, "store_c": None}),
+        (False, {"store_a": True, "store_b": False, "store_c": False}),
+        (None, {"store_a": True, "store_b": None, "store_c": None}),
+    ],
+)
+def test_a_filter_decides_where_it_is_known(passes: bool | None, expected: dict[str, bool | None]) -> None:
+    described = pipeline(
+        ("t", "store_a", None), ("t", "store_b", "x = 1"), ("t", "u", "x = 1"), ("u", "store_c", "y = 1")
+    )
+    assert expected_at_stores(described, "t", lambda _: passes) == expected
+
+
+def test_one_way_that_a_key_passes_is_enough() -> None:
+    described = pipeline(("t", "store", "x = 1"), ("t", "u", None), ("u", "store", None))
+    assert expected_at_stores(described, "t", lambda _: False) == {"store": True}
+
+
+@pytest.mark.parametrize(
+    ("amounts", "values", "problem"),
+    [
+        (["5"], {"amount": "5"}, None),
+        ([], {"amount": "5"}, "store does not hold it"),
+        (["5", "5"], {"amount": "5"}, "store holds it 2 times"),
+        (["6"], {"amount": "5"}, "store holds other values in amount"),
+        ([], None, None),
+        (["5"], None, "store still holds it"),
+        (["5"], {}, None),
+    ],
+)
+def test_a_store_is_whole_with_the_key_once_and_the_values_of_the_source(
+    amounts: list[str], values: dict[str, str] | None, problem: str | None
+) -> None:
+    assert store_problem("store", [{"c:amount": amount} for amount in amounts], values) == problem
