@@ -115,8 +115,7 @@ class ReplayWriter:
             deliveries = _Deliveries()
             self._produce(self._producer, records, deliveries)
             handed_over()
-            left = self._producer.flush(_TIMEOUT_SECONDS)
-            delivered(deliveries.positions(left))
+            delivered(deliveries.positions(_flush(self._producer)))
             self._producer.send_offsets_to_transaction(
                 [TopicPartition(MARKER_TOPIC, 0, chunk + 1)],
                 self._consumer.consumer_group_metadata(),
@@ -178,6 +177,22 @@ class ReplayWriter:
             if kafka_error.code() in _PERMANENT:
                 raise PermanentError(f"{text}: grant it, then run the plan again") from error
             raise TransientError(f"{text}: try again; what happened is read from the marker") from error
+
+
+def _flush(producer: Producer) -> int:
+    """Wait until the brokers have what was produced; return how many records have no report yet.
+
+    Raises:
+        KafkaException: the producer cannot go on, such as one that was fenced.
+        TransientError: the client failed.
+    """
+    try:
+        return producer.flush(_TIMEOUT_SECONDS)
+    except SystemError as error:
+        # The client loses a fatal error that comes together with delivery reports. Aborting asks for it again; nothing
+        # is committed either way.
+        producer.abort_transaction(_TIMEOUT_SECONDS)
+        raise TransientError("the Kafka client failed while it sent records; try again") from error
 
 
 class _Deliveries:
