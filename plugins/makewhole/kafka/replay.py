@@ -113,9 +113,11 @@ class ReplayWriter:
         with self._translated_errors("write"):
             self._producer.begin_transaction()
             deliveries = _Deliveries()
-            self._produce(self._producer, records, deliveries)
-            handed_over()
-            delivered(deliveries.positions(_flush(self._producer)))
+            with _client_failures(self._producer):
+                self._produce(self._producer, records, deliveries)
+                handed_over()
+                left = self._producer.flush(_TIMEOUT_SECONDS)
+            delivered(deliveries.positions(left))
             self._producer.send_offsets_to_transaction(
                 [TopicPartition(MARKER_TOPIC, 0, chunk + 1)],
                 self._consumer.consumer_group_metadata(),
@@ -179,15 +181,16 @@ class ReplayWriter:
             raise TransientError(f"{text}: try again; what happened is read from the marker") from error
 
 
-def _flush(producer: Producer) -> int:
-    """Wait until the brokers have what was produced; return how many records have no report yet.
+@contextmanager
+def _client_failures(producer: Producer) -> Iterator[None]:
+    """Raise what makes the producer unusable where the client fails to say it.
 
     Raises:
         KafkaException: the producer cannot go on, such as one that was fenced.
         TransientError: the client failed.
     """
     try:
-        return producer.flush(_TIMEOUT_SECONDS)
+        yield
     except SystemError as error:
         # The client loses a fatal error that comes together with delivery reports. Aborting asks for it again; nothing
         # is committed either way.
