@@ -48,12 +48,16 @@ def test_an_unknown_commit_is_resolved_from_the_marker(
     def freeze_the_broker(journal: PgConnection, chunk: WrittenChunk, positions: RecordPositions) -> None:
         """The records are at the broker, and what is left is to commit them."""
         really_put(journal, chunk, positions)
-        if chunk.chunk % 5 == 2 and chunk.chunk not in frozen:
-            frozen.add(chunk.chunk)
-            threading.Timer(chance.uniform(0.0, 0.02), os.kill, (broker, signal.SIGSTOP)).start()
-            threading.Timer(3.5, os.kill, (broker, signal.SIGCONT)).start()
+        delay = delays.pop(chunk.chunk, None)
+        if delay is None:
+            return
+        if delay == 0.0:
+            os.kill(broker, signal.SIGSTOP)
+        else:
+            threading.Timer(delay, os.kill, (broker, signal.SIGSTOP)).start()
+        threading.Timer(3.5, os.kill, (broker, signal.SIGCONT)).start()
 
-    frozen: set[int] = set()
+    delays = {2: 0.0, 7: 0.001, 12: 0.003, 17: chance.uniform(0.0, 0.02)}
     monkeypatch.setattr(replayed_positions, "put", freeze_the_broker)
     for _ in range(10):
         with suppress(TransientError):
