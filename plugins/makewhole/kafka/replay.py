@@ -123,9 +123,10 @@ class ReplayWriter:
         with self._translated_errors("write"):
             self._producer.begin_transaction()
             deliveries = _Deliveries()
-            self._produce(self._producer, records, deliveries)
-            handed_over()
-            left = self._producer.flush(_TIMEOUT_SECONDS)
+            with _client_failures(self._producer):
+                self._produce(self._producer, records, deliveries)
+                handed_over()
+                left = self._producer.flush(_TIMEOUT_SECONDS)
             delivered(deliveries.positions(left))
             self._producer.send_offsets_to_transaction(
                 [TopicPartition(MARKER_TOPIC, 0, chunk + 1)],
@@ -189,6 +190,23 @@ class ReplayWriter:
             if kafka_error.code() in _PERMANENT:
                 raise PermanentError(f"{text}: grant it, then run the plan again") from error
             raise TransientError(f"{text}: try again; what happened is read from the marker") from error
+
+
+@contextmanager
+def _client_failures(producer: Producer) -> Iterator[None]:
+    """Raise what makes the producer unusable where the client fails to say it.
+
+    Raises:
+        KafkaException: the producer cannot go on, such as one that was fenced.
+        TransientError: the client failed.
+    """
+    try:
+        yield
+    except SystemError as error:
+        # The client loses a fatal error that comes together with delivery reports. Aborting asks for it again; nothing
+        # is committed either way.
+        producer.abort_transaction(_TIMEOUT_SECONDS)
+        raise TransientError("the Kafka client failed while it sent records; try again") from error
 
 
 class _Deliveries:

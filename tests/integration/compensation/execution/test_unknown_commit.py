@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from makewhole.compensation.execution.pace import PlanProgress
 from makewhole.compensation.execution.run_plan import run_plan
+from makewhole.journal import replayed_positions
+from makewhole.journal.replayed_positions import WrittenChunk
 from makewhole.kafka import replay
 from makewhole.model.errors import TransientError
+from makewhole.model.positions import RecordPositions
 from makewhole.model.verdict import Verdict
+from makewhole.sql import PgConnection
 from makewhole.stack.process import ServerProcess
 from tests.integration.compensation.world import PlanWorld
 
@@ -40,14 +43,25 @@ def test_an_unknown_commit_is_resolved_from_the_marker(
 
     monkeypatch.setattr(replay.ReplayWriter, "open", counting_open)
 
-    def freeze_the_broker(progress: PlanProgress) -> None:
-        if progress.chunks_done % 5 == 2:
-            threading.Timer(chance.uniform(0.0, 0.04), os.kill, (broker, signal.SIGSTOP)).start()
-            threading.Timer(3.5, os.kill, (broker, signal.SIGCONT)).start()
+    really_put = replayed_positions.put
 
+    def freeze_the_broker(journal: PgConnection, chunk: WrittenChunk, positions: RecordPositions) -> None:
+        """The records are at the broker, and what is left is to commit them."""
+        really_put(journal, chunk, positions)
+        delay = delays.pop(chunk.chunk, None)
+        if delay is None:
+            return
+        if delay == 0.0:
+            os.kill(broker, signal.SIGSTOP)
+        else:
+            threading.Timer(delay, os.kill, (broker, signal.SIGSTOP)).start()
+        threading.Timer(3.5, os.kill, (broker, signal.SIGCONT)).start()
+
+    delays = {2: 0.0, 7: 0.001, 12: 0.003, 17: chance.uniform(0.0, 0.02)}
+    monkeypatch.setattr(replayed_positions, "put", freeze_the_broker)
     for _ in range(10):
         with suppress(TransientError):
-            run_plan(world.journal, plan.id, world.targets, freeze_the_broker)
+            run_plan(world.journal, plan.id, world.targets)
             break
     os.kill(broker, signal.SIGCONT)
     assert len(opened) > 2, "no commit was interrupted"
