@@ -1,5 +1,7 @@
 """Find the partition into which producers put a key."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from zlib import crc32
 
 from aiokafka.partitioner import murmur2
@@ -12,6 +14,14 @@ _LIBRDKAFKA = {
     Partitioner.RANDOM: "random",
 }
 _POSITIVE = 0x7FFFFFFF
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownKeys:
+    """Record keys with the partitions in which they stand, as (partition, key), among so many `partitions`."""
+
+    partitions: int
+    places: Sequence[tuple[int, bytes]]
 
 
 def librdkafka_name(partitioner: Partitioner) -> str:

@@ -11,7 +11,7 @@ from makewhole.journal.window_results import Handover
 from makewhole.model.pipeline import Hop, Semantics
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles
-from makewhole_spark.reconcile.hop_baseline import hop_baseline
+from makewhole_spark.reconcile.hop_facts.baseline import hop_baseline
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, TruncatedWindow, truncated_windows
 
 _KeysByBucket = dict[str, list[tuple[str, int, int]]]

@@ -6,9 +6,9 @@ from datetime import datetime
 
 import polars as pl
 
-from makewhole.compute.baseline import Baseline
 from makewhole.compute.frames import HASHES, REPLAYS, empty
-from makewhole.compute.log_history import LogHistory
+from makewhole.compute.judge.baseline import Baseline
+from makewhole.compute.judge.log_history import LogHistory
 from makewhole.model.pipeline import Hop, PointKind, Semantics
 from makewhole.model.verdict import HopCounts
 from makewhole.window.consumer_groups import Unreached

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 import polars as pl
 
 from makewhole.compute.frames import ELSEWHERE, HASH, TAIL, empty
-from makewhole.compute.judge import committed_copies, mark_replays
+from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
+from makewhole.compute.judge.log_history import remaining_copies, truncated_copies
 from makewhole.compute.key_runs import build_key_run, first_and_latest_copies, first_copies
-from makewhole.compute.log_history import remaining_copies, truncated_copies
 from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles, TruncatedFiles
 
 

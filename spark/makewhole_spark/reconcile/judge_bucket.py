@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from makewhole.compute import rollup
-from makewhole.compute.baseline import mark_before_baseline
-from makewhole.compute.causes import explain
-from makewhole.compute.evidence import HopContext
 from makewhole.compute.frames import HASH, HASHES, VERDICTS, Schema
-from makewhole.compute.judge import BucketInput, committed_copies, judge, mark_replays
-from makewhole.compute.undecidable import UndecidableSpans, mark_undecidable, undecidable_spans
-from makewhole.compute.versions import judge_versions
+from makewhole.compute.judge.baseline import mark_before_baseline
+from makewhole.compute.judge.causes import explain
+from makewhole.compute.judge.evidence import HopContext
+from makewhole.compute.judge.judge_copies import BucketInput, committed_copies, judge, mark_replays
+from makewhole.compute.judge.judge_versions import judge_versions
+from makewhole.compute.judge.undecidable import UndecidableSpans, mark_undecidable, undecidable_spans
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.verdict import GAPS, Cause, Verdict
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
@@ -22,9 +22,15 @@ from makewhole_spark.reconcile.copies_outside import (
     source_copies_outside,
     target_copies_outside,
 )
+from makewhole_spark.reconcile.hop_facts.waiting import (
+    behind_limits,
+    overdue_keys,
+    unconsumed_copies,
+    unreached,
+    waiting_keys,
+)
 from makewhole_spark.reconcile.look_ups import confirm, look_up, slice_frame
 from makewhole_spark.reconcile.sequence_evidence import StoredSequences
-from makewhole_spark.reconcile.waiting import behind_limits, overdue_keys, unconsumed_copies, unreached, waiting_keys
 
 _KEY_NAMES: Schema = {"key": pl.String, **HASHES}
 

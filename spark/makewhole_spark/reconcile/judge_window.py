@@ -26,8 +26,8 @@ from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry_released
 from makewhole_spark.reconcile.bucket_tasks import bucket_tasks, handed_over_keys
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
-from makewhole_spark.reconcile.hop_baseline import baseline_incidents
-from makewhole_spark.reconcile.hop_groups import GROUP, HopGroup, hop_groups
+from makewhole_spark.reconcile.hop_facts.baseline import baseline_incidents
+from makewhole_spark.reconcile.hop_facts.consumer_groups import GROUP, HopGroup, hop_groups
 from makewhole_spark.reconcile.judge_bucket import judge_bucket
 from makewhole_spark.reconcile.key_index import KeyRuns, write_key_runs
 from makewhole_spark.reconcile.log_tail import TailTask, head_tasks, read_tail, tail_tasks

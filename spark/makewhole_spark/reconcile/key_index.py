@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import polars as pl
 from pyspark.sql import SparkSession
 
-from makewhole.compute.judge import committed_copies, mark_replays
+from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
 from makewhole.compute.key_runs import COPIES, build_key_run
 from makewhole.model.pipeline import Pipeline, PointKind, Semantics
 from makewhole.window.context import WindowContext

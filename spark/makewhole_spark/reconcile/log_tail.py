@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from makewhole.compute.frames import HASH, REPLAYS, TAIL, empty
-from makewhole.compute.judge import committed_copies, mark_replays
+from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
 from makewhole.compute.normalise import topic_frame
 from makewhole.kafka.lineage import divergence
 from makewhole.kafka.log.broker import BrokerLog

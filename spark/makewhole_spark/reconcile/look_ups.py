@@ -5,7 +5,7 @@ from dataclasses import replace
 import polars as pl
 
 from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, KEYS, TOPIC_KEYS, Schema, empty
-from makewhole.compute.judge import BucketInput
+from makewhole.compute.judge.judge_copies import BucketInput
 from makewhole.compute.normalise import table_frame
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.verdict import Verdict

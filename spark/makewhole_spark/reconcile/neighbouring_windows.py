@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 
 from makewhole.compute.frames import HASHES, REPLAYS, empty
+from makewhole.compute.judge.log_history import LogHistory, Truncation, log_history
 from makewhole.compute.keys import split_hex
-from makewhole.compute.log_history import LogHistory, Truncation, log_history
 from makewhole.journal import incidents, replayed_positions, window_results, windows
 from makewhole.journal.window_results import Handover
 from makewhole.journal.written_keys import replayed_keys, reversal_keys

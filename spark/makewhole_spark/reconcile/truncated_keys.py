@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from makewhole.compute.frames import HASH
-from makewhole.compute.judge import committed_copies
-from makewhole.compute.log_history import truncated_copies
+from makewhole.compute.judge.judge_copies import committed_copies
+from makewhole.compute.judge.log_history import truncated_copies
 from makewhole.journal import incidents
 from makewhole.lake.storage import Storage
 from makewhole.model.incident import Incident

@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 from makewhole.compute.frames import TAIL, TOPIC_KEYS
+from makewhole.compute.judge.log_history import LogHistory
 from makewhole.compute.key_runs import build_key_run
 from makewhole.compute.keys import with_hash
-from makewhole.compute.log_history import LogHistory
 from makewhole.lake.storage import Storage
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics, TopicPoint

@@ -6,8 +6,8 @@ partitioner says.
 
 from dataclasses import replace
 
-from makewhole.compensation.freezing.sources import KnownKeys, Sources
-from makewhole.kafka.partitioner import partition_of
+from makewhole.compensation.freezing.sources import Sources
+from makewhole.kafka.partitioner import KnownKeys, partition_of
 from makewhole.model.errors import CorruptionError, RefusedError
 from makewhole.model.payload import PARTITION_COUNT, Payload
 from makewhole.model.pipeline import Partitioner, TopicPoint

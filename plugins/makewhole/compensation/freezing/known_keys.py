@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from makewhole.compensation.freezing.sources import KnownKeys
 from makewhole.kafka.log.archive import ArchiveLog
 from makewhole.kafka.log.reader import read_range
+from makewhole.kafka.partitioner import KnownKeys
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange, Window
 from makewhole.window.context import WindowContext

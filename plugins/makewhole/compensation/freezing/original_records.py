@@ -8,11 +8,12 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from makewhole.compensation.freezing.known_keys import read_known_keys
-from makewhole.compensation.freezing.sources import KnownKeys, PayloadFrom, SourceRecord
+from makewhole.compensation.freezing.sources import PayloadFrom, SourceRecord
 from makewhole.kafka.log.archive import ArchiveLog
 from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.page import LogSource
 from makewhole.kafka.log.reader import read_range
+from makewhole.kafka.partitioner import KnownKeys
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange, Window
 from makewhole.window.context import WindowContext

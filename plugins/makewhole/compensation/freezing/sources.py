@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 import pyarrow as pa
 
 from makewhole.compute.decode.record_values import ValueShape, decode_values
+from makewhole.kafka.partitioner import KnownKeys
 from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Pipeline, TablePoint, TopicPoint
@@ -45,14 +46,6 @@ class SourceRecord:
     headers: tuple[tuple[str, bytes | None], ...]
     timestamp_ms: int | None
     kept_in: PayloadFrom = PayloadFrom.ARCHIVE
-
-
-@dataclass(frozen=True, kw_only=True)
-class KnownKeys:
-    """Record keys with the partitions in which they stand, as (partition, key), among so many `partitions`."""
-
-    partitions: int
-    places: Sequence[tuple[int, bytes]]
 
 
 class PayloadSource(Protocol):

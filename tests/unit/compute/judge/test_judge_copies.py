@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makewhole.compute.frames import HASHES, REPLAYS
-from makewhole.compute.judge import BucketInput, judge, mark_replays
-from tests.unit.compute.bucket_input import HOP, PLANS, bucket, copies, hashed, one, verdict_by_key
-from tests.unit.compute.event_oracle import NAMES, bucket_of, situations
+from makewhole.compute.judge.judge_copies import BucketInput, judge, mark_replays
+from tests.unit.compute.judge.bucket_input import HOP, PLANS, bucket, copies, hashed, one, verdict_by_key
+from tests.unit.compute.judge.event_oracle import NAMES, bucket_of, situations
 
 pytestmark = pytest.mark.unit
 

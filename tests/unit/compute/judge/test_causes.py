@@ -7,12 +7,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from makewhole.compute.causes import explain
-from makewhole.compute.evidence import HopContext
 from makewhole.compute.frames import ELSEWHERE, FINDINGS, HASHES, KEYS, TAIL, TOPIC_KEYS, Schema, empty
-from makewhole.compute.judge import BucketInput, judge
+from makewhole.compute.judge.causes import explain
+from makewhole.compute.judge.evidence import HopContext
+from makewhole.compute.judge.judge_copies import BucketInput, judge
+from makewhole.compute.judge.log_history import LogHistory
 from makewhole.compute.keys import with_hash
-from makewhole.compute.log_history import LogHistory
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import PointKind
 

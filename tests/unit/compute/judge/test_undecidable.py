@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from makewhole.compute.frames import JUDGED
-from makewhole.compute.log_history import LogHistory, TimeSpan, log_history, remaining_copies, truncated_copies
-from makewhole.compute.undecidable import UndecidableSpans, mark_undecidable, undecidable_spans
+from makewhole.compute.judge.log_history import LogHistory, TimeSpan, log_history, remaining_copies, truncated_copies
+from makewhole.compute.judge.undecidable import UndecidableSpans, mark_undecidable, undecidable_spans
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.window import PartitionRange, Window
 

@@ -6,9 +6,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from makewhole.compute.judge import BucketInput
-from makewhole.compute.versions import judge_versions
-from tests.unit.compute.bucket_input import NEW, NEWER, OLD, bucket, one, verdict_by_key
+from makewhole.compute.judge.judge_copies import BucketInput
+from makewhole.compute.judge.judge_versions import judge_versions
+from tests.unit.compute.judge.bucket_input import NEW, NEWER, OLD, bucket, one, verdict_by_key
 
 pytestmark = pytest.mark.unit
 

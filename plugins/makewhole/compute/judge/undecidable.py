@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import polars as pl
 
-from makewhole.compute.log_history import LogHistory, TimeSpan
+from makewhole.compute.judge.log_history import LogHistory, TimeSpan
 from makewhole.model.verdict import Cause, Verdict
 
 _ALWAYS = (TimeSpan(),)

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, KEYS, REPLAYS, TOPIC_KEYS
-from makewhole.compute.judge import BucketInput
+from makewhole.compute.judge.judge_copies import BucketInput
 from makewhole.compute.keys import with_hash
 
 HOP = "source→target"

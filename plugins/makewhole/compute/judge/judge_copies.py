@@ -6,7 +6,7 @@ looked up in the rest of the source first. A copy that compensation wrote in the
 one. A copy that it produced, because the topic had none, counts like any other: an original that comes all the same is
 the second copy.
 
-Under upsert the copies of a key are versions: see `makewhole.compute.versions`.
+Under upsert the copies of a key are versions: see `makewhole.compute.judge.judge_versions`.
 """
 
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
 """Collect the evidence of a finding: copies, places, producers, and what happened to the logs.
 
-All of it is JSON-able. Evidence decides no verdict; `makewhole.compute.causes` reads the cause from it.
+All of it is JSON-able. Evidence decides no verdict; `makewhole.compute.judge.causes` reads the cause from it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import polars as pl
 
 from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, TAIL, WAITING, empty
-from makewhole.compute.log_history import LogHistory
+from makewhole.compute.judge.log_history import LogHistory
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import PointKind
 from makewhole.model.verdict import Cause, Verdict
@@ -296,7 +296,8 @@ def _compared_copy(row: FrameRow, source: Sequence[CopyFields]) -> CopyFields | 
 
 
 def _is_order_unknown(latest: CopyFields, source: Sequence[CopyFields]) -> bool:
-    """Tell whether another copy could be the latest version, too, with another value: see `makewhole.compute.versions`.
+    """Tell whether another copy could be the latest version, too, with another value: see
+    `makewhole.compute.judge.judge_versions`.
 
     Of each partition of a topic the last copy could; of a table, each of that time.
     """

@@ -11,7 +11,7 @@ could be the latest, and they differ, the verdict is undecidable.
 import polars as pl
 
 from makewhole.compute.frames import HASH
-from makewhole.compute.judge import (
+from makewhole.compute.judge.judge_copies import (
     BucketInput,
     committed_copies,
     judged_frame,

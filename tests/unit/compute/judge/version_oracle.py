@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from makewhole.compute.frames import ELSEWHERE, TOPIC_KEYS
-from makewhole.compute.judge import BucketInput
-from tests.unit.compute.bucket_input import HOP, NEW, OLD, bucket
+from makewhole.compute.judge.judge_copies import BucketInput
+from tests.unit.compute.judge.bucket_input import HOP, NEW, OLD, bucket
 
 NAMES = ["a", "b", "c"]
 

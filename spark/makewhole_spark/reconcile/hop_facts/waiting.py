@@ -11,7 +11,7 @@ from datetime import datetime
 import polars as pl
 
 from makewhole.compute.frames import HASH, HASHES, WAITING, Schema, empty
-from makewhole.compute.judge import committed_copies
+from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.window.consumer_groups import Unreached
 from makewhole_spark.reconcile.buckets import BucketTask
 

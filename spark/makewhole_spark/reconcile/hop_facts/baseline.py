@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from itertools import chain
 
-from makewhole.compute.baseline import Baseline, earliest_record, latest_of
+from makewhole.compute.judge.baseline import Baseline, earliest_record, latest_of
 from makewhole.kafka.offsets_by_time import record_time
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Hop, TopicPoint

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makewhole.compute.frames import JUDGED, KEYS, TOPIC_KEYS, empty
-from makewhole.compute.judge import BucketInput, judge
-from makewhole.compute.versions import judge_versions
+from makewhole.compute.judge.judge_copies import BucketInput, judge
+from makewhole.compute.judge.judge_versions import judge_versions
 from makewhole.model.errors import CorruptionError
-from tests.unit.compute import event_oracle, version_oracle
-from tests.unit.compute.bucket_input import HOP, Kernel, copies, one, verdict_by_key
+from tests.unit.compute.judge import event_oracle, version_oracle
+from tests.unit.compute.judge.bucket_input import HOP, Kernel, copies, one, verdict_by_key
 
 pytestmark = pytest.mark.unit
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from makewhole.compute.judge import BucketInput
-from tests.unit.compute.bucket_input import HOP, PLANS, bucket
+from makewhole.compute.judge.judge_copies import BucketInput
+from tests.unit.compute.judge.bucket_input import HOP, PLANS, bucket
 
 NAMES = ["a", "b", "c", "d"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import polars as pl
 
-from makewhole.compute.evidence import FrameRow, HopContext, KeyFacts, evidence_of
 from makewhole.compute.frames import FINDINGS, empty
-from makewhole.compute.log_history import LogHistory
+from makewhole.compute.judge.evidence import FrameRow, HopContext, KeyFacts, evidence_of
+from makewhole.compute.judge.log_history import LogHistory
 from makewhole.model.pipeline import PointKind
 from makewhole.model.verdict import Cause, Verdict
 
