@@ -3,13 +3,17 @@
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from makewhole.model.pipeline import Pipeline
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.postgres_server import create_database, drop_database
+from makewhole.window.context import find_pipeline
 from tests.conftest import AnyPostgres
 from tests.histories.events import History
 from tests.histories.play import Player
@@ -20,6 +24,23 @@ from tests.world.topics import delete_topics, make_topic
 from tests.world.windows import ReconciledShop
 
 _HISTORIES = 12
+_BUCKETS = 2
+_SMALL = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    # To compile a query takes longer than to run it over a handful of rows.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+class HistoryShop(ReconciledShop):
+    """A shop whose keys are in few buckets: each of them costs a task, however few keys it has."""
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """The pipeline as its file has it, which does not change."""
+        return replace(find_pipeline("shop"), buckets=_BUCKETS)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -46,7 +67,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    with spark_session() as session:
+    with spark_session("local[1]", _SMALL) as session:
         yield session
 
 
@@ -61,7 +82,7 @@ def stage(
         name = uuid.uuid4().hex
         folder = tmp_path / name
         folder.mkdir()
-        shop = ReconciledShop(
+        shop = HistoryShop(
             spark=spark,
             bootstrap=kafka.bootstrap,
             dsn=create_database(postgres.dsn, f"test_{name}"),

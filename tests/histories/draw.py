@@ -49,6 +49,8 @@ KINDS = {
 
 _WINDOWS = 5
 _SHARE = 0.12
+_FAULTS = {"loss", "duplicate", "changed", "loader_dies", "stray", "unasked"}
+_TROUBLES = (0.0, 0.2, 0.2, 1.0)  # a quiet day must be certified, and a wild one seldom can be
 
 
 def draw(seed: int, kinds: frozenset[str] | None = None) -> History:
@@ -73,6 +75,7 @@ class _Draw:
     late: list[Item] = field(default_factory=list)
     changed: set[str] = field(default_factory=set)
     is_repairing: bool = False
+    trouble: float = 1.0
     is_open: bool = False
 
     def history(self, seed: int) -> History:
@@ -94,6 +97,7 @@ class _Draw:
     # A day
 
     def _day(self, day: int) -> Iterator[Event]:
+        self.trouble = self.random.choice(_TROUBLES)
         yield from self._morning(day)
         batches = [self._items(day) for _ in range(self.random.randint(1, 3))]
         for batch in batches:
@@ -210,4 +214,5 @@ class _Draw:
 
     def _happens(self, kind: str, probability: float) -> bool:
         """Draw in any case: a kind that is switched off changes little of the rest."""
-        return self.random.random() < probability and kind in self.kinds
+        chance = probability * (self.trouble if kind in _FAULTS else 1.0)
+        return self.random.random() < chance and kind in self.kinds

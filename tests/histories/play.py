@@ -194,7 +194,7 @@ class Player:
     def _open_step(self, day: int) -> None:
         self._plan, self._answer = None, None
         # A task that is tried again is the same run, and asks for the same window.
-        context = window_context(self.shop.ask(day, request=f"run of day {day}").window)
+        context = window_context(self.shop.ask(day, request=f"run of day {day}").window, self.shop.pipeline)
         self._context = context
         if len(self.said) < context.window.number:
             self.said.append(Said.of(self.history, self.said, context.window, self.truth))
