@@ -4,7 +4,17 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tests.histories.events import History
-from tests.histories.right import DUPLICATE, LEDGER, MATCHED, PENDING, STORE, is_whole, keys_of, right_answers
+from tests.histories.right import (
+    DUPLICATE,
+    LEDGER,
+    MATCHED,
+    PENDING,
+    STORE,
+    UNEXPECTED,
+    is_whole,
+    keys_of,
+    right_answers,
+)
 from tests.histories.said import Repair, Said
 from tests.histories.truth import Copy, Row, Truth
 
@@ -63,8 +73,8 @@ def _of_certificate(said: Said) -> Iterator[str]:
     for (hop, key), answers in sorted(right_answers(_judging(said), said.scope).items()):
         is_judged = answers - {None, PENDING}
         if is_judged and PENDING not in answers and not any(is_whole(truth, hop, key) for truth in said.moments):
-            is_gone_again = answers == {"unexpected"} and not said.moments[-1].rows_of(key)
-            if not is_gone_again:
+            is_gone = answers == {UNEXPECTED} or (hop == STORE and key in said.scope.seen)
+            if not is_gone or said.moments[-1].rows_of(key):
                 yield f"certified over {key} on the {hop} hop. {_shown(said.moments[-1], key)}"
 
 
@@ -91,6 +101,8 @@ def _of_repair(said: Said, repair: Repair) -> Iterator[str]:
     for key in sorted(keys_of(repair.before) | keys_of(repair.after)):
         sent, rows_before, rows_after = _sent(repair, key), repair.before.rows_of(key), repair.after.rows_of(key)
         shown = f"{_shown(repair.before, key)} → {_shown(repair.after, key)}"
+        if key in said.scope.seen and not rows_before and (sent or rows_after):
+            yield f"{key} had been in the store and was deleted, and was brought back. {shown}"
         if sent:
             yield from _of_sent(repair, key, sent, shown)
         if Counter(_values(rows_before)) != Counter(_values(rows_after)):

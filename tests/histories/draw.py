@@ -74,6 +74,8 @@ class _Draw:
     known: list[Item] = field(default_factory=list)
     late: list[Item] = field(default_factory=list)
     changed: set[str] = field(default_factory=set)
+    arrived: set[str] = field(default_factory=set)
+    pending: set[str] = field(default_factory=set)
     is_repairing: bool = False
     trouble: float = 1.0
     is_open: bool = False
@@ -145,10 +147,12 @@ class _Draw:
             return
         if not self.is_open and self._happens("transactions", 0.3):
             self.is_open = True
+            self.pending = {item.key for item in sent}
             yield Begin(tuple(sent))
             if not self._happens("open_at_the_cut", 0.5):
                 yield self._end()
         else:
+            self.arrived |= {item.key for item in sent}
             yield Send(tuple(sent), self.random.choice(["plain", "idempotent"]))
 
     def _copies(self, item: Item) -> list[Item]:
@@ -165,7 +169,9 @@ class _Draw:
 
     def _end(self) -> End:
         self.is_open = False
-        return End(is_committed=self.random.random() < 0.6)
+        is_committed = self.random.random() < 0.6
+        self.arrived |= self.pending if is_committed else set()
+        return End(is_committed)
 
     def _load(self, day: int, items: list[Item]) -> Load:
         endings: list[Ending] = ["before_commit", "before_write"]
@@ -184,8 +190,7 @@ class _Draw:
         return None
 
     def _repeats(self, day: int) -> Iterator[Event]:
-        is_free = "conflicting" in self.kinds
-        old = [item for item in self.known if item.day < day and (is_free or item.key not in self.changed)]
+        old = [item for item in self.known if item.day < day and self._may_repeat(item.key)]
         if old and self._happens("repeated_later", 0.25):
             self.minute += 1
             again = replace(self.random.choice(old), day=day, minute=self.minute)
@@ -194,6 +199,11 @@ class _Draw:
             yield Send((self._new(f"U{self._next()}", day),))
         if day and self._happens("late_rows", 0.3):
             yield Insert(self._new(f"L{self._next()}", day - 1))
+
+    def _may_repeat(self, key: str) -> bool:
+        """Tell whether another copy of a key is nothing but a repeat."""
+        is_alike = "conflicting" in self.kinds or key not in self.changed
+        return is_alike and ("late_originals" in self.kinds or key in self.arrived)
 
     def _strays(self, day: int) -> Iterator[Event]:
         if self._happens("stray", 0.15):

@@ -4,7 +4,7 @@ Written from the words of the design, not from the code: a key is judged in the 
 window of the repeat, and not known is right only where nobody could know.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -23,7 +23,8 @@ STORE: HopName = "store"
 @dataclass
 class Scope:
     """What a window is to judge. `ranges`: `[lo, hi)` by partition; `rows`: the keys of its ledger rows; `handed`: the
-    keys that the window before has left to it, by hop. `has_gone`: part of the log was gone before it was read."""
+    keys that the window before has left to it, by hop. `has_gone`: part of the log was gone before it was read. `late`:
+    keys whose rows came after the window was opened. `seen`: keys that a certified window has seen in the store."""
 
     number: int
     ranges: Mapping[int, tuple[int, int]]
@@ -32,6 +33,7 @@ class Scope:
     has_group: bool
     has_gone: bool = False
     late: frozenset[str] = field(default=frozenset())
+    seen: frozenset[str] = field(default=frozenset())
 
     def side(self, copy: Copy) -> int:
         """Return −1 for a record before the window, 0 for one in it, 1 for one behind it."""
@@ -67,7 +69,7 @@ def _with_doubt(answers: set[Answer], scope: Scope) -> set[Answer]:
 def of_ledger_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:
     """Return the right answers on the hop from the ledger to the topic."""
     copies = truth.committed_copies(key)
-    originals = [copy for copy in copies if not copy.is_replay]
+    originals = counted_copies(copies)
     until_now = [copy for copy in originals if scope.side(copy) <= 0]
     in_slice = [copy for copy in until_now if scope.side(copy) == 0]
     cents = {item.cents for item in truth.ledger if item.key == key}
@@ -114,6 +116,8 @@ def _of_loaded(truth: Truth, scope: Scope, key: str) -> set[Answer]:
         judged = [copy for copy in copies if scope.side(copy) <= 0]
         same = {copy.item.cents == rows[0].cents for copy in judged}
         return {MATCHED if is_same else MISMATCHED for is_same in same}
+    if key in scope.seen:
+        return {None, MATCHED, "vanished", UNDECIDABLE}  # in whatever words: it has been there, and is not lost
     ahead = {_is_ahead(truth, copy) for copy in copies if scope.side(copy) <= 0} if scope.has_group else {False}
     return {PENDING if is_ahead else MISSING for is_ahead in ahead}
 
@@ -121,6 +125,15 @@ def _of_loaded(truth: Truth, scope: Scope, key: str) -> set[Answer]:
 def _is_ahead(truth: Truth, copy: Copy) -> bool:
     """Tell whether the group has not reached a record yet."""
     return copy.offset >= truth.committed.get(copy.partition, 0)
+
+
+def counted_copies(copies: Sequence[Copy]) -> list[Copy]:
+    """Return the copies that count: a replay stands for the copies before it; one that comes after it is one more."""
+    replays = [number for number, copy in enumerate(copies) if copy.is_replay]
+    first = replays[0] if replays else len(copies)
+    originals = [copy for copy in copies if not copy.is_replay]
+    is_late = any(not copy.is_replay for copy in copies[first:])
+    return [copies[first], *originals] if is_late and all(copy.is_replay for copy in copies[:first]) else originals
 
 
 def is_whole(truth: Truth, hop: HopName, key: str) -> bool:
@@ -132,7 +145,7 @@ def is_whole(truth: Truth, hop: HopName, key: str) -> bool:
     if hop == "store":
         return len(rows) == 1 and rows[0].cents in {copy.item.cents for copy in copies}
     cents = {item.cents for item in truth.ledger if item.key == key}
-    originals = [copy for copy in copies if not copy.is_replay] or copies[:1]
+    originals = counted_copies(copies) or copies[:1]
     if len(originals) > 1:
         return len(rows) == 1 and rows[0].cents in cents
     return bool(originals) and originals[0].item.cents in cents

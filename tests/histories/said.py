@@ -39,6 +39,7 @@ class Said:
     def of(cls, history: History, earlier: Sequence[Self], window: Window, truth: Truth) -> Self:
         """Begin with the ranges that a window was opened with."""
         last = earlier[-1] if earlier else None
+        certified = [one for one in earlier if one.state == "certified"]
         ranges = {part.partition: (part.lo, part.hi) for part in window.ranges["orders"]}
         scope = Scope(
             number=window.number - 1,
@@ -46,6 +47,7 @@ class Said:
             rows=frozenset(),
             handed={hop: last.handed_over(hop) if last else frozenset() for hop in (LEDGER, STORE)},
             has_group=history.has_group,
+            seen=frozenset(row.key for one in certified for row in one.moments[0].store),
         )
         return cls(scope=scope, before=last, opened=truth.copy())
 
