@@ -262,7 +262,8 @@ class Player:
         rows = self.shop.sql("select id, amount, at from warehouse order by id, at, amount")
         self.truth.store = [Row(key, int(amount * 100), _day_of(at)) for key, amount, at in rows]
         ends = dict(self.truth.ends)
-        with consumer(self.shop.bootstrap) as client:
+        # A committed read would stop before an open transaction, and say nothing of what lies behind it.
+        with consumer(self.shop.bootstrap, isolation="read_uncommitted") as client:
             for message in read_to_end(client, self.shop.topic, ends):
                 headers = dict(message.headers() or [])
                 assert _PLAN_HEADER in headers, "somebody else wrote into the topic"
