@@ -5,7 +5,8 @@ PYTEST = $(BIN)/python -m pytest $(PYTEST_ARGS)
 # Two processes, each with servers of its own: most of the time one waits. WORKERS=0 runs all in one.
 WORKERS = 2
 
-.PHONY: help install demo test test-unit test-integration test-e2e test-lab test-crash lab crashes bench check lock
+.PHONY: help install demo test test-unit test-integration test-e2e test-lab test-crash test-histories \
+	lab crashes histories bench check lock
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -16,7 +17,7 @@ install: ## set-up alone: virtual environment, locked packages, Java, Kafka's ja
 demo: install ## days of real flights with planted faults: found, repaired, proven (DEMO_ARGS="--days 3")
 	@$(BIN)/makewhole demo $(DEMO_ARGS)
 
-test: test-unit test-integration test-e2e test-lab test-crash ## all tests
+test: test-unit test-integration test-e2e test-lab test-crash test-histories ## all tests
 
 test-unit: install ## no I/O, under a minute
 	$(PYTEST) -m unit -n $(WORKERS) tests/unit
@@ -33,6 +34,9 @@ test-lab: install ## the faults of the lab that every change runs
 test-crash: install ## the crash points that every change runs
 	$(PYTEST) -m crash tests/crash --crash-points short
 
+test-histories: install ## the dozen random histories that every change runs
+	$(PYTEST) -m histories tests/histories
+
 lab: install ## all faults on a real cluster, docs/faults.md made of them (LAB_ARGS="--lab-rows 6,9 --lab-seeds 10")
 	$(PYTEST) -m lab tests/lab --lab-results docs/faults.json $(LAB_ARGS)
 	$(BIN)/python -m tests.lab.report
@@ -40,6 +44,9 @@ lab: install ## all faults on a real cluster, docs/faults.md made of them (LAB_A
 crashes: install ## compensation killed, stopped, cut off at every call, and again in recovery; docs/crashes.md (CRASH_ARGS="-k kafka")
 	$(PYTEST) -m crash tests/crash --crash-results docs/crashes.json $(CRASH_ARGS)
 	$(BIN)/python -m tests.crash.report
+
+histories: install ## random histories, each answer held to a model (HISTORIES_ARGS="--histories 1000 --seed 1", "--seed 7 --shrink")
+	$(PYTEST) -m histories tests/histories $(HISTORIES_ARGS)
 
 bench: install ## side by side with Spark's own Kafka connector; writes bench/results.md (BENCH_ARGS="--quick")
 	@$(BIN)/python -m bench $(BENCH_ARGS)

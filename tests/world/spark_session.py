@@ -1,8 +1,9 @@
 """Start the one Spark session that a process can have."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 
 import pytest
 from pyspark.sql import SparkSession
@@ -19,12 +20,14 @@ _SETTINGS = {
 
 
 @contextmanager
-def spark_session() -> Iterator[SparkSession]:
-    """Start a small local session, and stop it at the end."""
+def spark_session(
+    master: str = "local[2]", settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[SparkSession]:
+    """Start a small local session, and stop it at the end; `settings` beside the usual ones, or instead of them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)  # the workers need this environment's packages
-        builder = SparkSession.builder.master("local[2]").appName("tests")
-        for name, value in _SETTINGS.items():
+        builder = SparkSession.builder.master(master).appName("tests")
+        for name, value in {**_SETTINGS, **settings}.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()
         session.sparkContext.setLogLevel("OFF")

@@ -1,0 +1,124 @@
+"""Start what histories are played on: one Kafka, one PostgreSQL, one Spark session; for each history its own tables."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from makewhole.model.pipeline import Pipeline
+from makewhole.stack.kafka_server import KafkaServer
+from makewhole.stack.postgres_server import create_database, drop_database
+from makewhole.window.context import find_pipeline
+from tests.conftest import AnyPostgres
+from tests.histories.events import History
+from tests.histories.play import Player
+from tests.histories.truth import Truth
+from tests.world.environment import enter, service_environment
+from tests.world.spark_session import spark_session
+from tests.world.topics import delete_topics, make_topic
+from tests.world.windows import ReconciledShop
+
+_HISTORIES = 12
+_BUCKETS = 2
+_SMALL = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    # To compile a query takes longer than to run it over a handful of rows.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+class HistoryShop(ReconciledShop):
+    """A shop whose keys are in few buckets: each of them costs a task, however few keys it has."""
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """The pipeline as its file has it, which does not change."""
+        return replace(find_pipeline("shop"), buckets=_BUCKETS)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("histories")
+    group.addoption("--histories", type=int, default=_HISTORIES, help="how many histories")
+    group.addoption("--seed", type=int, default=1, help="the first one's seed; the next ones count on")
+    group.addoption(
+        "--kinds",
+        default="",
+        help="the kinds of events to draw, `loss,late`; with a + or −: beside the default ones, or without",
+    )
+    group.addoption(
+        "--shrink", action="store_true", help="leave events out of a history that fails while it still fails"
+    )
+    group.addoption("--results", type=Path, help="append seed, seconds and outcome of each history to this file")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seed" in metafunc.fixturenames:
+        option = metafunc.config.getoption
+        first, count = option("seed", default=1), option("histories", default=_HISTORIES)
+        metafunc.parametrize("seed", range(first, first + count))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    with spark_session("local[1]", _SMALL) as session:
+        yield session
+
+
+@pytest.fixture
+def stage(
+    spark: SparkSession, kafka: KafkaServer, postgres: AnyPostgres, journal_template: str, tmp_path: Path
+) -> Callable[[History], AbstractContextManager[Player]]:
+    """Set the stage for a history, and clear it away again; a shrunk history needs many."""
+
+    @contextmanager
+    def set_up(history: History) -> Iterator[Player]:
+        name = uuid.uuid4().hex
+        folder = tmp_path / name
+        folder.mkdir()
+        shop = HistoryShop(
+            spark=spark,
+            bootstrap=kafka.bootstrap,
+            dsn=create_database(postgres.dsn, f"test_{name}"),
+            journal=create_database(postgres.dsn, f"journal_{name}", template=journal_template),
+            folder=folder,
+            partitions=history.partitions,
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            enter(patch, service_environment(shop, folder))
+            _describe(shop, history)
+            shop.make_tables()
+            make_topic(shop.admin, shop.topic, history.partitions)
+            yield Player(history=history, shop=shop, truth=Truth(history.partitions))
+        delete_topics(shop.admin, [shop.topic])
+        drop_database(postgres.dsn, f"test_{name}")
+        drop_database(postgres.dsn, f"journal_{name}")
+
+    return set_up
+
+
+def _describe(shop: ReconciledShop, history: History) -> None:
+    """Write the pipeline file that the history says."""
+    store = {
+        "missing": history.store_missing,
+        "duplicate": "quarantine",
+        "mismatched": history.store_mismatched,
+        "unexpected": "quarantine",
+    }
+    ledger = {"missing": "produce"}
+    if not history.is_repairing:
+        store, ledger = dict.fromkeys(store, "report"), dict.fromkeys(ledger, "report")
+    hop = {"compensation": _flow(store)} | ({"consumer_group": f"loader-{shop.topic}"} if history.has_group else {})
+    limits = "{share: 1.0, records_per_second: 100000}"
+    compensation = {"limits": limits} | ({"approval": "{above_actions: 0}"} if history.asks else {})
+    shop.describe(hop=hop, ledger_hop={"compensation": _flow(ledger)}, allow_empty=True, compensation=compensation)
+
+
+def _flow(settings: dict[str, str]) -> str:
+    return "{" + ", ".join(f"{key}: {value}" for key, value in settings.items()) + "}"

@@ -1,0 +1,129 @@
+"""Define what happens in a history: events of people's systems, and the steps that makewhole takes in between."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Producer = Literal["plain", "idempotent"]
+Mishap = Literal["lost", "doubled", "changed"]
+Ending = Literal["committed", "before_commit", "before_write"]
+StepName = Literal["open", "snapshot", "reconcile", "validate", "plan", "answer", "compensate", "verify", "certify"]
+
+STEPS: tuple[StepName, ...] = (
+    "open",
+    "snapshot",
+    "reconcile",
+    "validate",
+    "plan",
+    "answer",
+    "compensate",
+    "verify",
+    "certify",
+)
+
+
+@dataclass(frozen=True)
+class Item:
+    """A business event: its key, its amount in cents, and the day and minute that it says it is of."""
+
+    key: str
+    cents: int
+    day: int
+    minute: int
+
+
+@dataclass(frozen=True)
+class Insert:
+    """The application writes a row into its ledger."""
+
+    item: Item
+
+
+@dataclass(frozen=True)
+class Send:
+    """A producer of its own session sends records, and they are acknowledged."""
+
+    items: tuple[Item, ...]
+    producer: Producer = "plain"
+
+
+@dataclass(frozen=True)
+class Begin:
+    """A transaction begins with these records, and stays open."""
+
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True)
+class End:
+    """The open transaction, if there is one, ends."""
+
+    is_committed: bool
+
+
+@dataclass(frozen=True)
+class Load:
+    """The loader reads what is committed from where its group stands and inserts it; `ending` says where it dies.
+
+    `mishaps`: what it does to the records of a key. Rows are written with `day` as their time.
+    """
+
+    day: int
+    mishaps: tuple[tuple[str, Mishap], ...] = ()
+    ending: Ending = "committed"
+
+
+@dataclass(frozen=True)
+class Stray:
+    """Somebody writes a row into the store that no record says."""
+
+    item: Item
+
+
+@dataclass(frozen=True)
+class Erase:
+    """Somebody deletes all rows of a key from the store."""
+
+    key: str
+
+
+@dataclass(frozen=True)
+class Retain:
+    """Kafka deletes the beginning of every partition: what the window before has read, and so many offsets more."""
+
+    beyond: int = 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """makewhole takes a step of a window. `killed_at`: its first try dies at this commit of the journal (from 0)."""
+
+    window: int
+    name: StepName
+    killed_at: int | None = None
+
+
+Event = Insert | Send | Begin | End | Load | Stray | Erase | Retain | Step
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """A history, and the pipeline that it happens to. `store_missing`, `store_mismatched`: remedies of the store's hop.
+
+    `has_group`: the pipeline file names the loader's group. `asks`: every plan waits for a person, who says `answer`.
+    """
+
+    seed: int
+    partitions: int
+    has_group: bool
+    is_repairing: bool
+    store_missing: str
+    store_mismatched: str
+    asks: bool
+    answer: Literal["approved", "rejected", "none"]
+    events: tuple[Event, ...] = field(default=())
+
+    @property
+    def text(self) -> str:
+        """The history as somebody reads it who has to find out what went wrong."""
+        head = ", ".join(f"{name}={value!r}" for name, value in vars(self).items() if name != "events")
+        return "\n".join([head, *(f"  {number:3} {event}" for number, event in enumerate(self.events))])

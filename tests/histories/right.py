@@ -1,0 +1,151 @@
+"""Say which answers of a window are right, from what the systems held while it was judged; a set where several are.
+
+Written from the words of the design, not from the code: a key is judged in the window of its source, a repeat in the
+window of the repeat, and not known is right only where nobody could know.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tests.histories.truth import Copy, Truth
+
+HopName = Literal["ledger", "store"]
+Answer = str | None
+"""A verdict; None: the window says nothing of the key."""
+
+MATCHED, MISSING, DUPLICATE = "matched", "missing", "duplicate"
+UNEXPECTED, MISMATCHED, PENDING, UNDECIDABLE = "unexpected", "mismatched", "pending", "undecidable"
+LEDGER: HopName = "ledger"
+STORE: HopName = "store"
+
+
+@dataclass
+class Scope:
+    """What a window is to judge. `ranges`: `[lo, hi)` by partition; `rows`: the keys of its ledger rows; `handed`: the
+    keys that the window before has left to it, by hop. `has_gone`: part of the log was gone before it was read. `late`:
+    keys whose rows came after the window was opened. `seen`: keys that a certified window has seen in the store."""
+
+    number: int
+    ranges: Mapping[int, tuple[int, int]]
+    rows: frozenset[str]
+    handed: Mapping[HopName, frozenset[str]]
+    has_group: bool
+    has_gone: bool = False
+    late: frozenset[str] = field(default=frozenset())
+    seen: frozenset[str] = field(default=frozenset())
+
+    def side(self, copy: Copy) -> int:
+        """Return −1 for a record before the window, 0 for one in it, 1 for one behind it."""
+        lo, hi = self.ranges[copy.partition]
+        return -1 if copy.offset < lo else int(copy.offset >= hi)
+
+
+def right_answers(moments: Collection[Truth], scope: Scope) -> dict[tuple[HopName, str], set[Answer]]:
+    """Return the right answers for every key that exists anywhere, at any of the moments."""
+    found: dict[tuple[HopName, str], set[Answer]] = {}
+    for truth in moments:
+        for key in keys_of(truth):
+            for hop, right in ((LEDGER, of_ledger_hop), (STORE, of_store_hop)):
+                found.setdefault((hop, key), set()).update(_with_doubt(right(truth, scope, key), scope))
+    return found
+
+
+def keys_of(truth: Truth) -> set[str]:
+    """Return every key that is anywhere."""
+    return {
+        *(item.key for item in truth.ledger),
+        *(copy.item.key for copy in truth.copies),
+        *(row.key for row in truth.store),
+    }
+
+
+def _with_doubt(answers: set[Answer], scope: Scope) -> set[Answer]:
+    """Add undecidable where a part of the log that nobody has read may have held the key."""
+    doubtful = answers & {MISSING, UNEXPECTED}
+    return answers | {UNDECIDABLE} if scope.has_gone and doubtful else answers
+
+
+def of_ledger_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:
+    """Return the right answers on the hop from the ledger to the topic."""
+    copies = truth.committed_copies(key)
+    originals = counted_copies(copies)
+    until_now = [copy for copy in originals if scope.side(copy) <= 0]
+    in_slice = [copy for copy in until_now if scope.side(copy) == 0]
+    cents = {item.cents for item in truth.ledger if item.key == key}
+    if key not in scope.rows | scope.handed["ledger"]:
+        if not in_slice:
+            return {None}
+        if not cents:
+            return {UNEXPECTED}
+        return {DUPLICATE} if len(until_now) > 1 else {None}
+    if len(until_now) > 1:
+        return {DUPLICATE}
+    counted = until_now or originals or copies
+    if counted:
+        found: set[Answer] = {MATCHED if copy.item.cents in cents else MISMATCHED for copy in counted}
+        # Behind an open transaction nobody reads what is committed either.
+        return found | {PENDING} if any(not truth.is_stable(copy) for copy in counted) else found
+    is_open = any(copy.status == "open" for copy in truth.copies_of(key))
+    return {PENDING} if is_open or key in scope.late else {MISSING}
+
+
+def of_store_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:
+    """Return the right answers on the hop from the topic to the store."""
+    rows, copies = truth.rows_of(key), truth.committed_copies(key)
+    here = [copy for copy in copies if scope.side(copy) == 0]
+    if here or key in scope.handed["store"]:
+        return _of_loaded(truth, scope, key)
+    if not any(row.day is not None and _is_of(row.day, scope) for row in rows):
+        return {None}
+    if not copies:
+        return {UNEXPECTED}
+    return {DUPLICATE} if len(rows) > 1 else {None}
+
+
+def _is_of(day: int, scope: Scope) -> bool:
+    return day == scope.number or (scope.number == 0 and day < 0)
+
+
+def _of_loaded(truth: Truth, scope: Scope, key: str) -> set[Answer]:
+    rows, copies = truth.rows_of(key), truth.committed_copies(key)
+    if len(rows) > 1:
+        # What was loaded after the window's days is found there, at the latest.
+        return {DUPLICATE} if all(row.day is None or row.day <= scope.number for row in rows) else {DUPLICATE, MATCHED}
+    if rows:
+        judged = [copy for copy in copies if scope.side(copy) <= 0]
+        same = {copy.item.cents == rows[0].cents for copy in judged}
+        return {MATCHED if is_same else MISMATCHED for is_same in same}
+    if key in scope.seen:
+        return {None, MATCHED, "vanished", UNDECIDABLE}  # in whatever words: it has been there, and is not lost
+    ahead = {_is_ahead(truth, copy) for copy in copies if scope.side(copy) <= 0} if scope.has_group else {False}
+    return {PENDING if is_ahead else MISSING for is_ahead in ahead}
+
+
+def _is_ahead(truth: Truth, copy: Copy) -> bool:
+    """Tell whether the group has not reached a record yet."""
+    return copy.offset >= truth.committed.get(copy.partition, 0)
+
+
+def counted_copies(copies: Sequence[Copy]) -> list[Copy]:
+    """Return the copies that count: a replay stands for the copies before it; one that comes after it is one more."""
+    replays = [number for number, copy in enumerate(copies) if copy.is_replay]
+    first = replays[0] if replays else len(copies)
+    originals = [copy for copy in copies if not copy.is_replay]
+    is_late = any(not copy.is_replay for copy in copies[first:])
+    return [copies[first], *originals] if is_late and all(copy.is_replay for copy in copies[:first]) else originals
+
+
+def is_whole(truth: Truth, hop: HopName, key: str) -> bool:
+    """Tell whether a key has come over a hop: nothing of it is lost, doubled or changed as far as can still be mended.
+
+    What is twice in a log cannot be taken out of it; then the store says whether that did harm.
+    """
+    copies, rows = truth.committed_copies(key), truth.rows_of(key)
+    if hop == "store":
+        return len(rows) == 1 and rows[0].cents in {copy.item.cents for copy in copies}
+    cents = {item.cents for item in truth.ledger if item.key == key}
+    originals = counted_copies(copies) or copies[:1]
+    if len(originals) > 1:
+        return len(rows) == 1 and rows[0].cents in cents
+    return bool(originals) and originals[0].item.cents in cents

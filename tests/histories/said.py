@@ -1,0 +1,69 @@
+"""Keep what makewhole has said and done about one window, beside what was true meanwhile."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from makewhole.model.plan import Plan
+from makewhole.model.window import Window
+from tests.histories.events import History
+from tests.histories.right import LEDGER, PENDING, STORE, HopName, Scope
+from tests.histories.truth import Truth
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What the systems held before and after compensation."""
+
+    before: Truth
+    after: Truth
+
+
+@dataclass
+class Said:
+    """The answers for one window. `moments`: what the systems held whenever makewhole looked."""
+
+    scope: Scope
+    before: Self | None
+    opened: Truth
+    moments: list[Truth] = field(default_factory=list)
+    found: Mapping[tuple[HopName, str], tuple[str, str]] = field(default_factory=dict)
+    repairs: list[Repair] = field(default_factory=list)
+    gate: str | None = None
+    plan: Plan | None = None
+    state: str | None = None
+    reason: str | None = None
+    incidents: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, history: History, earlier: Sequence[Self], window: Window, truth: Truth) -> Self:
+        """Begin with the ranges that a window was opened with."""
+        last = earlier[-1] if earlier else None
+        certified = [one for one in earlier if one.state == "certified"]
+        ranges = {part.partition: (part.lo, part.hi) for part in window.ranges["orders"]}
+        scope = Scope(
+            number=window.number - 1,
+            ranges=ranges,
+            rows=frozenset(),
+            handed={hop: last.handed_over(hop) if last else frozenset() for hop in (LEDGER, STORE)},
+            has_group=history.has_group,
+            seen=frozenset(row.key for one in certified for row in one.moments[0].store),
+        )
+        return cls(scope=scope, before=last, opened=truth.copy())
+
+    def handed_over(self, hop: HopName) -> frozenset[str]:
+        """Return the keys that this window leaves to the next."""
+        return frozenset(key for (at, key), (verdict, _) in self.found.items() if at == hop and verdict == PENDING)
+
+    def take_rows(self, truth: Truth) -> None:
+        """Note what is read now: the ledger's rows that are old enough and no window has read, and what is gone."""
+        taken: set[str] = set()
+        window = self.before
+        while window is not None:
+            taken |= window.scope.rows
+            window = window.before
+        rows = {item.key for item in truth.ledger if item.day <= self.scope.number} - taken
+        self.scope.rows = frozenset(rows)
+        self.scope.late = frozenset(rows - {item.key for item in self.opened.ledger})
+        gone = any(truth.starts[partition] > lo and hi > lo for partition, (lo, hi) in self.scope.ranges.items())
+        self.scope.has_gone = gone or (self.before is not None and self.before.scope.has_gone)

@@ -1,0 +1,140 @@
+"""Test that the model of the random histories notices each kind of wrong answer: none of them may pass unseen."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.histories.check import differences
+from tests.histories.draw import KINDS, default_kinds, draw
+from tests.histories.events import History, Insert, Item, Load, Send, Step, Stray
+from tests.histories.right import LEDGER, STORE, Scope
+from tests.histories.said import Repair, Said
+from tests.histories.shrink import shrunk
+from tests.histories.truth import Row, Truth
+
+pytestmark = pytest.mark.unit
+
+HISTORY = History(
+    seed=0,
+    partitions=1,
+    has_group=False,
+    is_repairing=True,
+    store_missing="upsert",
+    store_mismatched="report",
+    asks=False,
+    answer="none",
+)
+KEYS = ("K0", "K1", "K2")
+
+
+def item(key: str, cents: int = 100) -> Item:
+    return Item(key, cents, 0, 0)
+
+
+def whole_truth() -> Truth:
+    truth = Truth(1)
+    truth.ledger += [item(key) for key in KEYS]
+    truth.append(truth.ledger)
+    truth.load(Load(0))
+    return truth
+
+
+def said(truth: Truth, *, state: str = "certified", reason: str | None = None) -> Said:
+    nobody: frozenset[str] = frozenset()
+    scope = Scope(
+        number=0,
+        ranges={0: (0, truth.stable(0))},
+        rows=frozenset(one.key for one in truth.ledger),
+        handed={LEDGER: nobody, STORE: nobody},
+        has_group=False,
+    )
+    return Said(scope=scope, before=None, opened=truth, moments=[truth, truth], state=state, reason=reason)
+
+
+def test_a_certificate_over_whole_keys_is_right() -> None:
+    assert differences(HISTORY, said(whole_truth())) == []
+
+
+@pytest.mark.parametrize(
+    ("harm", "verdict", "hop"),
+    [
+        (lambda truth: truth.store.pop(), "missing", STORE),
+        (lambda truth: truth.store.append(Row("K1", 100, 0)), "duplicate", STORE),
+        (lambda truth: truth.store.__setitem__(1, Row("K1", 999, 0)), "mismatched", STORE),
+        (lambda truth: truth.store.append(Row("S9", 1, 0)), "unexpected", STORE),
+        (lambda truth: truth.ledger.append(item("K9")), "missing", LEDGER),
+        (lambda truth: truth.ledger.__setitem__(1, item("K1", 999)), "mismatched", LEDGER),
+        (lambda truth: truth.ledger.pop(), "unexpected", LEDGER),
+    ],
+)
+def test_a_certificate_over_a_harmed_key_is_wrong_and_so_is_silence(
+    harm: Callable[[Truth], object], verdict: str, hop: str
+) -> None:
+    truth = whole_truth()
+    harm(truth)
+
+    found = differences(HISTORY, said(truth))
+
+    assert any(f"{hop} hop" in one and f"right is {verdict}" in one for one in found)
+    assert any("certified over" in one for one in found)
+
+
+def test_a_finding_about_a_whole_key_is_wrong() -> None:
+    one = said(whole_truth(), state="gaps", reason="1 missing")
+    one.found = {(STORE, "K1"): ("missing", "lost_after_topic")}
+    wrong = differences(HISTORY, one)
+    assert wrong[0].startswith("window 1 (gaps): store hop, K1: said missing (lost_after_topic), right is matched.")
+    assert wrong[1] == "window 1 (gaps): nothing is wrong, and it is not certified: 1 missing"
+
+
+def test_a_window_without_a_reason_or_without_an_end_is_wrong() -> None:
+    assert "window 1 (not_known): there is no reason" in differences(HISTORY, said(whole_truth(), state="not_known"))
+    told = differences(HISTORY, said(whole_truth(), state="error", reason="it broke"))
+    assert "window 1 (error): the window came to no end: it broke" in told
+
+
+def test_a_repair_of_what_was_whole_is_wrong_whatever_it_did() -> None:
+    before = whole_truth()
+    again, fewer, more = before.copy(), before.copy(), before.copy()
+    again.append([item("K1")])
+    fewer.store = [row for row in fewer.store if row.key != "K1"]
+    more.store.append(Row("K1", 100, None))
+    for after, told in ((again, "was sent"), (fewer, "was whole in the store"), (more, "has more rows than before")):
+        one = said(before)
+        one.repairs.append(Repair(before=before, after=after))
+        assert any(told in difference for difference in differences(HISTORY, one))
+
+
+def test_a_repair_that_keeps_the_wrong_row_is_wrong() -> None:
+    before = whole_truth()
+    before.store.append(Row("K1", 999, 0))
+    after = before.copy()
+    after.store.remove(Row("K1", 100, 0))
+    one = said(before, state="gaps", reason="1 duplicate")
+    one.found = {(STORE, "K1"): ("duplicate", "written_before_committed")}
+    one.repairs.append(Repair(before=before, after=after))
+    assert any("K1 has no right row any more" in difference for difference in differences(HISTORY, one))
+
+
+def test_a_window_that_leaves_offsets_out_or_reads_what_is_not_stable_is_wrong() -> None:
+    truth = whole_truth()
+    for ranges, told in (({0: (1, 3)}, "begins at 1"), ({0: (0, 4)}, "ends at 4; 3 is stable")):
+        one = said(truth)
+        one.scope.ranges = ranges
+        assert any(told in difference for difference in differences(HISTORY, one))
+
+
+def test_a_seed_draws_the_same_history_and_every_kind_is_drawn_by_some() -> None:
+    assert draw(7) == draw(7)
+    assert draw(7) != draw(8)
+    drawn = {type(event).__name__ for seed in range(60) for event in draw(seed, frozenset(KINDS)).events}
+    assert drawn == {"Insert", "Send", "Begin", "End", "Load", "Stray", "Erase", "Retain", "Step"}
+    assert {type(event).__name__ for event in draw(1, frozenset()).events} == {"Insert", "Send", "Load", "Step"}
+    assert default_kinds() < KINDS.keys()
+
+
+def test_a_failing_history_is_shrunk_to_what_it_needs() -> None:
+    stray = Stray(item("S9"))
+    events = [Insert(item("K0")), Send((item("K0"),)), stray, Load(0), Step(0, "open"), Insert(item("K1"))]
+    history = History(**{**vars(HISTORY), "events": tuple(events)})
+    assert shrunk(history, lambda one: stray in one.events).events == (stray, Step(0, "open"))
