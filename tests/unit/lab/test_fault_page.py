@@ -9,7 +9,7 @@ from tests.lab.scenario import load, selected
 
 pytestmark = pytest.mark.unit
 
-TOPIC_SIDE, REPAIRS = {*range(1, 21), 33, 34}, {*range(28, 33), 35}
+TOPIC_SIDE, REPAIRS, CONSUMERS = {*range(1, 21), 33, 34}, {*range(28, 33), 35}, {42, 43}
 
 
 def test_the_page_is_what_the_lab_said() -> None:
@@ -21,8 +21,8 @@ def test_every_scenario_is_told_and_no_other() -> None:
     assert set(json.loads(RESULTS.read_text(encoding="utf-8"))) == set(load())
 
 
-def test_the_lab_has_every_fault_of_the_topic_side_and_of_repairs() -> None:
-    assert {scenario.row for scenario in load().values()} == TOPIC_SIDE | REPAIRS
+def test_the_lab_has_every_fault_of_the_topic_side_of_repairs_and_of_consumers() -> None:
+    assert {scenario.row for scenario in load().values()} == TOPIC_SIDE | REPAIRS | CONSUMERS
 
 
 def test_rows_are_chosen_by_number_in_the_order_of_the_table() -> None:
