@@ -61,7 +61,8 @@ def reversal(world: PlanWorld) -> Plan:
 def duplicate(world: PlanWorld, key: str) -> Finding:
     number = sum(key.encode())
     finding = world.finding(number, Verdict.DUPLICATE)
-    return replace(finding, key=key, evidence={**finding.evidence, "target_copies": 2})
+    values = {"delay": world.first_delay(key)}
+    return replace(finding, key=key, evidence={**finding.evidence, "target_copies": 2, "values": values})
 
 
 def answer(plan: Plan) -> Answer:

@@ -230,7 +230,7 @@ class PlanWorld(World):
         copies = [record for record in self.originals.values() if record.key == f"K{number}".encode()]
         evidence: dict[str, Any] = {"source": [{"partition": copy.partition, "offset": copy.offset} for copy in copies]}
         if verdict is Verdict.DUPLICATE and hop == "flights→warehouse":
-            evidence["values"] = {"delay": self._first_delay(f"K{number}")}
+            evidence["values"] = {"delay": self.first_delay(f"K{number}")}
         return Finding(
             hop=hop,
             key=f"K{number}",
@@ -240,10 +240,11 @@ class PlanWorld(World):
             evidence=evidence | {"source_copies": len(copies)},
         )
 
-    def _first_delay(self, key: str) -> str | None:
+    def first_delay(self, key: str) -> str | None:
+        """Return the delay of a key's first row, as it is compared; None: it has no row."""
         first = "select trim_scale(delay)::text from dw.departures where id = %s order by loaded_at, ctid limit 1"
         found = self.sql(first, key)
-        return None if not found else str(found[0][0])
+        return None if not found or found[0][0] is None else str(found[0][0])
 
     def open_revision(self, findings: Iterable[Finding]) -> Window:
         """Open the next revision of the window, which found this."""

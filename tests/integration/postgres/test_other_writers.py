@@ -26,7 +26,7 @@ PARTITIONED = (
     "create table store_1 partition of store for values with (modulus 2, remainder 1)"
 )
 PLAIN = f"create table store ({COLUMNS})"
-APPEARED = "stale: a row of this key appeared after the plan was made"
+APPEARED = "arrived: a row of this key appeared after the plan was made"
 CHANGED = "stale: the row of this key changed after the plan was made"
 
 

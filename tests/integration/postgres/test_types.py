@@ -218,11 +218,18 @@ def _taken(case: Case, column: str, *, is_missing: bool, patch: pytest.MonkeyPat
         foretold = case.forecast(items)
         patch.setattr(halving, "_FEW", few)
         refused = case.apply(items)
-        assert foretold == refused
+        assert {seq: _kind(reason) for seq, reason in foretold.items()} == {
+            seq: _kind(reason) for seq, reason in refused.items()
+        }
         _require_equal(case, refused, is_missing=is_missing)
         outcomes.append((dict(refused), case.sql("select id, x::text from store order by id")))
     assert outcomes[0] == outcomes[1], f"{case.declared} in {column}: the writers differ"
     return len(case.raws) - len(outcomes[0][0])
+
+
+def _kind(reason: str) -> str:
+    """Return a reason without PostgreSQL's own error: the dry run casts the text where the run writes the row."""
+    return reason.partition(": the table does not take it")[0]
 
 
 def _require_equal(case: Case, refused: dict[int, str], *, is_missing: bool) -> None:

@@ -61,7 +61,7 @@ class KeyJudge:
         except RefusedError:
             return item
         rows = [_values(copy) for copy in stores.get(store, {}).get(finding.key, [])]
-        if not values or any(not differing_columns(row, values) for row in rows):
+        if not values or not rows or any(not differing_columns(row, values) for row in rows):
             return item
         names = sorted({name for row in rows for name in differing_columns(row, values)})
         compared = {"source": dict(values), store: rows[:_SHOWN]}

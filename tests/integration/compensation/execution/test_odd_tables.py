@@ -136,5 +136,5 @@ def _finding(world: PlanWorld, offset: int, key: str, verdict: Verdict, value: s
         key_hash=f"{offset:032x}",
         verdict=verdict,
         cause=Cause.NOT_IN_SOURCE,
-        evidence={"source": [{"partition": 0, "offset": offset}], "source_copies": 1, "values": {"delay": "1"}},
+        evidence={"source": [{"partition": 0, "offset": offset}], "source_copies": 1, "values": {"delay": "1.00"}},
     )
