@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from airflow.sdk import get_current_context
+from airflow.sdk import Asset, AssetAlias, get_current_context
 from airflow.sdk.exceptions import AirflowFailException
 
 from makewhole.model.errors import PermanentError
@@ -21,14 +21,17 @@ from makewhole.model.plan import Plan, PlanState
 from makewhole.model.window import WindowState
 from makewhole.orchestration.task_ids import (
     APPROVE,
+    CERTIFIED_ALIAS,
     CERTIFY,
     COMPENSATE,
     OPEN_WINDOW,
     SETTLE_POLL_SECONDS,
     VERIFY,
+    certified_asset,
 )
 
 if TYPE_CHECKING:
+    from makewhole.journal.certificates import ChainEntry
     from makewhole.window.context import WindowContext
     from makewhole.window.interval import Request
 
@@ -92,11 +95,13 @@ def open_window(pipeline_name: str | None) -> dict[str, Any]:
     """
     from makewhole.journal.database import connect
     from makewhole.model.incident_text import incident_sentence
+    from makewhole.orchestration.connections import signing_key
     from makewhole.window.context import connections_of
     from makewhole.window.open import open_interval
 
     context = get_current_context()
     pipeline = load_pipeline(pipeline_name or context["params"]["pipeline"])
+    signing_key()  # a window that nobody could certify is not begun
     with connect() as journal:
         opened = open_interval(journal, pipeline, connections_of(pipeline), _window_request(context))
     window = opened.window
@@ -232,16 +237,44 @@ def verify() -> dict[str, Any]:
 def certify() -> dict[str, Any]:
     """Certify the window, or fail the task with the reason why it stays open.
 
+    The event of the pipeline's asset holds the head of the chain: number, hash, and who signed it.
+
     Raises:
         AirflowFailException: the window is not certified.
     """
     from makewhole.journal.database import connect
+    from makewhole.orchestration.connections import signing_key
     from makewhole.window.certify import certify_window
 
-    context = _load_context()
+    context, key = _load_context(), signing_key()
     with connect() as journal:
-        closed = certify_window(journal, context.pipeline, context.window, context.storage)
+        closed = certify_window(journal, context.pipeline, context.window, context.storage, key)
+    for revocation in closed.revoked:
+        logger.warning("certificate %d is revoked: %s", revocation.revokes, revocation.uri)
     if closed.state is not WindowState.CERTIFIED or closed.certificate is None:
         raise AirflowFailException(f"{context.window.label} is not certified ({closed.state.value}): {closed.reason}")
     logger.info("%s is certified: %s", context.window.label, closed.certificate.uri)
+    _announce(get_current_context()["outlet_events"], context.pipeline.name, closed.certificate)
     return {"digest": closed.certificate.digest, "certificate": closed.certificate.uri}
+
+
+def _announce(outlet_events: Any, pipeline: str, certificate: "ChainEntry") -> None:
+    """Put the head of the chain into the asset's event; Airflow takes the one of the two that the task has."""
+    name, uri = certified_asset(pipeline)
+    asset = Asset(name=name, uri=uri)
+    head = chain_head(certificate)
+    outlet_events[asset].extra = head
+    outlet_events[AssetAlias(name=CERTIFIED_ALIAS)].add(asset, extra=head)
+
+
+def chain_head(certificate: "ChainEntry") -> dict[str, Any]:
+    """Return what the event says of the newest entry: enough to miss it later, and no data."""
+    return {
+        "ordinal": certificate.ordinal,
+        "sha256": certificate.sha256,
+        "window": certificate.number,
+        "revision": certificate.revision,
+        "signed_by": certificate.signed_by,
+        "signature": certificate.signature,
+        "uri": certificate.uri,
+    }

@@ -17,3 +17,11 @@ REOPEN = "reopen"
 
 SETTLE_POLL_SECONDS = 60.0
 """The longest wait of `settle` in its process; for a longer one it is rescheduled."""
+
+CERTIFIED_ALIAS = "makewhole_certified"
+"""The asset alias of runs whose form names the pipeline: its event is one of the pipeline's asset."""
+
+
+def certified_asset(pipeline: str) -> tuple[str, str]:
+    """Return name and URI of the asset that a certificate of a pipeline updates."""
+    return f"makewhole_{pipeline}", f"makewhole://certified/{pipeline}"

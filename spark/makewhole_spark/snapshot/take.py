@@ -22,6 +22,7 @@ from makewhole.model.window import PartitionRange, Window
 from makewhole.postgres.read.export import ExportPart, ExportPlan, export_snapshot
 from makewhole.postgres.read.expressions import TimeBounds
 from makewhole.sql import PgConnection
+from makewhole.window.configuration import judging_sha256
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry
 from makewhole_spark.snapshot.accounts import PartitionAccount, log_incidents, log_manifest, partition_accounts
@@ -87,6 +88,7 @@ def _snapshot(
     for point in points:
         reads = [answer for piece, answer in zip(pieces, answers, strict=True) if piece.point.name == point.name]
         manifest = _manifest(point, taken_at, reads, plans.get(point.name))
+        manifest["judging_sha256"] = judging_sha256(context.pipeline)
         taken[point.name] = (
             _taken_topic(journal, context, point, partition_accounts(context, point, reads, ids[point.name]), manifest)
             if isinstance(point, TopicPoint)
@@ -211,6 +213,7 @@ def _manifest(point: Point, taken_at: datetime, reads: list[PieceRead], plan: Ex
         "rows": sum(read.rows for read in reads),
         "undecodable": sum(read.undecodable for read in reads),
         "undecodable_files": sorted(path for read in reads for path in read.undecodable_files),
+        "sha256": {path: digest for read in reads for path, digest in read.sha256},
     }
     if plan is not None:
         manifest["pg_snapshot"] = plan.pg_snapshot

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import Result
 
 from makewhole.cli import documents, report
-from makewhole.journal import incidents, plans, window_results
+from makewhole.journal import certificates, incidents, plans, window_results
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.window import Accounting, PartitionRange, Window, WindowState
 
@@ -63,9 +63,9 @@ def journal(monkeypatch: pytest.MonkeyPatch, invoke: Callable[..., Result]) -> N
         ("results", {}),
         ("gate_reports", {}),
         ("snapshots", manifest),
-        ("certificate_of", None),
     ):
         monkeypatch.setattr(window_results, name, lambda *_, answer=answer: answer)
+    monkeypatch.setattr(certificates, "of_revision", lambda *_: None)
     monkeypatch.setattr(incidents, "of", lambda *_: [CHANGED, EXPIRED])
     monkeypatch.setattr(plans, "plan_of_window", lambda *_: None)
 
