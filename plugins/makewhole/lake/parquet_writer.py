@@ -72,10 +72,12 @@ class GrowingParquet(ClosingContext):
 
     def close(self) -> None:
         """Finish the file. Safe to call twice."""
-        if self._writer is not None:
-            self._writer.close()
-        if self._stream is not None:
-            self._stream.close()
+        try:
+            if self._writer is not None:
+                self._writer.close()
+        finally:
+            if self._stream is not None:
+                self._stream.close()
 
     def _open(self, schema: pa.Schema) -> pq.ParquetWriter:
         self._stream = _HashedStream(self._system.open_output_stream(self._full, compression=None))
