@@ -68,7 +68,13 @@ class CertifiedPipeline:
         counts = HopCounts(source_keys=5, matched=5 - missing, missing=missing)
         judged_with = judging_sha256(self.pipeline)
         answer = GateAnswer.FAIL if missing else GateAnswer.PASS
-        report = GateReport(answer=answer, planned=3, evaluated=3, failures=("1 missing",) if missing else ())
+        report = GateReport(
+            answer=answer,
+            planned=3,
+            evaluated=3,
+            failures=("1 missing",) if missing else (),
+            document={"judging_sha256": judged_with},
+        )
         with connect(self.journal) as journal:
             configuration = {"judging_sha256": judged_with}
             request = f"{number}/{revision}"
