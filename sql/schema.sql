@@ -284,6 +284,7 @@ create table makewhole.lease (
     expires_at timestamptz not null
 );
 
+-- The chain of each pipeline: certificates, and the revocations of those that no longer hold.
 create table makewhole.certificate (
     pipeline text not null,
     number integer not null,
@@ -295,11 +296,22 @@ create table makewhole.certificate (
     sha256 text not null,
     uri text not null,
     issued_at timestamptz not null default clock_timestamp(),
-    primary key (pipeline, number, revision),
-    unique (pipeline, ordinal),
+    kind text not null default 'certificate' check (kind in ('certificate', 'revocation')),
+    revokes integer,
+    signed_by text,
+    signature text,
+    primary key (pipeline, ordinal),
     unique (pipeline, sha256),
-    foreign key (pipeline, number, revision) references makewhole.window
+    unique (pipeline, revokes),
+    foreign key (pipeline, number, revision) references makewhole.window,
+    foreign key (pipeline, revokes) references makewhole.certificate (pipeline, ordinal),
+    check ((kind = 'revocation') = (revokes is not null)),
+    check (revokes < ordinal),
+    check ((signed_by is null) = (signature is null))
 );
+
+create unique index certificate_of_revision on makewhole.certificate (pipeline, number, revision)
+where kind = 'certificate';
 
 -- A window that was left unfinished (in error, or by a run that ended in the middle of it) and was gone on with by `run`.
 -- `asked_by` is the run that found it before its own window.

@@ -1,6 +1,7 @@
 """Validate a window on Spark: read its stored verdicts and have the gate check them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from makewhole.gate import HopSummary, check_summaries, check_verdicts, error_report
@@ -9,6 +10,7 @@ from makewhole.model.gate import GateReport
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Pipeline
 from makewhole.sql import PgConnection
+from makewhole.window.configuration import judging_sha256
 from makewhole.window.context import WindowContext
 
 if TYPE_CHECKING:
@@ -52,5 +54,6 @@ def validate_window(session: "SparkSession", journal: PgConnection, context: Win
             if is_empty
             else validate(session, context.pipeline, summaries, files, happened)
         )
-    window_results.put_gate_report(journal, context.window, window_results.RECONCILED, report)
+    asked = replace(report, document={**report.document, "judging_sha256": judging_sha256(context.pipeline)})
+    window_results.put_gate_report(journal, context.window, window_results.RECONCILED, asked)
     return report

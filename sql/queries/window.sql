@@ -68,6 +68,11 @@ select number, revision, start_time, end_time, opened_at, state, reason, plan_on
 from makewhole.window
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
 
+-- configuration --
+-- Read what was recorded of the configuration of one revision.
+select configuration from makewhole.window
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
+
 -- newest --
 -- Read the newest revision of every window, newest window first.
 select distinct on (number) number, revision, start_time, end_time, opened_at, state, reason, plan_only

@@ -1,4 +1,4 @@
--- What a window's steps commit: snapshots, results, findings, gate reports, certificates.
+-- What a window's steps commit: snapshots, results, findings, gate reports.
 
 -- insert_snapshot --
 -- Commit a snapshot: from here on it exists.
@@ -113,27 +113,6 @@ on conflict (pipeline, number, revision, stage) do update set
 -- Read the gate's reports of one revision, by stage.
 select stage, answer, planned, evaluated, failures, document from makewhole.gate_report
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
-
--- last_certificate --
--- Read the newest link of the chain.
-select ordinal, sha256 from makewhole.certificate where pipeline = %(pipeline)s order by ordinal desc limit 1;
-
--- insert_certificate --
--- Add a link to the chain.
-insert into makewhole.certificate
-    (pipeline, number, revision, ordinal, digest, body, previous, sha256, uri)
-values
-    (%(pipeline)s, %(number)s, %(revision)s, %(ordinal)s, %(digest)s, %(body)s, %(previous)s, %(sha256)s, %(uri)s);
-
--- certificate --
--- Read the certificate of one revision.
-select ordinal, digest, body, previous, sha256, uri, issued_at from makewhole.certificate
-where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
-
--- certificates --
--- Read the whole chain, oldest first.
-select ordinal, number, revision, digest, body, previous, sha256, uri, issued_at from makewhole.certificate
-where pipeline = %(pipeline)s order by ordinal;
 
 -- plans_of --
 -- Read the plans that were made for a window, whatever the revision.

@@ -58,6 +58,20 @@ def test_the_same_window_again_changes_nothing_and_certifies_the_same_digest(
     assert scheduled.after_again == scheduled.before_again
     chain = stage.run_command("certificate", "verify", "scheduled", "--json")
     assert (chain.code, chain.document["certificates"], chain.document["problems"]) == (0, 2, [])
+    assert chain.document["signed_from"] == 1
+
+
+def test_the_events_of_the_pipelines_asset_keep_the_head_of_the_chain(scheduled: Scheduled, stage: Stage) -> None:
+    assert scheduled.exit_code == 0
+    events = stage.get("/assets/events", limit=100)["asset_events"]
+    heads = {event["extra"]["ordinal"]: event["extra"] for event in events if event["name"] == "makewhole_scheduled"}
+    chain = stage.run_command("certificate", "verify", "scheduled", "--json").document
+    kept = [f"{ordinal}:{head['sha256']}" for ordinal, head in sorted(heads.items())]
+
+    assert sorted(heads) == [1, 2]
+    assert heads[2]["sha256"] == chain["head"]["sha256"]
+    options = [part for head in kept for part in ("--head", head)]
+    assert stage.run_command("certificate", "verify", "scheduled", "--json", *options).code == 0
 
 
 # Backfilled

@@ -13,6 +13,7 @@ from makewhole.journal.database import connect
 from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateReport
 from makewhole.model.verdict import HopCounts
+from makewhole.signing.key_files import signing_key_from_environment
 from makewhole.window.certify import ClosedWindow, certify_window
 from makewhole.window.context import WindowContext, connections_of, window_context
 from makewhole.window.open import OpenedWindow, Request, open_interval
@@ -70,7 +71,8 @@ class ReconciledShop(Shop):
     def certify(self, context: WindowContext) -> ClosedWindow:
         """Close the window."""
         with connect(self.journal) as journal:
-            return certify_window(journal, context.pipeline, context.window, Storage.from_environment())
+            key = signing_key_from_environment()
+            return certify_window(journal, context.pipeline, context.window, Storage.from_environment(), key)
 
     def judge_and_ask_the_gate(self, day: int = 0) -> WindowContext:
         """Take a window up to the point where a plan could be made."""

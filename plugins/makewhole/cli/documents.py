@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from makewhole.journal import continuations, incidents, plans, window_results, windows
+from makewhole.journal import certificates, continuations, incidents, plans, window_results, windows
 from makewhole.journal.window_results import JudgedFinding
 from makewhole.kafka.retention import Deadline
 from makewhole.model.errors import ConfigurationError, Problem
@@ -119,10 +119,17 @@ def _plan(journal: PgConnection, window: Window) -> dict[str, Any] | None:
 
 
 def _certificate(journal: PgConnection, window: Window) -> dict[str, Any] | None:
-    found = window_results.certificate_of(journal, window)
+    found = certificates.of_revision(journal, window)
     if found is None:
         return None
-    return {"ordinal": found.ordinal, "digest": found.digest, "sha256": found.sha256, "uri": found.uri}
+    return {
+        "ordinal": found.ordinal,
+        "digest": found.digest,
+        "sha256": found.sha256,
+        "uri": found.uri,
+        "signed_by": found.signed_by,
+        "revoked_by": certificates.revoked_by(journal, window.pipeline, found.ordinal),
+    }
 
 
 def finding_document(window: Window, item: JudgedFinding, deadline: Deadline | None = None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ _COMMANDS = {
     "findings": "findings:findings",
     "explain": "explain:explain",
     "plan": "plan.command:plan_app",
-    "certificate": "report:certificate_app",
+    "certificate": "certificate:certificate_app",
 }
 
 app = typer.Typer(

@@ -1,6 +1,5 @@
-"""Run `makewhole windows` and `certificate verify`: show what the journal knows."""
+"""Run `makewhole windows`: show what the journal knows of them."""
 
-import hashlib
 import json as json_format
 from typing import Annotated, Any
 
@@ -10,13 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from makewhole.cli.documents import chosen_windows, window_document
-from makewhole.cli.environment import AsJson, AsJsonLines, Exit, console, printable, service_environment
-from makewhole.journal import window_results
+from makewhole.cli.environment import AsJsonLines, console, printable, service_environment
 from makewhole.journal.database import connect
-from makewhole.lake.storage import Storage
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import WindowState
-from makewhole.window.certificate_chain import chain_problems
 
 PipelineName = Annotated[str, typer.Argument(help="Name of the pipeline.")]
 WindowNumber = Annotated[int | None, typer.Option("--window", help="Only this window.", show_default=False)]
@@ -67,7 +63,7 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
             _gaps(document, "counts"),
             _gaps(document, "after"),
             f"{document['handed_over']['keys']:,}" if document["handed_over"]["keys"] else "none",
-            certificate["digest"][:12] if certificate else "",
+            certificate["digest"][:12] if certificate and certificate["revoked_by"] is None else "",
         )
     out.print(table)
     for document in documents:
@@ -122,44 +118,3 @@ def _gaps(document: dict[str, Any], stage: str) -> str:
     names = [verdict.value for verdict in Verdict if verdict is not Verdict.MATCHED]
     totals = {name: sum((hop[stage] or hop["counts"])[name] for hop in document["hops"]) for name in names}
     return ", ".join(f"{count} {name}" for name, count in totals.items() if count) or "none"
-
-
-certificate_app = typer.Typer(no_args_is_help=True, help="The proofs that windows are closed.")
-
-
-@certificate_app.command("verify")
-def verify_certificates(pipeline: PipelineName, json: AsJson = False) -> None:
-    """Check the chain of certificates: none missing, none changed, each file as it was issued."""
-    with service_environment():
-        with connect() as journal:
-            chain = window_results.certificates(journal, pipeline)
-        storage = Storage.from_environment()
-        problems = chain_problems(chain)
-        for certificate in chain:
-            problems += _file_problems(storage, certificate)
-    document = {"pipeline": pipeline, "certificates": len(chain), "ok": not problems, "problems": problems}
-    if json:
-        typer.echo(json_format.dumps(document, ensure_ascii=False))
-    else:
-        for problem in problems:
-            _console.print(Text(printable(problem), style="red"))
-        verdict = "NOT sound" if problems else "sound" if chain else "nothing is proven yet"
-        _console.print(f"{pipeline}: {len(chain)} certificates, {verdict}")
-    if problems:
-        raise typer.Exit(Exit.GAPS_REMAIN)
-    if not chain:
-        raise typer.Exit(Exit.NOT_KNOWN)
-
-
-def _file_problems(storage: Storage, certificate: window_results.Certificate) -> list[str]:
-    path = certificate.uri.removeprefix(storage.root.rstrip("/") + "/")
-    name = f"certificate {certificate.ordinal}"
-    try:
-        content = json_format.loads(storage.read_bytes(path))
-    except (OSError, ValueError):
-        return [f"{name}: its file {certificate.uri} cannot be read"]
-    sha256 = content.pop("sha256", None)
-    text = json_format.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    if sha256 != certificate.sha256 or hashlib.sha256(text.encode()).hexdigest() != certificate.sha256:
-        return [f"{name}: its file {certificate.uri} is not what was issued"]
-    return []

@@ -1,4 +1,4 @@
-"""Read and write what a window's steps commit: snapshots, results, findings, gate reports, certificates."""
+"""Read and write what a window's steps commit: snapshots, results, findings, gate reports."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,21 +52,6 @@ class Waiting:
 
     keys: int
     since: datetime
-
-
-@dataclass(frozen=True, kw_only=True)
-class Certificate:
-    """A link of a pipeline's chain. `sha256` is over the body, which names `previous`."""
-
-    ordinal: int
-    number: int
-    revision: int
-    digest: str
-    body: Mapping[str, Any]
-    previous: str | None
-    sha256: str
-    uri: str
-    issued_at: datetime | None = None
 
 
 def commit_snapshot(journal: PgConnection, window: Window, point: str, manifest: Mapping[str, Any]) -> bool:
@@ -249,55 +234,6 @@ def gate_reports(journal: PgConnection, window: Window) -> dict[str, GateReport]
         )
         for stage, answer, planned, evaluated, failures, document in _run(journal, "gate_reports", **_scope(window))
     }
-
-
-def last_certificate(journal: PgConnection, pipeline: str) -> tuple[int, str] | None:
-    """Return (ordinal, sha256) of the newest link of the chain."""
-    rows = _run(journal, "last_certificate", pipeline=pipeline)
-    return rows[0] if rows else None
-
-
-def insert_certificate(journal: PgConnection, pipeline: str, certificate: Certificate) -> None:
-    """Add a link to the chain; the table refuses a second one with the same ordinal."""
-    _run(
-        journal,
-        "insert_certificate",
-        pipeline=pipeline,
-        number=certificate.number,
-        revision=certificate.revision,
-        ordinal=certificate.ordinal,
-        digest=certificate.digest,
-        body=Json(dict(certificate.body)),
-        previous=certificate.previous,
-        sha256=certificate.sha256,
-        uri=certificate.uri,
-    )
-
-
-def certificate_of(journal: PgConnection, window: Window) -> Certificate | None:
-    """Return the certificate of this revision, if it was issued."""
-    rows = _run(journal, "certificate", **_scope(window))
-    if not rows:
-        return None
-    ordinal, digest, body, previous, sha256, uri, issued_at = rows[0]
-    return Certificate(
-        ordinal=ordinal,
-        number=window.number,
-        revision=window.revision,
-        digest=digest,
-        body=body,
-        previous=previous,
-        sha256=sha256,
-        uri=uri,
-        issued_at=issued_at,
-    )
-
-
-def certificates(journal: PgConnection, pipeline: str) -> list[Certificate]:
-    """Return the whole chain, oldest first."""
-    names = ("ordinal", "number", "revision", "digest", "body", "previous", "sha256", "uri", "issued_at")
-    rows = _run(journal, "certificates", pipeline=pipeline)
-    return [Certificate(**dict(zip(names, row, strict=True))) for row in rows]
 
 
 def _scope(window: Window) -> dict[str, Any]:

@@ -150,6 +150,12 @@ def is_plan_only(journal: PgConnection, window: Window) -> bool:
     return bool(rows[0][7])
 
 
+def configuration(journal: PgConnection, window: Window) -> dict[str, Any]:
+    """Return what was recorded of the configuration when this revision was opened."""
+    scope = {"pipeline": window.pipeline, "number": window.number, "revision": window.revision}
+    return dict(_run(journal, "configuration", **scope)[0][0])
+
+
 def newest(journal: PgConnection, pipeline: str) -> list[Window]:
     """Return the newest revision of every window, newest window first."""
     return [_window(journal, pipeline, row) for row in _run(journal, "newest", pipeline=pipeline)]

@@ -1,7 +1,11 @@
-"""Write a Parquet file frame by frame: only the frame that is being written is in memory."""
+"""Write a Parquet file frame by frame: only the frame that is being written is in memory.
 
+The SHA-256 of the file is taken of the bytes on their way to the storage, so that it says what was written there.
+"""
+
+import hashlib
 from collections.abc import Collection
-from typing import Any
+from typing import IO, Any, cast
 
 import polars as pl
 import pyarrow as pa
@@ -16,6 +20,30 @@ _RARELY_REPEATED = {"key", "place"}
 _ASCENDING_OR_SAME = {"offset", "sequence", "time", "partition", "leader_epoch", "producer_id"}
 
 
+class _HashedStream:
+    """An output stream that hashes what passes; a file for pyarrow."""
+
+    def __init__(self, stream: pa.NativeFile) -> None:
+        self._stream = stream
+        self.digest = hashlib.sha256()
+        self.closed = False
+
+    def write(self, content: bytes) -> int:
+        """Write on and hash."""
+        self.digest.update(content)
+        self._stream.write(content)
+        return len(content)
+
+    def flush(self) -> None:
+        """Write on what is buffered."""
+        self._stream.flush()
+
+    def close(self) -> None:
+        """Close the stream behind. Safe to call twice."""
+        self.closed = True
+        self._stream.close()
+
+
 class GrowingParquet(ClosingContext):
     """A Parquet file of frames of one schema, each a row group. A context manager; the file is whole once closed."""
 
@@ -27,6 +55,12 @@ class GrowingParquet(ClosingContext):
         self._full = full
         self._never_null = never_null
         self._writer: pq.ParquetWriter | None = None
+        self._stream: _HashedStream | None = None
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the file in hex, once it is closed."""
+        return (hashlib.sha256() if self._stream is None else self._stream.digest).hexdigest()
 
     def append(self, rows: pl.DataFrame | pa.Table) -> None:
         """Write a row group."""
@@ -38,14 +72,18 @@ class GrowingParquet(ClosingContext):
 
     def close(self) -> None:
         """Finish the file. Safe to call twice."""
-        if self._writer is not None:
-            self._writer.close()
+        try:
+            if self._writer is not None:
+                self._writer.close()
+        finally:
+            if self._stream is not None:
+                self._stream.close()
 
     def _open(self, schema: pa.Schema) -> pq.ParquetWriter:
+        self._stream = _HashedStream(self._system.open_output_stream(self._full, compression=None))
         return pq.ParquetWriter(
-            self._full,
+            cast(IO[Any], self._stream),
             schema,
-            filesystem=self._system,
             compression={_leaf_name(field): "none" if field.name in _HASHES else "snappy" for field in schema},
             write_statistics=False,  # nothing is searched by range
             use_dictionary=[field.name for field in schema if _needs_dictionary(field)],  # type: ignore[arg-type]

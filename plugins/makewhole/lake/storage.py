@@ -4,6 +4,7 @@ Paths are relative to the root and use `/`. A file is written under a unique nam
 once a manifest in the journal names it.
 """
 
+import hashlib
 import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from makewhole.lake.parquet_writer import GrowingParquet
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem
 
 _ROWS_OF_A_BATCH = 16_384
+_BYTES_OF_A_BLOCK = 1 << 20
 
 
 def _needed(columns: Sequence[str], present: Sequence[str]) -> list[str]:
@@ -132,6 +134,53 @@ class Storage:
         with system.open_output_stream(full) as stream:
             stream.write(content)
         return self.uri(path)
+
+    def write_once(self, path: str, content: bytes) -> str:
+        """Write a small file that is never changed, whole or not at all; harmless when it is there. Return its name.
+
+        Raises:
+            CorruptionError: another content is there.
+        """
+        there = self.read_if_exists(path)
+        if there is None:
+            system, full = self._locate(path)
+            unfinished = f"{full}.{uuid4().hex[:16]}.unfinished"
+            system.create_dir(full.rsplit("/", 1)[0], recursive=True)
+            with system.open_output_stream(unfinished) as stream:
+                stream.write(content)
+            system.move(unfinished, full)
+        elif there != content:
+            raise CorruptionError(
+                f"{self.uri(path)} is there with another content; it was left as it is, and must not be overwritten. "
+                "Find out who wrote it"
+            )
+        return self.uri(path)
+
+    def read_if_exists(self, path: str) -> bytes | None:
+        """Return a small file whole; None when there is none."""
+        try:
+            return self.read_bytes(path)
+        except FileNotFoundError:
+            return None
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names of the files in a folder, in order; none for a folder that is not there."""
+        system, full = self._locate(folder)
+        found = system.get_file_info(fs.FileSelector(full, allow_not_found=True))
+        return sorted(info.base_name for info in found if info.type == fs.FileType.File)
+
+    def sha256(self, path: str) -> str:
+        """Return the SHA-256 of a file in hex, read from the storage.
+
+        Raises:
+            FileNotFoundError: it is not there.
+        """
+        system, full = self._locate(path)
+        digest = hashlib.sha256()
+        with system.open_input_stream(full, compression=None) as stream:
+            while block := stream.read(_BYTES_OF_A_BLOCK):
+                digest.update(block)
+        return digest.hexdigest()
 
     def read_bytes(self, path: str) -> bytes:
         """Return a small file whole."""

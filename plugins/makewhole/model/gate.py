@@ -17,7 +17,8 @@ class GateAnswer(StrEnum):
 @dataclass(frozen=True, kw_only=True)
 class GateReport:
     """The answer with its reasons. `planned` and `evaluated` count expectations; `failures` are sentences for
-    people; `document` is what the validation library itself returned, JSON-able and small."""
+    people; `document` is what the validation library itself returned, JSON-able and small, and in the journal also the
+    digest of the configuration that it was asked with."""
 
     answer: GateAnswer
     planned: int

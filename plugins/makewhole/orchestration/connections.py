@@ -4,8 +4,16 @@ import json
 import os
 
 from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
 
 from makewhole.model.pipeline import Pipeline
+from makewhole.signing.key_files import (
+    KEY_CONNECTION,
+    KEY_VARIABLE,
+    read_signing_key,
+    signing_key_from_environment,
+)
+from makewhole.signing.keys import SigningKey
 
 
 def export_connections(pipeline: Pipeline) -> None:
@@ -17,6 +25,24 @@ def export_connections(pipeline: Pipeline) -> None:
         variable = f"AIRFLOW_CONN_{name.upper()}"
         if variable not in os.environ:
             os.environ[variable] = _as_json(name)
+
+
+def signing_key() -> SigningKey:
+    """Return the key that signs certificates: of the environment, or the password of the connection for it.
+
+    It stays in this process: other than connections it is not exported, so that no Spark job has it from here.
+
+    Raises:
+        ConfigurationError: there is none, or it is no key.
+    """
+    if not os.environ.get(KEY_VARIABLE, "").strip():
+        try:
+            text = BaseHook.get_connection(KEY_CONNECTION).password
+        except AirflowNotFoundException:
+            text = None
+        if text:
+            return read_signing_key(text, "Airflow connection", KEY_CONNECTION)
+    return signing_key_from_environment()
 
 
 def _as_json(name: str) -> str:

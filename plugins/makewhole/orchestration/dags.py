@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, Param, TriggerRule, task
+from airflow.sdk import DAG, Asset, AssetAlias, CronDataIntervalTimetable, Param, TriggerRule, task
 
 from makewhole.model.pipeline import Pipeline, TimeLimits
 from makewhole.orchestration import steps, task_ids
@@ -162,12 +162,23 @@ def _window_tasks(limits: TimeLimits, opening: Callable[..., Any], *arguments: s
     approve = PlanApproval.of_planned()
     compensate = _task_after_any(task_ids.COMPENSATE, steps.compensate, limits.compensate)
     verify = _task_after_any(task_ids.VERIFY, steps.verify, limits.verify)
-    certify = task(task_id=task_ids.CERTIFY, trigger_rule=TriggerRule.ALL_DONE, execution_timeout=limits.certify)(
-        steps.certify
-    )()
+    certify = task(
+        task_id=task_ids.CERTIFY,
+        trigger_rule=TriggerRule.ALL_DONE,
+        execution_timeout=limits.certify,
+        outlets=[_certified(next(iter(arguments), None))],
+    )(steps.certify)()
     open_window >> settle >> snapshot >> reconcile >> validate >> plan
     plan >> [approve, compensate, verify, certify]
     approve >> compensate >> verify >> certify
+
+
+def _certified(pipeline_name: str | None) -> Asset | AssetAlias:
+    """Return the asset whose event holds the head of the chain; an alias of it where the form names the pipeline."""
+    if pipeline_name is None:
+        return AssetAlias(name=task_ids.CERTIFIED_ALIAS)
+    name, uri = task_ids.certified_asset(pipeline_name)
+    return Asset(name=name, uri=uri)
 
 
 def _task_after_any(task_id: str, function: Callable[[], Any], limit: timedelta) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from airflow.sdk import get_current_context
+from airflow.sdk import Asset, AssetAlias, get_current_context
 from airflow.sdk.exceptions import AirflowFailException
 
 from makewhole.model.errors import NotYetError, PermanentError
@@ -22,14 +22,17 @@ from makewhole.model.window import WindowState
 from makewhole.orchestration.reschedule import rescheduled
 from makewhole.orchestration.task_ids import (
     APPROVE,
+    CERTIFIED_ALIAS,
     CERTIFY,
     COMPENSATE,
     OPEN_WINDOW,
     POLL_SECONDS,
     VERIFY,
+    certified_asset,
 )
 
 if TYPE_CHECKING:
+    from makewhole.journal.certificates import ChainEntry
     from makewhole.window.context import WindowContext
     from makewhole.window.interval import Request
     from makewhole.window.open import OpenedWindow
@@ -96,12 +99,14 @@ def open_window(pipeline_name: str | None) -> dict[str, Any]:
     `pipeline_name` None: the form names the pipeline.
     """
     from makewhole.journal.database import connect
+    from makewhole.orchestration.connections import signing_key
     from makewhole.orchestration.older_windows import finish_older_windows
     from makewhole.window.context import connections_of
     from makewhole.window.open import open_interval
 
     context = get_current_context()
     pipeline = load_pipeline(pipeline_name or context["params"]["pipeline"])
+    signing_key()  # a window that nobody could certify is not begun
     request = _window_request(context)
     finish_older_windows(context, pipeline, request)
     with connect() as journal:
@@ -259,15 +264,20 @@ def verify() -> dict[str, Any]:
 def certify() -> dict[str, Any]:
     """Certify the window, or fail the task with the reason why it stays open.
 
+    The event of the pipeline's asset holds the head of the chain: number, hash, and who signed it.
+
     Raises:
         AirflowFailException: the window is not certified.
     """
     from makewhole.journal.database import connect
+    from makewhole.orchestration.connections import signing_key
     from makewhole.window.certify import certify_window
 
-    context = _load_context()
+    context, key = _load_context(), signing_key()
     with connect() as journal:
-        closed = certify_window(journal, context.pipeline, context.window, context.storage)
+        closed = certify_window(journal, context.pipeline, context.window, context.storage, key)
+    for revocation in closed.revoked:
+        logger.warning("certificate %d is revoked: %s", revocation.revokes, revocation.uri)
     if closed.state is not WindowState.CERTIFIED or closed.certificate is None:
         raise AirflowFailException(f"{context.window.label} is not certified ({closed.state.value}): {closed.reason}")
     logger.info(
@@ -276,8 +286,31 @@ def certify() -> dict[str, Any]:
         closed.handed_over,
         closed.certificate.uri,
     )
+    _announce(get_current_context()["outlet_events"], context.pipeline.name, closed.certificate)
     return {
         "digest": closed.certificate.digest,
         "certificate": closed.certificate.uri,
         "handed_over": closed.handed_over,
+    }
+
+
+def _announce(outlet_events: Any, pipeline: str, certificate: "ChainEntry") -> None:
+    """Put the head of the chain into the asset's event; Airflow takes the one of the two that the task has."""
+    name, uri = certified_asset(pipeline)
+    asset = Asset(name=name, uri=uri)
+    head = chain_head(certificate)
+    outlet_events[asset].extra = head
+    outlet_events[AssetAlias(name=CERTIFIED_ALIAS)].add(asset, extra=head)
+
+
+def chain_head(certificate: "ChainEntry") -> dict[str, Any]:
+    """Return what the event says of the newest entry: enough to miss it later, and no data."""
+    return {
+        "ordinal": certificate.ordinal,
+        "sha256": certificate.sha256,
+        "window": certificate.number,
+        "revision": certificate.revision,
+        "signed_by": certificate.signed_by,
+        "signature": certificate.signature,
+        "uri": certificate.uri,
     }

@@ -21,6 +21,14 @@ REOPEN = "reopen"
 POLL_SECONDS = 60.0
 """The longest wait of a task in its process; for a longer one it gives its worker back and is rescheduled."""
 
+CERTIFIED_ALIAS = "makewhole_certified"
+"""The asset alias of runs whose form names the pipeline: its event is one of the pipeline's asset."""
+
+
+def certified_asset(pipeline: str) -> tuple[str, str]:
+    """Return name and URI of the asset that a certificate of a pipeline updates."""
+    return f"makewhole_{pipeline}", f"makewhole://certified/{pipeline}"
+
 
 def reconcile_dag_id(pipeline: str) -> str:
     """Return the id of the DAG of a pipeline."""

@@ -91,11 +91,12 @@ def reopen() -> dict[str, Any]:
         AirflowFailException: rows were left as they are.
     """
     from makewhole.compensation.undo.reopen import reopen_window
+    from makewhole.orchestration.connections import signing_key
 
     undone = requested_plan(get_current_context())
     window_context = _load_context_of(undone)
     reopened = reopen_window(
-        window_context, undone, lambda done, total: logger.info("%d of %d gaps are whole", done, total)
+        window_context, undone, lambda done, total: logger.info("%d of %d gaps are whole", done, total), signing_key()
     )
     if reopened.state is WindowState.CERTIFIED:
         logger.info(

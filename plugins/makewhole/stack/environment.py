@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from makewhole.model.errors import PermanentError
+from makewhole.signing.key_files import FILE_PREFIX, KEY_VARIABLE, PRIVATE_FILE, PUBLIC_FILE, PUBLIC_KEYS_VARIABLE
 from makewhole.stack.class_archive import short_job_jvm
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.ports import LOOPBACK
@@ -80,12 +81,19 @@ def passwords_file(home: Path) -> Path:
     return home / "airflow" / "passwords.json"
 
 
+def signing_folder(home: Path) -> Path:
+    """Return the folder of the keys of certificates; the private one is for its owner alone."""
+    return home / "signing"
+
+
 def _makewhole(home: Path) -> dict[str, str]:
     return {
         "MAKEWHOLE_HOME": str(home),
         "MAKEWHOLE_STORAGE": str(home / "storage"),
         "MAKEWHOLE_JOURNAL_DSN": postgres(home / "postgres").dsn(JOURNAL_DATABASE),
         "MAKEWHOLE_PIPELINES": os.environ.get("MAKEWHOLE_PIPELINES", ""),
+        KEY_VARIABLE: f"{FILE_PREFIX}{signing_folder(home) / PRIVATE_FILE}",
+        PUBLIC_KEYS_VARIABLE: f"{FILE_PREFIX}{signing_folder(home) / PUBLIC_FILE}",
     }
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from makewhole.journal.database import migrate
 from makewhole.model.errors import PermanentError, RefusedError
+from makewhole.signing.key_files import ensure_key_files
 from makewhole.stack import settings as stack_settings
 from makewhole.stack.airflow_server import COMPONENTS, AirflowServer
 from makewhole.stack.environment import (
@@ -19,6 +20,7 @@ from makewhole.stack.environment import (
     JOURNAL_DATABASE,
     PEOPLES_DATABASE,
     airflow_url,
+    signing_folder,
 )
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.postgres_server import ExistingPostgres, create_database, postgres
@@ -92,6 +94,7 @@ def up(home: Path, *, kafka_nodes: int | None = None, new_ports: bool = False, r
             _change_ports(home)
         stack_settings.load_or_create(home)
         (home / "storage").mkdir(exist_ok=True)
+        ensure_key_files(signing_folder(home))
         _start(home, kafka_nodes or 1, report)
 
 

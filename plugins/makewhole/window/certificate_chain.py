@@ -1,159 +1,153 @@
-"""Issue certificates and check their chain: each carries the hash of the one before it."""
+"""Lengthen the chain of a pipeline: certify a revision, or revoke a certificate that no longer holds.
 
-import hashlib
+Each entry carries the hash of the one before it and a signature over all of it. It is committed to the journal first,
+and then written beside the files as the *anchor* of the chain, once, where the journal's writer does not reach. An
+entry without its anchor, of an attempt that was killed in between, gets it before the chain is lengthened.
+"""
+
 import json
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from makewhole.journal import incidents, plan_progress, plans, window_results
-from makewhole.journal.window_results import Certificate, HopResult
+from makewhole.journal import certificates, windows
+from makewhole.journal.certificates import ChainEntry, EntryKind
 from makewhole.lake.storage import Storage
-from makewhole.model.window import PartitionRange, Window
+from makewhole.model.errors import CorruptionError
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.window import Window, WindowState
+from makewhole.signing.key_files import believed_keys
+from makewhole.signing.keys import KeyRing, SigningKey, sha256_of
 from makewhole.sql import PgConnection
+from makewhole.window.certificate_content import FORMAT, certificate_body
 
 
-def final_results(journal: PgConnection, window: Window) -> dict[str, HopResult]:
-    """Return the results by hop: of stage `verified` where there is one, of stage `reconciled` otherwise."""
-    return window_results.results(journal, window, window_results.RECONCILED) | window_results.results(
-        journal, window, window_results.VERIFIED
-    )
+@dataclass(frozen=True, kw_only=True)
+class ChainWriter:
+    """What is needed to lengthen a chain. Every method runs in the journal's transaction, `publish` after it."""
+
+    journal: PgConnection
+    storage: Storage
+    key: SigningKey
+
+    def begin(self, pipeline: str) -> None:
+        """Wait until nobody else lengthens this chain, and make sure that it is the one that was published.
+
+        Raises:
+            CorruptionError: the files have more of the chain than the journal, or the journal's last entry is not ours.
+        """
+        windows.lock_pipeline(self.journal, pipeline)
+        last = certificates.last(self.journal, pipeline)
+        self._publish_rest(pipeline, last)
+        ahead = (0 if last is None else last.ordinal) + 1
+        if self.storage.read_if_exists(anchor_path(pipeline, ahead)) is not None:
+            raise CorruptionError(
+                f"{pipeline}: entry {ahead} of the chain of certificates stands beside the files, in "
+                f"{self.storage.uri(anchor_path(pipeline, ahead))}, and the journal ends before it: somebody removed "
+                "it there, or an old backup was restored. Nothing was certified. Restore the journal with this entry; "
+                f"see `makewhole certificate verify {pipeline}`"
+            )
+
+    def certify(self, pipeline: Pipeline, window: Window) -> ChainEntry:
+        """Append the certificate of a revision."""
+        body = certificate_body(self.journal, pipeline, window)
+        blank = ChainEntry(
+            ordinal=0,
+            number=window.number,
+            revision=window.revision,
+            digest=body["digest"],
+            body=body,
+            previous=None,
+            sha256="",
+            uri="",
+        )
+        return self._append(window.pipeline, blank)
+
+    def revoke(self, window: Window, state: WindowState, reason: str) -> list[ChainEntry]:
+        """Append a revocation of each standing certificate of a window; `window` is the revision that is the cause."""
+        return [
+            self._append(window.pipeline, _revocation(window, one, state, reason))
+            for one in certificates.standing(self.journal, window.pipeline, window.number)
+        ]
+
+    def publish(self, entries: Sequence[ChainEntry]) -> None:
+        """Write the anchors of entries that are committed."""
+        for one in entries:
+            self.storage.write_once(anchor_path(one.body["pipeline"], one.ordinal), anchor_bytes(one))
+
+    def _append(self, pipeline: str, blank: ChainEntry) -> ChainEntry:
+        last = certificates.last(self.journal, pipeline)
+        ordinal, previous = (last.ordinal + 1, last.sha256) if last else (1, None)
+        signed_by = self.key.public.id
+        body = {**blank.body, "ordinal": ordinal, "previous": previous, "signed_by": signed_by}
+        added = replace(
+            blank,
+            ordinal=ordinal,
+            body=body,
+            previous=previous,
+            sha256=sha256_of(body),
+            uri=self.storage.uri(anchor_path(pipeline, ordinal)),
+            signed_by=signed_by,
+            signature=self.key.sign(body),
+        )
+        certificates.insert(self.journal, pipeline, added)
+        return added
+
+    def _publish_rest(self, pipeline: str, last: ChainEntry | None) -> None:
+        """Write the anchors that an attempt left out when it was killed after its commit: the newest entries'.
+
+        Raises:
+            CorruptionError: an entry is another one than its anchor, or has none and is not signed by a key of ours.
+        """
+        ring = KeyRing.of(self.key.public) + believed_keys()
+        rest: list[ChainEntry] = []
+        while last is not None:
+            anchor = self.storage.read_if_exists(anchor_path(pipeline, last.ordinal))
+            is_old = anchor is None and last.signed_by is None
+            if is_old or anchor == anchor_bytes(last):
+                break
+            if anchor is not None or not is_signed(last, ring):
+                why = "it differs from" if anchor else "it carries no signature of a key of ours, and there is no"
+                raise CorruptionError(
+                    f"{pipeline}: {last.name} in the journal is not the one that this service issued: {why} "
+                    f"{self.storage.uri(anchor_path(pipeline, last.ordinal))}. Nothing was certified. See "
+                    f"`makewhole certificate verify {pipeline}`"
+                )
+            rest.append(last)
+            last = certificates.entry(self.journal, pipeline, last.ordinal - 1)
+        self.publish(rest[::-1])
 
 
-def issue_certificate(journal: PgConnection, window: Window, storage: Storage) -> Certificate:
-    """Write the certificate of a window to the storage and append it to the chain in the journal."""
-    last = window_results.last_certificate(journal, window.pipeline)
-    ordinal, previous = (last[0] + 1, last[1]) if last else (1, None)
-    content = certified_content(journal, window)
-    digest = _sha256(content)
-    body = {
-        **content,
-        "digest": digest,
-        "ordinal": ordinal,
-        "previous": previous,
-        "revision": window.revision,
-        "opened_at": window.opened_at.isoformat(),
-        "issued_at": datetime.now(UTC).isoformat(),
-        "how": _provenance(journal, window),
-    }
-    sha256 = _sha256(body)
-    uri = storage.write_bytes(
-        f"{window.pipeline}/certificates/{ordinal:06d}-window-{window.number}-revision-{window.revision}.json",
-        json.dumps({**body, "sha256": sha256}, indent=2, sort_keys=True, ensure_ascii=False).encode(),
-    )
-    certificate = Certificate(
-        ordinal=ordinal,
-        number=window.number,
-        revision=window.revision,
-        digest=digest,
-        body=body,
-        previous=previous,
-        sha256=sha256,
-        uri=uri,
-    )
-    window_results.insert_certificate(journal, window.pipeline, certificate)
-    return certificate
-
-
-def certified_content(journal: PgConnection, window: Window) -> dict[str, Any]:
-    """Return what the digest covers: nothing of how it came about, so that revisions that prove the same are equal."""
-    results = final_results(journal, window)
-    return {
-        "version": 1,
+def _revocation(window: Window, revoked: ChainEntry, state: WindowState, reason: str) -> ChainEntry:
+    body: dict[str, Any] = {
+        "format": FORMAT,
+        "kind": EntryKind.REVOCATION.value,
         "pipeline": window.pipeline,
-        "window": window.number,
-        "start": None if window.start is None else window.start.isoformat(),
-        "end": window.end.isoformat(),
-        "ranges": {point: [_range_fields(part) for part in parts] for point, parts in sorted(window.ranges.items())},
-        "hops": {
-            hop: {"source_keys": result.counts.source_keys, "digest": result.digest}
-            for hop, result in sorted(results.items())
-        },
-        "handed_over": _keys_and_digest(window_results.handover_ids(journal, window)),
+        "window": revoked.number,
+        "revision": revoked.revision,
+        "digest": revoked.digest,
+        "revokes": revoked.ordinal,
+        "revoked_sha256": revoked.sha256,
+        "because": {"revision": window.revision, "state": state.value, "reason": reason},
+        "issued_at": datetime.now(UTC).isoformat(),
     }
+    return replace(revoked, body=body, kind=EntryKind.REVOCATION, revokes=revoked.ordinal)
 
 
-def _range_fields(part: PartitionRange) -> dict[str, Any]:
-    fields = {"topic": part.topic, "topic_id": part.topic_id, "partition": part.partition, "lo": part.lo, "hi": part.hi}
-    return fields | ({"lineage": part.lineage} if part.lineage else {})
+def is_signed(entry: ChainEntry, ring: KeyRing) -> bool:
+    """Tell whether an entry is as the believed key signed it that the entry names."""
+    if entry.signed_by is None or entry.signature is None or entry.body.get("signed_by") != entry.signed_by:
+        return False
+    return ring.has_signed(entry.body, entry.signed_by, entry.signature)
 
 
-def _keys_and_digest(identities: Iterable[str]) -> dict[str, Any]:
-    """Return the number of identities and the hash of their list as JSON, holding one of them at a time."""
-    keys, digest = 0, hashlib.sha256(b"[")
-    for keys, identity in enumerate(identities, start=1):
-        digest.update(("," if keys > 1 else "").encode() + _json(identity))
-    digest.update(b"]")
-    return {"keys": keys, "digest": digest.hexdigest()}
+def anchor_path(pipeline: str, ordinal: int) -> str:
+    """Return the path of an entry's anchor in the storage; its number alone names it, so that no listing is needed."""
+    return f"{pipeline}/certificates/{ordinal:06d}.json"
 
 
-def _provenance(journal: PgConnection, window: Window) -> dict[str, Any]:
-    """Return how this revision was proven: accounting, counts by stage, gate reports, findings, plan and receipts."""
-    findings = window_results.findings(journal, window)
-    plan = _plan_with_receipts(journal, window)
-    outcomes: dict[str, int] = {}
-    for item in findings:
-        name = f"{item.finding.verdict.value}: {item.outcome}"
-        outcomes[name] = outcomes.get(name, 0) + 1
-    manifests = window_results.snapshots(journal, window)
-    return {
-        "accounting": {name: manifest.get("accounting") for name, manifest in sorted(manifests.items())},
-        "accounting_by_partition": {
-            name: manifest["accounting_by_partition"]
-            for name, manifest in sorted(manifests.items())
-            if "accounting_by_partition" in manifest
-        },
-        "incidents": [asdict(one) for one in incidents.of(journal, window)],
-        "counts": {
-            stage: {hop: vars(result.counts) for hop, result in window_results.results(journal, window, stage).items()}
-            for stage in (window_results.RECONCILED, window_results.VERIFIED)
-        },
-        "gate": {
-            stage: {"answer": report.answer.value, "evaluated": report.evaluated, "planned": report.planned}
-            for stage, report in window_results.gate_reports(journal, window).items()
-        },
-        "findings": dict(sorted(outcomes.items())),
-        "waiting": {
-            hop: {"keys": waiting.keys, "since": waiting.since.isoformat()}
-            for hop, waiting in window_results.waiting_by_hop(journal, window).items()
-        },
-        "plan": plan,
-    }
-
-
-def _plan_with_receipts(journal: PgConnection, window: Window) -> dict[str, Any] | None:
-    stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
-    if stored is None:
-        return None
-    receipts = plan_progress.chunks_of(journal, stored.plan.id)
-    return {
-        "id": stored.plan.id,
-        "sha256": stored.plan.sha256,
-        "actions": dict(stored.plan.counts),
-        "receipts": [asdict(receipt) for receipt in receipts],
-    }
-
-
-def _sha256(content: Any) -> str:
-    return hashlib.sha256(_json(content)).hexdigest()
-
-
-def _json(content: Any) -> bytes:
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def chain_problems(certificates: list[Certificate]) -> list[str]:
-    """Return the problems of a chain of certificates, given oldest first; none for a sound one."""
-    problems, previous = [], None
-    for at, certificate in enumerate(certificates, start=1):
-        name = f"certificate {certificate.ordinal} (window {certificate.number})"
-        if certificate.ordinal != at:
-            problems.append(f"{name}: number {at} of the chain is missing")
-        if certificate.previous != previous or certificate.body.get("previous") != previous:
-            problems.append(f"{name}: does not continue the one before it")
-        is_as_issued = _sha256(dict(certificate.body)) == certificate.sha256
-        if not is_as_issued or certificate.body.get("digest") != certificate.digest:
-            problems.append(f"{name}: its content was changed after it was issued")
-        previous = certificate.sha256
-    return problems
+def anchor_bytes(entry: ChainEntry) -> bytes:
+    """Return the content of an anchor: the body, its hash, and its signature."""
+    document = {**entry.body, "sha256": entry.sha256, "signature": entry.signature}
+    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False).encode()

@@ -6,8 +6,9 @@ It reads the journal only. A step that failed committed nothing there, so the wi
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from makewhole.journal import incidents, plans, window_results, windows
-from makewhole.journal.window_results import Certificate, HopResult
+from makewhole.journal import certificates, incidents, plans, window_results, windows
+from makewhole.journal.certificates import ChainEntry
+from makewhole.journal.window_results import HopResult
 from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.incident import Incident
@@ -15,8 +16,11 @@ from makewhole.model.incident_text import incident_sentence, settled_by
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import GAPS
 from makewhole.model.window import Window, WindowState
+from makewhole.signing.keys import SigningKey
 from makewhole.sql import PgConnection
-from makewhole.window.certificate_chain import final_results, issue_certificate
+from makewhole.window.certificate_chain import ChainWriter
+from makewhole.window.certificate_content import final_results, judged_with
+from makewhole.window.configuration import judging_sha256
 
 _INCIDENTS_LISTED_MOST = 5
 _CONTINUED = "The next run goes on with this window before its own"
@@ -26,20 +30,33 @@ _WAITING = f"{_CONTINUED}, and no later window is compared before it"
 @dataclass(frozen=True, kw_only=True)
 class ClosedWindow:
     """The state that a window was given. `reason` is None only for a certified one. `handed_over`: keys in flight that
-    the next window judges."""
+    the next window judges.
+
+    `revoked` are the revocations of older certificates of the window, appended to the chain with this state.
+    """
 
     state: WindowState
     reason: str | None
-    certificate: Certificate | None = None
+    certificate: ChainEntry | None = None
     handed_over: int = 0
+    revoked: Sequence[ChainEntry] = ()
 
 
-def certify_window(journal: PgConnection, pipeline: Pipeline, window: Window, storage: Storage) -> ClosedWindow:
+def certify_window(
+    journal: PgConnection, pipeline: Pipeline, window: Window, storage: Storage, key: SigningKey
+) -> ClosedWindow:
     """Decide the state of a revision from what the steps committed, and issue the certificate when it is certified.
 
-    Called again, it returns the certificate that was issued, or the state that an undo has given the window since.
+    A revision that ends with gaps revokes the certificates that older revisions of the window have. It commits, and
+    then writes the anchors of the new entries. Called again, it returns the certificate that was issued, or the state
+    that an undo has given the window since, with anchors that were left out.
+
+    Raises:
+        CorruptionError: the chain in the journal is not the one beside the files.
     """
-    given = window_results.certificate_of(journal, window)
+    chain = ChainWriter(journal=journal, storage=storage, key=key)
+    chain.begin(pipeline.name)
+    given = certificates.of_revision(journal, window)
     if given is not None:
         now = windows.load(journal, window.pipeline, window.number, window.revision)
         is_certified = now.state is WindowState.CERTIFIED
@@ -50,13 +67,13 @@ def certify_window(journal: PgConnection, pipeline: Pipeline, window: Window, st
             handed_over=handed_over_keys(journal, window),
         )
     state, reason = decide(journal, pipeline, window)
-    certificate = None
-    if state is WindowState.CERTIFIED:
-        windows.lock_pipeline(journal, pipeline.name)
-        certificate = issue_certificate(journal, window, storage)
+    certificate = chain.certify(pipeline, window) if state is WindowState.CERTIFIED else None
+    revoked = chain.revoke(window, state, reason or "") if state is WindowState.GAPS else []
     windows.close(journal, window, state, reason)
     handed_over = handed_over_keys(journal, window)
-    return ClosedWindow(state=state, reason=reason, certificate=certificate, handed_over=handed_over)
+    journal.commit()
+    chain.publish([*([certificate] if certificate else []), *revoked])
+    return ClosedWindow(state=state, reason=reason, certificate=certificate, handed_over=handed_over, revoked=revoked)
 
 
 def handed_over_keys(journal: PgConnection, window: Window) -> int:
@@ -83,6 +100,15 @@ def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[W
         return WindowState.NOT_KNOWN, _incident_reason(blocking, results)
     if last.answer is not GateAnswer.PASS:
         return _uncertified_state(journal, window, results, last)
+    changed = _changed_configuration(journal, pipeline, window)
+    if changed:
+        return WindowState.NOT_KNOWN, changed
+    refuted = certificates.gaps_after(journal, window)
+    if refuted is not None:
+        return WindowState.NOT_KNOWN, (
+            f"revision {refuted} of this window was judged later and ended with gaps, so this one proves nothing any "
+            "more; run the window again"
+        )
     pending = sum(result.counts.pending for result in results.values())
     if pending and windows.is_reconciled(journal, window.pipeline, window.number + 1):
         return WindowState.NOT_KNOWN, (
@@ -90,6 +116,18 @@ def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[W
             "compared already; run this window again when they had time to arrive"
         )
     return WindowState.CERTIFIED, None
+
+
+def _changed_configuration(journal: PgConnection, pipeline: Pipeline, window: Window) -> str | None:
+    """Return which steps judged with another configuration than the pipeline has now; None when all had the same."""
+    now = judging_sha256(pipeline)
+    others = [step for step, digest in judged_with(journal, window).items() if digest != now]
+    if not others:
+        return None
+    return (
+        f"what decides a verdict was changed in the file of {pipeline.name} while the window was judged: it was "
+        f"another one at {', '.join(others)}. Run the window again"
+    )
 
 
 def _incident_reason(blocking: Sequence[Incident], results: Mapping[str, HopResult]) -> str:

@@ -4,7 +4,6 @@ Windows tile. A new one starts where the last one ended, whatever interval was r
 already gets a new revision of the window that covers it.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,7 +16,9 @@ from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Pipeline, TopicPoint
 from makewhole.model.window import Window, WindowState
+from makewhole.signing.keys import sha256_of
 from makewhole.sql import PgConnection
+from makewhole.window.configuration import configuration_document, judging_sha256
 from makewhole.window.freeze_ranges import CoveredRanges, Interval, Ranges, freeze_ranges
 from makewhole.window.incidents import transactions_at_window_end
 from makewhole.window.interval import Request, find_covering_window, interval_text, moment_text, require_past
@@ -238,7 +239,8 @@ def _insert_revision(journal: PgConnection, pipeline: Pipeline, request: Request
         request=request.id,
         plan_only=request.plan_only,
         configuration={
-            "sha256": hashlib.sha256(repr(pipeline).encode()).hexdigest(),
+            "sha256": sha256_of(configuration_document(pipeline)),
+            "judging_sha256": judging_sha256(pipeline),
             "settle_seconds": pipeline.settle.total_seconds(),
             "reason": request.reason,
         },

@@ -21,6 +21,7 @@ from makewhole.model.pipeline import Hop, TopicPoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Accounting
 from makewhole.sql import PgConnection
+from makewhole.window.configuration import judging_sha256
 from makewhole.window.consumer_groups import GroupStanding
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry_released
@@ -49,7 +50,7 @@ class HopOutcome:
     findings: tuple[str, ...]
     standing: GroupStanding | None = None
 
-    def result(self, handovers_written: int) -> HopResult:
+    def result(self, handovers_written: int, judging_sha256: str) -> HopResult:
         """Return what is committed, once the journal has counted the keys that it hands over."""
         summary = replace(self.summary, handovers_written=handovers_written)
         return HopResult(
@@ -60,6 +61,7 @@ class HopOutcome:
                 "verdicts": sorted(self.verdicts),
                 "summary": summary.to_json_dict(),
                 **({} if self.standing is None else {GROUP: self.standing.to_json_dict()}),
+                "judging_sha256": judging_sha256,
             },
         )
 
@@ -196,7 +198,8 @@ def _commit(
     window_results.commit_findings(journal, window, first_findings(context.storage, paths, _JOURNAL_FINDINGS))
     # From the files, not from the findings in the journal: of these there may be more.
     written = window_results.commit_handovers(journal, window, pending_keys(context.storage, paths))
-    results = [outcome.result(written.get(outcome.summary.hop, 0)) for outcome in outcomes]
+    judged_with = judging_sha256(context.pipeline)
+    results = [outcome.result(written.get(outcome.summary.hop, 0), judged_with) for outcome in outcomes]
     window_results.commit_results(journal, window, window_results.RECONCILED, results)
     for point, (files, keys) in runs.items():
         window_results.put_key_run(journal, window, point, files, keys)

@@ -1,5 +1,6 @@
 """Add up the pieces of a topic: the account of every offset, the sequences of its producers, the incidents."""
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -126,14 +127,14 @@ def log_manifest(
         "archive": f"{folder}/archive",
         "leader_epochs": {str(one.range.partition): one.leader_epochs for one in accounts},
         "replay_plans": sorted({plan for one in accounts for read in one.reads for plan in read.replay_plans}),
-        "sequences": _write_sequences(context, f"{folder}/sequences.json", accounts, before),
+        **_write_sequences(context, f"{folder}/sequences.json", accounts, before),
     }
 
 
 def _write_sequences(
     context: WindowContext, path: str, accounts: Iterable[PartitionAccount], before: Mapping[str, Any]
-) -> str:
-    """Write the audit of every partition since the first window; return the path.
+) -> dict[str, str]:
+    """Write the audit of every partition since the first window; return the path and the SHA-256 of the file.
 
     The audit of the window before is continued where the partition's log is the same one.
     """
@@ -152,9 +153,9 @@ def _write_sequences(
             "lineage": part.lineage,
             "audit": audit.with_latest_producers(_CARRIED_PRODUCERS).to_json(),
         }
-    content = {"version": _VERSION, "partitions": partitions}
-    context.storage.write_bytes(path, json.dumps(content, separators=(",", ":")).encode())
-    return path
+    content = json.dumps({"version": _VERSION, "partitions": partitions}, separators=(",", ":")).encode()
+    context.storage.write_bytes(path, content)
+    return {"sequences": path, "sequences_sha256": hashlib.sha256(content).hexdigest()}
 
 
 def log_incidents(

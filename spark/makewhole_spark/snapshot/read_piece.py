@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
@@ -25,6 +26,7 @@ from makewhole.postgres.read.expressions import TimeBounds
 from makewhole.window.context import WindowContext
 
 _ROWS_PER_FLUSH = 262_144
+_NO_FILES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +56,8 @@ class TablePiece:
 class PieceRead:
     """The files that one task wrote, as (bucket, path), and the numbers of the read.
 
+    `sha256` is (path, digest in hex) of every file that the task wrote, taken while it wrote them.
+
     For a topic: `first_record_ms` is the timestamp of its first data record, aborted or not; `expired` are all spans
     that were gone before they could be read, `truncated` those of them that a truncation took; `sequences` audits the
     producers of this piece alone.
@@ -72,6 +76,7 @@ class PieceRead:
     sequences: SequenceAudit | None = None
     replay_plans: tuple[str, ...] = ()
     first_record_ms: int | None = None
+    sha256: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass
@@ -118,20 +123,23 @@ class BucketWriter:
         for file in self.files.values():
             file.close()
 
-    def finish(self, **numbers: Any) -> PieceRead:
-        """Write the rest; return the files and numbers."""
+    def finish(self, more_files: Mapping[str, str] = _NO_FILES, **numbers: Any) -> PieceRead:
+        """Write the rest; return the files and numbers. `more_files` is path → SHA-256 of what else was written."""
         self.flush()
         self.close()
-        paths: tuple[str, ...] = ()
+        written = list(self.files.values())
         bad = pl.concat(self.bad) if self.bad else pl.DataFrame(schema=UNDECODABLE)
         if len(bad):
-            paths = (self.context.storage.write_parquet(f"{self.folder}/undecodable", bad),)
+            with self.context.storage.growing_parquet(f"{self.folder}/undecodable") as undecodable:
+                undecodable.append(bad)
+            written.append(undecodable)
         return PieceRead(
             files=tuple((bucket, file.path) for bucket, file in sorted(self.files.items())),
             rows=self.rows,
             undecodable=len(bad),
-            undecodable_files=paths,
+            undecodable_files=tuple(file.path for file in written[len(self.files) :]),
             replay_plans=tuple(sorted(self.replay_plans)),
+            sha256=tuple(sorted({**more_files, **{file.path: file.sha256 for file in written}}.items())),
             **numbers,
         )
 
@@ -168,9 +176,11 @@ def read_topic_piece(piece: TopicPiece) -> PieceRead:
             raise
     account = reader.account
     segment.finish(account.expired, reader.aborted, truncated=account.truncated, unexplained=account.unexplained)
+    archived = {f"{writer.folder}/archive/{name}": digest for name, digest in segment.sha256.items()}
     without_key = sum(len(frame) for frame in writer.bad)
     writer.bad.append(_unreadable(piece.range.partition, reader.undecodable))
     return writer.finish(
+        archived,
         accounting=reader.accounting + Accounting(span=0, data=-without_key, undecodable=without_key),
         partition=piece.range.partition,
         leader_epochs=tuple(tuple(entry) for entry in reader.leader_epochs),

@@ -17,11 +17,12 @@ from makewhole.journal import incidents, window_results, windows
 from makewhole.kafka.offsets import describe_topic
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident
-from makewhole.model.pipeline import Point, PointKind, TablePoint, TopicPoint
+from makewhole.model.pipeline import Pipeline, Point, PointKind, TablePoint, TopicPoint
 from makewhole.model.window import PartitionRange, Window
 from makewhole.postgres.read.export import ExportPart, ExportPlan, export_snapshot
 from makewhole.postgres.read.expressions import TimeBounds
 from makewhole.sql import PgConnection
+from makewhole.window.configuration import judging_sha256
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry_released
 from makewhole_spark.snapshot.accounts import PartitionAccount, log_incidents, log_manifest, partition_accounts
@@ -89,7 +90,7 @@ class _Reading:
         for point in points:
             reads = [answer for piece, answer in zip(pieces, answers, strict=True) if piece.point.name == point.name]
             accounts = partition_accounts(self.context, point, reads, ids[point.name])
-            manifest = _manifest(point, taken_at, reads, None)
+            manifest = _manifest(self.context.pipeline, point, taken_at, reads, None)
             taken[point.name] = _taken_topic(self.journal, self.context, point, accounts, manifest)
         return taken
 
@@ -122,6 +123,7 @@ class _Reading:
         return {
             point.name: TakenSnapshot(
                 manifest=_manifest(
+                    self.context.pipeline,
                     point,
                     taken_at,
                     [answer for piece, answer in zip(pieces, answers, strict=True) if piece.point.name == point.name],
@@ -231,7 +233,9 @@ def _table_pieces(
                 )
 
 
-def _manifest(point: Point, taken_at: datetime, reads: list[PieceRead], plan: ExportPlan | None) -> dict[str, Any]:
+def _manifest(
+    pipeline: Pipeline, point: Point, taken_at: datetime, reads: list[PieceRead], plan: ExportPlan | None
+) -> dict[str, Any]:
     files: dict[str, list[str]] = {}
     for read in reads:
         for bucket, path in read.files:
@@ -244,6 +248,8 @@ def _manifest(point: Point, taken_at: datetime, reads: list[PieceRead], plan: Ex
         "rows": sum(read.rows for read in reads),
         "undecodable": sum(read.undecodable for read in reads),
         "undecodable_files": sorted(path for read in reads for path in read.undecodable_files),
+        "sha256": {path: digest for read in reads for path, digest in read.sha256},
+        "judging_sha256": judging_sha256(pipeline),
     }
     if plan is not None:
         manifest["pg_snapshot"] = plan.pg_snapshot

@@ -12,7 +12,7 @@ from makewhole.journal import window_results
 from makewhole.journal.database import connect
 from makewhole.model.gate import GateAnswer
 from makewhole.model.window import WindowState
-from makewhole.window.certificate_chain import certified_content
+from makewhole.window.certificate_content import certified_content
 from makewhole.window.context import WindowContext
 from makewhole_spark import carrier
 from makewhole_spark.snapshot import take

@@ -14,13 +14,15 @@ from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.undo.plan_undo import plan_undo
 from makewhole.compensation.undo.reopen import ReopenedWindow, reopen_window
 from makewhole.compensation.verification.verify_window import verify_window
-from makewhole.journal import window_results, windows
+from makewhole.journal import windows
 from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import Plan
 from makewhole.model.window import WindowState
-from makewhole.window.certificate_chain import chain_problems
+from makewhole.signing.key_files import believed_keys, signing_key_from_environment
+from makewhole.window.certificate_check import check_chain
 from makewhole.window.certify import ClosedWindow
+from makewhole.window.chain_evidence import read_evidence
 from makewhole.window.context import WindowContext
 from tests.integration.spark.test_reversals import REVERSE, sent
 from tests.world.orders import orders
@@ -63,7 +65,16 @@ def test_an_undone_window_is_open_until_it_is_repaired_again(shop: ReconciledSho
     assert again.certificate is not None
     assert (again.state, again.certificate.digest) == (WindowState.CERTIFIED, closed.certificate.digest)
     with connect(shop.journal) as journal:
-        assert chain_problems(window_results.certificates(journal, "shop")) == []
+        evidence = read_evidence(journal, first.storage, "shop", believed_keys())
+    checked = check_chain(evidence)
+    assert (checked.problems, checked.uncertified, checked.signed_from) == ([], [], 1)
+    assert [(one.kind, one.revision, one.revokes) for one in evidence.entries] == [
+        ("certificate", 1, None),
+        ("certificate", 2, None),
+        ("revocation", 1, 1),
+        ("revocation", 2, 2),
+        ("certificate", 3, None),
+    ]
 
 
 def test_a_row_that_changed_since_is_left_and_said(shop: ReconciledShop) -> None:
@@ -113,11 +124,11 @@ def test_a_run_answers_for_the_undo_that_it_was_asked_for_and_no_window_opens_be
     shop.trade(made, unloaded=made[4:6])
     first, plan, _ = repaired(shop)
     with pytest.raises(RefusedError, match=f"the undo of plan {plan.id} is not planned"):
-        reopen_window(first, plan.id, lambda *_: None)
+        reopen_window(first, plan.id, lambda *_: None, signing_key_from_environment())
     undo = plan_undo(first, plan.id, reverses=False).plan
     assert undo is not None
     with pytest.raises(RefusedError, match="is awaiting_approval; nothing is said of its window"):
-        reopen_window(first, plan.id, lambda *_: None)
+        reopen_window(first, plan.id, lambda *_: None, signing_key_from_environment())
     with connect(shop.journal) as journal:
         assert require_own_undo(journal, plan.id, undo.id).plan.undoes == plan.id
         with pytest.raises(RefusedError, match=f"plan other does not undo plan {plan.id}, whose undo is {undo.id}"):
@@ -149,7 +160,7 @@ def undone(
     answer = Answer(sha256=undo.sha256, decision=Decision.APPROVED, by="anna")
     record_answer(shop.journal, undo.id, answer, context.pipeline.approval)
     run_plan(shop.journal, undo.id, targets_of(context.pipeline, context.connections))
-    return undo, reopen_window(context, plan.id, lambda *_: None)
+    return undo, reopen_window(context, plan.id, lambda *_: None, signing_key_from_environment())
 
 
 def rows(shop: ReconciledShop) -> list[Mapping[str, Any]]:

@@ -13,7 +13,7 @@ from makewhole.journal.database import connect
 from makewhole.model.gate import GateAnswer
 from makewhole.model.plan import count_remedies
 from makewhole.model.window import WindowState
-from makewhole.window.certificate_chain import certified_content
+from makewhole.window.certificate_content import certified_content
 from makewhole_spark.reconcile import judge_window
 from tests.world.orders import orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import Result
 
 from makewhole.cli import documents, report
-from makewhole.journal import continuations, incidents, plans, window_results
+from makewhole.journal import certificates, continuations, incidents, plans, window_results
 from makewhole.journal.continuations import Continuation
 from makewhole.journal.window_results import Waiting
 from makewhole.model.incident import Incident, IncidentKind
@@ -69,10 +69,10 @@ def journal(monkeypatch: pytest.MonkeyPatch, invoke: Callable[..., Result]) -> N
         ("results", {}),
         ("gate_reports", {}),
         ("snapshots", manifest),
-        ("certificate_of", None),
         ("waiting_by_hop", {"orders→warehouse": Waiting(keys=1_200, since=SINCE)}),
     ):
         monkeypatch.setattr(window_results, name, lambda *_, answer=answer: answer)
+    monkeypatch.setattr(certificates, "of_revision", lambda *_: None)
     monkeypatch.setattr(incidents, "of", lambda *_: [CHANGED, EXPIRED])
     monkeypatch.setattr(plans, "plan_of_window", lambda *_: None)
     monkeypatch.setattr(continuations, "of", lambda *_: [GONE_ON_WITH] * 2)

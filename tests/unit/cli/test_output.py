@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from makewhole.cli import explain, findings, report
+from makewhole.cli import certificate, explain, findings, report
 from makewhole.cli.plan import answer, command
 from makewhole.compensation.planning.deadlines import Deadlines
-from makewhole.journal import plan_progress, plans, window_results
+from makewhole.journal import certificates, plan_progress, plans, window_results
 from makewhole.journal.plan_progress import StoredAction
 from makewhole.journal.plans import StoredPlan
 from makewhole.journal.window_results import JudgedFinding
@@ -37,7 +37,7 @@ def journal(monkeypatch: pytest.MonkeyPatch, invoke: Callable[..., Result]) -> N
     """A journal that only the patched readers below know."""
     monkeypatch.setenv("MAKEWHOLE_JOURNAL_DSN", "postgresql://nowhere/x")
     monkeypatch.setenv("MAKEWHOLE_STORAGE", "/nowhere")
-    for module in (report, findings, command, answer, explain):
+    for module in (certificate, report, findings, command, answer, explain):
         monkeypatch.setattr(module, "connect", lambda: nullcontext(object()))
     monkeypatch.setattr(findings, "connections_of", lambda _: {})
     monkeypatch.setattr(findings, "read_deadlines", lambda *_: Deadlines(retention={}, silent={}))
@@ -205,11 +205,22 @@ def test_a_pipeline_that_nobody_knows_is_wrong_usage(
 
 
 def test_an_empty_chain_proves_nothing(invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window_results, "certificates", lambda *_: [])
+    monkeypatch.setattr(certificates, "chain", lambda *_: [])
+    monkeypatch.setattr(certificates, "ends", lambda *_: [])
     result = invoke("certificate", "verify", "flights")
     assert (result.exit_code, result.stdout) == (3, "flights: 0 certificates, nothing is proven yet\n")
     as_json = invoke("certificate", "verify", "flights", "--json")
-    assert json.loads(as_json.stdout) == {"pipeline": "flights", "certificates": 0, "ok": True, "problems": []}
+    assert json.loads(as_json.stdout) == {
+        "pipeline": "flights",
+        "certificates": 0,
+        "revocations": 0,
+        "ok": True,
+        "signed_from": None,
+        "keys": [],
+        "head": None,
+        "problems": [],
+        "uncertified": [],
+    }
 
 
 def stored_plan() -> StoredPlan:

@@ -1,5 +1,6 @@
 """Test the storage of snapshots, by folder and by URI."""
 
+import hashlib
 from pathlib import Path
 
 import polars as pl
@@ -123,3 +124,26 @@ def test_a_storage_that_is_not_set_says_what_to_set(monkeypatch: pytest.MonkeyPa
 
     with pytest.raises(ConfigurationError, match=r"MAKEWHOLE_STORAGE: is not set[.] Set it to a folder or a URI"):
         Storage.from_environment()
+
+
+def test_a_file_of_frames_is_hashed_while_it_is_written(storage: Storage) -> None:
+    with storage.growing_parquet("p/keys/bucket=01") as growing:
+        for at in range(len(FRAME)):
+            growing.append(FRAME[at : at + 1])
+
+    content = storage.read_bytes(growing.path)
+
+    assert growing.sha256 == hashlib.sha256(content).hexdigest() == storage.sha256(growing.path)
+    assert content.startswith(b"PAR1") and content.endswith(b"PAR1")
+
+
+def test_what_is_written_once_stays_and_no_piece_of_it_is_left(storage: Storage) -> None:
+    first = storage.write_once("p/certificates/000001.json", b"one")
+
+    assert storage.write_once("p/certificates/000001.json", b"one") == first
+    with pytest.raises(CorruptionError, match=r"000001\.json is there with another content; it was left as it is"):
+        storage.write_once("p/certificates/000001.json", b"other")
+    assert storage.read_bytes("p/certificates/000001.json") == b"one"
+    assert storage.names("p/certificates") == ["000001.json"]
+    assert storage.names("p/nothing") == []
+    assert storage.read_if_exists("p/certificates/000002.json") is None

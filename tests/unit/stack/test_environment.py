@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from makewhole.model.errors import CorruptionError, PermanentError
-from makewhole.stack.environment import connection_postgres, environment
+from makewhole.signing.key_files import ensure_key_files
+from makewhole.stack.environment import connection_postgres, environment, signing_folder
 from makewhole.stack.kafka_jars import KAFKA_VERSION, cache_root, expected_hashes, verify
 from makewhole.stack.postgres_server import ExistingPostgres
 from makewhole.stack.settings import home_folder, load, load_or_create, project_root
@@ -28,6 +29,17 @@ def test_secrets_stay_the_same_and_are_readable_by_their_owner_alone(tmp_path: P
     assert load_or_create(tmp_path) == first
     assert stat.S_IMODE((tmp_path / "settings.json").stat().st_mode) == 0o600
     assert first.jwt_secret not in repr(first)
+
+
+def test_the_service_signs_with_the_key_of_its_stack_and_people_verify_with_the_public_one(tmp_path: Path) -> None:
+    load_or_create(tmp_path)
+    ensure_key_files(signing_folder(tmp_path))
+
+    variables = environment(tmp_path)
+
+    assert variables["MAKEWHOLE_SIGNING_KEY"] == f"file:{tmp_path}/signing/private.pem"
+    assert variables["MAKEWHOLE_SIGNING_PUBLIC_KEYS"] == f"file:{tmp_path}/signing/public.pem"
+    assert stat.S_IMODE((tmp_path / "signing" / "private.pem").stat().st_mode) == 0o600
 
 
 def test_damaged_settings_say_what_to_do(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Windows are certified, or not, by what is in a journal that is faked at its functions."""
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -10,16 +8,16 @@ from typing import Any, cast
 
 import pytest
 
-from makewhole.journal import incidents, plans, window_results, windows
-from makewhole.journal.window_results import RECONCILED, VERIFIED, Certificate, HopResult
+from makewhole.journal import certificates, incidents, plans, window_results, windows
+from makewhole.journal.window_results import RECONCILED, VERIFIED, HopResult
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy
+from makewhole.model.pipeline import Gate, Hop, Pipeline, Remedies, Remedy
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window, WindowState
 from makewhole.sql import PgConnection
-from makewhole.window.certificate_chain import chain_problems
 from makewhole.window.certify import decide
+from makewhole.window.configuration import judging_sha256
 
 pytestmark = pytest.mark.unit
 
@@ -46,6 +44,8 @@ class CommittedEvidence:
     plan: Any = None
     is_plan_only: bool = False
     incidents: list[Incident] = field(default_factory=list)
+    manifests: dict[str, dict[str, Any]] = field(default_factory=dict)
+    later_gaps: int | None = None
 
 
 def gate(answer: GateAnswer, *failures: str) -> GateReport:
@@ -67,6 +67,9 @@ def committed(monkeypatch: pytest.MonkeyPatch) -> CommittedEvidence:
     monkeypatch.setattr(incidents, "of", lambda *_: state.incidents)
     monkeypatch.setattr(plans, "plan_of_window", lambda *_: state.plan)
     monkeypatch.setattr(windows, "is_plan_only", lambda *_: state.is_plan_only)
+    monkeypatch.setattr(windows, "configuration", lambda *_: {"judging_sha256": judging_sha256(PIPELINE)})
+    monkeypatch.setattr(window_results, "snapshots", lambda *_: state.manifests)
+    monkeypatch.setattr(certificates, "gaps_after", lambda *_: state.later_gaps)
     return state
 
 
@@ -253,65 +256,28 @@ def test_what_the_window_is_judged_with_all_the_same_stops_nothing(
     assert decided() == (WindowState.CERTIFIED, None)
 
 
-# The chain
+# What else stands against a certificate
 
 
-def _sha256(body: Mapping[str, Any]) -> str:
-    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+def test_a_file_that_was_changed_while_the_window_was_judged_proves_nothing(committed: CommittedEvidence) -> None:
+    tolerant = replace(PIPELINE, gate=Gate(missing=1_000))
+    committed.manifests = {
+        "a": {"judging_sha256": judging_sha256(PIPELINE)},
+        "b": {"judging_sha256": judging_sha256(tolerant)},
+        "c": {},  # taken by a version that did not note it
+    }
+
+    assert decided() == (
+        WindowState.NOT_KNOWN,
+        "what decides a verdict was changed in the file of demo while the window was judged: it was another one at "
+        "snapshot of b. Run the window again",
+    )
 
 
-def chain(length: int) -> list[Certificate]:
-    links: list[Certificate] = []
-    for ordinal in range(1, length + 1):
-        previous = links[-1].sha256 if links else None
-        body = {"previous": previous, "window": ordinal, "name": "ü", "digest": f"{ordinal}"}
-        links.append(
-            Certificate(
-                ordinal=ordinal,
-                number=ordinal,
-                revision=1,
-                digest=f"{ordinal}",
-                body=body,
-                previous=previous,
-                sha256=_sha256(body),
-                uri="",
-            )
-        )
-    return links
+def test_a_revision_that_a_later_one_refuted_is_not_certified(committed: CommittedEvidence) -> None:
+    committed.later_gaps = 3
 
+    state, reason = decided()
 
-def test_a_sound_chain_has_no_problems() -> None:
-    assert chain_problems([]) == []
-    assert chain_problems(chain(4)) == []
-
-
-def test_a_link_that_was_changed_is_found() -> None:
-    links = chain(3)
-    links[1] = replace(links[1], body={**links[1].body, "window": 7})
-
-    assert chain_problems(links) == ["certificate 2 (window 2): its content was changed after it was issued"]
-
-
-def test_a_link_that_was_changed_with_its_hash_breaks_the_next() -> None:
-    links = chain(3)
-    body = {**links[1].body, "window": 7}
-    links[1] = replace(links[1], body=body, sha256=_sha256(body))
-
-    assert chain_problems(links) == ["certificate 3 (window 3): does not continue the one before it"]
-
-
-def test_a_link_that_was_taken_out_is_missed() -> None:
-    links = chain(3)
-    del links[1]
-
-    assert chain_problems(links) == [
-        "certificate 3 (window 3): number 2 of the chain is missing",
-        "certificate 3 (window 3): does not continue the one before it",
-    ]
-
-
-def test_a_link_in_another_place_is_found() -> None:
-    links = chain(2)
-
-    assert len(chain_problems(links[::-1])) == 4
+    assert state is WindowState.NOT_KNOWN
+    assert reason is not None and reason.startswith("revision 3 of this window was judged later and ended with gaps")

@@ -13,7 +13,9 @@ from makewhole.journal.database import connect
 from makewhole.model.errors import RefusedError
 from makewhole.model.plan import PlanState
 from makewhole.model.window import Window, WindowState
+from makewhole.signing.keys import SigningKey
 from makewhole.sql import PgConnection
+from makewhole.window.certificate_chain import ChainWriter
 from makewhole.window.certify import decide
 from makewhole.window.context import WindowContext
 
@@ -27,11 +29,14 @@ class ReopenedWindow:
     not_restored: Mapping[str, int]
 
 
-def reopen_window(context: WindowContext, undone: str, progress: Callable[[int, int], None]) -> ReopenedWindow:
+def reopen_window(
+    context: WindowContext, undone: str, progress: Callable[[int, int], None], key: SigningKey
+) -> ReopenedWindow:
     """Judge the window of an undone plan anew, and open it where it is not whole any more.
 
     The stores decide what is open, not the undo. A later revision that was certified had found the repaired rows
-    whole: it is opened as well. Certificates stay in their chain: they were true when they were issued.
+    whole: it is opened as well. The certificates of the window stay in their chain, as what was true when they were
+    issued, and are revoked by entries after them.
     """
     with connect() as journal:
         undo = plans.undo_of(journal, undone)
@@ -45,8 +50,13 @@ def reopen_window(context: WindowContext, undone: str, progress: Callable[[int, 
         if state is WindowState.CERTIFIED:
             return ReopenedWindow(state=state, reason=None, not_restored=not_restored)
         reason = f"plan {undone} was undone by plan {undo.plan.id}: {why}"
+        chain = ChainWriter(journal=journal, storage=context.storage, key=key)
+        chain.begin(context.pipeline.name)
         for window in _windows_to_open(journal, context.window):
             windows.close(journal, window, state, reason)
+        revoked = chain.revoke(context.window, state, reason)
+        journal.commit()
+        chain.publish(revoked)
     return ReopenedWindow(state=state, reason=reason, not_restored=not_restored)
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from makewhole.compensation.planning.remedy_of import keys_to_reverse
@@ -20,6 +20,7 @@ from makewhole.model.pipeline import TopicPoint
 from makewhole.model.plan import PlanState
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
+from makewhole.window.configuration import judging_sha256
 from makewhole.window.context import WindowContext
 
 _LEAST_PATIENCE_SECONDS = 30.0
@@ -73,7 +74,8 @@ def verify_window(
         summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in results]
         report = check_summaries(context.pipeline, summaries, incidents.of(journal, context.window))
         window_results.commit_results(journal, context.window, window_results.VERIFIED, results)
-        window_results.put_gate_report(journal, context.window, window_results.VERIFIED, report)
+        asked = replace(report, document={**report.document, "judging_sha256": judging_sha256(context.pipeline)})
+        window_results.put_gate_report(journal, context.window, window_results.VERIFIED, asked)
     gaps = [item for item in judged if item.finding.verdict.is_gap]
     whole = sum(item.outcome in WHOLE for item in gaps)
     return VerifiedWindow(whole=whole, gaps=len(gaps), gate=report)

@@ -67,6 +67,8 @@ class SegmentWriter:
         self._attempt = uuid4().hex
         self._written: list[_OpenFile] = []
         self._left_out: OffsetSpan | None = None
+        self.sha256: dict[str, str] = {}
+        """The digest in hex of each finished file, by its path in the archive."""
         self._filesystem.makedirs(self._folder, exist_ok=True)
 
     def write(self, base_offset: int, data: bytes) -> None:
@@ -104,6 +106,7 @@ class SegmentWriter:
                 size, digest = self._written[index].size_bytes, self._written[index].digest
                 paths.append(f"{self._folder}/{base:020d}.log")
                 self._filesystem.mv(self._temporary(base), paths[-1])
+                self._note(paths[-1], digest.hexdigest())
             segment = Segment(
                 base_offset=base,
                 topic=self._range.topic,
@@ -121,7 +124,11 @@ class SegmentWriter:
             )
             paths.append(f"{self._folder}/{base:020d}{SIDECAR}")
             self._write_sidecar(paths[-1], segment)
+            self._note(paths[-1], hashlib.sha256(segment.to_json()).hexdigest())
         return tuple(paths)
+
+    def _note(self, path: str, digest: str) -> None:
+        self.sha256["/".join(path.split("/")[-2:])] = digest
 
     def discard(self) -> None:
         """Remove what an unfinished attempt wrote."""

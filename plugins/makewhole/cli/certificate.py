@@ -1,0 +1,150 @@
+"""Run `makewhole certificate verify` and `certificate keygen`: check the proofs of a pipeline, make a key for them."""
+
+import json as json_format
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from makewhole.cli.environment import AsJson, Exit, console, printable, reporting_errors, service_environment
+from makewhole.journal.database import connect
+from makewhole.lake.storage import Storage
+from makewhole.model.errors import ConfigurationError, Problem
+from makewhole.model.text import counted
+from makewhole.signing.key_files import PRIVATE_FILE, PUBLIC_FILE, believed_keys, make_key_files
+from makewhole.window.certificate_check import ChainEvidence, CheckedChain, Head, check_chain
+from makewhole.window.chain_evidence import file_problems, read_evidence
+
+certificate_app = typer.Typer(no_args_is_help=True, help="The proofs that windows are closed.")
+_console = console()
+
+PublicKeys = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--public-key",
+        metavar="FILE",
+        help="PEM file of a public key that is believed; several times for several.",
+        show_default=False,
+    ),
+]
+Heads = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--head",
+        metavar="NUMBER:SHA256",
+        help="An entry that the chain had, as an asset event of Airflow has kept it; several times for several.",
+        show_default=False,
+    ),
+]
+
+
+@certificate_app.command("verify")
+def verify_certificates(
+    pipeline: Annotated[str, typer.Argument(help="Name of the pipeline.")],
+    public_key: PublicKeys = None,
+    head: Heads = None,
+    files: Annotated[bool, typer.Option("--files", help="Hash every file of the snapshots again, too.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Check the chain of certificates with public keys alone: signatures, none missing, none changed, each as its
+    anchor beside the files, and every certified window with one. Exit code 0: sound, 1: not, 3: nothing is proven."""
+    with service_environment():
+        heads = [_parsed_head(text) for text in head or []]
+        ring = believed_keys(public_key or [])
+        with connect() as journal:
+            storage = Storage.from_environment()
+            evidence = read_evidence(journal, storage, pipeline, ring, heads)
+            checked = check_chain(evidence)
+            if files:
+                changed = list(file_problems(journal, storage, evidence.entries))
+                checked = replace(checked, problems=[*checked.problems, *changed])
+    if json:
+        typer.echo(json_format.dumps(_document(pipeline, evidence, checked), ensure_ascii=False))
+    else:
+        _print(pipeline, evidence, checked)
+    code = _exit_of(checked)
+    if code is not Exit.CERTIFIED:
+        raise typer.Exit(code)
+
+
+def _parsed_head(text: str) -> Head:
+    ordinal, _, sha256 = text.partition(":")
+    if not (ordinal.isascii() and ordinal.isdigit() and len(sha256) == 64):
+        raise ConfigurationError(
+            [
+                Problem(
+                    file="command line",
+                    path="--head",
+                    found=f"{text!r} is no number with a hash",
+                    remedy="Write it as 7:<64 hex digits>, as the asset event has them in `ordinal` and `sha256`",
+                )
+            ]
+        )
+    return Head(ordinal=int(ordinal), sha256=sha256)
+
+
+def _exit_of(checked: CheckedChain) -> Exit:
+    if not checked.is_sound:
+        return Exit.GAPS_REMAIN
+    return Exit.NOT_KNOWN if checked.signed_from is None else Exit.CERTIFIED
+
+
+def _document(pipeline: str, evidence: ChainEvidence, checked: CheckedChain) -> dict[str, Any]:
+    last = evidence.entries[-1] if evidence.entries else None
+    return {
+        "pipeline": pipeline,
+        "certificates": sum(one.revokes is None for one in evidence.entries),
+        "revocations": sum(one.revokes is not None for one in evidence.entries),
+        "ok": checked.is_sound,
+        "signed_from": checked.signed_from,
+        "keys": sorted(evidence.ring.keys),
+        "head": None if last is None else {"ordinal": last.ordinal, "sha256": last.sha256},
+        "problems": checked.problems,
+        "uncertified": checked.uncertified,
+    }
+
+
+def _print(pipeline: str, evidence: ChainEvidence, checked: CheckedChain) -> None:
+    for problem in checked.problems:
+        _console.print(Text(printable(problem), style="red"))
+    for sentence in checked.uncertified:
+        _console.print(Text(printable(sentence), style="yellow"))
+    certificates = counted(sum(one.revokes is None for one in evidence.entries), "certificate")
+    revoked = sum(one.revokes is not None for one in evidence.entries)
+    counts = f"{certificates}, {counted(revoked, 'revocation')}" if revoked else certificates
+    _console.print(f"{pipeline}: {counts}, {_verdict(evidence, checked)}")
+
+
+def _verdict(evidence: ChainEvidence, checked: CheckedChain) -> str:
+    if checked.problems:
+        return "NOT sound"
+    if checked.uncertified:
+        return f"sound, and {counted(len(checked.uncertified), 'window')} not certified"
+    if not evidence.entries:
+        return "nothing is proven yet"
+    if checked.signed_from is None:
+        return "none is signed: who issued them is not proven"
+    if checked.signed_from > 1:
+        return (
+            f"sound; signed from number {checked.signed_from} on, whose hash vouches for those before as they were then"
+        )
+    return f"sound, signed by {', '.join(sorted({str(one.signed_by) for one in evidence.entries}))}"
+
+
+@certificate_app.command("keygen")
+def make_key(
+    folder: Annotated[Path, typer.Argument(help="Folder for the two files; a key in it is never overwritten.")],
+    json: AsJson = False,
+) -> None:
+    """Make a key that signs certificates: private.pem, for the service alone, and public.pem, for everybody."""
+    with reporting_errors():
+        key = make_key_files(folder)
+    private, public = folder / PRIVATE_FILE, folder / PUBLIC_FILE
+    if json:
+        typer.echo(json_format.dumps({"id": key.public.id, "private": str(private), "public": str(public)}))
+        return
+    _console.print(f"key {key.public.id}")
+    _console.print(f"private: {private}; give it to the service with MAKEWHOLE_SIGNING_KEY=file:{private}")
+    _console.print(f"public:  {public}; `makewhole certificate verify PIPELINE --public-key {public}` needs it alone")

@@ -1,0 +1,124 @@
+"""Read and write the chain of a pipeline: its certificates and their revocations."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from psycopg2.extras import Json
+
+from makewhole.model.window import Window, WindowState
+from makewhole.sql import PgConnection, load_queries
+
+
+class EntryKind(StrEnum):
+    """The kind of an entry: it certifies a revision of a window, or revokes the certificate of one."""
+
+    CERTIFICATE = "certificate"
+    REVOCATION = "revocation"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainEntry:
+    """An entry of a pipeline's chain. `sha256` and `signature` are over the body, which names `previous`.
+
+    `number` and `revision` are of the window that is certified, or whose certificate, the entry `revokes`, is revoked.
+    `signed_by` is the id of the key; None, as `signature`, in certificates from before they were signed.
+    """
+
+    ordinal: int
+    number: int
+    revision: int
+    digest: str
+    body: Mapping[str, Any]
+    previous: str | None
+    sha256: str
+    uri: str
+    issued_at: datetime | None = None
+    kind: EntryKind = EntryKind.CERTIFICATE
+    revokes: int | None = None
+    signed_by: str | None = None
+    signature: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Name the entry for people."""
+        return f"{self.kind.value} {self.ordinal} (window {self.number})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RevisionEnd:
+    """A revision of a window and the state that it is in."""
+
+    number: int
+    revision: int
+    state: WindowState
+
+
+_COLUMNS = (
+    *("ordinal", "number", "revision", "digest", "body", "previous", "sha256", "uri", "issued_at"),
+    *("kind", "revokes", "signed_by", "signature"),
+)
+
+
+def last(journal: PgConnection, pipeline: str) -> ChainEntry | None:
+    """Return the newest entry of the chain."""
+    return next(iter(_entries(journal, "last", pipeline=pipeline)), None)
+
+
+def entry(journal: PgConnection, pipeline: str, ordinal: int) -> ChainEntry | None:
+    """Return one entry of the chain."""
+    return next(iter(_entries(journal, "entry", pipeline=pipeline, ordinal=ordinal)), None)
+
+
+def of_revision(journal: PgConnection, window: Window) -> ChainEntry | None:
+    """Return the certificate of this revision, if it was issued; it may have been revoked since."""
+    scope = {"pipeline": window.pipeline, "number": window.number, "revision": window.revision}
+    return next(iter(_entries(journal, "of_revision", **scope)), None)
+
+
+def revoked_by(journal: PgConnection, pipeline: str, ordinal: int) -> int | None:
+    """Return the number of the entry that revokes another one; None for one that stands."""
+    rows = _run(journal, "revoked_by", pipeline=pipeline, ordinal=ordinal)
+    return rows[0][0] if rows else None
+
+
+def standing(journal: PgConnection, pipeline: str, number: int) -> list[ChainEntry]:
+    """Return the certificates of a window that no entry revokes, oldest first."""
+    return _entries(journal, "standing", pipeline=pipeline, number=number)
+
+
+def chain(journal: PgConnection, pipeline: str) -> list[ChainEntry]:
+    """Return the whole chain, oldest first."""
+    return _entries(journal, "chain", pipeline=pipeline)
+
+
+def ends(journal: PgConnection, pipeline: str) -> list[RevisionEnd]:
+    """Return the state of every revision of every window, in order."""
+    rows = _run(journal, "ends", pipeline=pipeline)
+    return [RevisionEnd(number=number, revision=revision, state=WindowState(state)) for number, revision, state in rows]
+
+
+def gaps_after(journal: PgConnection, window: Window) -> int | None:
+    """Return the newest later revision of the window that ended with gaps; None when there is none."""
+    scope = {"pipeline": window.pipeline, "number": window.number, "revision": window.revision}
+    found: int | None = _run(journal, "gaps_after", **scope)[0][0]
+    return found
+
+
+def insert(journal: PgConnection, pipeline: str, added: ChainEntry) -> None:
+    """Add an entry to the chain; the table refuses a second one with the same number."""
+    values = {name: getattr(added, name) for name in _COLUMNS if name != "issued_at"}
+    _run(journal, "insert", **values | {"pipeline": pipeline, "body": Json(dict(added.body)), "kind": added.kind.value})
+
+
+def _entries(journal: PgConnection, statement: str, **values: Any) -> list[ChainEntry]:
+    rows = [dict(zip(_COLUMNS, row, strict=True)) for row in _run(journal, statement, **values)]
+    return [ChainEntry(**row | {"kind": EntryKind(row["kind"])}) for row in rows]
+
+
+def _run(journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+    with journal.cursor() as cursor:
+        cursor.execute(load_queries("certificate")[statement], values)
+        return cursor.fetchall() if cursor.description else []

@@ -1,0 +1,289 @@
+"""Check the chain of a pipeline with public keys alone: signatures, order, anchors, and the windows in the journal.
+
+Everything that is wrong is returned as a sentence that names the entry or the window. The chain, its anchors and the
+windows are given; nothing is read here.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from makewhole.journal.certificates import ChainEntry, EntryKind, RevisionEnd
+from makewhole.model.window import WindowState
+from makewhole.signing.keys import KeyRing, sha256_of
+from makewhole.window.certificate_chain import is_signed
+
+_NOT_IN_THE_BODY = ("sha256", "signature")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head:
+    """The newest entry of a chain as somebody else has kept it, an asset event for example."""
+
+    ordinal: int
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anchor:
+    """A file of the chain beside the files. `document` None: it cannot be read. `ordinal` is that of its name."""
+
+    name: str
+    ordinal: int
+    document: Mapping[str, Any] | None
+
+    @property
+    def body(self) -> dict[str, Any]:
+        return {name: value for name, value in (self.document or {}).items() if name not in _NOT_IN_THE_BODY}
+
+    @property
+    def sha256(self) -> str:
+        return sha256_of(self.body)
+
+    def is_signed(self, ring: KeyRing) -> bool:
+        """Tell whether a believed key has signed it."""
+        document = self.document or {}
+        signed_by, signature = document.get("signed_by"), document.get("signature")
+        texts_only = isinstance(signed_by, str) and isinstance(signature, str)
+        return texts_only and ring.has_signed(self.body, str(signed_by), str(signature))
+
+
+def read_anchor(name: str, ordinal: int, content: bytes) -> Anchor:
+    """Return the anchor that a file holds."""
+    try:
+        found = json.loads(content)
+    except ValueError:
+        found = None
+    return Anchor(name=name, ordinal=ordinal, document=found if isinstance(found, dict) else None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainEvidence:
+    """Everything that a check needs: the chain in the journal, its anchors, the windows, and the believed keys."""
+
+    entries: Sequence[ChainEntry]
+    anchors: Sequence[Anchor]
+    ends: Sequence[RevisionEnd]
+    ring: KeyRing
+    heads: Sequence[Head] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedChain:
+    """The result. `signed_from` is the first signed entry; None when no entry is signed, or none could be checked.
+
+    `problems` say that somebody bent the chain, or that it is damaged; `uncertified` name the windows up to the last
+    certified one that have no standing certificate, as the journal itself says.
+    """
+
+    signed_from: int | None
+    problems: list[str] = field(default_factory=list)
+    uncertified: list[str] = field(default_factory=list)
+
+    @property
+    def is_sound(self) -> bool:
+        return not self.problems and not self.uncertified
+
+
+def check_chain(evidence: ChainEvidence) -> CheckedChain:
+    """Check a chain; it is sound when nothing is wrong, which without any signature proves little."""
+    problems = [*order_problems(evidence.entries), *_signature_problems(evidence), *_anchor_problems(evidence)]
+    problems += _head_problems(evidence)
+    windows = _WindowsOfChain.of(evidence)
+    problems += windows.problems()
+    signed = [one.ordinal for one in evidence.entries if one.signed_by is not None]
+    return CheckedChain(signed_from=min(signed, default=None), problems=problems, uncertified=windows.uncertified())
+
+
+def order_problems(entries: Sequence[ChainEntry]) -> list[str]:
+    """Return what is wrong with the numbers, links, hashes and columns of entries, given oldest first."""
+    problems, previous = [], None
+    for at, one in enumerate(entries, start=1):
+        if one.ordinal != at:
+            problems.append(f"{one.name}: number {at} of the chain is missing")
+        if one.previous != previous or one.body.get("previous") != previous:
+            problems.append(f"{one.name}: does not continue the one before it")
+        if sha256_of(dict(one.body)) != one.sha256 or one.body.get("digest") != one.digest:
+            problems.append(f"{one.name}: its content was changed after it was issued")
+        elif wrong := _differing_columns(one):
+            problems.append(f"{one.name}: its row in the journal has another {', '.join(wrong)} than its content")
+        previous = one.sha256
+    return problems
+
+
+def _differing_columns(one: ChainEntry) -> list[str]:
+    """Return the columns that differ from the signed body, which has all of them since certificates are signed."""
+    columns = {
+        "ordinal": one.ordinal,
+        "window": one.number,
+        "revision": one.revision,
+        "kind": one.kind.value,
+        "revokes": one.revokes,
+        "signed_by": one.signed_by,
+    }
+    body = {"signed_by": None, "kind": EntryKind.CERTIFICATE.value, "revokes": None, **one.body}
+    return [name for name, value in columns.items() if name in body and body[name] != value]
+
+
+def _signature_problems(evidence: ChainEvidence) -> list[str]:
+    problems, first_signed = [], None
+    for one in evidence.entries:
+        if one.signed_by is None:
+            if first_signed is not None:
+                problems.append(f"{one.name}: is not signed, and number {first_signed} before it is")
+            continue
+        first_signed = first_signed or one.ordinal
+        if one.signed_by not in evidence.ring.keys:
+            problems.append(
+                f"{one.name}: signed with key {one.signed_by}, which is none of those given "
+                f"({', '.join(sorted(evidence.ring.keys)) or 'none'})"
+            )
+        elif not is_signed(one, evidence.ring):
+            problems.append(f"{one.name}: its signature is not that of key {one.signed_by} over this content")
+    return problems
+
+
+def _anchor_problems(evidence: ChainEvidence) -> list[str]:
+    """Compare the journal with the files: each entry with its anchor, and anchors of which the journal has no entry."""
+    problems = []
+    entries = {one.ordinal: one for one in evidence.entries}
+    by_number: dict[int, list[Anchor]] = {}
+    for anchor in evidence.anchors:
+        by_number.setdefault(anchor.ordinal, []).append(anchor)
+    for ordinal, one in entries.items():
+        problems += _problems_beside(one, by_number.pop(ordinal, []), evidence.ring)
+    for ordinal, anchors in sorted(by_number.items()):
+        for anchor in anchors:
+            what = "signed by a key that was given" if anchor.is_signed(evidence.ring) else "not signed by a given key"
+            problems.append(
+                f"number {ordinal} is missing from the journal: {anchor.name}, {what}, stands beside the files "
+                f"({_subject(anchor)})"
+            )
+    return problems
+
+
+def _problems_beside(one: ChainEntry, anchors: Sequence[Anchor], ring: KeyRing) -> list[str]:
+    if any(anchor.document is not None and anchor.sha256 == one.sha256 for anchor in anchors):
+        others = [anchor for anchor in anchors if anchor.sha256 != one.sha256 and anchor.is_signed(ring)]
+        return [f"{one.name}: another entry with its number is signed, too: {anchor.name}" for anchor in others]
+    if not anchors:
+        return [
+            f"{one.name}: its file {one.uri} is not there: it was removed, or `certify` was killed before it wrote it; "
+            "the next `certify` of this pipeline writes it then"
+        ]
+    if all(anchor.document is None for anchor in anchors):
+        return [f"{one.name}: its file {one.uri} cannot be read"]
+    return [
+        f"{one.name}: is not what was issued: {anchor.name} beside the files is {_subject(anchor)}"
+        for anchor in anchors
+    ]
+
+
+def _subject(anchor: Anchor) -> str:
+    body = anchor.body
+    kind = body.get("kind", "certificate")
+    return f"a {kind} of window {body.get('window')} revision {body.get('revision')} with hash {anchor.sha256[:12]}"
+
+
+def _head_problems(evidence: ChainEvidence) -> list[str]:
+    known = {one.ordinal: one.sha256 for one in evidence.entries}
+    return [
+        f"number {head.ordinal} with hash {head.sha256[:12]} was kept as the head of the chain, and the journal has "
+        + ("no entry of that number" if head.ordinal not in known else f"another one, {known[head.ordinal][:12]}")
+        for head in evidence.heads
+        if known.get(head.ordinal) != head.sha256
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _WindowsOfChain:
+    """The certificates of a chain by window, and the windows in the journal."""
+
+    entries: Mapping[int, ChainEntry]
+    revoked: Mapping[int, int]
+    certificates: Mapping[tuple[int, int], ChainEntry]
+    states: Mapping[tuple[int, int], WindowState]
+
+    @classmethod
+    def of(cls, evidence: ChainEvidence) -> "_WindowsOfChain":
+        issued = [one for one in evidence.entries if one.kind is EntryKind.CERTIFICATE]
+        return cls(
+            entries={one.ordinal: one for one in evidence.entries},
+            revoked={one.revokes: one.ordinal for one in evidence.entries if one.revokes is not None},
+            certificates={(one.number, one.revision): one for one in issued},
+            states={(end.number, end.revision): end.state for end in evidence.ends},
+        )
+
+    def problems(self) -> list[str]:
+        """Return where the windows in the journal and the certificates contradict each other."""
+        return [
+            *self._certified_without(),
+            *self._standing_though_refuted(),
+            *self._wrong_revocations(),
+            *self._unknown_windows(),
+        ]
+
+    def _certified_without(self) -> list[str]:
+        newest = dict(sorted(self.states))
+        found = []
+        for (number, revision), state in sorted(self.states.items()):
+            if state is not WindowState.CERTIFIED:
+                continue
+            one = self.certificates.get((number, revision))
+            if one is None:
+                found.append(f"window {number} revision {revision} is certified in the journal and has no certificate")
+            elif one.ordinal in self.revoked and newest[number] == revision:
+                found.append(
+                    f"window {number} revision {revision} is certified in the journal, and its {one.kind.value} "
+                    f"{one.ordinal} is revoked by number {self.revoked[one.ordinal]}"
+                )
+        return found
+
+    def _standing_though_refuted(self) -> list[str]:
+        """Return the signed certificates that stand though their window was opened again; older ones are history."""
+        found = []
+        for (number, revision), one in sorted(self.certificates.items()):
+            if one.ordinal in self.revoked or one.signed_by is None:
+                continue
+            state = self.states.get((number, revision))
+            later = [
+                at
+                for (of, at), end in self.states.items()
+                if of == number and at > revision and end is WindowState.GAPS
+            ]
+            if later:
+                found.append(f"{one.name}: stands, though revision {max(later)} ended with gaps; it was not revoked")
+            elif state is not None and state is not WindowState.CERTIFIED:
+                found.append(
+                    f"{one.name}: stands, though the journal has revision {revision} as {state.value}; it was not "
+                    "revoked"
+                )
+        return found
+
+    def _wrong_revocations(self) -> list[str]:
+        found = []
+        for revoked, by in sorted(self.revoked.items()):
+            one, revocation = self.entries.get(revoked), self.entries[by]
+            is_certificate = one is not None and one.kind is EntryKind.CERTIFICATE and revoked < by
+            if not is_certificate or one is None or revocation.body.get("revoked_sha256") != one.sha256:
+                found.append(f"{revocation.name}: revokes number {revoked}, which is not the certificate that it names")
+        return found
+
+    def _unknown_windows(self) -> list[str]:
+        """Return the numbers up to the last window of which the journal knows nothing."""
+        numbers = {number for number, _ in self.states} | {number for number, _ in self.certificates}
+        known = {number for number, _ in self.states}
+        unknown = [number for number in range(1, max(numbers, default=0) + 1) if number not in known]
+        return [f"window {number} is missing from the journal: windows have no holes" for number in unknown]
+
+    def uncertified(self) -> list[str]:
+        """Return the windows up to the last certified one without a standing certificate, and their state."""
+        standing = {number for (number, _), one in self.certificates.items() if one.ordinal not in self.revoked}
+        last = max((number for number, _ in self.certificates), default=0)
+        states = {number: state for (number, _), state in sorted(self.states.items())}
+        return [
+            f"window {number} has no certificate that stands; the journal has it as {states[number].value}"
+            for number in range(1, last + 1)
+            if number not in standing and number in states and states[number] is not WindowState.CERTIFIED
+        ]

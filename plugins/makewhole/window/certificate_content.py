@@ -1,0 +1,151 @@
+"""Say in a certificate what was proven, what decided it, and how it came about."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+from makewhole.journal import incidents, plan_progress, plans, window_results, windows
+from makewhole.journal.window_results import HopResult
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.window import PartitionRange, Window
+from makewhole.signing.keys import canonical_bytes, sha256_of
+from makewhole.sql import PgConnection
+from makewhole.window.configuration import configuration_document, judging_sha256, plain
+
+FORMAT = 2
+"""The format of what is signed. 1 were the certificates without a signature."""
+
+
+def final_results(journal: PgConnection, window: Window) -> dict[str, HopResult]:
+    """Return the results by hop: of stage `verified` where there is one, of stage `reconciled` otherwise."""
+    return window_results.results(journal, window, window_results.RECONCILED) | window_results.results(
+        journal, window, window_results.VERIFIED
+    )
+
+
+def certificate_body(journal: PgConnection, pipeline: Pipeline, window: Window) -> dict[str, Any]:
+    """Return what a certificate says of a revision, without its place in the chain. Every number in it is whole."""
+    content = certified_content(journal, window)
+    body = {
+        **content,
+        "format": FORMAT,
+        "kind": "certificate",
+        "digest": sha256_of(content),
+        "revision": window.revision,
+        "opened_at": window.opened_at.isoformat(),
+        "issued_at": datetime.now(UTC).isoformat(),
+        "decided_by": _decided_by(journal, pipeline, window),
+        "how": _provenance(journal, window),
+    }
+    signable: dict[str, Any] = plain(body)
+    return signable
+
+
+def certified_content(journal: PgConnection, window: Window) -> dict[str, Any]:
+    """Return what the digest covers: nothing of how it came about, so that revisions that prove the same are equal."""
+    results = final_results(journal, window)
+    return {
+        "version": 1,
+        "pipeline": window.pipeline,
+        "window": window.number,
+        "start": None if window.start is None else window.start.isoformat(),
+        "end": window.end.isoformat(),
+        "ranges": {point: [_range_fields(part) for part in parts] for point, parts in sorted(window.ranges.items())},
+        "hops": {
+            hop: {"source_keys": result.counts.source_keys, "digest": result.digest}
+            for hop, result in sorted(results.items())
+        },
+        "handed_over": _keys_and_digest(window_results.handover_ids(journal, window)),
+    }
+
+
+def _range_fields(part: PartitionRange) -> dict[str, Any]:
+    fields = {"topic": part.topic, "topic_id": part.topic_id, "partition": part.partition, "lo": part.lo, "hi": part.hi}
+    return fields | ({"lineage": part.lineage} if part.lineage else {})
+
+
+def _keys_and_digest(identities: Iterable[str]) -> dict[str, Any]:
+    """Return the number of identities and the hash of their list as JSON, holding one of them at a time."""
+    keys, digest = 0, hashlib.sha256(b"[")
+    for keys, identity in enumerate(identities, start=1):
+        digest.update(("," if keys > 1 else "").encode() + canonical_bytes(identity))
+    digest.update(b"]")
+    return {"keys": keys, "digest": digest.hexdigest()}
+
+
+def _decided_by(journal: PgConnection, pipeline: Pipeline, window: Window) -> dict[str, Any]:
+    """Return everything that decided: the version, the configuration as a whole and as each step had it, the digests
+    of the snapshots' manifests (which hold those of their files), and of the results."""
+    manifests = window_results.snapshots(journal, window)
+    return {
+        "makewhole": version("makewhole"),
+        "configuration": configuration_document(pipeline),
+        "judging_sha256": judging_sha256(pipeline),
+        "judging_sha256_by_step": judged_with(journal, window),
+        "snapshots": {
+            point: {"manifest_sha256": sha256_of(manifest), "files": len(manifest.get("sha256", ()))}
+            for point, manifest in sorted(manifests.items())
+        },
+    }
+
+
+def judged_with(journal: PgConnection, window: Window) -> dict[str, str]:
+    """Return the digest of the judging configuration that each step worked with, of the steps that recorded it."""
+    found = {"open_window": windows.configuration(journal, window).get("judging_sha256")}
+    for point, manifest in sorted(window_results.snapshots(journal, window).items()):
+        found[f"snapshot of {point}"] = manifest.get("judging_sha256")
+    for hop, result in sorted(window_results.results(journal, window).items()):
+        found[f"reconcile of {hop}"] = result.files.get("judging_sha256")
+    for stage, report in sorted(window_results.gate_reports(journal, window).items()):
+        found[f"gate, {stage}"] = report.document.get("judging_sha256")
+    return {step: digest for step, digest in found.items() if digest is not None}
+
+
+def _provenance(journal: PgConnection, window: Window) -> dict[str, Any]:
+    """Return how this revision was proven: accounting, counts by stage, gate reports, findings, plan and receipts."""
+    outcomes: dict[str, int] = {}
+    for item in window_results.findings(journal, window):
+        name = f"{item.finding.verdict.value}: {item.outcome}"
+        outcomes[name] = outcomes.get(name, 0) + 1
+    manifests = window_results.snapshots(journal, window)
+    return {
+        "accounting": {name: manifest.get("accounting") for name, manifest in sorted(manifests.items())},
+        "accounting_by_partition": {
+            name: manifest["accounting_by_partition"]
+            for name, manifest in sorted(manifests.items())
+            if "accounting_by_partition" in manifest
+        },
+        "incidents": [asdict(one) for one in incidents.of(journal, window)],
+        "counts": {
+            stage: {hop: vars(result.counts) for hop, result in window_results.results(journal, window, stage).items()}
+            for stage in (window_results.RECONCILED, window_results.VERIFIED)
+        },
+        "gate": {
+            stage: {"answer": report.answer.value, "evaluated": report.evaluated, "planned": report.planned}
+            for stage, report in window_results.gate_reports(journal, window).items()
+        },
+        "findings": dict(sorted(outcomes.items())),
+        "waiting": {
+            hop: {"keys": waiting.keys, "since": waiting.since.isoformat()}
+            for hop, waiting in window_results.waiting_by_hop(journal, window).items()
+        },
+        "plan": _plan_with_receipts(journal, window),
+    }
+
+
+def _plan_with_receipts(journal: PgConnection, window: Window) -> Mapping[str, Any] | None:
+    stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
+    if stored is None:
+        return None
+    receipts = plan_progress.chunks_of(journal, stored.plan.id)
+    answer = plans.approval_of(journal, stored.plan.id)
+    return {
+        "id": stored.plan.id,
+        "sha256": stored.plan.sha256,
+        "actions": dict(stored.plan.counts),
+        "approval": None if answer is None else {"sha256": answer.sha256, "decision": answer.decision, "by": answer.by},
+        "receipts": [asdict(receipt) for receipt in receipts],
+    }

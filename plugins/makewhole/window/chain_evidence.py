@@ -1,0 +1,81 @@
+"""Read a pipeline's chain, its anchors and its windows for a check, and compare snapshots' files with certificates."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from makewhole.journal import certificates, window_results, windows
+from makewhole.journal.certificates import ChainEntry, EntryKind
+from makewhole.lake.storage import Storage
+from makewhole.signing.keys import KeyRing, sha256_of
+from makewhole.sql import PgConnection
+from makewhole.window.certificate_check import Anchor, ChainEvidence, Head, read_anchor
+
+_NAME = re.compile(r"([0-9]{6,})(-.*)?\.json")
+
+
+def read_evidence(
+    journal: PgConnection, storage: Storage, pipeline: str, ring: KeyRing, heads: Sequence[Head] = ()
+) -> ChainEvidence:
+    """Return what a check of a pipeline's chain needs; `heads` are what others have kept of it."""
+    entries = certificates.chain(journal, pipeline)
+    return ChainEvidence(
+        entries=entries,
+        anchors=_anchors(storage, pipeline, entries),
+        ends=certificates.ends(journal, pipeline),
+        ring=ring,
+        heads=heads,
+    )
+
+
+def _anchors(storage: Storage, pipeline: str, entries: Sequence[ChainEntry]) -> list[Anchor]:
+    """Return the anchors in the folder of certificates.
+
+    Before certificates were signed, a name had the window in it, and an attempt that died could leave a file behind:
+    of these only the file that the entry names counts where the journal has an entry of the number.
+    """
+    folder, found = f"{pipeline}/certificates", []
+    named = {one.ordinal: one.uri.rsplit("/", 1)[-1] for one in entries}
+    for name in storage.names(folder):
+        matched = _NAME.fullmatch(name)
+        if matched is None:
+            continue
+        ordinal = int(matched[1])
+        if matched[2] is None or named.get(ordinal, name) == name:
+            content = storage.read_if_exists(f"{folder}/{name}")
+            found.append(read_anchor(storage.uri(f"{folder}/{name}"), ordinal, content or b""))
+    return found
+
+
+def file_problems(journal: PgConnection, storage: Storage, entries: Sequence[ChainEntry]) -> Iterator[str]:
+    """Yield the files of certified snapshots that are not as they were written, by SHA-256; every byte is read.
+
+    The certificate has the digest of each manifest, and the manifest those of its files.
+    """
+    revoked = {one.revokes for one in entries}
+    for one in entries:
+        decided_by: Mapping[str, Any] = one.body.get("decided_by", {})
+        if one.kind is EntryKind.REVOCATION or one.ordinal in revoked or not decided_by:
+            continue
+        window = windows.load(journal, one.body["pipeline"], one.number, one.revision)
+        manifests = window_results.snapshots(journal, window)
+        for point, signed in decided_by["snapshots"].items():
+            manifest = manifests.get(point)
+            if manifest is None or sha256_of(manifest) != signed["manifest_sha256"]:
+                yield f"{one.name}: the manifest of the snapshot of {point} is not the one that was certified"
+            else:
+                yield from _changed_files(storage, one.name, manifest)
+
+
+def _changed_files(storage: Storage, name: str, manifest: Mapping[str, Any]) -> Iterator[str]:
+    files = dict(manifest.get("sha256", {}))
+    if "sequences_sha256" in manifest:
+        files[manifest["sequences"]] = manifest["sequences_sha256"]
+    for path, digest in sorted(files.items()):
+        try:
+            is_same = storage.sha256(path) == digest
+        except FileNotFoundError:
+            yield f"{name}: {storage.uri(path)} is not there any more"
+            continue
+        if not is_same:
+            yield f"{name}: {storage.uri(path)} is not what was written: its SHA-256 is another one"

@@ -1,0 +1,58 @@
+"""Describe a pipeline as a document that can be signed: everything that its file decides, and no secret."""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+from makewhole.model.pipeline import Pipeline
+from makewhole.signing.keys import sha256_of
+
+_OF_A_HOP = ("source", "target", "semantics", "where", "consumer_group")
+
+
+def configuration_document(pipeline: Pipeline) -> dict[str, Any]:
+    """Return the whole configuration of a pipeline, defaults included; of connections only their names.
+
+    Numbers that are not whole are texts, so that every reader of the JSON gives the same bytes.
+    """
+    document: dict[str, Any] = plain(pipeline)
+    return document
+
+
+def judging_sha256(pipeline: Pipeline) -> str:
+    """Return the digest of the part of a configuration that decides a verdict: points, hops with their filters,
+    compared columns and types, tolerances, baseline and times. Remedies and approval are left out: a plan has its own
+    hash."""
+    whole = configuration_document(pipeline)
+    names = ("name", "points", "start", "settle", "compare", "gate", "buckets")
+    hops = [{name: hop[name] for name in _OF_A_HOP} for hop in whole["hops"]]
+    return sha256_of({name: whole[name] for name in names} | {"hops": hops})
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: a class as an object, an enumeration by its value, other numbers and moments as
+    text."""
+    if isinstance(value, Enum):
+        return value.value
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(inner) for inner in value]
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return f"{value / timedelta(microseconds=1):.0f} µs"
+    if isinstance(value, float | Decimal):
+        return str(value)
+    raise TypeError(f"a {type(value).__name__} cannot be written into a certificate")

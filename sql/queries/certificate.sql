@@ -1,0 +1,53 @@
+-- The chain of a pipeline: its certificates and their revocations.
+
+-- last --
+-- Read the newest entry of the chain.
+select ordinal, number, revision, digest, body, previous, sha256, uri, issued_at, kind, revokes, signed_by, signature
+from makewhole.certificate where pipeline = %(pipeline)s order by ordinal desc limit 1;
+
+-- insert --
+-- Add an entry to the chain.
+insert into makewhole.certificate
+    (pipeline, number, revision, ordinal, digest, body, previous, sha256, uri, kind, revokes, signed_by, signature)
+values
+    (%(pipeline)s, %(number)s, %(revision)s, %(ordinal)s, %(digest)s, %(body)s, %(previous)s, %(sha256)s, %(uri)s,
+     %(kind)s, %(revokes)s, %(signed_by)s, %(signature)s);
+
+-- entry --
+-- Read one entry.
+select ordinal, number, revision, digest, body, previous, sha256, uri, issued_at, kind, revokes, signed_by, signature
+from makewhole.certificate where pipeline = %(pipeline)s and ordinal = %(ordinal)s;
+
+-- of_revision --
+-- Read the certificate of one revision.
+select ordinal, number, revision, digest, body, previous, sha256, uri, issued_at, kind, revokes, signed_by, signature
+from makewhole.certificate
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and kind = 'certificate';
+
+-- revoked_by --
+-- Read the entry that revokes another one.
+select ordinal from makewhole.certificate where pipeline = %(pipeline)s and revokes = %(ordinal)s;
+
+-- standing --
+-- Read the certificates of a window that no entry revokes, oldest first.
+select ordinal, number, revision, digest, body, previous, sha256, uri, issued_at, kind, revokes, signed_by, signature
+from makewhole.certificate issued
+where pipeline = %(pipeline)s and number = %(number)s and kind = 'certificate'
+  and not exists (
+    select from makewhole.certificate later where later.pipeline = issued.pipeline and later.revokes = issued.ordinal
+)
+order by ordinal;
+
+-- chain --
+-- Read the whole chain, oldest first.
+select ordinal, number, revision, digest, body, previous, sha256, uri, issued_at, kind, revokes, signed_by, signature
+from makewhole.certificate where pipeline = %(pipeline)s order by ordinal;
+
+-- ends --
+-- Read the state in which each revision of each window is.
+select number, revision, state from makewhole.window where pipeline = %(pipeline)s order by number, revision;
+
+-- gaps_after --
+-- Read the newest later revision of a window that ended with gaps.
+select max(revision) from makewhole.window
+where pipeline = %(pipeline)s and number = %(number)s and revision > %(revision)s and state = 'gaps';
