@@ -80,12 +80,15 @@ class Bench:
         return (self.storage.write_parquet("bench", self.copies(text)),) if text else ()
 
     def run(self, text: str, *, has_versions: bool = False) -> tuple[str, ...]:
-        marked = self.copies(text).with_columns(pl.lit(False).alias("is_replay"))
+        marked = self.copies(text).with_columns(pl.lit(False).alias("is_replay"), pl.lit(False).alias("is_produced"))
         return (self.storage.write_parquet("bench", build_key_run(marked, has_versions=has_versions)),)
 
     def tail(self, text: str, *, is_open: bool = False) -> list[str]:
         found = self.copies(text).with_columns(
-            pl.lit(False).alias("is_replay"), pl.lit(True).alias("is_later"), pl.lit(is_open).alias("is_open")
+            pl.lit(False).alias("is_replay"),
+            pl.lit(False).alias("is_produced"),
+            pl.lit(True).alias("is_later"),
+            pl.lit(is_open).alias("is_open"),
         )
         return [self.storage.write_parquet("bench", found.select(*TAIL))]
 
