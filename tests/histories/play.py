@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cached_property, singledispatchmethod
+from functools import cached_property, partial, singledispatchmethod
 from typing import Any
 
 import psycopg2
@@ -292,10 +292,11 @@ def _killing(at: int) -> Iterator[None]:
             self._die(super().commit)
 
         def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+            end = partial(super().__exit__, kind, error, trace)
             if kind is None:
-                self._die(super().commit)
+                self._die(end)
             else:
-                super().rollback()
+                end()
 
     really = psycopg2.connect
 
