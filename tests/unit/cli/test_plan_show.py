@@ -1,9 +1,13 @@
 """Test what `makewhole plan show` says of a plan beside its actions."""
 
+import pytest
+
 from makewhole.cli.plan.command import _locks
 from makewhole.journal.plan_progress import StoredAction
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action
+
+pytestmark = pytest.mark.unit
 
 
 def stored(seq: int, chunk: int, **before: bool) -> StoredAction:

@@ -8,6 +8,8 @@ import pytest
 from makewhole.compensation.freezing.meant_values import RecordValue
 from makewhole.model.errors import RefusedError
 
+pytestmark = pytest.mark.unit
+
 
 def spelled(fields: str, compare: dict[str, str], zoneless: tuple[str, ...] = ()) -> bytes:
     record = RecordValue.parse(f"{{{fields}}}".encode())
