@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import settings
 
 from makewhole.journal.database import migrate
 from makewhole.stack.class_archive import short_job_jvm
@@ -17,6 +18,8 @@ from makewhole.stack.postgres_server import ExistingPostgres, PostgresServer, cr
 
 os.environ.setdefault("JDK_JAVA_OPTIONS", short_job_jvm())
 os.environ.pop("COLUMNS", None)  # pytest-xdist hands the terminal's width on; the tests say theirs themselves
+settings.register_profile("unhurried", deadline=None)  # a machine that does other work, too, is no failure
+settings.load_profile("unhurried")
 _FOLDER_PREFIX = "makewhole-tests-"
 _JOURNAL_TEMPLATE = "journal_template"
 
