@@ -13,7 +13,7 @@ from tests.histories.truth import Truth
 
 @dataclass(frozen=True)
 class Repair:
-    """What the systems held before and after compensation."""
+    """The contents of the systems before and after compensation."""
 
     before: Truth
     after: Truth

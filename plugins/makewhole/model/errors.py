@@ -25,7 +25,7 @@ DEFECTS: tuple[type[Exception], ...] = (
     NameError,
     TypeError,
 )
-"""What Python raises where the program is wrong: no retry brings the missing name or the right type."""
+"""The errors that Python raises where the program is wrong: no retry brings the missing name or the right type."""
 
 
 class MakewholeError(Exception):

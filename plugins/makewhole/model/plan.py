@@ -32,10 +32,10 @@ REVERSES_HEADER = "makewhole-reverses"
 `point/topic/partition/offset`."""
 
 LACKING = "lacking"
-"""What `Action.before` names the points by that lacked the key when the plan was made, where they lacked it."""
+"""The field of `Action.before` that names the points which lacked the key when the plan was made, if any did."""
 
 REPEATS = "repeats"
-"""What `Action.before` names the topic by of which a redelivery repeats a record."""
+"""The field of `Action.before` that names the topic of which a redelivery repeats a record."""
 
 _ESCAPES = str.maketrans({"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"})
 """What COPY does not leave as it is (PostgreSQL, COPY, "Text Format")."""

@@ -25,7 +25,7 @@ from makewhole.window.certificate_content import FORMAT, certificate_body
 
 @dataclass(frozen=True, kw_only=True)
 class ChainWriter:
-    """What is needed to lengthen a chain. Every method runs in the journal's transaction, `publish` after it."""
+    """Lengthens a chain of certificates. Every method runs in the journal's transaction, `publish` after it."""
 
     journal: PgConnection
     storage: Storage

@@ -32,7 +32,7 @@ _HELD = (
 
 @dataclass
 class Watched:
-    """What was open while Spark worked: of each piece of work its kind, and the sessions in a transaction."""
+    """The kind of each piece of work that Spark did, and the sessions that were in a transaction meanwhile."""
 
     seen: list[tuple[str, int]] = field(default_factory=list)
 

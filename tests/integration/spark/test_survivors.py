@@ -31,7 +31,7 @@ def at(order: Order, amount: str, hour: int = 0, day: int = 0) -> Order:
 
 
 def amounts(shop: ReconciledShop, key: str, table: str = "warehouse") -> list[str]:
-    """What the table holds of a key."""
+    """Return what the table holds of a key."""
     return [row[0] for row in shop.sql(f"select amount::text from {table} where id = %s order by amount", key)]
 
 
@@ -45,7 +45,7 @@ def repair(shop: ReconciledShop, context: WindowContext, loaded: Iterable[Order]
 
 
 def outcomes(shop: ReconciledShop, context: WindowContext) -> Outcomes:
-    """What became of each finding."""
+    """Return what became of each finding."""
     with connect(shop.journal) as journal:
         return {
             (item.finding.hop, item.finding.key): (item.finding.verdict.value, item.outcome, item.reason)

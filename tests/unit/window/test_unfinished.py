@@ -40,7 +40,7 @@ def left(number: int, **what: Any) -> UnfinishedWindow:
 
 
 class Journal:
-    """What the journal would answer."""
+    """The answers of a journal."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, unfinished: list[UnfinishedWindow]) -> None:
         monkeypatch.setattr(windows, "bounds", lambda *_: [bounds(number) for number in (1, 2, 3, 4)])

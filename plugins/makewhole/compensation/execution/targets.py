@@ -120,7 +120,7 @@ class PlanAtTarget(Protocol):
 
 
 class Arrivals(Protocol):
-    """What has arrived by itself since the window was judged."""
+    """Tells which keys have arrived by themselves since the window was judged."""
 
     def arrived(self, rows: pa.Table) -> Mapping[int, str]:
         """Return the reasons not to send the records of these actions (rows of a chunk), by action number."""

@@ -36,7 +36,7 @@ class DryRunPart:
 
 @dataclass(frozen=True, kw_only=True)
 class TableEffects:
-    """What writing a table does beside the rows themselves.
+    """The effects of writing a table beside the rows themselves.
 
     `left_empty`: columns that nothing fills in rows that are inserted, with the number of these rows. `locked_chunks`:
     chunks of at most `chunk_actions` actions during which other writers of the table wait.

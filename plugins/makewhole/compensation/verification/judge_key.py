@@ -20,7 +20,7 @@ _SHOWN = 10
 
 
 class KeyJudge:
-    """What the sources and the topics have of the keys of a window's gaps. Load the findings before judging them."""
+    """Judges a key by what its sources, topics and stores have of it. Load the findings before judging them."""
 
     def __init__(self, sources: Sources, written: Mapping[str, CopiesByKey]) -> None:
         """Take the sources, and the copies that came to topics since compensation began, by point."""

@@ -44,7 +44,7 @@ class UpsertRow:
 
     @property
     def meant_texts(self) -> list[str | None]:
-        """What the row must have, as `chunk.compared_texts` gives it."""
+        """Return the texts that the row must have, as `chunk.compared_texts` gives them."""
         return [_comparable(text, declared) for _, declared, text in self.meant or ()]
 
     def differing(self, texts: Sequence[str | None]) -> list[str]:
