@@ -18,6 +18,7 @@ from typing import Any
 
 import pandas  # noqa: F401 - pyarrow imports it when it first writes: here once, and not in every runner
 
+from makewhole.compensation.execution.look_again import topic_tail
 from makewhole.kafka import replay
 from makewhole.model.errors import MakewholeError
 from tests.crash.plan.scenario import PHASES, CaseSettings
@@ -150,6 +151,8 @@ def run(instruction: Instruction) -> None:
     injector = FaultInjector(instruction)
     try:
         ClientWrapper(injector, instruction.idle_ms).install()
+        # Always, not from time to time: how long a runner stood still must not change its steps.
+        topic_tail._RENEW_SECONDS = -1.0
         if instruction.patience_seconds is not None:
             replay._TIMEOUT_SECONDS = instruction.patience_seconds
         injector.report.says = PHASES[instruction.phase](CaseSettings(**instruction.settings))
