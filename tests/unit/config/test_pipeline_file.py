@@ -28,7 +28,7 @@ from makewhole.model.pipeline import (
 pytestmark = pytest.mark.unit
 
 FULL = """\
-version: 1
+version: 2
 pipeline: daily_flights
 description: Departures, from the airline's outbox to the warehouse
 schedule: "0 2 * * *"
@@ -185,7 +185,7 @@ def test_every_key_of_a_full_file_reaches_the_model(write: Callable[..., Path]) 
 def test_the_schedule_ends_at_until_which_is_utc_unless_it_says_otherwise(
     write: Callable[..., Path], written: str, minimal: str
 ) -> None:
-    path = write(minimal.replace("version: 1", f"version: 1\nuntil: {written}", 1))
+    path = write(minimal.replace("version: 2", f"version: 2\nuntil: {written}", 1))
     assert load_pipeline(path).until == datetime(2014, 1, 1, 5, tzinfo=UTC)
 
 

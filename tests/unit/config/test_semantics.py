@@ -12,7 +12,7 @@ from makewhole.model.pipeline import Remedy, Semantics
 pytestmark = pytest.mark.unit
 
 FILE = """\
-version: 1
+version: 2
 pipeline: accounts
 points:
   book: {{kind: ledger, connection: db, table: book, key: id, time: at}}
