@@ -45,7 +45,9 @@ def _repairing(hop: Settings, points: Mapping[str, Settings], settings: Settings
     )
     own, of_pipeline = (yaml.safe_load(one.get("compensation", "{}")) for one in (hop, settings))
     wanted = {name: Remedy(of_pipeline[name]) for name in VERDICTS if name in of_pipeline}
-    unnamed = [name for name in VERDICTS if name not in own and not (name in wanted and kinds.can_do(wanted[name], name))]
+    unnamed = [
+        name for name in VERDICTS if name not in own and not (name in wanted and kinds.can_do(wanted[name], name))
+    ]
     added = {name: former_default(kinds, name).value for name in unnamed if former_default(kinds, name) != "report"}
     return {**hop, "compensation": flow({**own, **added})} if added else hop
 

@@ -74,8 +74,11 @@ compensation:
     ("old", "new", "messages"),
     [
         ("version: 2\n", "", ["version (line 1): is missing. Write 'version: 2'"]),
-        ("version: 2", "version: 2", [
-            "version (line 1): is 2, which this makewhole does not read. Write 'version: 2'"
+        ("version: 2", "version: 3", [
+            "version (line 1): is 3, which this makewhole does not read. Write 'version: 2'"
+        ]),
+        ("version: 2", "version: 0", [
+            "version (line 1): is 0, which this makewhole does not read. Write 'version: 2'"
         ]),
         ("version: 2", 'version: "1"', ["version (line 1): is text, not a whole number. Take the quotes off"]),
         ("pipeline: flights", "pipeline:", [

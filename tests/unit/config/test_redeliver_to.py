@@ -24,6 +24,7 @@ hops:
   - {from: outbox, to: flights}
   - {from: flights, to: delays}
   - {from: flights, to: warehouse}
+compensation: {missing: redeliver}
 """
 
 
