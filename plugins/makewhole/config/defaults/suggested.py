@@ -61,7 +61,10 @@ def _in_a_store(hop: Hop, verdict: str) -> tuple[Remedy, str]:
         case "duplicate":
             return Remedy.QUARANTINE, f"would move the rows too many in {hop.target} aside, restorable"
         case _:
-            return Remedy.QUARANTINE, f"would move their rows in {hop.target} aside, restorable"
+            return (
+                Remedy.QUARANTINE,
+                f"would move their rows in {hop.target} aside, restorable; look first whose they are",
+            )
 
 
 def _why_it_stays(kinds: HopKinds, verdict: str) -> str:

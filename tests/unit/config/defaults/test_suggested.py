@@ -98,7 +98,7 @@ def test_a_store_is_repaired_by_itself_whoever_else_reads_the_topic(tmp_path: Pa
         ("missing: upsert", "would write their rows into warehouse, from orders"),
         ("duplicate: quarantine", "would move the rows too many in warehouse aside, restorable"),
         ("mismatched: upsert", "would write the values of orders into their rows in warehouse"),
-        ("unexpected: quarantine", "would move their rows in warehouse aside, restorable"),
+        ("unexpected: quarantine", "would move their rows in warehouse aside, restorable; look first whose they are"),
     ]
 
 
