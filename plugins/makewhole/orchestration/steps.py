@@ -229,7 +229,7 @@ def plan() -> list[str]:
         frozen.plan.state.value,
         f" ({frozen.plan.reason})" if frozen.plan.reason else "",
     )
-    request = approval_request(context, frozen.plan, unanswered)
+    request = approval_request(context, frozen.plan, reported=unanswered)
     get_current_context()["ti"].xcom_push(key="approval", value=request)
     return [CERTIFY] if plan_only else [_task_after(frozen.plan)]
 
