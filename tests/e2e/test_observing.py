@@ -53,6 +53,7 @@ def test_people_programs_and_the_logs_of_the_run_are_told_what_would_be_done(obs
         "remedy": "produce",
         "line": "missing: produce",
         "does": "would send them into orders, from outbox",
+        "drafted": 2,
         "actions": 2,
         "refused": {},
         "refused_as_a_whole": None,

@@ -143,6 +143,7 @@ def unanswered_document(one: Unanswered) -> dict[str, Any]:
         "remedy": None if suggestion.remedy is None else suggestion.remedy.value,
         "line": suggestion.line,
         "does": suggestion.does,
+        "drafted": one.drafted,
         "actions": one.actions,
         "refused": dict(one.refused),
         "refused_as_a_whole": one.refused_as_a_whole,

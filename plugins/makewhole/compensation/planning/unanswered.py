@@ -6,7 +6,7 @@ when it is frozen, since it looks at the data then: the number of actions is the
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from makewhole.compensation.planning.draft import draft_plan
@@ -16,26 +16,30 @@ from makewhole.config.remedies import VERDICTS
 from makewhole.journal import window_results
 from makewhole.model.pipeline import Hop, Pipeline, Remedy
 from makewhole.model.text import counted
-from makewhole.model.verdict import Finding
+from makewhole.model.verdict import Finding, HopCounts
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 
 _REASONS_MOST = 3
+_DRAFTED_MOST = 20_000
+"""Findings of a hop and verdict that are drafted. A plan of more is a person's decision anyway, and is drafted then."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unanswered:
-    """The open findings of one verdict on one hop whose remedy is `report`, and what would answer them.
+    """The keys of one verdict on one hop whose remedy is `report`, and what would answer them.
 
-    `actions` is the most that a plan of these alone would do. `refused` counts findings by the reason why they would be
-    left alone; `refused_as_a_whole` is the limit that it would exceed, if any.
+    `drafted` is how many of them were looked at, which is all unless there are very many. `actions` is the most that a
+    plan of these alone would do. `refused` counts findings by the reason why they would be left alone;
+    `refused_as_a_whole` is the limit that the plan would exceed, if any.
     """
 
     hop: str
     keys: int
     suggestion: Suggestion
+    drafted: int
     actions: int = 0
-    refused: Mapping[str, int]
+    refused: Mapping[str, int] = field(default_factory=dict)
     refused_as_a_whole: str | None = None
     needs_approval: bool = False
 
@@ -46,7 +50,8 @@ class Unanswered:
         if line is None:
             return [f"{nothing}. No remedy is suggested: {does}"]
         waits = "; it would wait for a person" if self.needs_approval and not self.refused_as_a_whole else ""
-        would = f"`{line}` {does}: {counted(self.actions, 'action')} at most{waits}"
+        among = f" for the first {self.drafted:,} of them" if self.drafted < self.keys else ""
+        would = f"`{line}` {does}: {counted(self.actions, 'action')} at most{among}{waits}"
         return [
             nothing,
             *[would] * bool(self.actions or not self.refused),
@@ -67,17 +72,15 @@ class Unanswered:
 
 def read_unanswered(journal: PgConnection, pipeline: Pipeline, window: Window) -> list[Unanswered]:
     """Return what is open in a revision and only reported, by hop and verdict."""
-    judged = window_results.findings(journal, window)
-    results = window_results.results(journal, window)
-    return unanswered(
-        pipeline,
-        [item.finding for item in judged if item.outcome == "open"],
-        window_keys=max((result.counts.source_keys for result in results.values()), default=0),
-    )
+    stages = (window_results.RECONCILED, window_results.VERIFIED)
+    results = {hop: one for stage in stages for hop, one in window_results.results(journal, window, stage).items()}
+    counts = {hop: result.counts for hop, result in results.items()}
+    return unanswered(pipeline, window_results.open_findings(journal, window, VERDICTS, _DRAFTED_MOST), counts)
 
 
-def unanswered(pipeline: Pipeline, findings: Sequence[Finding], *, window_keys: int) -> list[Unanswered]:
-    """Return what is only reported, in the order of hops and verdicts. `window_keys`: distinct keys judged."""
+def unanswered(pipeline: Pipeline, findings: Sequence[Finding], counts: Mapping[str, HopCounts]) -> list[Unanswered]:
+    """Return what is only reported, in the order of hops and verdicts. `findings` are open ones, of each hop and
+    verdict maybe only the first; `counts` are those of each hop."""
     hops = {hop.name: (number, hop) for number, hop in enumerate(pipeline.hops)}
 
     def place(finding: Finding) -> tuple[int, int]:
@@ -85,7 +88,7 @@ def unanswered(pipeline: Pipeline, findings: Sequence[Finding], *, window_keys: 
 
     reported = [finding for finding in findings if finding.hop in hops and _is_reported(hops[finding.hop][1], finding)]
     return [
-        _answer(pipeline, pipeline.hops[number], list(found), window_keys)
+        _answer(pipeline, pipeline.hops[number], list(found), counts)
         for (number, _), found in groupby(sorted(reported, key=place), key=place)
     ]
 
@@ -94,19 +97,24 @@ def _is_reported(hop: Hop, finding: Finding) -> bool:
     return finding.verdict.value in VERDICTS and remedy_of(hop.remedies, finding.verdict) is Remedy.REPORT
 
 
-def _answer(pipeline: Pipeline, hop: Hop, findings: Sequence[Finding], window_keys: int) -> Unanswered:
+def _answer(pipeline: Pipeline, hop: Hop, findings: Sequence[Finding], counts: Mapping[str, HopCounts]) -> Unanswered:
     """Draft the plan that the suggested remedy would make of these findings alone."""
-    verdict = findings[0].verdict.value
+    verdict, counted_keys = findings[0].verdict.value, counts.get(hop.name, HopCounts())
     suggestion = suggest(pipeline, hop, verdict)
+    found = Unanswered(
+        hop=hop.name,
+        keys=max(len(findings), getattr(counted_keys, verdict)),
+        suggestion=suggestion,
+        drafted=len(findings),
+    )
     if suggestion.remedy is None:
-        return Unanswered(hop=hop.name, keys=len(findings), suggestion=suggestion, refused={})
+        return found
     switched = replace(hop, remedies=replace(hop.remedies, **{verdict: suggestion.remedy}))
     hops = tuple(switched if one.name == hop.name else one for one in pipeline.hops)
+    window_keys = max((one.source_keys for one in counts.values()), default=0)
     draft = draft_plan(replace(pipeline, hops=hops), findings, window_keys=window_keys)
-    return Unanswered(
-        hop=hop.name,
-        keys=len(findings),
-        suggestion=suggestion,
+    return replace(
+        found,
         actions=len(draft.drafts),
         refused=Counter(refusal.reason for refusal in draft.refusals),
         refused_as_a_whole=draft.refused_as_a_whole,
