@@ -103,7 +103,7 @@ def run(
             if json:
                 typer.echo(json_format.dumps(document, ensure_ascii=False))
             else:
-                _show(out, document)
+                show_result(out, document)
     raise typer.Exit(max((exit_of(state) for state in states), default=Exit.CERTIFIED))
 
 
@@ -170,7 +170,8 @@ def _document(pipeline: str, run_id: str) -> dict[str, Any]:
         return {**window_document(journal, window), "unanswered": [unanswered_document(one) for one in found]}
 
 
-def _show(out: Console, document: dict[str, Any]) -> None:
+def show_result(out: Console, document: dict[str, Any]) -> None:
+    """Print how a run ended: its window, its plan, what is only reported, and where to look."""
     show_windows(out, [document])
     plan = document["plan"]
     if plan:
