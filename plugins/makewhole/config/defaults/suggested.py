@@ -52,7 +52,7 @@ def suggest(pipeline: Pipeline, hop: Hop, verdict: str) -> Suggestion:
     return Suggestion(verdict=verdict, remedy=remedy, does=does)
 
 
-def _in_a_store(hop: Hop, verdict: str) -> tuple[Remedy, str]:
+def _in_a_store(hop: Hop, verdict: str) -> tuple[Remedy | None, str]:
     match verdict:
         case "missing":
             return Remedy.UPSERT, f"would write their rows into {hop.target}, from {hop.source}"
@@ -61,10 +61,8 @@ def _in_a_store(hop: Hop, verdict: str) -> tuple[Remedy, str]:
         case "duplicate":
             return Remedy.QUARANTINE, f"would move the rows too many in {hop.target} aside, restorable"
         case _:
-            return (
-                Remedy.QUARANTINE,
-                f"would move their rows in {hop.target} aside, restorable; look first whose they are",
-            )
+            does = f"would move their rows in {hop.target} aside, restorable; look first whose they are"
+            return Remedy.QUARANTINE, does
 
 
 def _why_it_stays(kinds: HopKinds, verdict: str) -> str:

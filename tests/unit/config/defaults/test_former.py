@@ -16,28 +16,13 @@ from makewhole.model.pipeline import Remedy
 
 pytestmark = pytest.mark.unit
 
-MINIMAL = """\
-version: 1
-pipeline: flights
-points:
-  outbox: {kind: ledger, connection: airline_db, table: ops.departures, key: flight_id, time: recorded_at}
-  flights: {kind: topic, connection: kafka_main, topic: flights, key: "$.flight_id"}
-  warehouse: {kind: store, connection: warehouse_db, table: dw.departures, key: flight_id}
-hops:
-  - {from: outbox, to: flights}
-  - {from: flights, to: warehouse}
-"""
 TO_KEEP = "on this hop to keep that, or 'version: 2' at the top to have nothing written that the file does not name"
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Callable[[str], Path]:
-    def write_file(text: str) -> Path:
-        path = tmp_path / "flights.yaml"
-        path.write_text(text)
-        return path
-
-    return write_file
+def former(minimal: str) -> str:
+    """Return a file of version 1 that names no remedy."""
+    return minimal.replace("version: 2", "version: 1")
 
 
 def problems_of(path: Path) -> list[str]:
@@ -47,9 +32,9 @@ def problems_of(path: Path) -> list[str]:
 
 
 def test_what_is_left_to_the_former_defaults_is_refused_with_the_lines_for_each_hop(
-    write: Callable[[str], Path],
+    write: Callable[..., Path], former: str
 ) -> None:
-    assert problems_of(write(MINIMAL)) == [
+    assert problems_of(write(former)) == [
         "hops[0] (line 8): outbox→flights names no remedy for missing keys, and version 1 took produce. Write "
         f"'compensation: {{missing: produce}}' {TO_KEEP}",
         "hops[1] (line 9): flights→warehouse names no remedy for missing and duplicate keys, and version 1 took "
@@ -57,9 +42,9 @@ def test_what_is_left_to_the_former_defaults_is_refused_with_the_lines_for_each_
     ]
 
 
-def test_the_line_to_write_keeps_what_the_hop_names_already(write: Callable[[str], Path]) -> None:
+def test_the_line_to_write_keeps_what_the_hop_names_already(write: Callable[..., Path], former: str) -> None:
     """A remedy of the pipeline that is not possible on a hop left that hop to its default, too."""
-    text = MINIMAL.replace("to: warehouse}", "to: warehouse, compensation: {unexpected: report, mismatched: upsert}}")
+    text = former.replace("to: warehouse}", "to: warehouse, compensation: {unexpected: report, mismatched: upsert}}")
 
     assert problems_of(write(text + "compensation: {missing: redeliver}\n")) == [
         "hops[0] (line 8): outbox→flights names no remedy for missing keys, and version 1 took produce. Write "
@@ -70,18 +55,20 @@ def test_the_line_to_write_keeps_what_the_hop_names_already(write: Callable[[str
 
 
 def test_a_file_that_leaves_nothing_to_the_defaults_means_the_same_in_both_versions(
-    write: Callable[[str], Path],
+    write: Callable[..., Path], former: str
 ) -> None:
-    text = MINIMAL + "compensation: {missing: report, duplicate: quarantine}\n"
+    text = former + "compensation: {missing: report, duplicate: quarantine}\n"
     first = load_pipeline(write(text))
 
     assert [hop.remedies.duplicate for hop in first.hops] == [Remedy.REPORT, Remedy.QUARANTINE]
     assert load_pipeline(write(text.replace("version: 1", "version: 2"))) == first
 
 
-def test_other_mistakes_of_such_a_file_are_told_beside_it_and_none_is_made_up(write: Callable[[str], Path]) -> None:
+def test_other_mistakes_of_such_a_file_are_told_beside_it_and_none_is_made_up(
+    write: Callable[..., Path], former: str
+) -> None:
     """`redeliver_to` had its remedy by default."""
-    text = MINIMAL.replace("to: warehouse}", "to: warehouse, redeliver_to: retry, wehre: x}").replace(
+    text = former.replace("to: warehouse}", "to: warehouse, redeliver_to: retry, wehre: x}").replace(
         "  warehouse:", '  retry: {kind: topic, connection: kafka_main, topic: again, key: "$.flight_id"}\n  warehouse:'
     )
 
@@ -154,7 +141,7 @@ def _flow(named: Mapping[str, str]) -> str:
     of_hop=NAMED,
 )
 def test_a_file_of_version_1_is_never_read_otherwise_than_it_was(
-    write: Callable[[str], Path],
+    write: Callable[..., Path],
     ends: tuple[str, str],
     semantics: str,
     has_version: bool,
