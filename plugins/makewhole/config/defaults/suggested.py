@@ -60,9 +60,11 @@ def _in_a_store(hop: Hop, verdict: str) -> tuple[Remedy | None, str]:
             return Remedy.UPSERT, f"would write the values of {hop.source} into their rows in {hop.target}"
         case "duplicate":
             return Remedy.QUARANTINE, f"would move the rows too many in {hop.target} aside, restorable"
-        case _:
+        case "unexpected":
             does = f"would move their rows in {hop.target} aside, restorable; look first whose they are"
             return Remedy.QUARANTINE, does
+        case _:
+            return None, f"no remedy answers {verdict} keys"
 
 
 def _why_it_stays(kinds: HopKinds, verdict: str) -> str:
