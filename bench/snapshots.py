@@ -28,7 +28,7 @@ _RECORDS_PER_TASK = 2_000_000
 _BUCKETS = Pipeline.buckets
 _FIELDS = "flight_id string, carrier string, dep_delay decimal(6,1), seats int, cancelled boolean"
 _PIPELINE = """\
-version: 1
+version: 2
 pipeline: bench
 compare: {{carrier: string, dep_delay: "decimal(6,1)", seats: int, cancelled: boolean}}
 points:

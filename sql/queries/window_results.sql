@@ -42,6 +42,18 @@ from makewhole.finding
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 order by hop, verdict, key;
 
+-- open_findings --
+-- Read the first open findings of each hop and verdict of one revision.
+select hop, key, key_hash, verdict, cause, evidence
+from (
+    select finding.*, row_number() over (partition by hop, verdict order by key, key_hash) as place
+    from makewhole.finding
+    where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
+      and outcome = 'open' and verdict = any(%(verdicts)s)
+) as found
+where place <= %(most)s
+order by hop, verdict, place;
+
 -- set_outcome --
 -- Write the outcome of one finding, and add to its evidence what was compared.
 update makewhole.finding

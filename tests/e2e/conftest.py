@@ -13,7 +13,7 @@ import pytest
 
 from makewhole.stack import local
 from tests.e2e import scenarios
-from tests.e2e.scenarios import Answered, Asked, Backfilled, Broken, Healed, Scheduled, Undone
+from tests.e2e.scenarios import Answered, Asked, Backfilled, Broken, Healed, Observed, Scheduled, Undone
 from tests.e2e.shop import ScenarioShop
 from tests.e2e.stage import Stage
 
@@ -94,3 +94,4 @@ ignored: Callable[..., Asked] = _seen("ignored")
 broken: Callable[..., Broken] = _seen("broken")
 healed: Callable[..., Healed] = _seen("healed")
 undone: Callable[..., Undone] = _seen("undone")
+observed: Callable[..., Observed] = _seen("observed")

@@ -35,6 +35,7 @@ FILES = {
     "broken": shop_file("broken"),
     "undone": shop_file("undone", approval="by: [oncall]"),
     "healed": shop_file("healed"),
+    "observed": shop_file("observed", is_observing=True),
 }
 
 
@@ -368,6 +369,42 @@ def undone(stage: Stage, shop: ScenarioShop) -> Undone:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    """A window of a shop whose file names no remedy, for people and once more for programs."""
+
+    before: Contents
+    after: Contents
+    exit_codes: tuple[int, int]
+    told: str
+    document: Mapping[str, Any]
+    tasks: Mapping[str, str]
+    plan_log: str
+    certify_log: str
+
+
+def observed(stage: Stage, shop: ScenarioShop) -> Observed:
+    """There are mistakes, and nobody has asked for their repair."""
+    shop.build()
+    shop.trade(range(ORDERS), STARTED - timedelta(hours=3), MISTAKES)
+    before = shop.contents()
+    stage.wait_for_dag(shop.pipeline_dag)
+    people = stage.command("run", shop.name, "--to", utc(STARTED))
+    programs = stage.run_command("run", shop.name, "--to", utc(STARTED), "--json")
+    request = stage.journal("select request from makewhole.window where pipeline = %s order by revision", shop.name)
+    run = Run(dag=ONCALL, id=request[0][0])
+    return Observed(
+        before=before,
+        after=shop.contents(),
+        exit_codes=(people.returncode, programs.code),
+        told=people.stdout,
+        document=programs.document,
+        tasks=stage.tasks(run),
+        plan_log=stage.log(run, "plan"),
+        certify_log=stage.log(run, "certify"),
+    )
+
+
 def _newest_run(stage: Stage, dag: str) -> str | None:
     runs = stage.get(f"/dags/{dag}/dagRuns")["dag_runs"]
     return str(runs[0]["dag_run_id"]) if runs else None
@@ -379,6 +416,7 @@ SCENARIOS: Mapping[str, Callable[[Stage, ScenarioShop], Any]] = {
     "backfilled": backfilled,
     "scheduled": scheduled,
     "undone": undone,
+    "observed": observed,
     "broken": broken,
     "ignored": ignored,
 }

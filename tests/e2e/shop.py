@@ -22,8 +22,8 @@ from tests.world.topics import admin_client, make_topic, producer
 PARTITIONS = 2
 
 
-def shop_file(name: str, *, approval: str = "above_actions: 50", **schedule: str) -> str:
-    """Return the YAML of a shop's pipeline; `schedule` and `until` as given."""
+def shop_file(name: str, *, approval: str = "above_actions: 50", is_observing: bool = False, **schedule: str) -> str:
+    """Return the YAML of a shop's pipeline; `schedule` and `until` as given. `is_observing`: it names no remedy."""
     settings = {"description": f"Orders of the shop {name}"}
     settings |= {key: f'"{value}"' for key, value in schedule.items()}
     settings |= {
@@ -38,7 +38,7 @@ def shop_file(name: str, *, approval: str = "above_actions: 50", **schedule: str
         "warehouse": store("local_postgres", f"{name}.warehouse"),
     }
     hops = [{"from": "outbox", "to": "orders"}, {"from": "orders", "to": "warehouse"}]
-    return pipeline_file(name, points=points, hops=hops, settings=settings)
+    return pipeline_file(name, points=points, hops=hops, settings=settings, is_observing=is_observing)
 
 
 @dataclass(frozen=True, kw_only=True)

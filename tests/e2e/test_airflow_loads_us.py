@@ -97,7 +97,7 @@ def test_all_dag_files_parse_in_under_two_seconds_without_errors(tmp_path: Path,
 def test_a_pipeline_file_with_mistakes_is_an_import_error_and_the_good_pipelines_stay(
     tmp_path: Path, pipelines: Path
 ) -> None:
-    (pipelines / "bad.yaml").write_text("version: 1\npipeline: bad\npoints: {}\n")
+    (pipelines / "bad.yaml").write_text("version: 2\npipeline: bad\npoints: {}\n")
     program = """
         import json, sys
         from airflow.dag_processing.dagbag import DagBag

@@ -2,16 +2,54 @@
 
 from collections.abc import Iterable, Mapping
 
+import yaml
+
+from makewhole.config.defaults.former import former_default
+from makewhole.config.remedies import VERDICTS, HopKinds
+from makewhole.model.pipeline import PointKind, Remedy, Semantics
+
 Settings = Mapping[str, str]
 """Key → value as YAML writes it on one line."""
 
 
-def pipeline_file(name: str, *, points: Mapping[str, Settings], hops: Iterable[Settings], settings: Settings) -> str:
-    """Return the YAML of a pipeline with these points (by name) and hops; `settings` are its other keys."""
-    lines = ["version: 1", f"pipeline: {name}", *(f"{key}: {value}" for key, value in settings.items())]
+def pipeline_file(
+    name: str,
+    *,
+    points: Mapping[str, Settings],
+    hops: Iterable[Settings],
+    settings: Settings,
+    is_observing: bool = False,
+) -> str:
+    """Return the YAML of a pipeline with these points (by name) and hops; `settings` are its other keys.
+
+    What is missing and what is there twice is repaired, unless remedies are named, or the pipeline only observes.
+    """
+    if not is_observing:
+        hops = [_repairing(hop, points, settings) for hop in hops]
+    lines = ["version: 2", f"pipeline: {name}", *(f"{key}: {value}" for key, value in settings.items())]
     lines += ["points:", *(f"  {point}: {flow(of_point)}" for point, of_point in points.items())]
     lines += ["hops:", *(f"  - {flow(hop)}" for hop in hops)]
     return "\n".join(lines) + "\n"
+
+
+def _repairing(hop: Settings, points: Mapping[str, Settings], settings: Settings) -> Settings:
+    """Return a hop that names a remedy where neither it nor the pipeline does: those that version 1 took."""
+    source, target = points[hop["from"]], points[hop["to"]]
+    kinds = HopKinds(
+        name="",
+        source=PointKind(source["kind"]),
+        target=PointKind(target["kind"]),
+        semantics=Semantics(hop.get("semantics", "event")),
+        has_version="version" in (source if source["kind"] == "topic" else target),
+        has_template="reverse" in hop,
+    )
+    own, of_pipeline = (yaml.safe_load(one.get("compensation", "{}")) for one in (hop, settings))
+    wanted = {name: Remedy(of_pipeline[name]) for name in VERDICTS if name in of_pipeline}
+    unnamed = [
+        name for name in VERDICTS if name not in own and not (name in wanted and kinds.can_do(wanted[name], name))
+    ]
+    added = {name: former_default(kinds, name).value for name in unnamed if former_default(kinds, name) != "report"}
+    return {**hop, "compensation": flow({**own, **added})} if added else hop
 
 
 def flow(settings: Settings) -> str:

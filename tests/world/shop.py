@@ -66,9 +66,11 @@ class Shop(World):
         start: str | None = "earliest",
         max_age: str | None = None,
         tolerance: Settings = _NOTHING,
+        is_observing: bool = False,
     ) -> None:
         """Write the pipeline file; `hop` and `ledger_hop` are what the hops to the warehouse and to the topic have
-        besides their ends."""
+        besides their ends. What is missing or there twice is repaired, unless other remedies are named, or
+        `is_observing`."""
         version = {"version": "version"} if has_version else {}
         topic_version = {"version": '"$.version"'} if has_version else {}
         semantics = {"semantics": "upsert"} if is_upsert else {}
@@ -94,7 +96,8 @@ class Shop(World):
             **({} if max_age is None else {"pending": flow({"max_age": max_age})}),
             "compensation": flow(compensation),
         }
-        self.file.write_text(pipeline_file("shop", points=points, hops=hops, settings=settings))
+        text = pipeline_file("shop", points=points, hops=hops, settings=settings, is_observing=is_observing)
+        self.file.write_text(text)
 
     @property
     def file(self) -> Path:

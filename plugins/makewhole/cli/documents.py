@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from makewhole.compensation.planning.unanswered import Unanswered
 from makewhole.journal import certificates, continuations, incidents, plans, window_results, windows
 from makewhole.journal.window_results import JudgedFinding
 from makewhole.kafka.retention import Deadline
@@ -129,6 +130,25 @@ def _certificate(journal: PgConnection, window: Window) -> dict[str, Any] | None
         "uri": found.uri,
         "signed_by": found.signed_by,
         "revoked_by": certificates.revoked_by(journal, window.pipeline, found.ordinal),
+    }
+
+
+def unanswered_document(one: Unanswered) -> dict[str, Any]:
+    """Describe open findings that are only reported: what would answer them, as data and in words."""
+    suggestion = one.suggestion
+    return {
+        **hop_ends(one.hop),
+        "verdict": suggestion.verdict,
+        "keys": one.keys,
+        "remedy": None if suggestion.remedy is None else suggestion.remedy.value,
+        "line": suggestion.line,
+        "does": suggestion.does,
+        "drafted": one.drafted,
+        "actions": one.actions,
+        "refused": dict(one.refused),
+        "refused_as_a_whole": one.refused_as_a_whole,
+        "needs_approval": one.needs_approval,
+        "told": one.sentences(),
     }
 
 

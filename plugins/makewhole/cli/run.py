@@ -9,12 +9,14 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from makewhole.cli.airflow_api import AirflowApi, access, airflow
-from makewhole.cli.documents import window_document
+from makewhole.cli.documents import unanswered_document, window_document
 from makewhole.cli.environment import Exit, console, exit_of, printable, service_environment
 from makewhole.cli.follow import follow
 from makewhole.cli.report import PipelineName, show_windows
+from makewhole.compensation.planning.unanswered import read_unanswered
 from makewhole.journal import windows
 from makewhole.journal.database import connect
 from makewhole.journey.copies import windows_holding
@@ -101,7 +103,7 @@ def run(
             if json:
                 typer.echo(json_format.dumps(document, ensure_ascii=False))
             else:
-                _show(out, document)
+                show_result(out, document)
     raise typer.Exit(max((exit_of(state) for state in states), default=Exit.CERTIFIED))
 
 
@@ -163,10 +165,13 @@ def _document(pipeline: str, run_id: str) -> dict[str, Any]:
                 f"run {run_id} opened no window; the log of its task open_window says why: "
                 f"{access().run_url(_DAG, run_id)}"
             )
-        return window_document(journal, windows.load(journal, pipeline, *place))
+        window = windows.load(journal, pipeline, *place)
+        found = [] if window.state is WindowState.ERROR else read_unanswered(journal, find_pipeline(pipeline), window)
+        return {**window_document(journal, window), "unanswered": [unanswered_document(one) for one in found]}
 
 
-def _show(out: Console, document: dict[str, Any]) -> None:
+def show_result(out: Console, document: dict[str, Any]) -> None:
+    """Print how a run ended: its window, its plan, what is only reported, and where to look."""
     show_windows(out, [document])
     plan = document["plan"]
     if plan:
@@ -174,6 +179,11 @@ def _show(out: Console, document: dict[str, Any]) -> None:
         out.print(f"plan {plan['id']}: {actions}; {plan['state']}")
     for failure in document["failures"]:
         out.print(f"gate: {printable(failure)}")
+    for one in document["unanswered"]:
+        first, *rest = one["told"]
+        out.print(Text(printable(first)))
+        for sentence in rest:
+            out.print(Text(f"  {printable(sentence)}"))
     if document["certificate"]:
         out.print(f"certificate: {document['certificate']['uri']}")
     elif WindowState(document["state"]) is WindowState.GAPS:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from makewhole.config import values
+from makewhole.config.defaults.former import FORMER_VERSION, with_former_defaults
 from makewhole.config.hop_graph import Ends, note_circle, note_doubled, note_mixed, note_reversed_twice, note_unjoined
 from makewhole.config.points import PointDraft
 from makewhole.config.remedies import VERDICTS, HopKinds, can_join, choose, note_useless, read_wanted
@@ -16,9 +17,9 @@ _KEYS = ("from", "to", "consumer_group", "where", "semantics", "compensation", "
 
 
 def read_hops(
-    top: Section, drafts: Mapping[str, PointDraft], of_pipeline: Mapping[str, tuple[YamlPlace, Remedy]]
+    top: Section, drafts: Mapping[str, PointDraft], of_pipeline: Mapping[str, tuple[YamlPlace, Remedy]], version: int
 ) -> tuple[Hop, ...]:
-    """Return the hops that could be read, in file order; what is wrong is noted."""
+    """Return the hops that could be read, in file order; what is wrong is noted. `version`: of the file's format."""
     place = top.need("hops", "Join the points, for example '- {from: outbox, to: flights}'")
     if place is None:
         return ()
@@ -38,6 +39,8 @@ def read_hops(
             hop_kinds = replace(hop_kinds, has_template=written.reverse_place is not None)
             kinds.append(hop_kinds)
         hop = _read_hop(section, ends[-1], hop_kinds, of_pipeline, written)
+        if hop is not None and hop_kinds is not None and version == FORMER_VERSION:
+            hop = with_former_defaults(hop, hop_kinds, section, of_pipeline)
         if hop is not None:
             hops.append((element, hop))
             check_written(written, hop, drafts)

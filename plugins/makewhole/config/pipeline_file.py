@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from makewhole.config import values
+from makewhole.config.defaults.former import FORMER_VERSION
 from makewhole.config.hops import read_hops
 from makewhole.config.points import read_points
 from makewhole.config.policy import (
@@ -26,7 +27,8 @@ from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import Pipeline
 
 _CHECKOUT = Path(__file__).resolve().parents[3]
-_VERSION = 1
+_VERSION = 2
+_READ = (FORMER_VERSION, _VERSION)
 _KEYS = (
     "version",
     "pipeline",
@@ -165,7 +167,7 @@ def _read_pipeline(top: Section) -> Pipeline:
     """Return the pipeline as far as it can be read; only good when no problem was noted."""
     top.only(*_KEYS, unsupported="notify")
     _refuse_notify(top)
-    _check_version(top)
+    version = _read_version(top)
     name = top.need("pipeline", "Name the pipeline, for example 'pipeline: daily_flights'")
     description = top.get("description")
     cron = top.get("schedule")
@@ -173,7 +175,7 @@ def _read_pipeline(top: Section) -> Pipeline:
     settle, retry_for = top.get("settle"), top.get("retry_for")
     compensation = below(top, "compensation", *VERDICTS, "limits", "approval")
     drafts = read_points(top)
-    hops = read_hops(top, drafts, read_wanted(compensation))
+    hops = read_hops(top, drafts, read_wanted(compensation), version)
     settle_time = settle.text(values.duration) if settle else None
     retry_time = retry_for.text(values.duration) if retry_for else None
     return Pipeline(
@@ -204,11 +206,15 @@ def _refuse_notify(top: Section) -> None:
         )
 
 
-def _check_version(top: Section) -> None:
+def _read_version(top: Section) -> int:
+    """Return the version of the format; the newest where none can be read, which is noted."""
     place = top.need("version", f"Write 'version: {_VERSION}'")
     version = place.whole(values.integer) if place else None
-    if place is not None and version is not None and version != _VERSION:
+    if place is None or version is None:
+        return _VERSION
+    if version not in _READ:
         place.complain(f"is {version}, which this makewhole does not read", f"Write 'version: {_VERSION}'")
+    return version
 
 
 def _read_compare(top: Section) -> Mapping[str, str]:

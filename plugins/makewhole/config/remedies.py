@@ -1,4 +1,4 @@
-"""Choose the remedy of each verdict on each hop: those that are possible, and the default."""
+"""Choose the remedy of each verdict on each hop: those that are possible, and the default, which is `report`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,31 +14,31 @@ _QUARANTINE, _REVERSE, _REPORT = Remedy.QUARANTINE, Remedy.REVERSE, Remedy.REPOR
 _INTO_LOGS = (_REDELIVER, _PRODUCE)
 _WRITE_TEMPLATE = "Write one beside the hop's compensation: 'reverse: {to: POINT, value: {…}}'"
 
-# The first of each tuple is the default. `redeliver` writes to the topic the hop starts from, `produce` to the topic
-# it ends in, from the ledger; `upsert` and `quarantine` touch rows, so they need a store. `reverse` takes back what an
-# extra copy did, wherever it is.
+# `report` is the default: nothing is written that no file asks for. `redeliver` writes to the topic the hop starts
+# from, `produce` to the topic it ends in, from the ledger; `upsert` and `quarantine` touch rows, so they need a store.
+# `reverse` takes back what an extra copy did, wherever it is.
 _POSSIBLE: Mapping[tuple[PointKind, PointKind], Mapping[str, tuple[Remedy, ...]]] = {
     (_LEDGER, _TOPIC): {
-        "missing": (_PRODUCE, _REPORT),
+        "missing": (_REPORT, _PRODUCE),
         "duplicate": (_REPORT, _REVERSE),
         "mismatched": (_REPORT,),
         "unexpected": (_REPORT,),
     },
     (_TOPIC, _TOPIC): {
-        "missing": (_REDELIVER, _REPORT),
+        "missing": (_REPORT, _REDELIVER),
         "duplicate": (_REPORT, _REVERSE),
         "mismatched": (_REPORT,),
         "unexpected": (_REPORT,),
     },
     (_TOPIC, _STORE): {
-        "missing": (_REDELIVER, _UPSERT, _REPORT),
-        "duplicate": (_QUARANTINE, _REPORT, _REVERSE),
+        "missing": (_REPORT, _REDELIVER, _UPSERT),
+        "duplicate": (_REPORT, _QUARANTINE, _REVERSE),
         "mismatched": (_REPORT, _REDELIVER, _UPSERT),
         "unexpected": (_REPORT, _QUARANTINE, _REVERSE),
     },
     (_LEDGER, _STORE): {
-        "missing": (_UPSERT, _REPORT),
-        "duplicate": (_QUARANTINE, _REPORT, _REVERSE),
+        "missing": (_REPORT, _UPSERT),
+        "duplicate": (_REPORT, _QUARANTINE, _REVERSE),
         "mismatched": (_REPORT, _UPSERT),
         "unexpected": (_REPORT, _QUARANTINE, _REVERSE),
     },
@@ -60,11 +60,10 @@ class HopKinds:
     has_template: bool = False
 
     def possible(self, verdict: str) -> tuple[Remedy, ...]:
-        """Return the remedies for a verdict on this hop, the default first. Hops that no reader makes have none.
+        """Return the remedies for a verdict on this hop, `report` first. Hops that no reader makes have none.
 
         A log takes for the latest what was written last: under `upsert`, only a version keeps a repeated record from
-        overtaking one that came meanwhile. A table can be guarded, so writing there is the default. What is current
-        state is mended, not reversed.
+        overtaking one that came meanwhile. A table can be guarded. What is current state is mended, not reversed.
 
         Under `event` a loader may insert: a record that comes again would then add a row beside the one that differs.
         A store that names a version says that its loader overwrites.
@@ -76,7 +75,7 @@ class HopKinds:
         choices = tuple(choice for choice in choices if choice is not _REVERSE)
         if not self.has_version:
             choices = tuple(choice for choice in choices if choice not in _INTO_LOGS)
-        return tuple(sorted(choices, key=lambda choice: (choice is not _UPSERT) if verdict == "missing" else 0))
+        return choices
 
     def can_do(self, remedy: Remedy, verdict: str) -> bool:
         """Tell whether the hop takes this remedy without having asked for it itself."""

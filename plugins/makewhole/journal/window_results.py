@@ -138,6 +138,16 @@ def findings(journal: PgConnection, window: Window) -> list[JudgedFinding]:
     ]
 
 
+def open_findings(journal: PgConnection, window: Window, verdicts: Sequence[str], most: int) -> list[Finding]:
+    """Return the open findings of some verdicts, of each hop and verdict the first so many by key."""
+    return [
+        Finding(hop=hop, key=key, key_hash=key_hash, verdict=Verdict(verdict), cause=Cause(cause), evidence=evidence)
+        for hop, key, key_hash, verdict, cause, evidence in _run(
+            journal, "open_findings", **_scope(window), verdicts=list(verdicts), most=most
+        )
+    ]
+
+
 def set_outcomes(journal: PgConnection, window: Window, judged: Iterable[JudgedFinding]) -> None:
     """Write the outcome of each finding, and `compared` of its evidence: the values that verify found to differ."""
     for item in judged:

@@ -218,6 +218,7 @@ def plan() -> list[str]:
     frozen = plan_window(context)
     for refusal in frozen.refusals[:20]:
         logger.info("no action for a finding of %s: %s", refusal.hop, refusal.reason)
+    unanswered = log_unanswered(context)
     if frozen.plan is None:
         logger.info("no action can be taken; what is there will be judged as it is")
         return [CERTIFY] if plan_only else [VERIFY]
@@ -228,8 +229,22 @@ def plan() -> list[str]:
         frozen.plan.state.value,
         f" ({frozen.plan.reason})" if frozen.plan.reason else "",
     )
-    get_current_context()["ti"].xcom_push(key="approval", value=approval_request(context, frozen.plan))
+    request = approval_request(context, frozen.plan, reported=unanswered)
+    get_current_context()["ti"].xcom_push(key="approval", value=request)
     return [CERTIFY] if plan_only else [_task_after(frozen.plan)]
+
+
+def log_unanswered(context: "WindowContext") -> list[str]:
+    """Log which open findings are only reported, and the lines that would have them repaired; return the sentences."""
+    from makewhole.compensation.planning.unanswered import read_unanswered
+    from makewhole.journal.database import connect
+
+    with connect() as journal:
+        found = read_unanswered(journal, context.pipeline, context.window)
+    sentences = [sentence for one in found for sentence in one.sentences()]
+    for sentence in sentences:
+        logger.info("%s", sentence)
+    return sentences
 
 
 def _task_after(plan: Plan) -> str:
@@ -278,6 +293,8 @@ def certify() -> dict[str, Any]:
         closed = certify_window(journal, context.pipeline, context.window, context.storage, key)
     for revocation in closed.revoked:
         logger.warning("certificate %d is revoked: %s", revocation.revokes, revocation.uri)
+    if closed.state is not WindowState.ERROR:
+        log_unanswered(context)
     if closed.state is not WindowState.CERTIFIED or closed.certificate is None:
         raise AirflowFailException(f"{context.window.label} is not certified ({closed.state.value}): {closed.reason}")
     logger.info(

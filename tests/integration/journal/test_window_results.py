@@ -1,12 +1,13 @@
 """Test that what the steps commit comes back as it was, whatever records contain."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from makewhole.journal import window_results, windows
 from makewhole.journal.database import connect
-from makewhole.journal.window_results import Handover, HopResult
+from makewhole.journal.window_results import Handover, HopResult, JudgedFinding
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import Window
@@ -47,6 +48,21 @@ def test_findings_come_back_with_hostile_keys_and_values(journal: str, window: W
         back = {item.finding.key_hash: item.finding for item in window_results.findings(session, window)}
 
     assert back == {finding.key_hash: finding for finding in wanted}
+
+
+def test_of_the_open_findings_of_each_hop_and_verdict_the_first_come_back(journal: str, window: Window) -> None:
+    """Those that were not known, that are whole, or that are of another verdict are left out."""
+    missing = [found(f"k{number}", number) for number in range(5)]
+    other = [replace(one, hop="b→c", key_hash=f"1{one.key_hash[1:]}") for one in missing[:3]]
+    pending = replace(found("p", 100), verdict=Verdict.PENDING)
+    with connect(journal) as session:
+        window_results.commit_findings(session, window, [*missing[::-1], *other, pending])
+        window_results.set_outcomes(session, window, [JudgedFinding(finding=missing[0], outcome="repaired")])
+
+        back = window_results.open_findings(session, window, ("missing", "duplicate"), 2)
+
+    assert [(one.hop, one.key) for one in back] == [("a→b", "k1"), ("a→b", "k2"), ("b→c", "k0"), ("b→c", "k1")]
+    assert back[0] == missing[1]
 
 
 def test_a_nul_inside_a_value_stops_nothing(journal: str, window: Window) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 MINIMAL = """\
-version: 1
+version: 2
 pipeline: flights
 points:
   outbox: {kind: ledger, connection: airline_db, table: ops.departures, key: flight_id, time: recorded_at}

@@ -12,7 +12,7 @@ from makewhole.cli.check import check
 pytestmark = pytest.mark.unit
 
 GOOD = """\
-version: 1
+version: 2
 pipeline: good
 points:
   a: {kind: topic, connection: k, topic: a, key: kafka.key}

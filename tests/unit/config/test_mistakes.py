@@ -22,7 +22,7 @@ def problems_of(path: Path) -> list[str]:
 
 def test_ten_mistakes_give_ten_messages_each_with_place_and_remedy(write: Callable[..., Path]) -> None:
     path = write("""\
-version: 1
+version: 2
 pipeline: Flights
 schedule: "0 25 * * *"
 compare: {tailnum: strng}
@@ -73,27 +73,30 @@ compensation:
 @pytest.mark.parametrize(
     ("old", "new", "messages"),
     [
-        ("version: 1\n", "", ["version (line 1): is missing. Write 'version: 1'"]),
-        ("version: 1", "version: 2", [
-            "version (line 1): is 2, which this makewhole does not read. Write 'version: 1'"
+        ("version: 2\n", "", ["version (line 1): is missing. Write 'version: 2'"]),
+        ("version: 2", "version: 3", [
+            "version (line 1): is 3, which this makewhole does not read. Write 'version: 2'"
         ]),
-        ("version: 1", 'version: "1"', ["version (line 1): is text, not a whole number. Take the quotes off"]),
+        ("version: 2", "version: 0", [
+            "version (line 1): is 0, which this makewhole does not read. Write 'version: 2'"
+        ]),
+        ("version: 2", 'version: "1"', ["version (line 1): is text, not a whole number. Take the quotes off"]),
         ("pipeline: flights", "pipeline:", [
             "pipeline (line 2): has no value. Name the pipeline, for example 'pipeline: daily_flights'"
         ]),
-        ("version: 1", "version: 1\nversion: 1", [
+        ("version: 2", "version: 2\nversion: 2", [
             "version (line 2): is written twice (first in line 1). Keep one of the two"
         ]),
-        ("version: 1", "version: 1\nshedule: x", [
+        ("version: 2", "version: 2\nshedule: x", [
             "shedule (line 2): is not a key here. Allowed: compare, compensation, description, gate, hops, pending, "
             "pipeline, points, retry_for, schedule, settle, start, time_limits, until, version. Did you mean "
             "'schedule'?"
         ]),
-        ("version: 1", "version: 1\npending: {max_age: 0s, min_age: 1h}", [
+        ("version: 2", "version: 2\npending: {max_age: 0s, min_age: 1h}", [
             "pending.min_age (line 2): is not a key here. Allowed: max_age. Did you mean 'max_age'?",
             "pending.max_age (line 2): '0s' is no time at all. Write a duration above zero, for example '4h'",
         ]),
-        ("version: 1", "version: 1\ngate: {tolerance: {pending: -1}}", [
+        ("version: 2", "version: 2\ngate: {tolerance: {pending: -1}}", [
             "gate.tolerance.pending (line 2): -1 is too small. Write a whole number of 0 or more"
         ]),
         ("kind: store", "kind: stor", [
@@ -167,46 +170,46 @@ compensation:
         ("{from: outbox, to: flights}", "{from: outbox, to: flights, semantics: upserts}", [
             "hops[0].semantics (line 8): 'upserts' is not a semantics. Allowed: event, upsert. Did you mean 'upsert'?"
         ]),
-        ("version: 1", "version: 1\ncompensation: {duplicate: produce}", [
+        ("version: 2", "version: 2\ncompensation: {duplicate: produce}", [
             "compensation.duplicate (line 2): 'produce' is possible for duplicate keys on no hop of this pipeline. "
             "Allowed: quarantine, report, reverse"
         ]),
-        ("version: 1", "version: 1\ncompensation: {limits: {actions: -1, records_per_second: 0}}", [
+        ("version: 2", "version: 2\ncompensation: {limits: {actions: -1, records_per_second: 0}}", [
             "compensation.limits.actions (line 2): -1 is too small. Write a whole number of 0 or more",
             "compensation.limits.records_per_second (line 2): 0 is too small. Write a whole number of 1 or more",
         ]),
-        ("version: 1", "version: 1\ncompensation: {approval: {expires: 0h}}", [
+        ("version: 2", "version: 2\ncompensation: {approval: {expires: 0h}}", [
             "compensation.approval.expires (line 2): '0h' is no time at all. Write a duration above zero, for example "
             "'4h'"
         ]),
-        ("version: 1", "version: 1\ngate: {allow_empty: maybe}", [
+        ("version: 2", "version: 2\ngate: {allow_empty: maybe}", [
             "gate.allow_empty (line 2): 'maybe' is neither true nor false. Write true or false"
         ]),
-        ("version: 1", "version: 1\nnotify: {on: [gap], to: [ops_webhook]}", [
+        ("version: 2", "version: 2\nnotify: {on: [gap], to: [ops_webhook]}", [
             "notify (line 2): is not supported yet: nothing would be sent. Remove it; watch the runs in Airflow, whose "
             "own callbacks and deadline alerts can notify"
         ]),
-        ("version: 1", "version: 1\nnotify:", [
+        ("version: 2", "version: 2\nnotify:", [
             "notify (line 2): is not supported yet: nothing would be sent. Remove it; watch the runs in Airflow, whose "
             "own callbacks and deadline alerts can notify"
         ]),
-        ("version: 1", "version: 1\nstart: yesterday", [
+        ("version: 2", "version: 2\nstart: yesterday", [
             "start (line 2): 'yesterday' is not a start. Write 'earliest', 'latest' or a time such as "
             "'2013-01-01T00:00:00Z'"
         ]),
-        ("version: 1", "version: 1\nuntil: latest", [
+        ("version: 2", "version: 2\nuntil: latest", [
             "until (line 2): 'latest' is not a time. Write a time such as '2013-01-01T00:00:00Z'"
         ]),
-        ("version: 1", "version: 1\nuntil: 2014", [
+        ("version: 2", "version: 2\nuntil: 2014", [
             "until (line 2): '2014' is not a time. Write a time such as '2013-01-01T00:00:00Z'"
         ]),
-        ("version: 1", "version: 1\nuntil:", [
+        ("version: 2", "version: 2\nuntil:", [
             "until (line 2): has no value. Give it one, or take the line out to have the default"
         ]),
-        ("version: 1", "version: 1\ndescription: 2013", [
+        ("version: 2", "version: 2\ndescription: 2013", [
             "description (line 2): is a number, not text. Put it in quotes"
         ]),
-        ("version: 1", 'version: 1\ncompare: {a: "decimal(39,1)", b: "decimal(3,4)"}', [
+        ("version: 2", 'version: 2\ncompare: {a: "decimal(39,1)", b: "decimal(3,4)"}', [
             "compare.a (line 2): 'decimal(39,1)' is not a possible decimal. Write decimal(p,s) with p from 1 to 38 and "
             "s "
             "from 0 to p",
@@ -264,7 +267,7 @@ def test_nesting_without_end_does_not_take_the_process_along(write: Callable[...
 
 def test_a_circle_of_topics_is_named(write: Callable[..., Path]) -> None:
     text = """\
-version: 1
+version: 2
 pipeline: round
 points:
   a: {kind: topic, connection: k, topic: a, key: kafka.key}

@@ -27,8 +27,9 @@ from makewhole.model.pipeline import (
 
 pytestmark = pytest.mark.unit
 
+OBSERVE = Remedies(missing=Remedy.REPORT, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT, unexpected=Remedy.REPORT)
 FULL = """\
-version: 1
+version: 2
 pipeline: daily_flights
 description: Departures, from the airline's outbox to the warehouse
 schedule: "0 2 * * *"
@@ -98,16 +99,8 @@ def test_a_minimal_file_has_safe_defaults(write: Callable[..., Path], minimal: s
             ),
         },
         hops=(
-            Hop(
-                source="outbox",
-                target="flights",
-                remedies=Remedies(missing=Remedy.PRODUCE, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT),
-            ),
-            Hop(
-                source="flights",
-                target="warehouse",
-                remedies=Remedies(missing=Remedy.REDELIVER, duplicate=Remedy.QUARANTINE, mismatched=Remedy.REPORT),
-            ),
+            Hop(source="outbox", target="flights", remedies=OBSERVE),
+            Hop(source="flights", target="warehouse", remedies=OBSERVE),
         ),
         schedule=None,
         start=None,
@@ -157,7 +150,7 @@ def test_every_key_of_a_full_file_reaches_the_model(write: Callable[..., Path]) 
             Hop(
                 source="outbox",
                 target="flights",
-                remedies=Remedies(missing=Remedy.PRODUCE, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT),
+                remedies=OBSERVE,
                 where="cancelled = false and carrier = 'UA'",
             ),
             Hop(
@@ -165,7 +158,7 @@ def test_every_key_of_a_full_file_reaches_the_model(write: Callable[..., Path]) 
                 target="warehouse",
                 remedies=Remedies(
                     missing=Remedy.UPSERT,
-                    duplicate=Remedy.QUARANTINE,
+                    duplicate=Remedy.REPORT,
                     mismatched=Remedy.UPSERT,
                     unexpected=Remedy.QUARANTINE,
                 ),
@@ -185,7 +178,7 @@ def test_every_key_of_a_full_file_reaches_the_model(write: Callable[..., Path]) 
 def test_the_schedule_ends_at_until_which_is_utc_unless_it_says_otherwise(
     write: Callable[..., Path], written: str, minimal: str
 ) -> None:
-    path = write(minimal.replace("version: 1", f"version: 1\nuntil: {written}", 1))
+    path = write(minimal.replace("version: 2", f"version: 2\nuntil: {written}", 1))
     assert load_pipeline(path).until == datetime(2014, 1, 1, 5, tzinfo=UTC)
 
 
@@ -195,14 +188,27 @@ def test_a_pipeline_without_until_goes_on(write: Callable[..., Path], minimal: s
 
 def test_a_pipeline_wide_remedy_applies_only_where_it_is_possible(write: Callable[..., Path], minimal: str) -> None:
     pipeline = load_pipeline(write(minimal + "compensation: {missing: redeliver}\n"))
-    assert [hop.remedies.missing for hop in pipeline.hops] == [Remedy.PRODUCE, Remedy.REDELIVER]
+    assert [hop.remedies.missing for hop in pipeline.hops] == [Remedy.REPORT, Remedy.REDELIVER]
     pipeline = load_pipeline(write(minimal + "compensation: {missing: report}\n"))
     assert [hop.remedies.missing for hop in pipeline.hops] == [Remedy.REPORT, Remedy.REPORT]
 
 
-def test_a_ledger_straight_into_a_store_upserts_what_is_missing(write: Callable[..., Path], minimal: str) -> None:
-    text = minimal.replace("  - {from: flights, to: warehouse}", "  - {from: outbox, to: warehouse}")
-    assert load_pipeline(write(text)).hops[1].remedies.missing is Remedy.UPSERT
+@pytest.mark.parametrize("semantics", ["event", "upsert"])
+@pytest.mark.parametrize(
+    ("source", "target"), [("outbox", "flights"), ("flights", "warehouse"), ("outbox", "warehouse")]
+)
+def test_a_hop_of_a_new_file_only_observes(
+    write: Callable[..., Path], minimal: str, source: str, target: str, semantics: str
+) -> None:
+    points, _, _ = minimal.partition("hops:")
+    kept = [
+        line
+        for line in points.splitlines()
+        if not line.startswith("  ") or line.split(":")[0].strip() in (source, target)
+    ]
+    text = "\n".join([*kept, "hops:", f"  - {{from: {source}, to: {target}, semantics: {semantics}}}", ""])
+
+    assert load_pipeline(write(text)).hops[0].remedies == OBSERVE
 
 
 def test_two_files_must_not_describe_the_same_pipeline(

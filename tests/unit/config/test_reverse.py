@@ -13,7 +13,7 @@ from makewhole.model.pipeline import Remedy, Reverse
 pytestmark = pytest.mark.unit
 
 HEAD = """\
-version: 1
+version: 2
 pipeline: coupons
 points:
   shop: {kind: ledger, connection: db, table: shop.coupons, key: coupon_id, time: at}

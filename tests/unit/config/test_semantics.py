@@ -12,7 +12,7 @@ from makewhole.model.pipeline import Remedy, Semantics
 pytestmark = pytest.mark.unit
 
 FILE = """\
-version: 1
+version: 2
 pipeline: accounts
 points:
   book: {{kind: ledger, connection: db, table: book, key: id, time: at}}
@@ -35,16 +35,17 @@ def write(tmp_path: Path) -> Callable[..., Path]:
 
 
 def test_without_a_version_nothing_is_written_into_a_log(write: Callable[..., Path]) -> None:
-    hops = load_pipeline(write()).hops
+    hops = load_pipeline(write(into_store=", compensation: {missing: upsert}")).hops
 
     assert [hop.semantics for hop in hops] == [Semantics.UPSERT, Semantics.UPSERT]
     assert [hop.remedies.missing for hop in hops] == [Remedy.REPORT, Remedy.UPSERT]
 
 
-def test_with_a_version_the_log_can_be_written_and_the_store_is_still_the_default(write: Callable[..., Path]) -> None:
-    hops = load_pipeline(write(', version: "$.v"', into_store=", compensation: {mismatched: redeliver}")).hops
+def test_with_a_version_the_log_can_be_written(write: Callable[..., Path]) -> None:
+    into_log, into_store = (", compensation: {missing: produce}", ", compensation: {mismatched: redeliver}")
+    hops = load_pipeline(write(', version: "$.v"', into_log, into_store)).hops
 
-    assert [hop.remedies.missing for hop in hops] == [Remedy.PRODUCE, Remedy.UPSERT]
+    assert [hop.remedies.missing for hop in hops] == [Remedy.PRODUCE, Remedy.REPORT]
     assert hops[1].remedies.mismatched is Remedy.REDELIVER
 
 

@@ -30,9 +30,11 @@ def rights_in(pipeline: Pipeline) -> ApprovalRights:
     return rights_of(pipeline.approval, read_groups())
 
 
-def approval_request(context: WindowContext, plan: Plan, about: Sequence[str] = ()) -> dict[str, str]:
+def approval_request(
+    context: WindowContext, plan: Plan, about: Sequence[str] = (), reported: Sequence[str] = ()
+) -> dict[str, str]:
     """Return plan id, hash and page for an XCom: no keys, no values. A plan that needs no answer gets no dry run.
-    `about`: more sentences for the page.
+    `about`: more sentences for the page; `reported`: those on findings that are only reported.
 
     Raises:
         RefusedError: nobody could answer, see `rights_in`.
@@ -50,6 +52,7 @@ def approval_request(context: WindowContext, plan: Plan, about: Sequence[str] = 
         who=who or _ANYBODY,
         dry_run=_dry_run_or_reason(context, plan) if waits else "it waits for nobody",
         dry_run_at=datetime.now(UTC),
+        reported=reported,
     )
     page = approval_page(question)
     return {

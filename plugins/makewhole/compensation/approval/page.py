@@ -45,7 +45,8 @@ class ApprovalPage:
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalQuestion:
-    """A plan to approve: `label` names the window, `about` are sentences about it, `who` may answer.
+    """A plan to approve: `label` names the window, `about` are sentences about it, `who` may answer. `reported` are
+    sentences on findings that are no part of the plan, because their remedy is `report`.
 
     `dry_run` was made at `dry_run_at`; a text: the reason why there is none.
     """
@@ -56,6 +57,7 @@ class ApprovalQuestion:
     who: str
     dry_run: DryRun | str
     dry_run_at: datetime
+    reported: Sequence[str] = ()
 
 
 def approval_page(question: ApprovalQuestion) -> ApprovalPage:
@@ -87,6 +89,9 @@ def _paragraphs(question: ApprovalQuestion) -> Iterator[str]:
         yield f"**What it would do now is not known**: {escaped(question.dry_run)}"
     else:
         yield from _forecast_paragraphs(question.dry_run, question.dry_run_at)
+    if question.reported:
+        lines = [f"- {escaped(sentence)}" for sentence in question.reported]
+        yield "\n".join(("Not in this plan:", "", *_at_most(lines, _PARTS_MOST)))
     yield f"See keys and values, before and after, and how it stands now: `makewhole plan dry-run {plan.id}`"
     yield f"Plan `{plan.id}`, SHA-256 `{plan.sha256}`. The answer is bound to this content."
     yield f"Who may answer: {escaped(question.who)}."

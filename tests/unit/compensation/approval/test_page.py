@@ -90,11 +90,21 @@ def test_without_a_dry_run_the_page_says_so_and_counts_what_is_planned() -> None
     assert "For example" not in page.body
 
 
+def test_what_is_only_reported_is_told_to_be_no_part_of_the_plan() -> None:
+    told = ("4 missing on a→b: nothing is written, because the remedy is `report`", "<b>")
+    page = approval_page(replace(question(), reported=told))
+    assert (
+        "Not in this plan:\n\n- 4 missing on a→b: nothing is written, because the remedy is \\`report\\`\n"
+        "- &lt;b&gt;\n\n"
+    ) in page.body
+    assert "Not in this plan" not in approval_page(question()).body
+
+
 def test_the_page_stays_small_however_large_the_plan_is() -> None:
     small = dry_run()
     parts = tuple(replace(small.parts[1], reasons={f"unfit: {number} " + "x" * 900: 1}) for number in range(500))
     large = replace(small, parts=parts, samples=small.samples * 500)
-    page = approval_page(replace(question(), dry_run=large, about=("a" * 100_000,)))
+    page = approval_page(replace(question(), dry_run=large, about=("a" * 100_000,), reported=("b" * 9_000,) * 500))
     assert len(page.body) < 20_000
     assert "- and 490 more" in page.body
 

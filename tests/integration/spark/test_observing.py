@@ -1,0 +1,146 @@
+"""Test a pipeline file that names no remedy: nothing is written anywhere, and its lines to switch on are told."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from makewhole.compensation.execution.run_plan import compensate_window
+from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.planning.unanswered import Unanswered, read_unanswered
+from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.config.pipeline_file import load_pipeline
+from makewhole.journal.database import connect
+from makewhole.model.errors import ConfigurationError
+from makewhole.model.window import WindowState
+from makewhole.window.certify import ClosedWindow
+from makewhole.window.context import WindowContext
+from tests.world.orders import Order, orders
+from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.windows import ReconciledShop
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+NOTHING = ": nothing is written, because the remedy is `report`"
+
+
+def test_a_file_without_remedies_writes_nothing_and_tells_what_would_be_done(shop: ReconciledShop) -> None:
+    shop.describe(is_observing=True)
+    _trade_with_every_mistake(shop)
+    before = _contents(shop)
+
+    context, planned, closed = _whole_way(shop)
+
+    assert planned is None
+    assert _contents(shop) == before
+    assert shop.sql("select count(*) from pg_namespace where nspname = 'makewhole'") == [(0,)]
+    assert closed.state is WindowState.GAPS
+    assert [(one.hop, one.keys, one.actions, one.suggestion.line) for one in _told(shop, context)] == [
+        (LEDGER_HOP, 2, 2, "missing: produce"),
+        (STORE_HOP, 3, 3, "missing: upsert"),
+        (STORE_HOP, 1, 1, "duplicate: quarantine"),
+        (STORE_HOP, 2, 2, "mismatched: upsert"),
+        (STORE_HOP, 1, 1, "unexpected: quarantine"),
+    ]
+    assert [sentence for one in _told(shop, context)[:2] for sentence in one.sentences()] == [
+        f"2 missing on {LEDGER_HOP}{NOTHING}",
+        "`missing: produce` would send them into orders, from outbox: 2 actions at most",
+        f"To switch it on, write `compensation: {{missing: produce}}` on hop {LEDGER_HOP}, or add it to what the hop "
+        "has there",
+        f"3 missing on {STORE_HOP}{NOTHING}",
+        "`missing: upsert` would write their rows into warehouse, from orders: 3 actions at most",
+        f"To switch it on, write `compensation: {{missing: upsert}}` on hop {STORE_HOP}, or add it to what the hop has "
+        "there",
+    ]
+
+
+def test_the_lines_that_are_told_are_accepted_and_make_the_window_whole(shop: ReconciledShop) -> None:
+    """A record that was sent twice stays in the topic: it is contained at the store."""
+    shop.describe(is_observing=True)
+    made = _trade_with_every_mistake(shop)
+    shop.sql("delete from warehouse where id = 'X1'")
+    shop.send(made[30:31])
+    context, _, _ = _whole_way(shop)
+    told = _told(shop, context)
+    assert shop.outcomes(context)["O30"] == "contained"
+
+    _switch_on(shop, told)
+    context, planned, _ = _whole_way(shop)
+    shop.write("warehouse", made[10:12])  # the loader takes what was produced
+    verify_window(context, lambda *_: None, patience_seconds=0)
+
+    assert planned == {"produce": 2, "quarantine": 1, "upsert": 5}
+    assert sum(one.actions for one in told) == 8
+    assert shop.certify(context).state is WindowState.CERTIFIED
+    assert _told(shop, context) == []
+    assert sorted(_contents(shop)["warehouse"]) == sorted(_contents(shop)["outbox"])
+
+
+def test_what_a_limit_would_refuse_is_told(shop: ReconciledShop) -> None:
+    shop.describe(is_observing=True, compensation={"limits": "{actions: 1, share: 1.0}"})
+    shop.trade(orders(range(10)), unsent=orders([3, 4]))
+
+    context, _, closed = _whole_way(shop)
+
+    assert closed.state is WindowState.GAPS
+    assert [one.refused_as_a_whole for one in _told(shop, context)] == [
+        "2 actions are more than the limit of 1; find out what broke before repairing it, then raise "
+        "compensation.limits.actions"
+    ]
+
+
+def test_a_file_of_version_1_without_remedies_is_refused_before_anything_is_read(shop: ReconciledShop) -> None:
+    shop.describe(is_observing=True)
+    shop.file.write_text(shop.file.read_text().replace("version: 2", "version: 1"))
+
+    with pytest.raises(ConfigurationError) as caught:
+        shop.ask()
+
+    assert [problem.found for problem in caught.value.problems] == [
+        "no good pipeline file has this name",
+        f"{LEDGER_HOP} names no remedy for missing keys, and version 1 took produce",
+        f"{STORE_HOP} names no remedy for missing and duplicate keys, and version 1 took redeliver and quarantine",
+    ]
+
+
+def _trade_with_every_mistake(shop: ReconciledShop) -> list[Order]:
+    """Never sent: 10, 11; never loaded: 20 to 22; loaded twice: 40; with another amount: 50, 51. Nobody's: X1."""
+    made = orders(range(60))
+    shop.write("outbox", made)
+    sent = [order for order in made if order["number"] not in (10, 11)]
+    shop.send(sent)
+    loaded = [order for order in sent if order["number"] not in (20, 21, 22)]
+    shop.write("warehouse", [order | {"amount": "0.01"} if order["number"] in (50, 51) else order for order in loaded])
+    shop.write("warehouse", [made[40], made[7] | {"id": "X1"}])
+    return made
+
+
+def _whole_way(shop: ReconciledShop) -> tuple[WindowContext, dict[str, int] | None, ClosedWindow]:
+    """Take a window all the way as a run does; return what its plan counted, too."""
+    context = shop.judge_and_ask_the_gate()
+    plan = plan_window(context).plan
+    if plan is not None:
+        compensate_window(context, lambda _: None)
+    verify_window(context, lambda *_: None, patience_seconds=0)
+    return context, None if plan is None else dict(plan.counts), shop.certify(context)
+
+
+def _told(shop: ReconciledShop, context: WindowContext) -> list[Unanswered]:
+    with connect(shop.journal) as journal:
+        return read_unanswered(journal, shop.pipeline, context.window)
+
+
+def _contents(shop: ReconciledShop) -> dict[str, Any]:
+    tables = {table: shop.sql(f"select id, amount, at from {table} order by 1, 2") for table in ("outbox", "warehouse")}
+    return {**tables, "orders": [(record.key_text, record.value) for record in shop.read()]}
+
+
+def _switch_on(shop: ReconciledShop, told: list[Unanswered]) -> None:
+    """Write the lines that were told into the file."""
+    written = yaml.safe_load(shop.file.read_text())
+    hops = {f"{hop['from']}→{hop['to']}": hop for hop in written["hops"]}
+    for one in told:
+        assert one.suggestion.line is not None
+        hops[one.hop].setdefault("compensation", {}).update(yaml.safe_load(one.suggestion.line))
+    shop.file.write_text(yaml.safe_dump(written))
+    load_pipeline(shop.file)

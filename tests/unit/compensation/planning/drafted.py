@@ -1,0 +1,71 @@
+"""Build the findings and the pipeline that plans are drafted from: a ledger, a topic and a store."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from makewhole.model.pipeline import (
+    Hop,
+    Pipeline,
+    PointKind,
+    Remedies,
+    Remedy,
+    Reverse,
+    TablePoint,
+    TopicPoint,
+)
+from makewhole.model.verdict import Cause, Finding, Verdict
+
+COPY = {"partition": 1, "offset": 17}
+
+
+def pipeline_of(**changed: Remedy) -> Pipeline:
+    """Return the pipeline, whose hops have these remedies by verdict."""
+
+    def remedies(missing: Remedy) -> Remedies:
+        chosen = {"missing": missing, "duplicate": Remedy.QUARANTINE, "mismatched": Remedy.UPSERT, **changed}
+        return Remedies(**chosen)
+
+    return Pipeline(
+        name="p",
+        points={
+            "ledger": TablePoint(
+                name="ledger", kind=PointKind.LEDGER, connection="pg", table="ops.outbox", key=("id",)
+            ),
+            "topic": TopicPoint(name="topic", connection="kafka", topic="flights", key=("$.id",)),
+            "store": TablePoint(name="store", kind=PointKind.STORE, connection="pg", table="dw.flights", key=("id",)),
+        },
+        hops=(
+            Hop(source="ledger", target="topic", remedies=remedies(Remedy.PRODUCE)),
+            Hop(source="topic", target="store", remedies=remedies(Remedy.REDELIVER)),
+        ),
+    )
+
+
+def reversing_pipeline(value: Mapping[str, Any] | None = None, **changed: Remedy) -> Pipeline:
+    """Return the pipeline with a template of reversals on each hop."""
+    pipeline = pipeline_of(**changed)
+    back = TopicPoint(name="back", connection="kafka", topic="reversals", key=("$.id",))
+    reverse = Reverse(to="back", value=value or {"id": "{{ key }}"})
+    hops = tuple(replace(hop, reverse=reverse) for hop in pipeline.hops)
+    return replace(pipeline, points={**pipeline.points, "back": back}, hops=hops)
+
+
+def finding_of(key: str, verdict: Verdict, hop: str, source: list[dict[str, Any]] | None = None) -> Finding:
+    """Return a finding; `source` are the copies that its evidence names, by default one."""
+    return Finding(
+        hop=hop,
+        key=key,
+        key_hash=key.rjust(32, "0"),
+        verdict=verdict,
+        cause=Cause.NOT_IN_SOURCE,
+        evidence={
+            "source": [COPY] if source is None else source,
+            "source_copies": 1 if source is None else len(source),
+        },
+    )
+
+
+def with_evidence(finding: Finding, **evidence: Any) -> Finding:
+    """Return a finding with more evidence."""
+    return replace(finding, evidence={**finding.evidence, **evidence})
