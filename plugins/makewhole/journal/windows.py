@@ -9,6 +9,7 @@ import psycopg2
 from psycopg2.extras import Json
 
 from makewhole.model.errors import RefusedError
+from makewhole.model.pipeline import KeyType
 from makewhole.model.window import PartitionRange, Window, WindowState
 from makewhole.sql import PgConnection, load_queries
 
@@ -167,7 +168,7 @@ def newest_judged(journal: PgConnection, pipeline: str) -> list[Window]:
 
 
 def _window(journal: PgConnection, pipeline: str, row: Sequence[Any]) -> Window:
-    number, revision, start, end, opened_at, state, reason, _ = row
+    number, revision, start, end, opened_at, state, reason, _, layout = row
     return Window(
         pipeline=pipeline,
         number=number,
@@ -178,6 +179,7 @@ def _window(journal: PgConnection, pipeline: str, row: Sequence[Any]) -> Window:
         ranges=ranges(journal, pipeline, number),
         state=WindowState(state),
         reason=reason,
+        key_layout={point: tuple(KeyType(kind) for kind in kinds) for point, kinds in (layout or {}).items()},
     )
 
 

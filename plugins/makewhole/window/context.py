@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from makewhole.compute.decode.record_values import ValueShape
+from makewhole.compute.key_layout import with_layout
 from makewhole.compute.row_filter import TypedTerm, typed_term
 from makewhole.config.connections import from_environment
 from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
@@ -51,6 +52,7 @@ def value_shape(pipeline: Pipeline, point: TopicPoint) -> ValueShape:
     hops = [hop for hop in pipeline.hops if point.name in (hop.source, hop.target)]
     return ValueShape(
         key=point.key,
+        key_layout=point.key_layout,
         compare=pipeline.compare,
         filters=_filters(pipeline, point.name),
         version=point.version,
@@ -72,12 +74,13 @@ def _filters(pipeline: Pipeline, point: str) -> dict[str, tuple[TypedTerm, ...]]
 
 
 def window_context(window: Window, pipeline: Pipeline | None = None) -> WindowContext:
-    """Return the context of a window. `pipeline` None: it is read from its file.
+    """Return the context of a window, which reads keys by the window's layout. `pipeline` None: it is read from its
+    file.
 
     Raises:
         ConfigurationError: the pipeline is not known, or a connection or the storage is not configured.
     """
-    pipeline = pipeline or find_pipeline(window.pipeline)
+    pipeline = with_layout(pipeline or find_pipeline(window.pipeline), window.key_layout)
     return WindowContext(
         pipeline=pipeline,
         window=window,
