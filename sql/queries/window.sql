@@ -74,6 +74,11 @@ where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)
 select configuration from makewhole.window
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
 
+-- last_key_layout --
+-- Read the key layout of the newest window.
+select configuration -> 'key_layout' from makewhole.window
+where pipeline = %(pipeline)s order by number desc, revision desc limit 1;
+
 -- newest --
 -- Read the newest revision of every window, newest window first.
 select distinct on (number) number, revision, start_time, end_time, opened_at, state, reason, plan_only,

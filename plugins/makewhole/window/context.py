@@ -9,12 +9,14 @@ from makewhole.compute.row_filter import TypedTerm, typed_term
 from makewhole.config.connections import from_environment
 from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
 from makewhole.config.where import parse_where
+from makewhole.journal import windows
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import Pipeline, Semantics, TablePoint, TopicPoint
 from makewhole.model.window import Window
 from makewhole.postgres.read.expressions import TableShape
+from makewhole.sql import PgConnection
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +89,11 @@ def window_context(window: Window, pipeline: Pipeline | None = None) -> WindowCo
         connections=connections_of(pipeline),
         storage=Storage.from_environment(),
     )
+
+
+def as_last_read(journal: PgConnection, pipeline: Pipeline) -> Pipeline:
+    """Return the pipeline with keys that are read as its newest window read them."""
+    return with_layout(pipeline, windows.last_key_layout(journal, pipeline.name))
 
 
 def connections_of(pipeline: Pipeline) -> dict[str, Connection]:

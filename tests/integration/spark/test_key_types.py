@@ -6,10 +6,17 @@ from typing import Any
 
 import pytest
 
+from makewhole.compensation.execution.run_plan import compensate_window
+from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.config.connections import from_environment
 from makewhole.journal.database import connect
+from makewhole.journey.trace import business_key
+from makewhole.journey.trace import trace as trace_key
+from makewhole.lake.storage import Storage
 from makewhole.model.errors import ConfigurationError, RefusedError
 from makewhole.model.window import WindowState
-from makewhole.window.context import WindowContext
+from makewhole.window.context import WindowContext, as_last_read
 from tests.world.orders import orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.windows import ReconciledShop
@@ -87,3 +94,179 @@ def test_equal_values_are_one_key_however_they_are_spelled(
         STORE_HOP: {key(9): ("missing", "lost_after_topic")},
     }
     assert shop.counts(context, STORE_HOP).matched == 8
+
+
+def test_repairs_find_the_rows_of_a_key_in_every_spelling(shop: ReconciledShop) -> None:
+    """A produced record, an inserted and an updated row, and a second row moved aside, in a column of texts."""
+    set_types(shop, "numeric(10,2)", "text")
+    shop.describe(
+        ledger_hop={"compensation": "{missing: produce}"},
+        hop={"compensation": "{missing: upsert, mismatched: upsert, duplicate: quarantine}"},
+    )
+    trade(shop, (int, float, two_places))
+    shop.write("warehouse", rows([3], lambda n: f"{n}.0"))
+    shop.sql("update warehouse set amount = 0 where id = '4.00'")
+    context = shop.judge_and_ask_the_gate()
+    assert findings(shop, context) == {
+        LEDGER_HOP: {"10": ("missing", "never_produced")},
+        STORE_HOP: {
+            "3": ("duplicate", "store_duplicate"),
+            "4": ("mismatched", "value_differs"),
+            "9": ("missing", "lost_after_topic"),
+        },
+    }
+
+    plan_window(context)
+    compensate_window(context, lambda _: None)
+    (produced,) = [record for record in shop.read() if dict(record.headers).get("makewhole-plan") is not None]
+    shop.write("warehouse", rows([10], two_places))
+    verify_window(context, lambda *_: None)
+    closed = shop.certify(context)
+
+    assert (closed.state, closed.reason) == (WindowState.CERTIFIED, None)
+    assert produced.key_text == "10"
+    assert shop.sql("select id, amount::text from warehouse order by number") == [
+        ("1.00", "1.50"),
+        ("2.00", "2.50"),
+        ("3.00", "3.50"),
+        ("4.0", "4.50"),
+        ("5.00", "5.50"),
+        ("6.00", "6.50"),
+        ("7.00", "7.50"),
+        ("8.00", "8.50"),
+        ("9.0", "9.50"),
+        ("10.00", "10.50"),
+    ]
+
+
+def test_what_is_no_value_of_the_type_has_no_key_and_its_row_and_record_say_why(shop: ReconciledShop) -> None:
+    set_types(shop, "bigint", "text")
+    in_json = ["100.0", "1e2", '"1_2"', "18446744073709551616", "true", '"１２"', '" 7"', "null", '"007"']
+    shop.write("outbox", rows([100, 7], int))
+    for number, text in enumerate(in_json):
+        (order,) = orders([number])
+        shop.send_raw(json.dumps(order | {"id": 0}).replace('"id": 0', f'"id": {text}').encode())
+    shop.write("warehouse", rows([100, 7], whole_text) + rows([0, 1, 2, 3], lambda n: ["1_2", " 8", "abc", ""][n]))
+
+    context = shop.judge_and_ask_the_gate()
+
+    manifests = shop.manifests(context)
+    assert shop.accounting(context)["undecodable"] == manifests["orders"]["undecodable"] == 6
+    assert manifests["warehouse"]["undecodable"] == 4
+    assert {point: manifest["key_layout"] for point, manifest in manifests.items()} == dict.fromkeys(
+        ("outbox", "orders", "warehouse"), ["bigint"]
+    )
+    reasons = {
+        point: context.storage.read_parquet(manifests[point]["undecodable_files"], ["place", "reason"])
+        for point in ("orders", "warehouse")
+    }
+    assert {point: None if frame is None else sorted(frame["reason"]) for point, frame in reasons.items()} == {
+        "orders": ["key is not a bigint"] * 5 + ["key is null"],
+        "warehouse": ["key is null or empty, or not a bigint"] * 4,
+    }
+    found = findings(shop, context)
+    assert found[LEDGER_HOP] == {"100": ("duplicate", "retry_without_idempotence")}
+    assert set(found[STORE_HOP]) <= {"100"}
+
+
+def test_leading_zeros_are_another_key_under_a_text_and_none_under_a_declared_number(shop: ReconciledShop) -> None:
+    trade(shop, (lambda n: f"{n:03d}",) * 3)
+    shop.send_raw(json.dumps(orders([7])[0] | {"id": 7}).encode())
+    context = shop.judge_and_ask_the_gate()
+    assert findings(shop, context) == {
+        LEDGER_HOP: {"010": ("missing", "never_produced"), "7": ("unexpected", "not_in_ledger")},
+        STORE_HOP: {"009": ("missing", "lost_after_topic"), "7": ("missing", "lost_after_topic")},
+    }
+
+
+def test_types_that_cannot_meet_are_named_when_the_window_is_opened(shop: ReconciledShop) -> None:
+    set_types(shop, "uuid", "bigint")
+    with pytest.raises(ConfigurationError) as caught:
+        shop.ask()
+    assert str(caught.value) == (
+        "pipeline file: points.warehouse.key: outbox.id is of type uuid and warehouse.id of type bigint: no value is "
+        "both. Name columns that hold the same keys, or compare them as texts: `key: {id: string}`"
+    )
+    assert shop.journal_sql("select count(*) from makewhole.window") == [(0,)]
+
+    shop.describe(key="{id: uuid}")
+    with pytest.raises(ConfigurationError) as caught:
+        shop.ask()
+    assert str(caught.value) == (
+        "pipeline file: points.warehouse.key: warehouse.id is of type bigint, of which no value is a uuid. Name columns "
+        "that hold the same keys, or compare them as texts: `key: {id: string}`"
+    )
+
+    shop.describe(key="{id: string}")
+    assert shop.ask().window.key_layout["orders"] == ("string",)
+
+
+@pytest.mark.parametrize("is_upgraded", [True, False])
+def test_a_pipeline_in_operation_is_not_silently_read_by_other_spellings(
+    shop: ReconciledShop, is_upgraded: bool
+) -> None:
+    """Its index has hashes of the texts of before: another spelling of a key would never be found in it."""
+    set_types(shop, "numeric(10,2)", "numeric(10,2)")
+    shop.describe(key="{id: string}")
+    as_before = (two_places,) * 3
+    trade(shop, as_before)
+    first = shop.judge_and_ask_the_gate()
+    assert set(shop.found(first, STORE_HOP)) == {"9.00"}
+    if is_upgraded:
+        shop.journal_sql("update makewhole.window set configuration = configuration - 'key_layout'")
+    shop.describe()
+    trade(shop, as_before, day=1)
+
+    with pytest.raises(RefusedError) as caught:
+        shop.ask(1)
+
+    assert str(caught.value) == (
+        "shop: the windows before compared outbox.id as string, and this one would as decimal (outbox.id is "
+        "numeric(10,2), warehouse.id is numeric(10,2)); keys that are kept from before (the key index, keys handed over) "
+        "would not be found under their new spelling. To go on as before, write `key: {id: string}` at points.outbox. "
+        "To compare them as decimal, give the pipeline another name: it begins a history of its own, from `start:` on"
+    )
+    shop.describe(key="{id: string}")
+    shop.send_raw(json.dumps(rows([1], two_places)[0]).encode(), 1)
+    second = shop.judge_and_ask_the_gate(1)
+    assert set(shop.found(second, LEDGER_HOP)) == {"20.00", "1.00"}
+
+
+def test_a_pipeline_whose_keys_are_spelled_as_before_goes_on(shop: ReconciledShop) -> None:
+    set_types(shop, "bigint", "integer")
+    trade(shop, (int,) * 3)
+    first = shop.judge_and_ask_the_gate()
+    assert set(shop.found(first, STORE_HOP)) == {"9"}
+    shop.journal_sql("update makewhole.window set configuration = configuration - 'key_layout'")
+    shop.describe(key="{id: bigint}")
+    trade(shop, (int, whole_text, int), day=1)
+    shop.send_raw(json.dumps(rows([1], int)[0]).encode(), 1)
+
+    second = shop.judge_and_ask_the_gate(1)
+
+    assert shop.found(second, LEDGER_HOP) == {
+        "1": ("duplicate", "retry_without_idempotence"),
+        "20": ("missing", "never_produced"),
+    }
+
+
+def test_a_key_that_a_person_wrote_is_read_by_its_type(shop: ReconciledShop) -> None:
+    set_types(shop, "numeric(10,2)", "uuid")
+    shop.describe(has_ledger=False)
+    numbers = range(3)
+    for record in rows(numbers, uuid_text):
+        shop.send_raw(json.dumps(record).encode())
+    shop.write("warehouse", rows(numbers, uuid_text))
+    shop.judge_and_ask_the_gate()
+    with connect(shop.journal) as journal:
+        pipeline = as_last_read(journal, shop.pipeline)
+        key = business_key(pipeline, uuid_text(2).upper())
+        journey = trace_key(journal, pipeline, Storage.from_environment(), from_environment, key)
+        with pytest.raises(ConfigurationError) as caught:
+            business_key(pipeline, "no uuid")
+    assert key == uuid_text(2)
+    assert [len(stop.copies) for stop in journey.stops] == [1, 1]
+    assert str(caught.value) == (
+        "command line: KEY: is no key of pipeline shop: key is not a uuid. Write the key's text, as `makewhole findings` "
+        "shows keys"
+    )
