@@ -1,0 +1,185 @@
+"""Test rows that come to a table after the window of their time was judged: the window that sees them judges them."""
+
+import pytest
+
+from makewhole.journal import incidents
+from makewhole.journal.database import connect
+from makewhole.model.incident_text import incident_sentence
+from makewhole.model.window import WindowState
+from makewhole.window.context import WindowContext
+from tests.world.orders import Order, orders
+from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.windows import ReconciledShop
+
+pytestmark = pytest.mark.integration
+
+
+def told(shop: ReconciledShop, context: WindowContext) -> list[str]:
+    """Return what the window's incidents say."""
+    with connect(shop.journal) as journal:
+        return [incident_sentence(one) for one in incidents.of(journal, context.window)]
+
+
+def days(shop: ReconciledShop, *numbers: int) -> WindowContext:
+    """Trade on these days, and have each of them certified; return the last window."""
+    for day in numbers:
+        shop.trade(orders(range(day * 100, day * 100 + 20), day))
+        context, closed = shop.whole_way(day)
+        assert (closed.state, closed.reason) == (WindowState.CERTIFIED, None)
+    return context
+
+
+def day_with(shop: ReconciledShop, day: int) -> tuple[WindowContext, WindowState]:
+    """Trade on a day and judge it."""
+    shop.trade(orders(range(day * 100, day * 100 + 20), day))
+    context, closed = shop.whole_way(day)
+    return context, closed.state
+
+
+def renamed(order: Order, name: str) -> Order:
+    return {**order, "id": name}
+
+
+def test_rows_of_a_store_that_come_late_are_judged_in_the_window_that_sees_them(shop: ReconciledShop) -> None:
+    days(shop, 0)
+    old = orders(range(20))
+    shop.write("warehouse", [renamed(old[3], "stranger"), old[5]])
+
+    context, state = day_with(shop, 1)
+
+    assert shop.found(context, STORE_HOP) == {
+        "stranger": ("unexpected", "not_in_source"),
+        "O5": ("duplicate", "written_before_committed"),
+    }
+    assert shop.found(context, LEDGER_HOP) == {}
+    assert state is WindowState.GAPS
+    counts = shop.counts(context, STORE_HOP)
+    assert (counts.source_keys, counts.matched, counts.unexpected, counts.duplicate) == (20, 20, 1, 1)
+    assert told(shop, context) == []
+
+    third, state = day_with(shop, 2)
+    assert (shop.found(third, STORE_HOP), told(shop, third), state) == ({}, [], WindowState.CERTIFIED)
+
+
+def test_a_late_row_of_a_key_that_was_missing_is_fine(shop: ReconciledShop) -> None:
+    made = orders(range(20))
+    shop.trade(made, unloaded=made[7:8])
+    first, closed = shop.whole_way(0)
+    assert (shop.found(first, STORE_HOP), closed.state) == ({"O7": ("missing", "lost_after_topic")}, WindowState.GAPS)
+    shop.write("warehouse", made[7:8])
+
+    context, state = day_with(shop, 1)
+
+    assert (shop.found(context, STORE_HOP), state) == ({}, WindowState.CERTIFIED)
+    assert shop.counts(context, STORE_HOP).source_keys == 20
+
+
+def test_an_old_row_that_is_changed_is_not_a_new_one(shop: ReconciledShop) -> None:
+    days(shop, 0)
+    shop.sql("update warehouse set region = 'XX'")
+    shop.sql("update outbox set region = 'XX'")
+
+    context, state = day_with(shop, 1)
+
+    assert (shop.found(context, STORE_HOP), shop.found(context, LEDGER_HOP)) == ({}, {})
+    assert (state, told(shop, context)) == (WindowState.CERTIFIED, [])
+
+
+@pytest.mark.parametrize("late", ["1d", "0s"])
+def test_rows_that_come_later_than_late_are_found_by_counting(shop: ReconciledShop, late: str) -> None:
+    shop.file.write_text(shop.file.read_text().replace("settle:", f"late: {late}\nsettle:"))
+    days(shop, 0, 1, 2)
+    old = orders(range(20))
+    shop.write("warehouse", [renamed(old[3], "stranger"), old[5]])
+    shop.write("outbox", [renamed(old[8], "unsent")])
+
+    context, state = day_with(shop, 3)
+
+    assert shop.found(context, STORE_HOP) == {
+        "stranger": ("unexpected", "not_in_source"),
+        "O5": ("duplicate", "written_before_committed"),
+    }
+    assert shop.found(context, LEDGER_HOP) == {"unsent": ("missing", "never_produced")}
+    assert state is WindowState.GAPS
+    assert told(shop, context) == [
+        "1 row came to outbox (outbox) later than `late` reaches, with the times of window 1 (20 → 21)",
+        "2 rows came to warehouse (warehouse) later than `late` reaches, with the times of window 1 (20 → 22)",
+    ]
+    fourth, state = day_with(shop, 4)
+    assert (shop.found(fourth, STORE_HOP), told(shop, fourth), state) == ({}, [], WindowState.CERTIFIED)
+
+
+def test_rows_that_are_gone_are_told_once_and_block_nothing(shop: ReconciledShop) -> None:
+    days(shop, 0, 1)
+    shop.sql("delete from warehouse where id in ('O1', 'O2', 'O101')")
+
+    context, state = day_with(shop, 2)
+
+    assert (shop.found(context, STORE_HOP), state) == ({}, WindowState.CERTIFIED)
+    assert told(shop, context) == [
+        "3 rows of warehouse (warehouse) that earlier windows had counted are gone, with the times of window 1 "
+        "(20 → 18), window 2 (20 → 19)"
+    ]
+    third, state = day_with(shop, 3)
+    assert (told(shop, third), state) == ([], WindowState.CERTIFIED)
+
+
+def test_a_late_ledger_row_whose_record_was_sent_long_before_is_not_missing(shop: ReconciledShop) -> None:
+    made = orders(range(20))
+    shop.send(made)
+    shop.write("warehouse", made)
+    shop.write("outbox", made[:15])
+    first, closed = shop.whole_way(0)
+    assert shop.found(first, LEDGER_HOP) == dict.fromkeys(
+        (f"O{number}" for number in range(15, 20)), ("unexpected", "not_in_source")
+    )
+    day_with(shop, 1)
+    day_with(shop, 2)
+    shop.write("outbox", made[15:])
+
+    context, state = day_with(shop, 3)
+
+    assert (shop.found(context, LEDGER_HOP), state) == ({}, WindowState.CERTIFIED)
+    assert shop.counts(context, LEDGER_HOP).matched == 25
+
+
+@pytest.mark.parametrize("ids", ["higher", "lower"])
+def test_a_restored_table_whose_transaction_ids_say_nothing_is_known_by_its_rows(
+    shop: ReconciledShop, ids: str
+) -> None:
+    days(shop, 0, 1)
+    if ids == "higher":  # every row looks new
+        shop.sql("create table restored as select * from warehouse")
+        shop.sql("drop table warehouse")
+        shop.sql("alter table restored rename to warehouse")
+    else:  # every row looks old
+        far = "4000000000:4000000000:"
+        shop.journal_sql("update makewhole.slice_count set pg_snapshot = %s", far)
+        shop.journal_sql(
+            "update makewhole.snapshot set manifest = jsonb_set(manifest, '{pg_snapshot}', to_jsonb(%s::text)) "
+            "where manifest ? 'pg_snapshot'",
+            far,
+        )
+    shop.write("warehouse", [renamed(orders([3])[0], "ancient"), renamed(orders([103], 1)[0], "stranger")])
+
+    context, state = day_with(shop, 2)
+
+    assert shop.found(context, STORE_HOP) == dict.fromkeys(("ancient", "stranger"), ("unexpected", "not_in_source"))
+    assert state is WindowState.GAPS
+    assert shop.counts(context, STORE_HOP).matched == 20
+
+
+def test_slices_of_windows_from_before_there_was_a_census_are_counted_once(shop: ReconciledShop) -> None:
+    days(shop, 0, 1)
+    shop.journal_sql("delete from makewhole.slice_count")
+    shop.write("warehouse", [renamed(orders([3])[0], "stranger")])
+
+    context, state = day_with(shop, 2)
+
+    assert shop.found(context, STORE_HOP) == {"stranger": ("unexpected", "not_in_source")}
+    assert told(shop, context) == [
+        "the rows of outbox (outbox) with the times of 2 earlier windows were counted for the first time",
+        "the rows of warehouse (warehouse) with the times of 2 earlier windows were counted for the first time",
+    ]
+    third, state = day_with(shop, 3)
+    assert (told(shop, third), state) == ([], WindowState.CERTIFIED)
