@@ -49,16 +49,16 @@ def settled_by(incident: Incident) -> str:
             "what it cannot get past. What waits longer than pending.max_age is missing"
         ),
         IncidentKind.SLICE_GROWN: (
-            "they are judged in this window. If rows come so late as a rule, give the pipeline file a longer `late`: they "
-            "are found the next time then"
+            "they are judged in this window. If rows come so late as a rule, write a longer `late` into the pipeline's "
+            "file"
         ),
         IncidentKind.SLICE_SHRUNK: (
             "a purge is ordinary, and nothing has to be done then; nobody brings them back unasked. If nobody deleted "
             "them, restore them from a backup"
         ),
         IncidentKind.SLICE_FIRST_COUNTED: (
-            "rows that transaction ids say came, or were changed, since their windows are judged in this one; what left "
-            "them before is not known"
+            "rows that are new or changed since, by their transaction ids, are judged in this window; what was deleted "
+            "before is not known"
         ),
         IncidentKind.NO_TIME_INDEX: (
             f"make one: `create index concurrently on {incident.topic} ({incident.detail.get('column')})`"
@@ -207,6 +207,7 @@ _SENTENCES: Mapping[IncidentKind, Callable[[Incident], str]] = {
     IncidentKind.SLICE_SHRUNK: _shrunk,
     IncidentKind.SLICE_FIRST_COUNTED: _first_counted,
     IncidentKind.NO_TIME_INDEX: lambda one: (
-        f"no index of {one.point} ({one.topic}) begins with {one.detail.get('column')}: every window reads the whole table"
+        f"no index of {one.point} ({one.topic}) begins with {one.detail.get('column')}: every window reads the whole "
+        "table"
     ),
 }

@@ -95,6 +95,7 @@ class BucketTask:
 @dataclass(frozen=True, kw_only=True)
 class BucketAnswer:
     """Counts, digest and files of a judged bucket. `wanted`: files of hashes to look for in a topic's tail, by point.
+    `late_wanted`: those of them whose row came late, so that its record may be before the first window.
 
     `expected`: the number of verdicts that there must be, counted from the snapshot's rows, not from the verdicts.
     `older_than_log`: the number of keys that are undecidable because nobody said from when on to judge.
@@ -115,5 +116,6 @@ class BucketAnswer:
     verdicts: str
     findings: str | None
     wanted: Mapping[str, str]
+    late_wanted: Mapping[str, str] = field(default_factory=dict)
     unreached: Mapping[int, Unreached] = field(default_factory=dict)
     looked_up: str | None = None

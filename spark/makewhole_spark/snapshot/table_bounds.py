@@ -10,8 +10,8 @@ from makewhole.model.window import Window
 from makewhole.postgres.read.export import HeldView
 from makewhole.postgres.read.expressions import EarlierRows, TimeBounds
 from makewhole.sql import PgConnection
-from makewhole.window.census import Census, TableCensus, reaches_from
 from makewhole.window.context import WindowContext
+from makewhole_spark.snapshot.census import Census, TableCensus, reaches_from
 
 _NO_CENSUS = Census(counted=(), earlier=(), incidents=())
 

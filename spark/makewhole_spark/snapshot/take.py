@@ -13,13 +13,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from makewhole.journal import incidents, slice_counts, window_results, windows
+from makewhole.journal import incidents, observations, window_results, windows
 from makewhole.kafka.offsets import describe_topic
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Pipeline, Point, PointKind, TablePoint, TopicPoint
-from makewhole.model.time_slice import CountedSlice
-from makewhole.model.window import PartitionRange
+from makewhole.model.window import CountedSlice, PartitionRange
 from makewhole.postgres.read.export import ExportPart, ExportPlan, hold_view
 from makewhole.postgres.read.expressions import TimeBounds
 from makewhole.sql import PgConnection
@@ -61,7 +60,7 @@ def _commit(reading: "_Reading", taken: Mapping[str, "TakenSnapshot"], manifests
             if snapshot.counted:
                 point = reading.context.pipeline.points[name]
                 assert isinstance(point, TablePoint)
-                slice_counts.put(reading.journal, reading.context.window, point, snapshot.counted)
+                observations.put_slice_counts(reading.journal, reading.context.window, point, snapshot.counted)
         reading.journal.commit()
         manifests[name] = snapshot.manifest
 

@@ -1,5 +1,7 @@
 """Test rows that come to a table after the window of their time was judged: the window that sees them judges them."""
 
+from datetime import timedelta
+
 import pytest
 
 from makewhole.journal import incidents
@@ -7,7 +9,7 @@ from makewhole.journal.database import connect
 from makewhole.model.incident_text import incident_sentence
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
-from tests.world.orders import Order, orders
+from tests.world.orders import BORN, Order, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.windows import ReconciledShop
 
@@ -129,7 +131,7 @@ def test_a_late_ledger_row_whose_record_was_sent_long_before_is_not_missing(shop
     shop.send(made)
     shop.write("warehouse", made)
     shop.write("outbox", made[:15])
-    first, closed = shop.whole_way(0)
+    first, _ = shop.whole_way(0)
     assert shop.found(first, LEDGER_HOP) == dict.fromkeys(
         (f"O{number}" for number in range(15, 20)), ("unexpected", "not_in_source")
     )
@@ -183,3 +185,60 @@ def test_slices_of_windows_from_before_there_was_a_census_are_counted_once(shop:
     ]
     third, state = day_with(shop, 3)
     assert (told(shop, third), state) == ([], WindowState.CERTIFIED)
+
+
+def test_late_rows_from_before_a_log_that_lost_its_beginning_prove_nothing(shop: ReconciledShop) -> None:
+    shop.describe(start=None)
+    shop.trade(orders(range(40)))
+    shop.delete_records({0: 40})
+    shop.trade(orders(range(100, 120)))
+    shop.whole_way(0)
+    shop.write("outbox", orders([50]))
+    shop.write("warehouse", orders([51, 150]))
+
+    shop.trade(orders(range(200, 220), 1))
+    context, closed = shop.whole_way(1)
+
+    assert shop.found(context, LEDGER_HOP) == {}
+    assert shop.found(context, STORE_HOP) == {"O150": ("unexpected", "not_in_source")}
+    assert [shop.counts(context, hop).before_baseline for hop in (LEDGER_HOP, STORE_HOP)] == [1, 1]
+    assert closed.state is WindowState.GAPS
+
+
+def test_late_rows_that_are_older_than_the_log_are_a_question_as_in_its_first_window(shop: ReconciledShop) -> None:
+    shop.describe(start=None)
+    shop.trade(orders(range(100, 120)))
+    _, closed = shop.whole_way(0)
+    assert closed.state is WindowState.CERTIFIED
+    shop.write("outbox", orders([50]))
+    shop.write("warehouse", orders([51]))
+
+    shop.trade(orders(range(200, 220), 1))
+    context, closed = shop.whole_way(1)
+
+    older = ("undecidable", "older_than_log")
+    assert (shop.found(context, LEDGER_HOP), shop.found(context, STORE_HOP)) == ({"O50": older}, {"O51": older})
+    assert closed.state is WindowState.NOT_KNOWN
+    assert closed.reason is not None and "on outbox→orders, orders→warehouse 2 keys are older" in closed.reason
+
+
+def test_late_rows_are_looked_for_in_the_log_before_the_first_window(shop: ReconciledShop) -> None:
+    noon = BORN + timedelta(hours=12)
+
+    def after(minutes: int, number: int) -> Order:
+        return {**orders([number])[0], "at": (noon + timedelta(minutes=minutes)).isoformat()}
+
+    shop.describe(start=noon.isoformat())
+    shop.send([after(-1, 0), after(-1, 1), after(5, 2)])
+    shop.write("outbox", [after(5, 2)])
+    shop.write("warehouse", [after(6, 2)])
+    first, closed = shop.whole_way(0)
+    assert (first.window.ranges["orders"][0].lo, closed.state) == (2, WindowState.CERTIFIED)
+    shop.write("outbox", [after(1, 0), after(1, 10)])
+    shop.write("warehouse", [after(2, 1), after(2, 11)])
+
+    shop.trade(orders(range(200, 220), 1))
+    context, _ = shop.whole_way(1)
+
+    assert shop.found(context, LEDGER_HOP) == {"O10": ("missing", "never_produced")}
+    assert shop.found(context, STORE_HOP) == {"O11": ("unexpected", "not_in_source")}

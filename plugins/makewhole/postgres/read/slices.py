@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from psycopg2 import sql
 
 from makewhole.model.pipeline import TablePoint
-from makewhole.model.time_slice import TimeSlice
+from makewhole.model.window import TimeSlice
 from makewhole.postgres.read.expressions import regclass_text, surely_visible, table_identifier, time_between
 from makewhole.sql import PgConnection
 

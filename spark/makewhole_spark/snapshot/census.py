@@ -6,14 +6,13 @@ window's cost does not grow with the number of windows.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from makewhole.journal import slice_counts
+from makewhole.journal import observations
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import TablePoint
-from makewhole.model.time_slice import CountedSlice, KnownSlice, TimeSlice
-from makewhole.model.window import Window
+from makewhole.model.window import CountedSlice, KnownSlice, TimeSlice, Window
 from makewhole.postgres.read.expressions import EarlierRows
 from makewhole.postgres.read.slices import count_new_rows, count_rows, has_time_index, pages
 from makewhole.sql import PgConnection
@@ -63,14 +62,12 @@ class TableCensus:
         window = self.window
         own = TimeSlice(window=window.number, start=window.start, end=window.end)
         own_rows = count_rows(self.session, self.point, [own])[own.window]
-        known = slice_counts.before(self.journal, window, self.point)
+        known = observations.slices_before(self.journal, window, self.point)
         due = slices_due(known, window, self.late, own_rows)
         now = count_rows(self.session, self.point, [one.slice for one in due])
         changes = [self._change(one, now[one.slice.window]) for one in due]
         counted = [CountedSlice(slice=own, rows=own_rows, pg_snapshot=self.pg_snapshot)]
-        counted += [
-            CountedSlice(slice=one.known.slice, rows=one.rows, pg_snapshot=self.pg_snapshot) for one in changes
-        ]
+        counted += [CountedSlice(slice=one.known.slice, rows=one.rows, pg_snapshot=self.pg_snapshot) for one in changes]
         return Census(
             counted=tuple(counted),
             earlier=tuple(_rows_to_read(one) for one in changes if one.grown > 0 or one.new_rows),
@@ -84,10 +81,8 @@ class TableCensus:
         return _Change(known=known, rows=rows, new_rows=new)
 
     def _incidents(self, changes: Sequence[_Change]) -> Iterable[Incident]:
-        late_from = reaches_from(self.window, self.late)
-        behind = [one for one in changes if one.known.slice.start is None or one.known.slice.start < late_from]
         found = {
-            IncidentKind.SLICE_GROWN: [one for one in behind if one.grown > 0 and not self._is_ours(one)],
+            IncidentKind.SLICE_GROWN: [one for one in changes if self._is_behind(one) and not self._is_ours(one)],
             IncidentKind.SLICE_SHRUNK: [one for one in changes if one.grown < 0 and not self._is_ours(one)],
             IncidentKind.SLICE_FIRST_COUNTED: [one for one in changes if one.known.rows is None],
         }
@@ -103,10 +98,20 @@ class TableCensus:
                 detail={"column": self.point.time},
             )
 
+    def _is_behind(self, change: _Change) -> bool:
+        """Tell whether a slice has grown by more rows than came to its part that `late` reaches."""
+        known, from_when = change.known, reaches_from(self.window, self.late)
+        if change.grown <= 0 or (known.slice.start is not None and known.slice.start >= from_when):
+            return False
+        if known.slice.end <= from_when:
+            return True
+        reached = replace(known.slice, start=from_when)
+        return change.grown > count_new_rows(self.session, self.point, reached, known.pg_snapshot)
+
     def _is_ours(self, change: _Change) -> bool:
         """Tell whether what compensation wrote since the count may be all of the change."""
         since = change.known.counted_at
-        return abs(change.grown) <= slice_counts.written_since(self.journal, self.window, self.point, since)
+        return abs(change.grown) <= observations.written_since(self.journal, self.window, self.point, since)
 
     def _incident(self, kind: IncidentKind, changes: Sequence[_Change]) -> Incident:
         listed = [
