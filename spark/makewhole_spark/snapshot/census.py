@@ -154,14 +154,21 @@ def slices_due(known: Sequence[KnownSlice], window: Window, late: timedelta, own
     reached = [one for one in known if one.slice.end > reaches_from(window, late)]
     most = max(_ROWS_LEAST, 4 * own_rows)
     others = [one for one in known if one not in reached]
-    affordable = [one for one in others if (one.rows or 0) <= most * (window.number - one.counted_by)]
-    recent = others[-_RECENT_SLICES:]
-    rotated = sorted(affordable, key=lambda one: (one.counted_by, one.slice.window))
-    wanted = [one for one in recent if one in affordable] + [one for one in rotated if one not in recent]
-    chosen, rows = list(reached), 0
-    for one in wanted[: _RECENT_SLICES + _ROTATED_SLICES]:
-        if rows and rows + (one.rows or 0) > most:
+    recent = others[-_RECENT_SLICES:][::-1]
+    is_due = {one.slice.window: (one.rows or 0) <= most * (window.number - one.counted_by) for one in others}
+    rotated = sorted(others[:-_RECENT_SLICES], key=lambda one: (one.counted_by, one.slice.window))
+    chosen = list(reached)
+    for ones, number in ((recent, _RECENT_SLICES), (rotated, _ROTATED_SLICES)):
+        chosen += _first_of([one for one in ones if is_due[one.slice.window]][:number], most)
+    return sorted(chosen, key=lambda one: one.slice.window)
+
+
+def _first_of(slices: Sequence[KnownSlice], most: int) -> list[KnownSlice]:
+    """Return the first slices, together with at most so many rows; one at least, which may have more."""
+    chosen, rows = list[KnownSlice](), 0
+    for one in slices:
+        rows += one.rows or 0
+        if chosen and rows > most:
             break
         chosen.append(one)
-        rows += one.rows or 0
-    return sorted(chosen, key=lambda one: one.slice.window)
+    return chosen

@@ -85,8 +85,8 @@ compensation:
             "version (line 2): is written twice (first in line 1). Keep one of the two"
         ]),
         ("version: 1", "version: 1\nshedule: x", [
-            "shedule (line 2): is not a key here. Allowed: compare, compensation, description, gate, hops, pending, "
-            "pipeline, points, retry_for, schedule, settle, start, time_limits, until, version. Did you mean "
+            "shedule (line 2): is not a key here. Allowed: compare, compensation, description, gate, hops, late, "
+            "pending, pipeline, points, retry_for, schedule, settle, start, time_limits, until, version. Did you mean "
             "'schedule'?"
         ]),
         ("version: 1", "version: 1\npending: {max_age: 0s, min_age: 1h}", [

@@ -58,7 +58,7 @@ def _whole_from(neighbours: NeighbouringWindows, point: str) -> datetime | None:
 
 def log_beginning(neighbours: NeighbouringWindows, point: str, *, of: str) -> datetime | None:
     """Return the time, less the settle time, of the first record of a log that begins at offset 0, where keys of
-    another point in this window may be older: of the window in which the log begins, and rows that came late to a table.
+    another point in this window may be older: of the window in which the log begins, and late rows of a table.
 
     None: the pipeline says where to start, or the point is no such topic. A log without records begins when its first
     window was opened.
