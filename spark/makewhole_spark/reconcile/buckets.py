@@ -48,6 +48,9 @@ class BucketTask:
     `replays` and `source_replays`: records that compensation wrote to the target and to the source, by the journal.
     `written`: keys of which plans for this window wrote records to the source, wherever these are.
 
+    `earlier_source_files`: of a ledger in the windows whose rows the target was read for again, `told`: the keys (hash
+    high, hash low) of which an earlier window said already what is wrong.
+
     `waiting_since`: the keys (hash high, hash low) that were judged pending before, each with the moment since which it
     waits. `seen_ranges`: (partition, lo, hi, since when it is known to exist) of the source, in this window and in
     those that handed keys over. The last three are set when the bucket is judged again with the rest of a topic's log:
@@ -74,6 +77,8 @@ class BucketTask:
     written: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     truncated_files: tuple[TruncatedFiles, ...] = ()
     later_source_files: tuple[str, ...] = ()
+    earlier_source_files: tuple[str, ...] = ()
+    told: tuple[tuple[int, int], ...] = ()
     source_log: LogHistory = field(default_factory=LogHistory)
     target_log: LogHistory = field(default_factory=LogHistory)
     baseline: Baseline = field(default_factory=Baseline)

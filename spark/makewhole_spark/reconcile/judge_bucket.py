@@ -22,6 +22,7 @@ from makewhole_spark.reconcile.copies_outside import (
     source_copies_outside,
     target_copies_outside,
 )
+from makewhole_spark.reconcile.hop_facts.late_rows import without_told_rows
 from makewhole_spark.reconcile.hop_facts.waiting import (
     behind_limits,
     overdue_keys,
@@ -74,6 +75,7 @@ def _gather(task: BucketTask) -> _Gathered:
     names, rows = _judged_anew(task, elsewhere)
     source = pl.concat([source, rows.join(source, on=[*HASH, "place"], how="anti")], how="diagonal_relaxed")
     anew = names.join(handed, on=HASH, how="anti")
+    target = without_told_rows(task, target, pl.concat([source.select(HASH), handed.select(HASH), anew.select(HASH)]))
     waiting = waiting_keys(task, source)
     known = BucketInput(
         hop=task.hop.name,

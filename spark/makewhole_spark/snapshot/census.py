@@ -61,12 +61,12 @@ class TableCensus:
         """Count the window's own slice, and those of earlier windows that are due."""
         window = self.window
         own = TimeSlice(window=window.number, start=window.start, end=window.end)
-        own_rows = count_rows(self.session, self.point, [own])[own.window]
         known = observations.slices_before(self.journal, window, self.point)
-        due = slices_due(known, window, self.late, own_rows)
-        now = count_rows(self.session, self.point, [one.slice for one in due])
+        due = slices_due(known, window, self.late)
+        # All at once: without an index each call reads the whole table.
+        now = count_rows(self.session, self.point, [own, *(one.slice for one in due)])
         changes = [self._change(one, now[one.slice.window]) for one in due]
-        counted = [CountedSlice(slice=own, rows=own_rows, pg_snapshot=self.pg_snapshot)]
+        counted = [CountedSlice(slice=own, rows=now[own.window], pg_snapshot=self.pg_snapshot)]
         counted += [CountedSlice(slice=one.known.slice, rows=one.rows, pg_snapshot=self.pg_snapshot) for one in changes]
         return Census(
             counted=tuple(counted),
@@ -145,14 +145,14 @@ def reaches_from(window: Window, late: timedelta) -> datetime:
     return (window.start or window.end) - late
 
 
-def slices_due(known: Sequence[KnownSlice], window: Window, late: timedelta, own_rows: int) -> list[KnownSlice]:
+def slices_due(known: Sequence[KnownSlice], window: Window, late: timedelta) -> list[KnownSlice]:
     """Return the slices to count with a window, in order: those that `late` reaches, the newest before them, and of the
     others those that were not counted for longest.
 
-    A large slice waits so many windows that the rows counted in one stay in proportion to the window's own.
+    A large slice waits so many windows that the rows counted in one stay in proportion to the newest window's.
     """
     reached = [one for one in known if one.slice.end > reaches_from(window, late)]
-    most = max(_ROWS_LEAST, 4 * own_rows)
+    most = max(_ROWS_LEAST, 4 * ((known[-1].rows if known else None) or 0))
     others = [one for one in known if one not in reached]
     recent = others[-_RECENT_SLICES:][::-1]
     is_due = {one.slice.window: (one.rows or 0) <= most * (window.number - one.counted_by) for one in others}

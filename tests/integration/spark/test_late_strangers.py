@@ -10,6 +10,7 @@ from makewhole.model.incident_text import incident_sentence
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
 from tests.world.orders import BORN, Order, orders
+from tests.world.pipeline_file import store
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.windows import ReconciledShop
 
@@ -85,6 +86,46 @@ def test_an_old_row_that_is_changed_is_not_a_new_one(shop: ReconciledShop) -> No
 
     assert (shop.found(context, STORE_HOP), shop.found(context, LEDGER_HOP)) == ({}, {})
     assert (state, told(shop, context)) == (WindowState.CERTIFIED, [])
+
+
+def test_what_an_earlier_window_told_is_not_told_again_when_the_row_is_touched(shop: ReconciledShop) -> None:
+    made = orders(range(20))
+    shop.trade(made)
+    shop.write("warehouse", [made[5], renamed(made[3], "stranger"), made[6]])
+    first, _ = shop.whole_way(0)
+    repeated = ("duplicate", "written_before_committed")
+    assert shop.found(first, STORE_HOP) == {
+        "O5": repeated,
+        "O6": repeated,
+        "stranger": ("unexpected", "not_in_source"),
+    }
+    shop.sql("update warehouse set region = 'XX' where id in ('O5', 'O6', 'stranger')")
+    shop.write("warehouse", [{**made[6], "at": orders([106], 1)[0]["at"]}])
+
+    second, state = day_with(shop, 1)
+
+    # A row of the day itself says something new.
+    assert (shop.found(second, STORE_HOP), state) == ({"O6": repeated}, WindowState.GAPS)
+    assert shop.counts(second, STORE_HOP).matched == 20
+
+
+def test_a_changed_row_is_no_stranger_when_the_ledger_has_been_purged(shop: ReconciledShop) -> None:
+    shop.describe(more_points={"archive": store("db", "archive")}, more_hops=[{"from": "outbox", "to": "archive"}])
+    shop.sql("create table archive (like warehouse)")
+    old = orders(range(20))
+    shop.write("archive", old)
+    days(shop, 0)
+    shop.sql("delete from outbox where id in ('O3', 'O4')")
+    shop.sql("update archive set region = 'XX' where id in ('O3', 'O4')")
+    shop.write("archive", [old[4], renamed(old[5], "stranger")])
+    shop.write("archive", orders(range(100, 120), 1))
+
+    context, _ = day_with(shop, 1)
+
+    assert shop.found(context, "outbox→archive") == {
+        "O4": ("duplicate", "written_before_committed"),
+        "stranger": ("unexpected", "not_in_source"),
+    }
 
 
 @pytest.mark.parametrize("late", ["1d", "0s"])

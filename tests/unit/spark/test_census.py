@@ -38,8 +38,8 @@ def window(number: int) -> Window:
     )
 
 
-def due(slices: list[KnownSlice], number: int, late: timedelta = DAY, own_rows: int = 100) -> list[int]:
-    return [one.slice.window for one in slices_due(slices, window(number), late, own_rows)]
+def due(slices: list[KnownSlice], number: int, late: timedelta = DAY) -> list[int]:
+    return [one.slice.window for one in slices_due(slices, window(number), late)]
 
 
 def test_the_first_window_has_no_slice_before_it() -> None:
@@ -76,13 +76,14 @@ def test_a_large_slice_waits_as_many_windows_as_its_rows_are_worth() -> None:
 
     assert 1 not in due(history(59), 59)
     assert 1 in due(history(60), 60)
-    # A window that is large itself may count more.
-    assert 1 in due(history(20), 20, own_rows=5_000_000 // 4)
+    # Where windows are large themselves more may be counted.
+    assert 1 not in due(history(20), 20)
+    assert 1 in due([*history(20)[:-1], known(19, rows=5_000_000 // 4)], 20)
 
 
 def test_the_rows_of_one_census_are_bounded() -> None:
     large = [known(number, rows=400_000, counted_by=number) for number in range(1, 30)]
-    assert due(large, 30) == [1, 2, 27, 28, 29]
+    assert due(large, 30) == [1, 2, 3, 4, 25, 26, 27, 28, 29]
 
 
 def test_slices_that_nobody_counted_are_due() -> None:
@@ -90,7 +91,8 @@ def test_slices_that_nobody_counted_are_due() -> None:
 
 
 def test_what_late_reaches_is_counted_whatever_its_size() -> None:
-    large = [known(number, rows=10**9, counted_by=number) for number in range(1, 8)]
+    large = [*(known(number, rows=10**9, counted_by=number) for number in range(1, 7)), known(7)]
     assert due(large, 8, late=3 * DAY) == [5, 6, 7]
     assert due(large, 8, late=timedelta(hours=1)) == [7]
-    assert due(large, 8, late=timedelta(0)) == []
+    assert due(large[:-1], 8, late=timedelta(0)) == [1, 2, 3, 4, 5, 6]
+    assert due(large, 8, late=timedelta(0)) == [7]
