@@ -38,3 +38,18 @@ left join makewhole.chunk as receipt
     and action.outcome = 'done'
 where plan.pipeline = %(pipeline)s and action.key_hash = %(key_hash)s
 order by plan.frozen_at, action.seq;
+
+-- told_keys --
+-- Read the keys that windows [first, number) found wrong on a hop, other than missing, and that nobody repaired.
+with judged as (
+    select number, max(revision) as revision
+    from makewhole.hop_result
+    where pipeline = %(pipeline)s and number >= %(first)s and number < %(number)s and stage = 'reconciled'
+    group by number
+)
+select distinct finding.key_hash
+from makewhole.finding join judged using (number, revision)
+where finding.pipeline = %(pipeline)s and finding.hop = %(hop)s
+    and finding.verdict in ('duplicate', 'unexpected', 'mismatched', 'undecidable')
+    and finding.outcome not in ('repaired', 'handed_over')
+order by finding.key_hash;

@@ -38,6 +38,7 @@ _KEYS = (
     "until",
     "settle",
     "pending",
+    "late",
     "compare",
     "points",
     "hops",
@@ -172,11 +173,12 @@ def _read_pipeline(top: Section) -> Pipeline:
     description = top.get("description")
     cron = top.get("schedule")
     begin, over = top.get("start"), top.get("until")
-    settle, retry_for = top.get("settle"), top.get("retry_for")
+    settle, late, retry_for = top.get("settle"), top.get("late"), top.get("retry_for")
     compensation = below(top, "compensation", *VERDICTS, "limits", "approval")
     drafts = read_points(top)
     hops = read_hops(top, drafts, read_wanted(compensation), version)
     settle_time = settle.text(values.duration) if settle else None
+    late_time = late.text(values.duration) if late else None
     retry_time = retry_for.text(values.duration) if retry_for else None
     return Pipeline(
         name=(name.text(values.name) if name else None) or "",
@@ -186,6 +188,7 @@ def _read_pipeline(top: Section) -> Pipeline:
         until=over.moment(values.moment) if over else None,
         settle=timedelta(minutes=5) if settle_time is None else settle_time,
         pending_max_age=read_pending_max_age(top),
+        late=Pipeline.late if late_time is None else late_time,
         compare=_read_compare(top),
         points={name: draft.point for name, draft in drafts.items() if draft.point is not None},
         hops=hops,

@@ -76,6 +76,13 @@ def judged_at(journal: PgConnection, window: Window) -> dict[str, datetime]:
     return dict(rows)
 
 
+def told_keys(journal: PgConnection, window: Window, hop: str, first: int) -> list[str]:
+    """Return the hashes of the keys that the windows from `first` up to this one found wrong on a hop, in their newest
+    judged revisions, and that still are: repeated, unexpected, different or undecidable."""
+    rows = _run(journal, "told_keys", pipeline=window.pipeline, hop=hop, first=first, number=window.number)
+    return [key_hash for (key_hash,) in rows]
+
+
 def _run(journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any, ...]]:
     with journal.cursor() as cursor:
         cursor.execute(load_queries("key_history")[statement], values)

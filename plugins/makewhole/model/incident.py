@@ -1,4 +1,5 @@
-"""Describe what happened to a topic's log itself, or to the group that reads it, as far as it bears on a window."""
+"""Describe what happened to a topic's log itself, to the group that reads it, or to a table, as far as it bears on a
+window."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,10 @@ class IncidentKind(StrEnum):
         "group_unknown"  # the group has committed no offset where records wait: nothing tells late from lost
     )
     CONSUMER_STALLED = "consumer_stalled"  # the group has not moved since the last window, and records wait
+    SLICE_GROWN = "slice_grown"  # rows came to a table with times before those that `late` reaches
+    SLICE_SHRUNK = "slice_shrunk"  # rows that an earlier window had counted in a table are gone
+    SLICE_FIRST_COUNTED = "slice_first_counted"  # nobody had counted the rows of an earlier window's slice
+    NO_TIME_INDEX = "no_time_index"  # no index of a large table begins with its time column
 
 
 _UNPROVEN = (IncidentKind.HANGING_TRANSACTION, IncidentKind.BASELINE_UNKNOWN, IncidentKind.GROUP_UNKNOWN)
@@ -48,6 +53,11 @@ class Incident:
     hanging_transaction     `transactional_id`, `state`, `last_timestamp_ms`
     group_unknown         from the first record that waits to the end of the window; `group`, `records` of this window
     consumer_stalled        that wait, `committed` (the offset where the group stands; null where it has none)
+
+    slice_grown           a table (`topic` is its name, `topic_id` empty); `slices` (`window`, `counted`: its rows when
+    slice_shrunk            it was counted last, `rows`: now), `windows`: number of slices, `rows`: by how many they
+    slice_first_counted     changed, `new_rows`: those that transaction ids say are new or changed
+    no_time_index         a table; `column`
 
     Offsets that were frozen and gone before they could be read have `before_it_was_read` true: they are what the
     accounting counts as expired. A truncation that took offsets which earlier windows had read has it false.

@@ -1,4 +1,4 @@
-"""Describe an incident in words: what happened to which log, and what to do."""
+"""Describe an incident in words: what happened to which log or table, and what to do."""
 
 from collections.abc import Callable, Mapping
 
@@ -47,6 +47,21 @@ def settled_by(incident: Incident) -> str:
         IncidentKind.CONSUMER_STALLED: (
             f"look at the consumer: the record at {_place(incident)} offset {incident.detail.get('committed')} may be "
             "what it cannot get past. What waits longer than pending.max_age is missing"
+        ),
+        IncidentKind.SLICE_GROWN: (
+            "they are judged in this window. If rows come so late as a rule, write a longer `late` into the pipeline's "
+            "file"
+        ),
+        IncidentKind.SLICE_SHRUNK: (
+            "a purge is ordinary, and nothing has to be done then; nobody brings them back unasked. If nobody deleted "
+            "them, restore them from a backup"
+        ),
+        IncidentKind.SLICE_FIRST_COUNTED: (
+            "rows that are new or changed since, by their transaction ids, are judged in this window; what was deleted "
+            "before is not known"
+        ),
+        IncidentKind.NO_TIME_INDEX: (
+            f"make one: `create index concurrently on {incident.topic} ({incident.detail.get('column')})`"
         ),
         IncidentKind.LEADER_CHANGED: f"what only the old leader had acknowledged may be gone; {_SAFER}",
     }.get(incident.kind, "nothing has to be done")
@@ -142,6 +157,40 @@ def _stalled(incident: Incident) -> str:
     )
 
 
+def _rows(incident: Incident) -> str:
+    count = int(incident.detail["rows"])
+    return f"{count:,} row{'' if count == 1 else 's'}"
+
+
+def _of_windows(incident: Incident) -> str:
+    """Return the windows whose slices changed, each with its rows before and now."""
+    listed = [f"window {one['window']} ({one['counted']:,} → {one['rows']:,})" for one in incident.detail["slices"]]
+    more = int(incident.detail["windows"]) - len(listed)
+    return ", ".join([*listed, *([f"{more} more"] if more else [])])
+
+
+def _grown(incident: Incident) -> str:
+    return (
+        f"{_rows(incident)} came to {incident.point} ({incident.topic}) later than `late` reaches, with the times of "
+        f"{_of_windows(incident)}"
+    )
+
+
+def _shrunk(incident: Incident) -> str:
+    return (
+        f"{_rows(incident)} of {incident.point} ({incident.topic}) that earlier windows had counted are gone, with the "
+        f"times of {_of_windows(incident)}"
+    )
+
+
+def _first_counted(incident: Incident) -> str:
+    windows = int(incident.detail["windows"])
+    return (
+        f"the rows of {incident.point} ({incident.topic}) with the times of {windows:,} earlier "
+        f"window{'' if windows == 1 else 's'} were counted for the first time"
+    )
+
+
 _SENTENCES: Mapping[IncidentKind, Callable[[Incident], str]] = {
     IncidentKind.TRUNCATED: _truncated,
     IncidentKind.TOPIC_RECREATED: _made_again,
@@ -154,4 +203,11 @@ _SENTENCES: Mapping[IncidentKind, Callable[[Incident], str]] = {
     IncidentKind.HANGING_TRANSACTION: _hanging,
     IncidentKind.GROUP_UNKNOWN: _group_unknown,
     IncidentKind.CONSUMER_STALLED: _stalled,
+    IncidentKind.SLICE_GROWN: _grown,
+    IncidentKind.SLICE_SHRUNK: _shrunk,
+    IncidentKind.SLICE_FIRST_COUNTED: _first_counted,
+    IncidentKind.NO_TIME_INDEX: lambda one: (
+        f"no index of {one.point} ({one.topic}) begins with {one.detail.get('column')}: every window reads the whole "
+        "table"
+    ),
 }

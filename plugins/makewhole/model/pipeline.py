@@ -243,7 +243,8 @@ class Pipeline:
     `points` may name topics that no hop joins: compensation writes to them, and nothing in them is judged.
     `until` ends the schedule: for a pipeline that is over, or whose data are of the past. A step that meets a transient
     error is tried again for `retry_for`. `pending_max_age` is how long
-    a key may be handed over from window to window.
+    a key may be handed over from window to window. `late` is how far before a window rows of tables are looked for that
+    came since the window before.
     """
 
     name: str
@@ -255,6 +256,7 @@ class Pipeline:
     until: datetime | None = None
     settle: timedelta = timedelta(minutes=5)
     pending_max_age: timedelta = timedelta(days=1)
+    late: timedelta = timedelta(days=1)
     compare: Mapping[str, str] = field(default_factory=dict)
     gate: Gate = Gate()
     limits: Limits = Limits()

@@ -12,6 +12,7 @@ from makewhole.model.pipeline import Hop, Semantics
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles
 from makewhole_spark.reconcile.hop_facts.baseline import hop_baseline
+from makewhole_spark.reconcile.hop_facts.late_rows import late_facts
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, TruncatedWindow, truncated_windows
 
 _KeysByBucket = dict[str, list[tuple[str, int, int]]]
@@ -37,6 +38,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     group = None if committed is None else {at: offset for at, offset in committed.items() if offset is not None}
     indexes = {point: _PointRuns.of(neighbours, point) for point in (hop.source, hop.target)}
     reached = {one.window.number for one in truncated}
+    late = late_facts(neighbours, hop)
     return [
         BucketTask(
             context=context,
@@ -62,6 +64,8 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
                 if bucket in one.files_by_bucket(neighbours)
             ),
             later_source_files=_later_source_files(neighbours, hop, bucket),
+            earlier_source_files=tuple(late.source_files.get(bucket, ())),
+            told=tuple(late.told.get(bucket, ())),
             baseline=baseline,
             source_log=logs[hop.source],
             target_log=logs[hop.target],

@@ -48,6 +48,9 @@ class BucketTask:
     `replays` and `source_replays`: records that compensation wrote to the target and to the source, by the journal.
     `written`: keys of which plans for this window wrote records to the source, wherever these are.
 
+    `earlier_source_files`: of a ledger in the windows whose rows the target was read for again, `told`: the keys (hash
+    high, hash low) of which an earlier window said already what is wrong.
+
     `waiting_since`: the keys (hash high, hash low) that were judged pending before, each with the moment since which it
     waits. `seen_ranges`: (partition, lo, hi, since when it is known to exist) of the source, in this window and in
     those that handed keys over. The last three are set when the bucket is judged again with the rest of a topic's log:
@@ -74,6 +77,8 @@ class BucketTask:
     written: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     truncated_files: tuple[TruncatedFiles, ...] = ()
     later_source_files: tuple[str, ...] = ()
+    earlier_source_files: tuple[str, ...] = ()
+    told: tuple[tuple[int, int], ...] = ()
     source_log: LogHistory = field(default_factory=LogHistory)
     target_log: LogHistory = field(default_factory=LogHistory)
     baseline: Baseline = field(default_factory=Baseline)
@@ -95,6 +100,7 @@ class BucketTask:
 @dataclass(frozen=True, kw_only=True)
 class BucketAnswer:
     """Counts, digest and files of a judged bucket. `wanted`: files of hashes to look for in a topic's tail, by point.
+    `late_wanted`: those of them whose row came late, so that its record may be before the first window.
 
     `expected`: the number of verdicts that there must be, counted from the snapshot's rows, not from the verdicts.
     `older_than_log`: the number of keys that are undecidable because nobody said from when on to judge.
@@ -115,5 +121,6 @@ class BucketAnswer:
     verdicts: str
     findings: str | None
     wanted: Mapping[str, str]
+    late_wanted: Mapping[str, str] = field(default_factory=dict)
     unreached: Mapping[int, Unreached] = field(default_factory=dict)
     looked_up: str | None = None

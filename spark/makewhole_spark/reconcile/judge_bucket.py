@@ -22,6 +22,7 @@ from makewhole_spark.reconcile.copies_outside import (
     source_copies_outside,
     target_copies_outside,
 )
+from makewhole_spark.reconcile.hop_facts.late_rows import without_told_rows
 from makewhole_spark.reconcile.hop_facts.waiting import (
     behind_limits,
     overdue_keys,
@@ -51,9 +52,9 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     kernel = judge_versions if task.is_upsert else judge
     known, rows = confirm(task, gathered.known, kernel(gathered.known))
     judged = kernel(known)
-    wanted = {} if task.tails is not None else _write_wanted(task, judged)
+    wanted, late = ({}, {}) if task.tails is not None else _write_wanted(task, judged)
     marked = mark_undecidable(mark_before_baseline(judged, task.baseline), _undecidable_spans(task))
-    answer = _write(task, replace(gathered, known=known), marked, wanted)
+    answer = replace(_write(task, replace(gathered, known=known), marked, wanted), late_wanted=late)
     if task.is_upsert and wanted and rows is not None:
         folder = f"{task.context.window.prefix}/{task.hop.slug}/looked_up"
         return replace(answer, looked_up=task.context.storage.write_parquet(folder, rows))
@@ -74,6 +75,7 @@ def _gather(task: BucketTask) -> _Gathered:
     names, rows = _judged_anew(task, elsewhere)
     source = pl.concat([source, rows.join(source, on=[*HASH, "place"], how="anti")], how="diagonal_relaxed")
     anew = names.join(handed, on=HASH, how="anti")
+    target = without_told_rows(task, target, pl.concat([source.select(HASH), handed.select(HASH), anew.select(HASH)]))
     waiting = waiting_keys(task, source)
     known = BucketInput(
         hop=task.hop.name,
@@ -123,8 +125,9 @@ def _undecidable_spans(task: BucketTask) -> UndecidableSpans:
     return undecidable_spans(source, target, task.context.pipeline.settle, is_upsert=task.is_upsert)
 
 
-def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> dict[str, str]:
-    """Write the hashes that must be looked for in the rest of a topic's log; return the files by point."""
+def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> tuple[dict[str, str], dict[str, str]]:
+    """Write the hashes that must be looked for in the rest of a topic's log; return the files by point: of all of them,
+    and of those whose row at the other end came late."""
     of_target: tuple[Verdict, ...] = (Verdict.MISSING,)
     of_source: tuple[Verdict, ...] = (Verdict.UNEXPECTED,)
     if task.is_upsert:  # of several rows the one of the latest version stays, which may be in the tail
@@ -135,6 +138,21 @@ def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> dict[str, str]:
         for point, verdicts in ((task.hop.target, of_target), (task.hop.source, of_source))
         if task.is_topic(point)
     }
+    late = {
+        point: frame.filter(_came_late(task))
+        for point, frame in wanted.items()
+        if not task.is_topic(task.hop.source if point == task.hop.target else task.hop.target)
+    }
+    return _hash_files(task, wanted), _hash_files(task, late)
+
+
+def _came_late(task: BucketTask) -> pl.Expr:
+    """Select the keys of rows with a time before the window's, or without one."""
+    start = task.context.window.start
+    return pl.lit(False) if start is None else (pl.col("time") < start).fill_null(True)
+
+
+def _hash_files(task: BucketTask, wanted: Mapping[str, pl.DataFrame]) -> dict[str, str]:
     folder = f"{task.context.window.prefix}/{task.hop.slug}/wanted"
     return {
         point: task.context.storage.write_parquet(folder, frame.select(HASH))

@@ -118,16 +118,18 @@ def _judge_with_tails(
 ) -> list[BucketAnswer]:
     """Read the rest of a topic's log for the keys that only it can decide, and judge their buckets again."""
     wanted: dict[str, list[str]] = {}
+    late: dict[str, list[str]] = {}
     for answer in answers:
-        for point, path in answer.wanted.items():
-            wanted.setdefault(point, []).append(path)
+        for files, paths in ((wanted, answer.wanted), (late, answer.late_wanted)):
+            for point, path in paths.items():
+                files.setdefault(point, []).append(path)
     if not wanted:
         return answers
     pieces = [
         piece
         for point in (neighbours.context.pipeline.points[name] for name in sorted(wanted))
         if isinstance(point, TopicPoint)
-        for piece in _tasks_outside(neighbours, point, tuple(wanted[point.name]))
+        for piece in _tasks_outside(neighbours, point, tuple(wanted[point.name]), tuple(late.get(point.name, ())))
     ]
     found: dict[str, list[str]] = {name: [] for name in wanted}
     partial = set()
@@ -144,12 +146,17 @@ def _judge_with_tails(
     return [second.get((answer.hop, answer.bucket), answer) for answer in answers]
 
 
-def _tasks_outside(neighbours: NeighbouringWindows, point: TopicPoint, wanted: tuple[str, ...]) -> Iterator[TailTask]:
-    """Yield the tasks that look for keys in a topic's log after the windows, and before the first one of them."""
+def _tasks_outside(
+    neighbours: NeighbouringWindows, point: TopicPoint, wanted: tuple[str, ...], late: tuple[str, ...]
+) -> Iterator[TailTask]:
+    """Yield the tasks that look for keys in a topic's log after the windows, and before the first one of them: there
+    for all keys of the first window, and for the `late` ones of another."""
     covered = neighbours.covered(point.name)
     yield from tail_tasks(neighbours.context, point, covered, wanted, neighbours.replays_behind)
-    if not any(window.ranges.get(point.name) for window in neighbours.earlier):
-        yield from head_tasks(neighbours.context, point, wanted)
+    is_first = not any(window.ranges.get(point.name) for window in neighbours.earlier)
+    of_before = wanted if is_first else late
+    if of_before:
+        yield from head_tasks(neighbours.context, point, neighbours.first_ranges(point.name), of_before)
 
 
 def _add_up(

@@ -75,14 +75,16 @@ def tail_tasks(
                 )
 
 
-def head_tasks(context: WindowContext, point: TopicPoint, wanted: tuple[str, ...]) -> Iterator[TailTask]:
-    """Yield tasks from the beginning of the log to that of the window's ranges, where offsets before them exist.
+def head_tasks(
+    context: WindowContext, point: TopicPoint, first: Sequence[PartitionRange], wanted: tuple[str, ...]
+) -> Iterator[TailTask]:
+    """Yield tasks from the beginning of the log to that of the first window's ranges, where offsets before them exist.
 
     Nothing there was written by compensation: it writes behind the first window.
     """
     with TopicLog(context.kafka(point), point.topic) as log:
         topic_id, starts = log.describe().topic_id, log.starts()
-    for part in context.window.ranges[point.name]:
+    for part in first:
         start = starts.get(part.partition)
         if start is None or part.topic_id != topic_id or start.offset >= part.lo:
             continue

@@ -63,13 +63,25 @@ def _with_source_rows(
     task: BucketTask, source: TablePoint, known: BucketInput, judged: pl.DataFrame, to_confirm: pl.DataFrame
 ) -> BucketInput:
     """Add unexpected keys that the source does have, unsettled keys, and under upsert the source's newer versions."""
-    unexpected = _passing(task, look_up(task, source, judged.filter(~pl.col("in_source"))))
-    found = [known.source_elsewhere, _as_elsewhere(unexpected, is_later=False)]
+    asked = judged.filter(~pl.col("in_source"))
+    unexpected = look_up(task, source, asked)
+    purged = _purged(task, source, asked.join(unexpected, on=HASH, how="anti"))
+    found = [
+        known.source_elsewhere,
+        *(_as_elsewhere(_passing(task, rows), is_later=False) for rows in (unexpected, purged)),
+    ]
     if task.is_upsert:
         rows = _passing(task, look_up(task, source, to_confirm))
         found.append(_as_elsewhere(_newer(rows, known.source), is_later=True))
     unsettled = _unsettled(task, source, to_confirm)
     return replace(known, source_elsewhere=pl.concat(found), unsettled=pl.concat([known.unsettled, unsettled]).unique())
+
+
+def _purged(task: BucketTask, source: TablePoint, absent: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of absent keys that the source had in the windows whose rows the target was read for again: the
+    target's row may be as old."""
+    files = task.earlier_source_files if len(absent) else ()
+    return slice_frame(task, source.name, files).join(absent, on=HASH, how="semi")
 
 
 def _passing(task: BucketTask, rows: pl.DataFrame) -> pl.DataFrame:

@@ -74,6 +74,11 @@ class NeighbouringWindows:
         newest = self.later[-1] if self.later else self.context.window
         return newest.ranges[point]
 
+    def first_ranges(self, point: str) -> Sequence[PartitionRange]:
+        """Return the ranges of the first window that read a topic, which may be this one."""
+        first = next((window for window in self.earlier if window.ranges.get(point)), self.context.window)
+        return first.ranges[point]
+
     def handovers(self, number: int, hop: Hop) -> Sequence[Handover]:
         """Return the keys that the newest judged revision of a window hands over on a hop."""
         if number not in self._handed:

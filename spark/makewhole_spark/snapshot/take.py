@@ -13,13 +13,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from makewhole.journal import incidents, window_results, windows
+from makewhole.journal import incidents, observations, window_results, windows
 from makewhole.kafka.offsets import describe_topic
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Pipeline, Point, PointKind, TablePoint, TopicPoint
-from makewhole.model.window import PartitionRange, Window
-from makewhole.postgres.read.export import ExportPart, ExportPlan, export_snapshot
+from makewhole.model.window import CountedSlice, PartitionRange
+from makewhole.postgres.read.export import ExportPart, ExportPlan, hold_view
 from makewhole.postgres.read.expressions import TimeBounds
 from makewhole.sql import PgConnection
 from makewhole.window.configuration import judging_sha256
@@ -27,6 +27,7 @@ from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry_released
 from makewhole_spark.snapshot.accounts import PartitionAccount, log_incidents, log_manifest, partition_accounts
 from makewhole_spark.snapshot.read_piece import PieceRead, TablePiece, TopicPiece, read_piece
+from makewhole_spark.snapshot.table_bounds import previous_window, table_bounds
 
 logger = logging.getLogger(__name__)
 
@@ -56,16 +57,22 @@ def _commit(reading: "_Reading", taken: Mapping[str, "TakenSnapshot"], manifests
     for name, snapshot in taken.items():
         if window_results.commit_snapshot(reading.journal, reading.context.window, name, snapshot.manifest):
             incidents.put(reading.journal, reading.context.window, snapshot.incidents)
+            if snapshot.counted:
+                point = reading.context.pipeline.points[name]
+                assert isinstance(point, TablePoint)
+                observations.put_slice_counts(reading.journal, reading.context.window, point, snapshot.counted)
         reading.journal.commit()
         manifests[name] = snapshot.manifest
 
 
 @dataclass(frozen=True, kw_only=True)
 class TakenSnapshot:
-    """The manifest of a snapshot that is not committed yet, and the incidents of the log that it was taken of."""
+    """The manifest of a snapshot that is not committed yet, the incidents of what it was taken of, and the slices of a
+    table that were counted."""
 
     manifest: dict[str, Any]
     incidents: list[Incident] = field(default_factory=list)
+    counted: Sequence[CountedSlice] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,40 +105,37 @@ class _Reading:
         self, points: Sequence[TablePoint], manifests: Mapping[str, Mapping[str, Any]]
     ) -> dict[str, TakenSnapshot]:
         """Read tables, each under one exported snapshot; `manifests` name the keys by which stores are read."""
-        bounds = {point.name: time_bounds(self.journal, self.context, point) for point in points}
         with ExitStack() as stack:
-            plans = {
+            views = {
                 point.name: stack.enter_context(
-                    export_snapshot(
-                        self.context.postgres(point),
-                        self.context.table_shape(point),
-                        bounds[point.name],
-                        self.parallelism,
-                    )
+                    hold_view(self.context.postgres(point), self.context.table_shape(point))
                 )
                 for point in points
             }
+            bounds = {
+                point.name: table_bounds(self.journal, self.context, point, views[point.name]) for point in points
+            }
+            plans = {name: view.plan(bounds[name].bounds, self.parallelism) for name, view in views.items()}
             pieces = [
                 piece
                 for point in points
                 for piece in _table_pieces(
-                    self.context, point, plans[point.name], bounds[point.name], manifests, self.parallelism
+                    self.context, point, plans[point.name], bounds[point.name].bounds, manifests, self.parallelism
                 )
             ]
             taken_at = datetime.now(UTC)
             answers = carry_released(self.spark, self.journal, pieces, read_piece)
-        return {
-            point.name: TakenSnapshot(
-                manifest=_manifest(
-                    self.context.pipeline,
-                    point,
-                    taken_at,
-                    [answer for piece, answer in zip(pieces, answers, strict=True) if piece.point.name == point.name],
-                    plans[point.name],
-                )
+        taken: dict[str, TakenSnapshot] = {}
+        for point in points:
+            reads = [answer for piece, answer in zip(pieces, answers, strict=True) if piece.point.name == point.name]
+            manifest = _manifest(self.context.pipeline, point, taken_at, reads, plans[point.name])
+            census = bounds[point.name].census
+            taken[point.name] = TakenSnapshot(
+                manifest={**manifest, **bounds[point.name].manifest()},
+                incidents=list(census.incidents),
+                counted=census.counted,
             )
-            for point in points
-        }
+        return taken
 
     def _read_topics(self, pieces: list[TopicPiece], ids: Mapping[str, str]) -> list[PieceRead]:
         try:
@@ -183,27 +187,6 @@ def split_range(whole: PartitionRange, most: int) -> Iterator[PartitionRange]:
     """Split a range into pieces of at most `most` offsets; none for an empty range."""
     for lo in range(whole.lo, whole.hi, most):
         yield replace(whole, lo=lo, hi=min(lo + most, whole.hi))
-
-
-def time_bounds(journal: PgConnection, context: WindowContext, point: TablePoint) -> TimeBounds | None:
-    """Return the bounds of a table's rows for this window; None for a store without time column, read by keys alone."""
-    if point.time is None:
-        return None
-    before = _snapshot_before(journal, context, point) if point.kind is PointKind.LEDGER else None
-    return TimeBounds(start=context.window.start, end=context.window.end, seen_before=before)
-
-
-def _snapshot_before(journal: PgConnection, context: WindowContext, point: TablePoint) -> str | None:
-    """Return the transaction snapshot under which the window before read this ledger."""
-    earlier = previous_window(journal, context)
-    manifest = window_results.snapshots(journal, earlier).get(point.name) if earlier else None
-    return None if manifest is None else manifest["pg_snapshot"]
-
-
-def previous_window(journal: PgConnection, context: WindowContext) -> Window | None:
-    """Return the newest judged revision of the window before this one; None if there is none."""
-    number, judged = context.window.number - 1, windows.newest_judged(journal, context.pipeline.name)
-    return next((window for window in judged if window.number == number), None)
 
 
 def _table_pieces(

@@ -12,7 +12,7 @@ from makewhole.compute.row_filter import typed_term
 from makewhole.model.errors import ConfigurationError, PermanentError, TransientError
 from makewhole.postgres.read import export
 from makewhole.postgres.read.export import ExportPart, ExportReader, export_snapshot
-from makewhole.postgres.read.expressions import TimeBounds
+from makewhole.postgres.read.expressions import EarlierRows, TimeBounds
 from makewhole.postgres.read.visibility import current_snapshot, keys_not_visible
 from tests.conftest import AnyPostgres
 from tests.integration.postgres.people import People
@@ -128,6 +128,12 @@ def test_bounds_are_half_open_in_utc_whatever_the_server_thinks(timed: People) -
     assert keys(timed.read(timed.shape(time="at"), TimeBounds(start=None, end=day(2)))) == ["before"]
 
 
+def next_day(before: str) -> TimeBounds:
+    """Return the bounds of day 2, with what came late on day 1 since a snapshot."""
+    late = EarlierRows(start=day(1), end=day(2), seen_before=before)
+    return TimeBounds(start=day(2), end=day(3), seen_before=before, earlier=(late,))
+
+
 def windows(timed: People, between: Callable[[], object]) -> tuple[list[str], list[str]]:
     """The keys of two windows, day 1 and day 2; `between` runs after the first was read."""
     shape = timed.shape(time="at")
@@ -136,7 +142,7 @@ def windows(timed: People, between: Callable[[], object]) -> tuple[list[str], li
         reader = ExportReader(timed.connection, shape, plan.snapshot)
         one = [frame for part in plan.parts for frame in reader.part(first, part)]
     between()
-    two = timed.read(shape, TimeBounds(start=day(2), end=day(3), seen_before=plan.pg_snapshot))
+    two = timed.read(shape, next_day(plan.pg_snapshot))
     return keys(pl.concat(one)) if one else [], keys(two)
 
 
@@ -154,7 +160,9 @@ def test_a_row_that_was_committed_late_falls_into_the_next_window_once(timed: Pe
 
     assert one == ["early"]
     assert two == ["backdated", "late", "second"]
-    again = TimeBounds(start=day(3), end=day(4), seen_before=current_snapshot(timed.connection))
+    now = current_snapshot(timed.connection)
+    late = EarlierRows(start=None, end=day(3), seen_before=now)
+    again = TimeBounds(start=day(3), end=day(4), seen_before=now, earlier=(late,))
     assert keys(timed.read(timed.shape(time="at"), again)) == []
 
 
@@ -182,6 +190,14 @@ def test_a_row_without_a_time_belongs_to_the_window_that_first_sees_it(timed: Pe
 
     assert (one, two) == (["early"], ["untimed"])
     assert keys(timed.read(timed.shape(time="at"), TimeBounds(start=None, end=day(2)))) == ["early", "untimed"]
+
+
+def test_rows_of_an_earlier_time_are_all_read_where_no_snapshot_says_which_are_new(timed: People) -> None:
+    timed.sql("insert into rows values ('older', '2013-01-01'), ('old', '2013-01-02'), ('own', '2013-01-03')")
+
+    bounds = TimeBounds(start=day(3), end=day(4), earlier=(EarlierRows(start=day(2), end=day(3), seen_before=None),))
+
+    assert keys(timed.read(timed.shape(time="at"), bounds)) == ["old", "own"]
 
 
 def test_a_ledger_row_is_young_until_it_was_certainly_there(timed: People) -> None:

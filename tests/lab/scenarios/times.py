@@ -1,4 +1,5 @@
-"""Make timestamps that are wrong: 1970, an hour ahead, late arrivals, and the broker's own clock (row 19)."""
+"""Make timestamps that are wrong: 1970, an hour ahead, late arrivals, and the broker's own clock (row 19),
+and rows with times of days that were judged already (row 48)."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,6 +7,7 @@ from makewhole.model.window import WindowState
 from tests.lab import naive
 from tests.lab.judged import Judged
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
+from tests.lab.shop import LabShop
 from tests.world.orders import BORN, DAY, Order, milliseconds, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 
@@ -119,6 +121,8 @@ def brokers_clock(lab: Lab) -> Outcome:
                     state=CERTIFIED,
                     accounting={"span": count, "data": count},
                     matched={LEDGER_HOP: count, STORE_HOP: count},
+                    # Its rows have times of the window before, and older ones than `late` reaches: two tables.
+                    incidents=(("slice_grown", None, None, None),) * 2 if number else (),
                 ),
             )
         )
@@ -129,3 +133,67 @@ def brokers_clock(lab: Lab) -> Outcome:
         naive=(Naive(answer=answer, expected=f"{len(batches[0])} lost"),),
         windows=tuple(windows),
     )
+
+
+@scenario(
+    row=48,
+    name="Rows that come when their day was judged",
+    happens=(
+        "A store gets rows with times of days that were judged already: a loader that runs twice, a test row, a backup "
+        "that was put back. Others are only changed."
+    ),
+    made=(
+        "Three days of orders, certified. Then rows of orders that nobody made and second rows of orders, with times of "
+        "the first and of the last of these days; some old rows are updated. One more day."
+    ),
+    why=(
+        "A window reads what came since the window before, as far back as `late` says, and counts the rows of older "
+        "days: one that has grown is read again. What counts is how often a key stands there now, so that a changed row "
+        "is no new one."
+    ),
+    covered_by=("tests/integration/spark/test_late_strangers.py",),
+)
+def late_strangers(lab: Lab) -> Outcome:
+    shop = lab.shop.open_shop()
+    days = [orders(range(100 * day, 100 * day + lab.random.randint(20, 90)), day) for day in range(4)]
+    for day, made in enumerate(days[:3]):
+        _trade(shop, made)
+        assert shop.day(day).state == CERTIFIED
+    picked = [lab.random.sample(days[day], 3) for day in (0, 2)]
+    shop.write("warehouse", [stranger | {"id": f"S-{stranger['id']}"} for stranger, _, _ in picked])
+    shop.write("warehouse", [repeated for _, repeated, _ in picked])
+    shop.sql("update warehouse set region = 'XX' where id = any(%s)", [changed["id"] for _, _, changed in picked])
+    _trade(shop, days[3])
+    start = (BORN + 3 * DAY).isoformat()
+    ledger, store = (
+        int(shop.sql(f"select count(*) from {table} where at >= %s", start)[0][0]) for table in ("outbox", "warehouse")
+    )
+    found = {f"S-{stranger['id']}": ("unexpected", "not_in_source") for stranger, _, _ in picked}
+    found |= {repeated["id"]: ("duplicate", "written_before_committed") for _, repeated, _ in picked}
+    count = len(days[3])
+    window = Window(
+        label="the fourth day",
+        judged=shop.day(3),
+        expected=Judged(
+            state=WindowState.GAPS.value,
+            accounting={"span": count, "data": count},
+            matched={LEDGER_HOP: count, STORE_HOP: count},
+            found={STORE_HOP: found},
+            incidents=(("slice_grown", None, None, None),),
+        ),
+    )
+    return Outcome(
+        truth=(
+            f"Here {count} orders of the fourth day reached the store, and 4 rows came to it with times of the first "
+            "and the third day: two of orders that nobody made, two of orders that were there."
+        ),
+        naive=(Naive(answer=naive.rows(ledger, store), expected=naive.WELL),),
+        windows=(window,),
+    )
+
+
+def _trade(shop: LabShop, made: list[Order]) -> None:
+    """Take orders all the way."""
+    shop.write("outbox", made)
+    shop.send(made)
+    shop.load()

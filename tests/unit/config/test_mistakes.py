@@ -88,8 +88,8 @@ compensation:
             "version (line 2): is written twice (first in line 1). Keep one of the two"
         ]),
         ("version: 2", "version: 2\nshedule: x", [
-            "shedule (line 2): is not a key here. Allowed: compare, compensation, description, gate, hops, pending, "
-            "pipeline, points, retry_for, schedule, settle, start, time_limits, until, version. Did you mean "
+            "shedule (line 2): is not a key here. Allowed: compare, compensation, description, gate, hops, late, "
+            "pending, pipeline, points, retry_for, schedule, settle, start, time_limits, until, version. Did you mean "
             "'schedule'?"
         ]),
         ("version: 2", "version: 2\npending: {max_age: 0s, min_age: 1h}", [

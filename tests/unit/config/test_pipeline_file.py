@@ -36,6 +36,7 @@ schedule: "0 2 * * *"
 start: 2013-01-01T02:00:00+02:00
 settle: 90s
 pending: {max_age: 36h}
+late: 3d
 compare: {dep_delay: "decimal( 6, 1 )", tailnum: string}
 points:
   outbox:
@@ -106,6 +107,7 @@ def test_a_minimal_file_has_safe_defaults(write: Callable[..., Path], minimal: s
         start=None,
         settle=timedelta(minutes=5),
         pending_max_age=timedelta(days=1),
+        late=timedelta(days=1),
     )
 
 
@@ -117,6 +119,7 @@ def test_every_key_of_a_full_file_reaches_the_model(write: Callable[..., Path]) 
         start=datetime(2013, 1, 1, tzinfo=UTC),
         settle=timedelta(seconds=90),
         pending_max_age=timedelta(hours=36),
+        late=timedelta(days=3),
         compare={"dep_delay": "decimal(6,1)", "tailnum": "string"},
         points={
             "outbox": TablePoint(

@@ -72,10 +72,26 @@ class ExportPlan:
     parts: tuple[ExportPart, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class HeldView:
+    """A view of a table's data that a session holds open, while others read it by its `snapshot`."""
+
+    session: PgConnection
+    shape: TableShape
+    snapshot: str
+    pg_snapshot: str
+
+    def plan(self, bounds: TimeBounds | None, parts: int) -> ExportPlan:
+        """Return the plan for reading the rows inside the bounds, in at most so many parts."""
+        return ExportPlan(
+            snapshot=self.snapshot,
+            pg_snapshot=self.pg_snapshot,
+            parts=_parts(self.session, self.shape, bounds, parts),
+        )
+
+
 @contextmanager
-def export_snapshot(
-    connection: PostgresConnection, shape: TableShape, bounds: TimeBounds | None, parts: int
-) -> Iterator[ExportPlan]:
+def hold_view(connection: PostgresConnection, shape: TableShape) -> Iterator[HeldView]:
     """Export one snapshot of the table and hold it open while the readers work.
 
     Raises:
@@ -88,7 +104,16 @@ def export_snapshot(
             cursor.execute("select pg_export_snapshot(), pg_current_snapshot()::text")
             ((snapshot, pg_snapshot),) = cursor.fetchall()
         column_types(session, shape)
-        yield ExportPlan(snapshot=snapshot, pg_snapshot=pg_snapshot, parts=_parts(session, shape, bounds, parts))
+        yield HeldView(session=session, shape=shape, snapshot=snapshot, pg_snapshot=pg_snapshot)
+
+
+@contextmanager
+def export_snapshot(
+    connection: PostgresConnection, shape: TableShape, bounds: TimeBounds | None, parts: int
+) -> Iterator[ExportPlan]:
+    """Hold a view of the table open, and plan the reading of the rows inside the bounds; raises as `hold_view`."""
+    with hold_view(connection, shape) as view:
+        yield view.plan(bounds, parts)
 
 
 def _set_snapshot(session: PgConnection, snapshot: str | None = None) -> None:

@@ -54,16 +54,29 @@ class TableShape:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TimeBounds:
-    """The times `[start, end)` of the rows; `start` None has no lower bound.
+class EarlierRows:
+    """The rows of times `[start, end)` before a window's own; `start` None has no lower bound.
 
-    `seen_before` is the transaction snapshot of the window before: rows of an earlier time, or without one, that it may
-    not have seen came late and belong here.
+    `seen_before`: only those that may not have been visible in this transaction snapshot; None: all of them.
+    """
+
+    start: datetime | None
+    end: datetime
+    seen_before: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeBounds:
+    """The times `[start, end)` of the rows; `start` None has no lower bound, and takes rows without a time, too.
+
+    `earlier`: rows of earlier times that belong here as well, since they came late. `seen_before`: the transaction
+    snapshot of the window before; rows without a time that it may not have seen belong here.
     """
 
     start: datetime | None
     end: datetime
     seen_before: str | None = None
+    earlier: tuple[EarlierRows, ...] = ()
 
 
 def column_types(session: PgConnection, shape: TableShape) -> dict[str, str]:
@@ -180,20 +193,33 @@ def _all_hold(terms: tuple[TypedTerm, ...]) -> sql.Composable:
 
 
 def time_condition(point: TablePoint, bounds: TimeBounds | None) -> sql.Composable:
-    """Return the condition for rows inside the bounds; all rows when there are none or the table has no time column."""
+    """Return the condition for rows inside the bounds; all rows when there are none or the table has no time column.
+
+    Every part names times, so that an index on the column finds the rows of each.
+    """
     if bounds is None or point.time is None:
         return sql.SQL("true")
     column = sql.SQL("t.{}").format(sql.Identifier(point.time))
-    within = sql.SQL("{} < {}").format(column, sql.Literal(bounds.end))
+    parts = [time_between(point.time, bounds.start, bounds.end)]
     if bounds.start is None:
-        return sql.SQL("({} or {} is null)").format(within, column)
-    within = sql.SQL("({} >= {} and {})").format(column, sql.Literal(bounds.start), within)
-    if bounds.seen_before is None:
+        parts.append(sql.SQL("{} is null").format(column))
+    elif bounds.seen_before is not None:
+        parts.append(sql.SQL("({} is null and not {})").format(column, surely_visible(bounds.seen_before)))
+    for rows in bounds.earlier:
+        within = time_between(point.time, rows.start, rows.end)
+        if rows.seen_before is not None:
+            within = sql.SQL("({} and not {})").format(within, surely_visible(rows.seen_before))
+        parts.append(within)
+    return sql.SQL("({})").format(sql.SQL(" or ").join(parts))
+
+
+def time_between(column: str, start: datetime | None, end: datetime) -> sql.Composable:
+    """Return the condition for a time in `[start, end)`; `start` None has no lower bound."""
+    name = sql.SQL("t.{}").format(sql.Identifier(column))
+    within = sql.SQL("{} < {}").format(name, sql.Literal(end))
+    if start is None:
         return within
-    late = sql.SQL("(({0} < {1} or {0} is null) and not {2})").format(
-        column, sql.Literal(bounds.start), surely_visible(bounds.seen_before)
-    )
-    return sql.SQL("({} or {})").format(within, late)
+    return sql.SQL("({} >= {} and {})").format(name, sql.Literal(start), within)
 
 
 def surely_visible(snapshot: str) -> sql.Composable:

@@ -17,20 +17,22 @@ def hop_baseline(neighbours: NeighbouringWindows, hop: Hop) -> Baseline:
 
     A log that lost its beginning has everything from the settle time after its first record on: a producer, or a
     consumer, may lag by as much. A record that lies in the window's offsets belongs to it whatever its time is, unless
-    the offsets begin before the pipeline's start.
+    the offsets begin before the pipeline's start. A table's row may have come late, and is as old as its time says.
     """
-    start = _start(neighbours)
-    of_records = start if _begins_before(neighbours, start) else None
     return Baseline(
-        missing=latest_of(
-            of_records if _is_topic(neighbours, hop.source) else start, _whole_from(neighbours, hop.target)
-        ),
-        unexpected=latest_of(
-            of_records if _is_topic(neighbours, hop.target) else start, _whole_from(neighbours, hop.source)
-        ),
-        missing_unknown=log_beginning(neighbours, hop.target),
-        unexpected_unknown=log_beginning(neighbours, hop.source),
+        missing=_moment(neighbours, of=hop.source, lacking_at=hop.target),
+        unexpected=_moment(neighbours, of=hop.target, lacking_at=hop.source),
+        missing_unknown=log_beginning(neighbours, hop.target, of=hop.source),
+        unexpected_unknown=log_beginning(neighbours, hop.source, of=hop.target),
     )
+
+
+def _moment(neighbours: NeighbouringWindows, *, of: str, lacking_at: str) -> datetime | None:
+    """Return the moment before which it proves nothing that a key of one point is not at the other."""
+    moments = (_start(neighbours), _whole_from(neighbours, lacking_at))
+    if _is_topic(neighbours, of):
+        return latest_of(*(moment for moment in moments if _begins_before(neighbours, moment)))
+    return latest_of(*moments)
 
 
 def _start(neighbours: NeighbouringWindows) -> datetime | None:
@@ -47,45 +49,47 @@ def _begins_before(neighbours: NeighbouringWindows, moment: datetime | None) -> 
 
 
 def _whole_from(neighbours: NeighbouringWindows, point: str) -> datetime | None:
-    """Return from when on a topic that lost its beginning has all records, where the window reaches further back."""
+    """Return from when on a topic that lost its beginning has all records."""
     begins_at = neighbours.log(point).begins_at
     if begins_at is None:
         return None
-    whole_from = begins_at + neighbours.context.pipeline.settle
-    return whole_from if _begins_before(neighbours, whole_from) else None
+    return begins_at + neighbours.context.pipeline.settle
 
 
-def log_beginning(neighbours: NeighbouringWindows, point: str) -> datetime | None:
-    """Return the time, less the settle time, of the first record of a log that begins at offset 0 in this window.
+def log_beginning(neighbours: NeighbouringWindows, point: str, *, of: str) -> datetime | None:
+    """Return the time, less the settle time, of the first record of a log that begins at offset 0, where keys of
+    another point in this window may be older: of the window in which the log begins, and late rows of a table.
 
-    None: the pipeline says where to start, or the point is no such topic. A log without records begins now.
+    None: the pipeline says where to start, or the point is no such topic. A log without records begins when its first
+    window was opened.
     """
     context = neighbours.context
     if context.pipeline.start is not None or not _is_topic(neighbours, point):
         return None
-    if any(window.ranges.get(point) for window in neighbours.earlier):
+    first = next((window for window in neighbours.earlier if window.ranges.get(point)), context.window)
+    is_own = first is context.window
+    if any(part.lo for part in first.ranges[point]) or (not is_own and _is_topic(neighbours, of)):
         return None
-    if any(part.lo for part in context.window.ranges[point]):
-        return None
-    stamp = earliest_record(neighbours.manifests[point].get("first_records", {}))
+    manifest = neighbours.manifests[point] if is_own else neighbours.manifests_of(first).get(point, {})
+    stamp = earliest_record(manifest.get("first_records", {}))
     begins_at = None if stamp is None else record_time(stamp)
-    return min(begins_at or context.window.opened_at, context.window.opened_at) - context.pipeline.settle
+    moment = min(begins_at or first.opened_at, first.opened_at) - context.pipeline.settle
+    return moment if is_own else min(moment, context.window.start or moment)
 
 
 def baseline_incidents(neighbours: NeighbouringWindows, older: Mapping[str, int]) -> list[Incident]:
     """Return an incident for each topic whose log older keys can say nothing about. `older`: their number by hop."""
     found = []
-    for name in neighbours.manifests:
-        begins_at, point = log_beginning(neighbours, name), neighbours.context.pipeline.points[name]
+    for name, point in neighbours.context.pipeline.points.items():
         hops = [
-            hop.name
-            for hop in neighbours.context.pipeline.hops
-            if name in (hop.source, hop.target) and older.get(hop.name)
+            hop for hop in neighbours.context.pipeline.hops if name in (hop.source, hop.target) and older.get(hop.name)
         ]
-        if begins_at is not None and hops and isinstance(point, TopicPoint):
+        moments = [log_beginning(neighbours, name, of=hop.target if hop.source == name else hop.source) for hop in hops]
+        begins_at = next((moment for moment in moments if moment is not None), None)
+        if begins_at is not None and isinstance(point, TopicPoint):
             topic_id = neighbours.context.window.ranges[name][0].topic_id
-            keys = sum(older[hop] for hop in hops)
-            found.append(baseline_unknown(point, topic_id, ", ".join(hops), keys, begins_at))
+            keys = sum(older[hop.name] for hop in hops)
+            found.append(baseline_unknown(point, topic_id, ", ".join(hop.name for hop in hops), keys, begins_at))
     return found
 
 

@@ -1,0 +1,174 @@
+"""Count the rows of tables in the time slices of earlier windows: a slice that has grown is read with this window.
+
+What comes later than `late` reaches back is found so, and what a restored table hides from its transaction ids. The
+slices that `late` reaches are counted for every window, and the newest before them; the others in rotation, so that a
+window's cost does not grow with the number of windows.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from makewhole.journal import observations
+from makewhole.model.incident import Incident, IncidentKind
+from makewhole.model.pipeline import TablePoint
+from makewhole.model.window import CountedSlice, KnownSlice, TimeSlice, Window
+from makewhole.postgres.read.expressions import EarlierRows
+from makewhole.postgres.read.slices import count_new_rows, count_rows, has_time_index, pages
+from makewhole.sql import PgConnection
+
+_RECENT_SLICES = 7
+_ROTATED_SLICES = 16
+_ROWS_LEAST = 1_000_000
+_SLICES_LISTED_MOST = 20
+_PAGES_WITHOUT_INDEX = 4_096  # 32 MiB: below that nobody has to be told
+
+
+@dataclass(frozen=True, kw_only=True)
+class Census:
+    """The counts of slices, the rows of earlier slices that have to be read, and the incidents to tell."""
+
+    counted: tuple[CountedSlice, ...]
+    earlier: tuple[EarlierRows, ...]
+    incidents: tuple[Incident, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Change:
+    """The rows of an earlier slice now (`rows`), and when it was counted last (`known`)."""
+
+    known: KnownSlice
+    rows: int
+    new_rows: int
+
+    @property
+    def grown(self) -> int:
+        return 0 if self.known.rows is None else self.rows - self.known.rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableCensus:
+    """A census of one table for a window. `session` has the view of the data under which the window reads it."""
+
+    journal: PgConnection
+    session: PgConnection
+    window: Window
+    point: TablePoint
+    late: timedelta
+    pg_snapshot: str
+
+    def take(self) -> Census:
+        """Count the window's own slice, and those of earlier windows that are due."""
+        window = self.window
+        own = TimeSlice(window=window.number, start=window.start, end=window.end)
+        known = observations.slices_before(self.journal, window, self.point)
+        due = slices_due(known, window, self.late)
+        # All at once: without an index each call reads the whole table.
+        now = count_rows(self.session, self.point, [own, *(one.slice for one in due)])
+        changes = [self._change(one, now[one.slice.window]) for one in due]
+        counted = [CountedSlice(slice=own, rows=now[own.window], pg_snapshot=self.pg_snapshot)]
+        counted += [CountedSlice(slice=one.known.slice, rows=one.rows, pg_snapshot=self.pg_snapshot) for one in changes]
+        return Census(
+            counted=tuple(counted),
+            earlier=tuple(_rows_to_read(one) for one in changes if one.grown > 0 or one.new_rows),
+            incidents=tuple(self._incidents(changes)),
+        )
+
+    def _change(self, known: KnownSlice, rows: int) -> _Change:
+        """Return what changed. Only where rows came, or nobody counted them before, it is asked which ones are new."""
+        has_grown = known.rows is None or rows > known.rows
+        new = count_new_rows(self.session, self.point, known.slice, known.pg_snapshot) if has_grown else 0
+        return _Change(known=known, rows=rows, new_rows=new)
+
+    def _incidents(self, changes: Sequence[_Change]) -> Iterable[Incident]:
+        found = {
+            IncidentKind.SLICE_GROWN: [one for one in changes if self._is_behind(one) and not self._is_ours(one)],
+            IncidentKind.SLICE_SHRUNK: [one for one in changes if one.grown < 0 and not self._is_ours(one)],
+            IncidentKind.SLICE_FIRST_COUNTED: [one for one in changes if one.known.rows is None],
+        }
+        for kind, ones in found.items():
+            if ones:
+                yield self._incident(kind, ones)
+        if pages(self.session, self.point) > _PAGES_WITHOUT_INDEX and not has_time_index(self.session, self.point):
+            yield Incident(
+                kind=IncidentKind.NO_TIME_INDEX,
+                point=self.point.name,
+                topic=self.point.table,
+                topic_id="",
+                detail={"column": self.point.time},
+            )
+
+    def _is_behind(self, change: _Change) -> bool:
+        """Tell whether a slice has grown by more rows than came to its part that `late` reaches."""
+        known, from_when = change.known, reaches_from(self.window, self.late)
+        if change.grown <= 0 or (known.slice.start is not None and known.slice.start >= from_when):
+            return False
+        if known.slice.end <= from_when:
+            return True
+        reached = replace(known.slice, start=from_when)
+        return change.grown > count_new_rows(self.session, self.point, reached, known.pg_snapshot)
+
+    def _is_ours(self, change: _Change) -> bool:
+        """Tell whether what compensation wrote since the count may be all of the change."""
+        since = change.known.counted_at
+        return abs(change.grown) <= observations.written_since(self.journal, self.window, self.point, since)
+
+    def _incident(self, kind: IncidentKind, changes: Sequence[_Change]) -> Incident:
+        listed = [
+            {"window": one.known.slice.window, "counted": one.known.rows, "rows": one.rows}
+            for one in changes[:_SLICES_LISTED_MOST]
+        ]
+        detail = {
+            "slices": listed,
+            "windows": len(changes),
+            "rows": sum(abs(one.grown) for one in changes),
+            "new_rows": sum(one.new_rows for one in changes),
+        }
+        return Incident(kind=kind, point=self.point.name, topic=self.point.table, topic_id="", detail=detail)
+
+
+def _rows_to_read(change: _Change) -> EarlierRows:
+    """Return the rows of a slice that came since it was counted; all of them, where transaction ids do not tell which.
+
+    They do not where a table was restored or copied from a server whose ids were lower.
+    """
+    is_explained = change.new_rows >= change.grown
+    return EarlierRows(
+        start=change.known.slice.start,
+        end=change.known.slice.end,
+        seen_before=change.known.pg_snapshot if is_explained else None,
+    )
+
+
+def reaches_from(window: Window, late: timedelta) -> datetime:
+    """Return from when on rows of earlier times are read with the window."""
+    return (window.start or window.end) - late
+
+
+def slices_due(known: Sequence[KnownSlice], window: Window, late: timedelta) -> list[KnownSlice]:
+    """Return the slices to count with a window, in order: those that `late` reaches, the newest before them, and of the
+    others those that were not counted for longest.
+
+    A large slice waits so many windows that the rows counted in one stay in proportion to the newest window's.
+    """
+    reached = [one for one in known if one.slice.end > reaches_from(window, late)]
+    most = max(_ROWS_LEAST, 4 * ((known[-1].rows if known else None) or 0))
+    others = [one for one in known if one not in reached]
+    recent = others[-_RECENT_SLICES:][::-1]
+    is_due = {one.slice.window: (one.rows or 0) <= most * (window.number - one.counted_by) for one in others}
+    rotated = sorted(others[:-_RECENT_SLICES], key=lambda one: (one.counted_by, one.slice.window))
+    chosen = list(reached)
+    for ones, number in ((recent, _RECENT_SLICES), (rotated, _ROTATED_SLICES)):
+        chosen += _first_of([one for one in ones if is_due[one.slice.window]][:number], most)
+    return sorted(chosen, key=lambda one: one.slice.window)
+
+
+def _first_of(slices: Sequence[KnownSlice], most: int) -> list[KnownSlice]:
+    """Return the first slices, together with at most so many rows; one at least, which may have more."""
+    chosen, rows = list[KnownSlice](), 0
+    for one in slices:
+        rows += one.rows or 0
+        if chosen and rows > most:
+            break
+        chosen.append(one)
+    return chosen

@@ -1,0 +1,76 @@
+"""Find out which rows of a table belong to a window: its own by time, and those of earlier times that came late."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from makewhole.journal import window_results, windows
+from makewhole.model.pipeline import TablePoint
+from makewhole.model.window import Window
+from makewhole.postgres.read.export import HeldView
+from makewhole.postgres.read.expressions import EarlierRows, TimeBounds
+from makewhole.sql import PgConnection
+from makewhole.window.context import WindowContext
+from makewhole_spark.snapshot.census import Census, TableCensus, reaches_from
+
+_NO_CENSUS = Census(counted=(), earlier=(), incidents=())
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableBounds:
+    """The bounds of a table's rows; None for one without time column. `census`: what was counted to find them."""
+
+    bounds: TimeBounds | None
+    census: Census = _NO_CENSUS
+
+    def manifest(self) -> Mapping[str, Any]:
+        """Return what a snapshot's manifest says of rows that came late: the times that were read for them."""
+        if self.bounds is None:
+            return {}
+        return {
+            "earlier": [
+                {
+                    "start": None if rows.start is None else rows.start.isoformat(),
+                    "end": rows.end.isoformat(),
+                    "seen_before": rows.seen_before,
+                }
+                for rows in self.bounds.earlier
+            ]
+        }
+
+
+def table_bounds(journal: PgConnection, context: WindowContext, point: TablePoint, view: HeldView) -> TableBounds:
+    """Return the bounds of a table's rows for this window, under the view of the data that it is read by.
+
+    Rows of earlier times belong to it where they came since the window before read the table: as far back as `late`
+    says, and further in slices that have more rows than were counted there.
+    """
+    if point.time is None:
+        return TableBounds(bounds=None)
+    window, late = context.window, context.pipeline.late
+    census = TableCensus(
+        journal=journal,
+        session=view.session,
+        window=window,
+        point=point,
+        late=late,
+        pg_snapshot=view.pg_snapshot,
+    ).take()
+    before, earlier = _snapshot_before(journal, context, point), list(census.earlier)
+    if window.start is not None and before is not None and late:
+        earlier.append(EarlierRows(start=reaches_from(window, late), end=window.start, seen_before=before))
+    bounds = TimeBounds(start=window.start, end=window.end, seen_before=before, earlier=tuple(earlier))
+    return TableBounds(bounds=bounds, census=census)
+
+
+def _snapshot_before(journal: PgConnection, context: WindowContext, point: TablePoint) -> str | None:
+    """Return the transaction snapshot under which the window before read this table."""
+    earlier = previous_window(journal, context)
+    manifest = window_results.snapshots(journal, earlier).get(point.name) if earlier else None
+    return None if manifest is None else manifest["pg_snapshot"]
+
+
+def previous_window(journal: PgConnection, context: WindowContext) -> Window | None:
+    """Return the newest judged revision of the window before this one; None if there is none."""
+    number, judged = context.window.number - 1, windows.newest_judged(journal, context.pipeline.name)
+    return next((window for window in judged if window.number == number), None)

@@ -1,0 +1,50 @@
+-- The rows of tables by time slice.
+
+-- put_slice_count --
+-- Write the rows of a slice as a revision counted them.
+insert into makewhole.slice_count (pipeline, point, slice, number, revision, source, rows, pg_snapshot)
+values (%(pipeline)s, %(point)s, %(slice)s, %(number)s, %(revision)s, %(source)s, %(rows)s, %(pg_snapshot)s);
+
+-- slice_counts --
+-- Read the slice of every judged window before one, with its newest count by a window that was judged. One that was
+-- never counted has the snapshot under which its window read the point.
+select judged.number, judged.start_time, judged.end_time, newest.rows,
+    coalesce(newest.pg_snapshot, taken.manifest ->> 'pg_snapshot'), coalesce(newest.number, judged.number),
+    coalesce(newest.counted_at, taken.committed_at)
+from (
+    select distinct on (number) number, revision, start_time, end_time
+    from makewhole.window
+    where pipeline = %(pipeline)s and number < %(number)s and exists (
+        select from makewhole.hop_result as result
+        where (result.pipeline, result.number, result.revision) =
+            (makewhole.window.pipeline, makewhole.window.number, makewhole.window.revision)
+        and result.stage = 'reconciled'
+    )
+    order by number, revision desc
+) as judged
+join makewhole.snapshot as taken
+    on (taken.pipeline, taken.number, taken.revision, taken.point) =
+        (%(pipeline)s, judged.number, judged.revision, %(point)s)
+left join lateral (
+    select counted.rows, counted.pg_snapshot, counted.number, counted.counted_at
+    from makewhole.slice_count as counted
+    where counted.pipeline = %(pipeline)s and counted.point = %(point)s and counted.slice = judged.number
+        and counted.source = %(source)s and exists (
+            select from makewhole.hop_result as result
+            where (result.pipeline, result.number, result.revision) =
+                (counted.pipeline, counted.number, counted.revision)
+            and result.stage = 'reconciled'
+        )
+    order by counted.counted_at desc
+    limit 1
+) as newest on true
+order by judged.number;
+
+-- written_since --
+-- Count the rows of a table that compensation may have written or moved aside since a moment.
+select count(*)
+from makewhole.chunk
+join makewhole.planned_action as planned using (plan, target, chunk)
+join makewhole.plan on plan.id = planned.plan
+where plan.pipeline = %(pipeline)s and planned.target = %(target)s and planned.refusal is null
+    and chunk.observed_at >= %(since)s;

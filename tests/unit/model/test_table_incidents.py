@@ -1,0 +1,57 @@
+"""Check what incidents of tables say, and that none of them keeps a window from being certified."""
+
+import pytest
+
+from makewhole.model.incident import Incident, IncidentKind
+from makewhole.model.incident_text import incident_sentence, settled_by
+from makewhole.model.pipeline import Pipeline
+
+pytestmark = pytest.mark.unit
+
+GROWN = [{"window": 1, "counted": 1000, "rows": 1003}, {"window": 7, "counted": 0, "rows": 1}]
+
+
+def incident(kind: IncidentKind, **detail: object) -> Incident:
+    return Incident(kind=kind, point="warehouse", topic="dw.departures", topic_id="", detail=detail)
+
+
+def slices(kind: IncidentKind, listed: list[dict[str, int]], rows: int, windows: int | None = None) -> Incident:
+    return incident(kind, slices=listed, windows=len(listed) if windows is None else windows, rows=rows, new_rows=0)
+
+
+@pytest.mark.parametrize(
+    ("found", "sentence"),
+    [
+        (
+            slices(IncidentKind.SLICE_GROWN, GROWN, 4),
+            "4 rows came to warehouse (dw.departures) later than `late` reaches, with the times of window 1 "
+            "(1,000 → 1,003), window 7 (0 → 1)",
+        ),
+        (
+            slices(IncidentKind.SLICE_SHRUNK, [{"window": 3, "counted": 2, "rows": 1}], 1, windows=21),
+            "1 row of warehouse (dw.departures) that earlier windows had counted are gone, with the times of window 3 "
+            "(2 → 1), 20 more",
+        ),
+        (
+            slices(IncidentKind.SLICE_FIRST_COUNTED, [], 0, windows=1),
+            "the rows of warehouse (dw.departures) with the times of 1 earlier window were counted for the first time",
+        ),
+        (
+            incident(IncidentKind.NO_TIME_INDEX, column="loaded_at"),
+            "no index of warehouse (dw.departures) begins with loaded_at: every window reads the whole table",
+        ),
+    ],
+    ids=lambda one: one.kind.value if isinstance(one, Incident) else "",
+)
+def test_an_incident_of_a_table_says_what_happened_and_blocks_nothing(found: Incident, sentence: str) -> None:
+    assert incident_sentence(found) == sentence
+    assert not found.blocks(Pipeline(name="shop", points={}, hops=()))
+
+
+def test_it_says_what_to_do() -> None:
+    assert settled_by(incident(IncidentKind.NO_TIME_INDEX, column="loaded_at")) == (
+        "make one: `create index concurrently on dw.departures (loaded_at)`"
+    )
+    assert settled_by(slices(IncidentKind.SLICE_GROWN, GROWN, 4)) == (
+        "they are judged in this window. If rows come so late as a rule, write a longer `late` into the pipeline's file"
+    )
