@@ -43,7 +43,11 @@ def renamed(order: Order, name: str) -> Order:
     return {**order, "id": name}
 
 
-def test_rows_of_a_store_that_come_late_are_judged_in_the_window_that_sees_them(shop: ReconciledShop) -> None:
+@pytest.mark.parametrize("is_upsert", [False, True], ids=["event", "upsert"])
+def test_rows_of_a_store_that_come_late_are_judged_in_the_window_that_sees_them(
+    shop: ReconciledShop, is_upsert: bool
+) -> None:
+    shop.describe(is_upsert=is_upsert)
     days(shop, 0)
     old = orders(range(20))
     shop.write("warehouse", [renamed(old[3], "stranger"), old[5]])
@@ -148,6 +152,8 @@ def test_rows_that_come_later_than_late_are_found_by_counting(shop: ReconciledSh
         "1 row came to outbox (outbox) later than `late` reaches, with the times of window 1 (20 → 21)",
         "2 rows came to warehouse (warehouse) later than `late` reaches, with the times of window 1 (20 → 22)",
     ]
+    again, _ = shop.whole_way(3)
+    assert (again.window.revision, shop.found(again, STORE_HOP)) == (2, shop.found(context, STORE_HOP))
     fourth, state = day_with(shop, 4)
     assert (shop.found(fourth, STORE_HOP), told(shop, fourth), state) == ({}, [], WindowState.CERTIFIED)
 
