@@ -75,9 +75,9 @@ class TableCensus:
         )
 
     def _change(self, known: KnownSlice, rows: int) -> _Change:
-        """Return what changed. Only where rows came, or nobody counted them before, it is asked which ones are new."""
-        has_grown = known.rows is None or rows > known.rows
-        new = count_new_rows(self.session, self.point, known.slice, known.pg_snapshot) if has_grown else 0
+        """Return what changed. Only where the number did, or nobody counted before, it is asked which rows are new."""
+        has_changed = rows != known.rows
+        new = count_new_rows(self.session, self.point, known.slice, known.pg_snapshot) if has_changed else 0
         return _Change(known=known, rows=rows, new_rows=new)
 
     def _incidents(self, changes: Sequence[_Change]) -> Iterable[Incident]:

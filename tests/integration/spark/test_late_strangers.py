@@ -9,6 +9,7 @@ from makewhole.journal.database import connect
 from makewhole.model.incident_text import incident_sentence
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
+from makewhole_spark.snapshot import census
 from tests.world.orders import BORN, Order, orders
 from tests.world.pipeline_file import store
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -171,6 +172,32 @@ def test_rows_that_are_gone_are_told_once_and_block_nothing(shop: ReconciledShop
     ]
     third, state = day_with(shop, 3)
     assert (told(shop, third), state) == ([], WindowState.CERTIFIED)
+
+
+def test_rows_that_came_to_a_slice_from_which_others_were_purged_are_judged(shop: ReconciledShop) -> None:
+    days(shop, 0, 1, 2)
+    shop.sql("delete from warehouse where id in ('O1', 'O2')")
+    shop.write("warehouse", [renamed(orders([3])[0], "stranger")])
+
+    context, _ = day_with(shop, 3)
+
+    assert shop.found(context, STORE_HOP) == {"stranger": ("unexpected", "not_in_source")}
+    assert told(shop, context) == [
+        "1 row of warehouse (warehouse) that earlier windows had counted are gone, with the times of window 1 (20 → 19)"
+    ]
+
+
+def test_a_large_table_without_an_index_on_its_time_is_told(
+    shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(census, "_PAGES_WITHOUT_INDEX", 0)
+    shop.sql("create index on outbox (at)")
+
+    context = days(shop, 0)
+
+    assert told(shop, context) == [
+        "no index of warehouse (warehouse) begins with at: every window reads the whole table"
+    ]
 
 
 def test_a_late_ledger_row_whose_record_was_sent_long_before_is_not_missing(shop: ReconciledShop) -> None:

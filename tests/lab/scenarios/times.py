@@ -179,6 +179,7 @@ def late_strangers(lab: Lab) -> Outcome:
             accounting={"span": count, "data": count},
             matched={LEDGER_HOP: count, STORE_HOP: count},
             found={STORE_HOP: found},
+            reason=f"{STORE_HOP}: 2 keys duplicate, 0 allowed; {STORE_HOP}: 2 keys unexpected, 0 allowed",
             incidents=(("slice_grown", None, None, None),),
         ),
     )
