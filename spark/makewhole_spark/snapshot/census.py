@@ -48,7 +48,10 @@ class _Change:
 
 @dataclass(frozen=True, kw_only=True)
 class TableCensus:
-    """A census of one table for a window. `session` has the view of the data under which the window reads it."""
+    """A census of one table for a window. `session` has the view of the data under which the window reads it.
+
+    `has_versions`: rows are updated and deleted as a rule, and leave their slices.
+    """
 
     journal: PgConnection
     session: PgConnection
@@ -56,6 +59,7 @@ class TableCensus:
     point: TablePoint
     late: timedelta
     pg_snapshot: str
+    has_versions: bool
 
     def take(self) -> Census:
         """Count the window's own slice, and those of earlier windows that are due."""
@@ -83,7 +87,9 @@ class TableCensus:
     def _incidents(self, changes: Sequence[_Change]) -> Iterable[Incident]:
         found = {
             IncidentKind.SLICE_GROWN: [one for one in changes if self._is_behind(one) and not self._is_ours(one)],
-            IncidentKind.SLICE_SHRUNK: [one for one in changes if one.grown < 0 and not self._is_ours(one)],
+            IncidentKind.SLICE_SHRUNK: [
+                one for one in changes if one.grown < 0 and not self.has_versions and not self._is_ours(one)
+            ],
             IncidentKind.SLICE_FIRST_COUNTED: [one for one in changes if one.known.rows is None],
         }
         for kind, ones in found.items():

@@ -174,6 +174,23 @@ def test_rows_that_are_gone_are_told_once_and_block_nothing(shop: ReconciledShop
     assert (told(shop, third), state) == ([], WindowState.CERTIFIED)
 
 
+def test_versions_that_leave_their_slices_are_not_told(shop: ReconciledShop) -> None:
+    shop.describe(is_upsert=True)
+    made = orders(range(20))
+    shop.trade(made)
+    shop.whole_way(0)
+    shop.sql("delete from warehouse where id = 'O3'")
+    changed = [{**order, "amount": "99.00", "at": orders([150], 1)[0]["at"]} for order in made[5:8]]
+    for table in ("outbox", "warehouse"):
+        shop.sql(f"delete from {table} where id in ('O5', 'O6', 'O7')")
+        shop.write(table, changed)
+    shop.send(changed)
+
+    context, state = day_with(shop, 1)
+
+    assert (told(shop, context), shop.found(context, STORE_HOP), state) == ([], {}, WindowState.CERTIFIED)
+
+
 def test_rows_that_came_to_a_slice_from_which_others_were_purged_are_judged(shop: ReconciledShop) -> None:
     days(shop, 0, 1, 2)
     shop.sql("delete from warehouse where id in ('O1', 'O2')")
