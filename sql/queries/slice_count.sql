@@ -1,9 +1,12 @@
 -- The rows of tables by time slice.
 
 -- put_slice_count --
--- Write the rows of a slice as a revision counted them.
+-- Write the rows of a slice as a revision counted them; a snapshot that is taken again counts again.
 insert into makewhole.slice_count (pipeline, point, slice, number, revision, source, rows, pg_snapshot)
-values (%(pipeline)s, %(point)s, %(slice)s, %(number)s, %(revision)s, %(source)s, %(rows)s, %(pg_snapshot)s);
+values (%(pipeline)s, %(point)s, %(slice)s, %(number)s, %(revision)s, %(source)s, %(rows)s, %(pg_snapshot)s)
+on conflict (pipeline, point, slice, number, revision)
+do update set source = excluded.source, rows = excluded.rows, pg_snapshot = excluded.pg_snapshot,
+    counted_at = excluded.counted_at;
 
 -- slice_counts --
 -- Read the slice of every judged window before one, with its newest count by a window that was judged and comes before,
