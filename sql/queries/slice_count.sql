@@ -1,13 +1,17 @@
 -- The rows of tables by time slice.
 
 -- put_slice_count --
--- Write the rows of a slice as a revision counted them.
+-- Write the rows of a slice as a revision counted them; a snapshot that is taken again counts again.
 insert into makewhole.slice_count (pipeline, point, slice, number, revision, source, rows, pg_snapshot)
-values (%(pipeline)s, %(point)s, %(slice)s, %(number)s, %(revision)s, %(source)s, %(rows)s, %(pg_snapshot)s);
+values (%(pipeline)s, %(point)s, %(slice)s, %(number)s, %(revision)s, %(source)s, %(rows)s, %(pg_snapshot)s)
+on conflict (pipeline, point, slice, number, revision)
+do update set source = excluded.source, rows = excluded.rows, pg_snapshot = excluded.pg_snapshot,
+    counted_at = excluded.counted_at;
 
 -- slice_counts --
--- Read the slice of every judged window before one, with its newest count by a window that was judged. One that was
--- never counted has the snapshot under which its window read the point.
+-- Read the slice of every judged window before one, with its newest count by a window that was judged and comes before,
+-- too: what an older revision of this one read, the next one reads again. A slice that was never counted has the snapshot
+-- under which its window read the point.
 select judged.number, judged.start_time, judged.end_time, newest.rows,
     coalesce(newest.pg_snapshot, taken.manifest ->> 'pg_snapshot'), coalesce(newest.number, judged.number),
     coalesce(newest.counted_at, taken.committed_at)
@@ -29,7 +33,7 @@ left join lateral (
     select counted.rows, counted.pg_snapshot, counted.number, counted.counted_at
     from makewhole.slice_count as counted
     where counted.pipeline = %(pipeline)s and counted.point = %(point)s and counted.slice = judged.number
-        and counted.source = %(source)s and exists (
+        and counted.number < %(number)s and counted.source = %(source)s and exists (
             select from makewhole.hop_result as result
             where (result.pipeline, result.number, result.revision) =
                 (counted.pipeline, counted.number, counted.revision)

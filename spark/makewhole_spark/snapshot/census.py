@@ -48,7 +48,10 @@ class _Change:
 
 @dataclass(frozen=True, kw_only=True)
 class TableCensus:
-    """A census of one table for a window. `session` has the view of the data under which the window reads it."""
+    """A census of one table for a window. `session` has the view of the data under which the window reads it.
+
+    `has_versions`: rows are updated and deleted as a rule, and leave their slices.
+    """
 
     journal: PgConnection
     session: PgConnection
@@ -56,6 +59,7 @@ class TableCensus:
     point: TablePoint
     late: timedelta
     pg_snapshot: str
+    has_versions: bool
 
     def take(self) -> Census:
         """Count the window's own slice, and those of earlier windows that are due."""
@@ -75,15 +79,17 @@ class TableCensus:
         )
 
     def _change(self, known: KnownSlice, rows: int) -> _Change:
-        """Return what changed. Only where rows came, or nobody counted them before, it is asked which ones are new."""
-        has_grown = known.rows is None or rows > known.rows
-        new = count_new_rows(self.session, self.point, known.slice, known.pg_snapshot) if has_grown else 0
+        """Return what changed. Only where the number did, or nobody counted before, it is asked which rows are new."""
+        has_changed = rows != known.rows
+        new = count_new_rows(self.session, self.point, known.slice, known.pg_snapshot) if has_changed else 0
         return _Change(known=known, rows=rows, new_rows=new)
 
     def _incidents(self, changes: Sequence[_Change]) -> Iterable[Incident]:
         found = {
             IncidentKind.SLICE_GROWN: [one for one in changes if self._is_behind(one) and not self._is_ours(one)],
-            IncidentKind.SLICE_SHRUNK: [one for one in changes if one.grown < 0 and not self._is_ours(one)],
+            IncidentKind.SLICE_SHRUNK: [
+                one for one in changes if one.grown < 0 and not self.has_versions and not self._is_ours(one)
+            ],
             IncidentKind.SLICE_FIRST_COUNTED: [one for one in changes if one.known.rows is None],
         }
         for kind, ones in found.items():

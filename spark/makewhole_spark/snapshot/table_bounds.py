@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from makewhole.journal import window_results, windows
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.pipeline import Semantics, TablePoint
 from makewhole.model.window import Window
 from makewhole.postgres.read.export import HeldView
 from makewhole.postgres.read.expressions import EarlierRows, TimeBounds
@@ -55,6 +55,9 @@ def table_bounds(journal: PgConnection, context: WindowContext, point: TablePoin
         point=point,
         late=late,
         pg_snapshot=view.pg_snapshot,
+        has_versions=any(
+            hop.semantics is Semantics.UPSERT for hop in context.pipeline.hops if point.name in (hop.source, hop.target)
+        ),
     ).take()
     before, earlier = _snapshot_before(journal, context, point), list(census.earlier)
     if window.start is not None and before is not None and late:

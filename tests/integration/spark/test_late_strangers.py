@@ -9,6 +9,7 @@ from makewhole.journal.database import connect
 from makewhole.model.incident_text import incident_sentence
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
+from makewhole_spark.snapshot import census
 from tests.world.orders import BORN, Order, orders
 from tests.world.pipeline_file import store
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -43,7 +44,11 @@ def renamed(order: Order, name: str) -> Order:
     return {**order, "id": name}
 
 
-def test_rows_of_a_store_that_come_late_are_judged_in_the_window_that_sees_them(shop: ReconciledShop) -> None:
+@pytest.mark.parametrize("is_upsert", [False, True], ids=["event", "upsert"])
+def test_rows_of_a_store_that_come_late_are_judged_in_the_window_that_sees_them(
+    shop: ReconciledShop, is_upsert: bool
+) -> None:
+    shop.describe(is_upsert=is_upsert)
     days(shop, 0)
     old = orders(range(20))
     shop.write("warehouse", [renamed(old[3], "stranger"), old[5]])
@@ -148,6 +153,8 @@ def test_rows_that_come_later_than_late_are_found_by_counting(shop: ReconciledSh
         "1 row came to outbox (outbox) later than `late` reaches, with the times of window 1 (20 → 21)",
         "2 rows came to warehouse (warehouse) later than `late` reaches, with the times of window 1 (20 → 22)",
     ]
+    again, _ = shop.whole_way(3)
+    assert (again.window.revision, shop.found(again, STORE_HOP)) == (2, shop.found(context, STORE_HOP))
     fourth, state = day_with(shop, 4)
     assert (shop.found(fourth, STORE_HOP), told(shop, fourth), state) == ({}, [], WindowState.CERTIFIED)
 
@@ -165,6 +172,49 @@ def test_rows_that_are_gone_are_told_once_and_block_nothing(shop: ReconciledShop
     ]
     third, state = day_with(shop, 3)
     assert (told(shop, third), state) == ([], WindowState.CERTIFIED)
+
+
+def test_versions_that_leave_their_slices_are_not_told(shop: ReconciledShop) -> None:
+    shop.describe(is_upsert=True)
+    made = orders(range(20))
+    shop.trade(made)
+    shop.whole_way(0)
+    shop.sql("delete from warehouse where id = 'O3'")
+    changed = [{**order, "amount": "99.00", "at": orders([150], 1)[0]["at"]} for order in made[5:8]]
+    for table in ("outbox", "warehouse"):
+        shop.sql(f"delete from {table} where id in ('O5', 'O6', 'O7')")
+        shop.write(table, changed)
+    shop.send(changed)
+
+    context, state = day_with(shop, 1)
+
+    assert (told(shop, context), shop.found(context, STORE_HOP), state) == ([], {}, WindowState.CERTIFIED)
+
+
+def test_rows_that_came_to_a_slice_from_which_others_were_purged_are_judged(shop: ReconciledShop) -> None:
+    days(shop, 0, 1, 2)
+    shop.sql("delete from warehouse where id in ('O1', 'O2')")
+    shop.write("warehouse", [renamed(orders([3])[0], "stranger")])
+
+    context, _ = day_with(shop, 3)
+
+    assert shop.found(context, STORE_HOP) == {"stranger": ("unexpected", "not_in_source")}
+    assert told(shop, context) == [
+        "1 row of warehouse (warehouse) that earlier windows had counted are gone, with the times of window 1 (20 → 19)"
+    ]
+
+
+def test_a_large_table_without_an_index_on_its_time_is_told(
+    shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(census, "_PAGES_WITHOUT_INDEX", 0)
+    shop.sql("create index on outbox (at)")
+
+    context = days(shop, 0)
+
+    assert told(shop, context) == [
+        "no index of warehouse (warehouse) begins with at: every window reads the whole table"
+    ]
 
 
 def test_a_late_ledger_row_whose_record_was_sent_long_before_is_not_missing(shop: ReconciledShop) -> None:

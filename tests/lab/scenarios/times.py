@@ -143,13 +143,13 @@ def brokers_clock(lab: Lab) -> Outcome:
         "that was put back. Others are only changed."
     ),
     made=(
-        "Three days of orders, certified. Then rows of orders that nobody made and second rows of orders, with times of "
-        "the first and of the last of these days; some old rows are updated. One more day."
+        "Three days of orders, certified. Then rows of orders that nobody made and second rows of orders, with times "
+        "of the first and of the last of these days; some old rows are updated. One more day."
     ),
     why=(
         "A window reads what came since the window before, as far back as `late` says, and counts the rows of older "
-        "days: one that has grown is read again. What counts is how often a key stands there now, so that a changed row "
-        "is no new one."
+        "days: one that has grown is read again. What counts is how often a key stands there now, so that a changed "
+        "row is no new one."
     ),
     covered_by=("tests/integration/spark/test_late_strangers.py",),
 )
@@ -179,6 +179,7 @@ def late_strangers(lab: Lab) -> Outcome:
             accounting={"span": count, "data": count},
             matched={LEDGER_HOP: count, STORE_HOP: count},
             found={STORE_HOP: found},
+            reason=f"{STORE_HOP}: 2 keys duplicate, 0 allowed; {STORE_HOP}: 2 keys unexpected, 0 allowed",
             incidents=(("slice_grown", None, None, None),),
         ),
     )

@@ -16,8 +16,10 @@ select exists (
 )
 """
 _PAGES = """
-select coalesce(sum(pg_relation_size(part.relid)), 0) / current_setting('block_size')::int
-from pg_partition_tree(to_regclass(%s)) part
+select (coalesce(sum(pg_relation_size(part.relid)), 0) + max(pg_relation_size(t.oid)))
+    / current_setting('block_size')::int
+from pg_class t left join pg_partition_tree(t.oid) part on part.relid <> t.oid
+where t.oid = to_regclass(%s)
 """
 
 
