@@ -193,8 +193,8 @@ def test_types_that_cannot_meet_are_named_when_the_window_is_opened(shop: Reconc
     with pytest.raises(ConfigurationError) as caught:
         shop.ask()
     assert str(caught.value) == (
-        "pipeline file: points.warehouse.key: warehouse.id is of type bigint, of which no value is a uuid. Name columns "
-        "that hold the same keys, or compare them as texts: `key: {id: string}`"
+        "pipeline file: points.warehouse.key: warehouse.id is of type bigint, of which no value is a uuid. Name "
+        "columns that hold the same keys, or compare them as texts: `key: {id: string}`"
     )
 
     shop.describe(key="{id: string}")
@@ -222,8 +222,8 @@ def test_a_pipeline_in_operation_is_not_silently_read_by_other_spellings(
 
     assert str(caught.value) == (
         "shop: the windows before compared outbox.id as string, and this one would as decimal (outbox.id is "
-        "numeric(10,2), warehouse.id is numeric(10,2)); keys that are kept from before (the key index, keys handed over) "
-        "would not be found under their new spelling. To go on as before, write `key: {id: string}` at points.outbox. "
+        "numeric(10,2), warehouse.id is numeric(10,2)); keys that are kept from before (the key index, keys handed "
+        "over) would not be found under their new spelling. To go on as before, write `key: {id: string}` at points.outbox. "
         "To compare them as decimal, give the pipeline another name: it begins a history of its own, from `start:` on"
     )
     shop.describe(key="{id: string}")
@@ -251,7 +251,7 @@ def test_a_pipeline_whose_keys_are_spelled_as_before_goes_on(shop: ReconciledSho
 
 
 def test_a_key_that_a_person_wrote_is_read_by_its_type(shop: ReconciledShop) -> None:
-    set_types(shop, "numeric(10,2)", "uuid")
+    set_types(shop, "bigint", "uuid")
     shop.describe(has_ledger=False)
     numbers = range(3)
     for record in rows(numbers, uuid_text):
@@ -267,6 +267,6 @@ def test_a_key_that_a_person_wrote_is_read_by_its_type(shop: ReconciledShop) -> 
     assert key == uuid_text(2)
     assert [len(stop.copies) for stop in journey.stops] == [1, 1]
     assert str(caught.value) == (
-        "command line: KEY: is no key of pipeline shop: key is not a uuid. Write the key's text, as `makewhole findings` "
-        "shows keys"
+        "command line: KEY: is no key of pipeline shop: key is not a uuid. Write the key's text, as `makewhole "
+        "findings` shows keys"
     )
