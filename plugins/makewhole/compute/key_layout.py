@@ -7,6 +7,8 @@ file declares, else the one that the columns have together. A topic without a de
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import combinations
 
 from makewhole.model.errors import ConfigurationError, Problem, RefusedError
 from makewhole.model.pipeline import KeyType, Pipeline, Point, TablePoint
@@ -132,20 +134,15 @@ def _type_of(part: _Part) -> tuple[KeyType, list[Problem]]:
 
 
 def _common_of_columns(part: _Part) -> tuple[KeyType, list[Problem]]:
-    kind, first = None, ""
-    for name, column in part.columns.items():
-        own = column_key_type(column)
-        common = common_type(kind, own) if first else own or KeyType.STRING
-        if common is None:
+    own = {name: column_key_type(column) for name, column in part.columns.items()}
+    for first, name in combinations(own, 2):
+        if common_type(own[first], own[name]) is None:
             found = (
-                f"{part.named(first)} is of type {part.columns[first]} and {part.named(name)} of type {column}: "
-                "no value is both"
+                f"{part.named(first)} is of type {part.columns[first]} and {part.named(name)} of type "
+                f"{part.columns[name]}: no value is both"
             )
             return KeyType.STRING, [_problem(part, name, found)]
-        # The first of a pair that cannot meet is the one that gave the type: a text gives none.
-        first = name if not first or common is not kind else first
-        kind = common
-    return kind or KeyType.STRING, []
+    return (reduce(common_type, own.values()) if own else None) or KeyType.STRING, []
 
 
 def _problem(part: _Part, point: str, found: str) -> Problem:

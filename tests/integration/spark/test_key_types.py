@@ -223,8 +223,8 @@ def test_a_pipeline_in_operation_is_not_silently_read_by_other_spellings(
     assert str(caught.value) == (
         "shop: the windows before compared outbox.id as string, and this one would as decimal (outbox.id is "
         "numeric(10,2), warehouse.id is numeric(10,2)); keys that are kept from before (the key index, keys handed "
-        "over) would not be found under their new spelling. To go on as before, write `key: {id: string}` at points.outbox. "
-        "To compare them as decimal, give the pipeline another name: it begins a history of its own, from `start:` on"
+        "over) would not be found under their new spelling. To go on as before, write `key: {id: string}` at "
+        "points.outbox. To compare them as decimal, give the pipeline another name: it begins a history of its own, from `start:` on"
     )
     shop.describe(key="{id: string}")
     shop.send_raw(json.dumps(rows([1], two_places)[0]).encode(), 1)
