@@ -97,9 +97,9 @@ def test_a_text_between_two_that_cannot_meet_does_not_hide_them() -> None:
     more = TablePoint(name="more", kind=PointKind.STORE, connection="c", table="m", key=("id",))
     hops = (*joined.hops, Hop(source="topic", target="more", remedies=REPORT))
     wide = Pipeline(name="p", points={**joined.points, "more": more}, hops=hops)
-    with pytest.raises(ConfigurationError, match="ledger.id is of type uuid and more.id of type bigint"):
+    with pytest.raises(ConfigurationError, match=r"ledger\.id is of type uuid and more\.id of type bigint"):
         key_layout(wide, {**columns("uuid", "text"), "more": ("bigint",)})
-    with pytest.raises(ConfigurationError, match="store.id is of type uuid and more.id of type bigint"):
+    with pytest.raises(ConfigurationError, match=r"store\.id is of type uuid and more\.id of type bigint"):
         key_layout(wide, {**columns("text", "uuid"), "more": ("bigint",)})
 
 
