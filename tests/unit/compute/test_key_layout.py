@@ -9,6 +9,7 @@ from makewhole.compute.key_layout import (
     common_type,
     declaration,
     key_layout,
+    require_same_keys,
     require_same_spelling,
     with_layout,
 )
@@ -179,4 +180,17 @@ def test_a_type_of_topics_alone_is_not_changed_in_operation() -> None:
         "(the key index, keys handed over) would not be found under their new spelling. To go on as before, write "
         '`key: {"$.id": string}` at points.a. To compare them as bigint, give the pipeline another name: it begins a '
         "history of its own, from `start:` on"
+    )
+
+
+def test_a_key_that_waits_in_another_spelling_is_not_forgotten() -> None:
+    layout = dict.fromkeys(("ledger", "topic"), (BIGINT, STRING))
+    both = pipeline(key=("id", "region"), parts=2)
+    require_same_keys(both, layout, [("topic", '["7","007"]'), ("aside", "x")])
+    with pytest.raises(RefusedError) as caught:
+        require_same_keys(both, layout, [("topic", '["007","a"]'), ("topic", '["x","a"]'), ("topic", '["7","a"]')])
+    assert str(caught.value) == (
+        "p: 2 keys of topic that the last window handed over are spelled otherwise than a key of type bigint, string is, "
+        'and this window would not find them again. Write `key: {"$.id": string, "$.region": string}` at '
+        "points.topic until they are judged"
     )
