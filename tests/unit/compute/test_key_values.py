@@ -128,6 +128,37 @@ def test_many_texts_have_the_keys_that_each_of_them_has(kind: KeyType) -> None:
     check()
 
 
+def test_many_moments_are_each_a_day_of_a_month() -> None:
+    texts = [
+        "2013-02-30T00:00:00.000000Z",
+        "2013-02-28T23:59:59Z",
+        "2013-02-28 23:59:59.5",
+        "0000-01-01T00:00:00Z",
+        "0001-01-01T00:00:00.000000Z",
+        "9999-12-31 23:59:59.999999",
+        "2013-01-01T24:00:00.000000Z",
+        "2013-01-01T23:59:60Z",
+        "2013-01-01T01:00:00+01:00",
+        "2013-01-01T00:00",
+        "!",
+    ]
+    keys, problems = canonical_keys(pl.Series(texts), KeyType.TIMESTAMP)
+    assert list(zip(keys, problems, strict=True)) == [one_by_one(text, KeyType.TIMESTAMP) for text in texts]
+    assert keys.to_list() == [
+        None,
+        "2013-02-28T23:59:59.000000Z",
+        "2013-02-28T23:59:59.500000Z",
+        None,
+        "0001-01-01T00:00:00.000000Z",
+        "9999-12-31T23:59:59.999999Z",
+        None,
+        None,
+        "2013-01-01T00:00:00.000000Z",
+        "2013-01-01T00:00:00.000000Z",
+        None,
+    ]
+
+
 def one_by_one(value: Any, kind: KeyType) -> tuple[str | None, str | None]:
     try:
         return part_text(value, kind), None
