@@ -4,10 +4,15 @@ The points that hops join carry the same keys, so that a part of the key has one
 file declares, else the one that the columns have together. A topic without a declaration has none of its own.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import combinations
 
+from makewhole.compute.key_values import part_text
+from makewhole.compute.keys import KeyProblem
 from makewhole.model.errors import ConfigurationError, Problem, RefusedError
 from makewhole.model.pipeline import KeyType, Pipeline, Point, TablePoint
 
@@ -132,20 +137,15 @@ def _type_of(part: _Part) -> tuple[KeyType, list[Problem]]:
 
 
 def _common_of_columns(part: _Part) -> tuple[KeyType, list[Problem]]:
-    kind, first = None, ""
-    for name, column in part.columns.items():
-        own = column_key_type(column)
-        common = common_type(kind, own) if first else own or KeyType.STRING
-        if common is None:
+    own = {name: column_key_type(column) for name, column in part.columns.items()}
+    for first, name in combinations(own, 2):
+        if common_type(own[first], own[name]) is None:
             found = (
-                f"{part.named(first)} is of type {part.columns[first]} and {part.named(name)} of type {column}: "
-                "no value is both"
+                f"{part.named(first)} is of type {part.columns[first]} and {part.named(name)} of type "
+                f"{part.columns[name]}: no value is both"
             )
             return KeyType.STRING, [_problem(part, name, found)]
-        # The first of a pair that cannot meet is the one that gave the type: a text gives none.
-        first = name if not first or common is not kind else first
-        kind = common
-    return kind or KeyType.STRING, []
+    return (reduce(common_type, own.values()) if own else None) or KeyType.STRING, []
 
 
 def _problem(part: _Part, point: str, found: str) -> Problem:
@@ -194,6 +194,33 @@ def require_same_spelling(pipeline: Pipeline, columns: KeyColumns, before: KeyLa
                 f"`{declaration(point, before.get(first, ()))}` at points.{first}. To compare them as {kind.value}, "
                 "give the pipeline another name: it begins a history of its own, from `start:` on"
             )
+
+
+def require_same_keys(pipeline: Pipeline, layout: KeyLayout, keys: Iterable[tuple[str, str]]) -> None:
+    """Refuse a layout under which one of these keys (point, key) has another spelling than its own.
+
+    Raises:
+        RefusedError: a key would not be found again.
+    """
+    other: dict[str, int] = {}
+    for point, key in keys:
+        if not _is_canonical(key, layout.get(point, ())):
+            other[point] = other.get(point, 0) + 1
+    for point, count in other.items():
+        types = ", ".join(kind.value for kind in layout[point])
+        raise RefusedError(
+            f"{pipeline.name}: {count} keys of {point} that the last window handed over are spelled otherwise than a "
+            f"key of type {types} is, and this window would not find them again. Write "
+            f"`{declaration(pipeline.points[point])}` at points.{point} until they are judged"
+        )
+
+
+def _is_canonical(key: str, kinds: Sequence[KeyType]) -> bool:
+    parts = json.loads(key) if len(kinds) > 1 else [key]
+    try:
+        return all(part_text(part, kind) == part for part, kind in zip(parts, kinds, strict=False))
+    except KeyProblem:
+        return False
 
 
 def _kind_in(layout: KeyLayout, names: Iterable[str], number: int) -> KeyType:

@@ -144,10 +144,12 @@ _CANONICAL: Mapping[KeyType, str] = {
     KeyType.BIGINT: r"^(0|-?[1-9][0-9]{0,17})$",
     KeyType.DECIMAL: r"^(0|-?(0|[1-9][0-9]*)\.[0-9]*[1-9]|-?[1-9][0-9]*)$",
     KeyType.UUID: r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
+    KeyType.TIMESTAMP: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}Z$",
 }
 """Texts that are canonical already; what does not match may be, too."""
 _NEARLY: Mapping[KeyType, str] = {
     KeyType.DECIMAL: r"^-?(0|[1-9][0-9]*)\.[0-9]+$",
+    KeyType.TIMESTAMP: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?Z?$",
     KeyType.UUID: r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$",
 }
 
@@ -161,11 +163,11 @@ def canonical_keys(texts: pl.Series, kind: KeyType) -> tuple[pl.Series, pl.Serie
     if kind is KeyType.STRING:
         return texts, nothing
     usual = _usual(texts, kind)
-    if usual.all():
-        return texts, nothing
-    if kind in _NEARLY:
+    if kind in _NEARLY and (kind is KeyType.TIMESTAMP or not usual.all()):  # of a moment the form alone says too little
         texts = _respelled(texts, kind)
         usual = _usual(texts, kind)
+    if usual.all():
+        return texts, nothing
     known = texts.filter(~usual).unique()
     rendered = [_rendered(text, kind) for text in known]
     keys = _replaced(texts, usual, known, [text for text, _ in rendered], texts)
@@ -173,15 +175,30 @@ def canonical_keys(texts: pl.Series, kind: KeyType) -> tuple[pl.Series, pl.Serie
 
 
 def _respelled(texts: pl.Series, kind: KeyType) -> pl.Series:
-    """Make texts canonical that nearly are: numbers with zeros at the end of a fraction, UUIDs in capitals."""
+    """Make texts canonical that nearly are: numbers with zeros at the end of a fraction, UUIDs in capitals, moments in
+    UTC with fewer digits."""
     is_short = texts.str.len_bytes() <= MOST_NUMBER_CHARACTERS
     nearly = texts.str.contains(_NEARLY[kind]).fill_null(False) & is_short
     text = pl.lit(texts)
     if kind is KeyType.UUID:
         new = text.str.to_lowercase()
+    elif kind is KeyType.TIMESTAMP:
+        new = _in_utc(text)
     else:
         new = text.str.strip_chars_end("0").str.strip_chars_end(".").replace("-0", "0")
     return pl.select(pl.when(nearly).then(new).otherwise(text)).to_series()
+
+
+def _in_utc(text: pl.Expr) -> pl.Expr:
+    """Write moments without an offset, or with that of UTC, to the microsecond; others stay as they are.
+
+    A day that no month has is no moment, and stays as it is.
+    """
+    seconds = pl.concat_str(text.str.head(10), pl.lit("T"), text.str.slice(11, 8))
+    digits = text.str.slice(20).str.strip_chars_end("Z").str.pad_end(6, "0")
+    written = pl.concat_str(seconds, pl.lit("."), digits, pl.lit("Z"))
+    is_real = seconds.str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False).is_not_null()
+    return pl.when(is_real & ~text.str.starts_with("0000")).then(written).otherwise(pl.concat_str(pl.lit("!"), text))
 
 
 def _usual(texts: pl.Series, kind: KeyType) -> pl.Series:

@@ -72,8 +72,8 @@ def business_key(pipeline: Pipeline, text: str) -> str:
         kinds = point.key_layout or (KeyType.STRING,) * parts
         try:
             return key_text([part_text(part, kind) for part, kind in zip(components, kinds, strict=True)])
-        except KeyProblem as problem:
-            why = f": {problem}"
+        except KeyProblem as unfit:
+            why = f": {unfit}"
     example = "the key's text" if parts == 1 else json.dumps([f"part {at}" for at in range(1, parts + 1)])
     problem = Problem(
         file="command line",

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from makewhole.compute.key_layout import KeyColumns, KeyLayout, key_layout, require_same_spelling
+from makewhole.compute.key_layout import KeyColumns, KeyLayout, key_layout, require_same_keys, require_same_spelling
 from makewhole.journal import incidents, plans, window_results, windows
 from makewhole.journal.windows import WindowBounds
 from makewhole.kafka.offsets import TopicLog
@@ -145,6 +145,11 @@ def _require_same_spelling(journal: PgConnection, pipeline: Pipeline, columns: K
     """Refuse to spell keys in another way than the windows that were compared."""
     for window in windows.newest_judged(journal, pipeline.name)[:1]:
         require_same_spelling(pipeline, columns, window.key_layout, layout)
+        if dict(window.key_layout) != dict(layout):
+            sources = {hop.name: hop.source for hop in pipeline.hops}
+            waiting = window_results.handovers(journal, pipeline.name, window.number)
+            known = ((sources[one.hop], one.key) for one in waiting if one.hop in sources)
+            require_same_keys(pipeline, layout, known)
 
 
 def _supersede_plans(journal: PgConnection, pipeline: Pipeline, covering: WindowBounds) -> None:
