@@ -71,7 +71,7 @@ _DOUBTS: Mapping[Doubt, Callable[[int], str]] = {
     Doubt.UNCLEAN_ELECTION: lambda _: "a replica that lags may lead (unclean.leader.election.enable=true)",
     Doubt.SETTINGS_UNKNOWN: lambda _: "the settings of the topic may not be read",
     Doubt.ACKS_UNKNOWN: lambda count: (
-        f"{counted(count, 'record')} of the window carry no producer id, so their acks is not known"
+        f"{counted(count, 'record')} of the window without a producer id, whose acks are not known"
     ),
     Doubt.NUMBERS_MISSING: lambda count: f"the numbering of its producers has {counted(count, 'gap')}",
 }
