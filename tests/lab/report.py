@@ -22,6 +22,10 @@ Every row below happened: `make lab` makes it on a real cluster of three brokers
 people build by hand, walks makewhole's real steps over it, and compares both with what is known to be true. The figures
 are those of seed 1; `make lab LAB_ARGS="--lab-seeds 10"` runs every fault in ten variations.
 
+A window that is **certified** is proven from the ledger on; one that is **certified, from the log** only from what is
+in the topic on, because no ledger says what was sent. Its section lists what its certificate does not exclude. Keys that
+are *handed over* are the next window's to judge; of keys *`before_baseline`* nothing is said.
+
 | # | fault | a check built by hand | makewhole |
 |---|---|---|---|
 """
@@ -68,9 +72,8 @@ def _title(scenario: Scenario) -> str:
 
 def _short(window: Mapping[str, Any]) -> str:
     parts = [_state(window)]
-    parts += list(
-        dict.fromkeys(f"{count} {_verdict(window, verdict, cause)}" for _, verdict, cause, count in _found(window))
-    )
+    found = [f"{count} {_verdict(window, verdict, cause)}" for _, verdict, cause, count in _found(window)]
+    parts += list(dict.fromkeys(found))
     parts += list(dict.fromkeys(f"{count} `before_baseline`" for count in _before(window).values()))
     parts += list(dict.fromkeys(f"incident `{kind}`" for kind, *_ in window["incidents"]))
     return ", ".join(parts)
