@@ -23,8 +23,8 @@ people build by hand, walks makewhole's real steps over it, and compares both wi
 are those of seed 1; `make lab LAB_ARGS="--lab-seeds 10"` runs every fault in ten variations.
 
 A window that is **certified** is proven from the ledger on; one that is **certified, from the log** only from what is
-in the topic on, because no ledger says what was sent. Its section lists what its certificate does not exclude. Keys that
-are *handed over* are the next window's to judge; of keys *`before_baseline`* nothing is said.
+in the topic on, because no ledger says what was sent. Its section lists what its certificate does not exclude. Keys
+that are *handed over* are the next window's to judge; of keys *`before_baseline`* nothing is said.
 
 | # | fault | a check built by hand | makewhole |
 |---|---|---|---|

@@ -2,47 +2,59 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from makewhole.journal import incidents
 from makewhole.kafka.sequences.audit import SequenceAudit
 from makewhole.kafka.topics import describe_settings
 from makewhole.lake.storage import Storage
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import TopicPoint
+from makewhole.model.window import Window
+from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
 from makewhole.window.reach.chains import first_points
-from makewhole.window.reach.leader_changes import doubts_of_records, doubts_of_settings
+from makewhole.window.reach.leader_changes import doubts_of_records, doubts_of_settings, with_earlier
 from makewhole_spark.snapshot.accounts import PartitionAccount
 
 
-def with_doubts(
-    context: WindowContext,
-    point: TopicPoint,
-    accounts: Sequence[PartitionAccount],
-    manifests: tuple[Mapping[str, Any], Mapping[str, Any]],
-    found: Sequence[Incident],
-) -> list[Incident]:
+@dataclass(frozen=True, kw_only=True)
+class TopicReading:
+    """What was read of a topic for a window. `before` and `manifest`: of the window before, and of this one."""
+
+    context: WindowContext
+    point: TopicPoint
+    accounts: Sequence[PartitionAccount]
+    before: Mapping[str, Any]
+    manifest: Mapping[str, Any]
+
+
+def with_doubts(journal: PgConnection, reading: TopicReading, found: Sequence[Incident]) -> list[Incident]:
     """Return the incidents of a topic, its changes of leader with `doubts`.
 
-    `manifests`: of the window before, and of this one. The brokers are asked only where a leader changed.
+    The brokers are asked only where a leader changed in a topic that no hop leads into.
     """
-    is_first = point.name in first_points(context.pipeline)
-    if not is_first or all(one.kind is not IncidentKind.LEADER_CHANGED for one in found):
+    context, point = reading.context, reading.point
+    changes = [one for one in found if one.kind is IncidentKind.LEADER_CHANGED]
+    if not changes or point.name not in first_points(context.pipeline):
         return list(found)
     settings = doubts_of_settings(describe_settings(context.kafka(point), point.topic))
-    unnumbered = sum(read.unnumbered for one in accounts for read in one.reads)
-    before, now = (_breaks(context.storage, manifest) for manifest in manifests)
+    unnumbered = sum(read.unnumbered for one in reading.accounts for read in one.reads)
+    before, now = (_breaks(context.storage, manifest) for manifest in (reading.before, reading.manifest))
+    earlier = _of_earlier_revisions(journal, context.window)
 
-    def doubts(one: Incident) -> dict[str, int]:
-        place = str(one.partition)
-        breaks = now.get(place, 0) - before.get(place, 0)
-        return settings | doubts_of_records(unnumbered=unnumbered, breaks=breaks)
+    def looked_into(one: Incident) -> Incident:
+        breaks = now.get(str(one.partition), 0) - before.get(str(one.partition), 0)
+        doubts = settings | doubts_of_records(unnumbered=unnumbered, breaks=breaks)
+        return replace(one, detail={**one.detail, "doubts": with_earlier(doubts, one, earlier)})
 
-    return [
-        replace(one, detail={**one.detail, "doubts": doubts(one)}) if one.kind is IncidentKind.LEADER_CHANGED else one
-        for one in found
-    ]
+    return [looked_into(one) if one in changes else one for one in found]
+
+
+def _of_earlier_revisions(journal: PgConnection, window: Window) -> list[Incident]:
+    revisions = (replace(window, revision=revision) for revision in range(1, window.revision))
+    return [one for revision in revisions for one in incidents.of(journal, revision)]
 
 
 def _breaks(storage: Storage, manifest: Mapping[str, Any]) -> dict[str, int]:

@@ -3,17 +3,18 @@
 A clean election keeps what all replicas in sync have. It loses nothing that was acknowledged where a record is
 acknowledged only once two replicas have it (`acks=all`, `min.insync.replicas` of 2 or more) and no replica that lags
 may lead. Only producers with an id are known to send with `acks=all`: idempotence demands it (KIP-98). Their numbering
-shows the records that are gone from its middle. The settings are those of now.
+shows the records that are gone from its middle. The settings are those of the moment of the snapshot.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from makewhole.kafka.topics import TopicDescription
-from makewhole.model.incident import Doubt
+from makewhole.model.incident import Doubt, Incident
 
 _MIN_IN_SYNC = "min.insync.replicas"
 _UNCLEAN = "unclean.leader.election.enable"
 _COPIES = 2
+_OF_SETTINGS = (Doubt.FEW_COPIES, Doubt.UNCLEAN_ELECTION)
 
 
 def doubts_of_settings(described: TopicDescription) -> dict[str, int]:
@@ -28,6 +29,20 @@ def doubts_of_settings(described: TopicDescription) -> dict[str, int]:
         Doubt.UNCLEAN_ELECTION: unclean == "true",
     }
     return {doubt.value: 1 for doubt, holds in found.items() if holds}
+
+
+def with_earlier(doubts: Mapping[str, int], one: Incident, earlier: Iterable[Incident]) -> dict[str, int]:
+    """Add the doubts that earlier revisions of the window had of the settings: a topic that was made safe since was not
+    safe when its leader changed."""
+    before = {
+        doubt.value: count
+        for other in earlier
+        if (other.kind, other.point, other.topic_id, other.partition)
+        == (one.kind, one.point, one.topic_id, one.partition)
+        for doubt, count in other.doubts.items()
+        if doubt in _OF_SETTINGS
+    }
+    return before | dict(doubts)
 
 
 def doubts_of_records(*, unnumbered: int, breaks: int) -> dict[str, int]:
