@@ -3,7 +3,8 @@
 import pytest
 
 from makewhole.kafka.topics import Replicas, Setting, SettingSource, TopicDescription
-from makewhole.window.reach.leader_changes import doubts_of_records, doubts_of_settings
+from makewhole.model.incident import Incident, IncidentKind
+from makewhole.window.reach.leader_changes import doubts_of_records, doubts_of_settings, with_earlier
 
 pytestmark = pytest.mark.unit
 
@@ -59,3 +60,27 @@ def test_settings_that_may_not_be_read_are_not_taken_for_safe() -> None:
 )
 def test_records_that_leave_a_doubt(unnumbered: int, breaks: int, doubts: dict[str, int]) -> None:
     assert doubts_of_records(unnumbered=unnumbered, breaks=breaks) == doubts
+
+
+def changed(partition: int, **doubts: int) -> Incident:
+    return Incident(
+        kind=IncidentKind.LEADER_CHANGED,
+        point="orders",
+        topic="orders",
+        topic_id="id1",
+        partition=partition,
+        lo=2,
+        hi=4,
+        detail={"doubts": doubts},
+    )
+
+
+def test_a_topic_that_was_made_safe_since_was_not_safe_when_its_leader_changed() -> None:
+    earlier = [changed(0, few_copies=1, unclean_election=1, acks_unknown=7, settings_unknown=1), changed(1)]
+
+    assert with_earlier({"acks_unknown": 5}, changed(0), earlier) == {
+        "few_copies": 1,
+        "unclean_election": 1,
+        "acks_unknown": 5,
+    }
+    assert with_earlier({}, changed(1), earlier) == {}
