@@ -11,17 +11,17 @@ from makewhole.model.pipeline import Pipeline, PointKind, Reach
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chain:
+class PointChain:
     """Points joined by hops, from one that no hop leads into to one that none leads out of."""
 
     points: tuple[str, ...]
     reach: Reach
 
 
-def chains(pipeline: Pipeline) -> list[Chain]:
+def point_chains(pipeline: Pipeline) -> list[PointChain]:
     """Return every chain of a pipeline, in the order of the file's hops."""
     return [
-        Chain(points=points, reach=_reach_of(pipeline, points[0]))
+        PointChain(points=points, reach=_reach_of(pipeline, points[0]))
         for first in first_points(pipeline)
         for points in _onward(pipeline, (first,))
     ]
@@ -35,7 +35,7 @@ def first_points(pipeline: Pipeline) -> list[str]:
 
 def reach_of(pipeline: Pipeline) -> Reach:
     """Return the reach of a pipeline: that of its weakest chain."""
-    return Reach.LOG if any(chain.reach is Reach.LOG for chain in chains(pipeline)) else Reach.LEDGER
+    return Reach.LOG if any(chain.reach is Reach.LOG for chain in point_chains(pipeline)) else Reach.LEDGER
 
 
 def _onward(pipeline: Pipeline, points: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

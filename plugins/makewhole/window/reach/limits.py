@@ -12,7 +12,7 @@ from makewhole.model.pipeline import Pipeline, Reach
 from makewhole.model.text import counted
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
-from makewhole.window.reach.chains import chains, reach_of
+from makewhole.window.reach.chains import point_chains, reach_of
 
 
 class LimitKind(StrEnum):
@@ -71,7 +71,7 @@ def reach_document(
     ]
     return {
         "from": reach_of(pipeline).value,
-        "chains": [{"points": list(chain.points), "from": chain.reach.value} for chain in chains(pipeline)],
+        "chains": [{"points": list(chain.points), "from": chain.reach.value} for chain in point_chains(pipeline)],
         "is_accepted": pipeline.reach is Reach.LOG,
         "cannot_exclude": [
             {"limit": one.kind.value, "at": one.at, "count": one.count, "told": one.sentence} for one in found
@@ -82,7 +82,7 @@ def reach_document(
 def _limits_of_first_points(
     pipeline: Pipeline, manifests: Mapping[str, Mapping[str, Any]], happened: list[Incident]
 ) -> Iterator[ProofLimit]:
-    begun = {chain.points[0]: chain.reach for chain in chains(pipeline)}
+    begun = {chain.points[0]: chain.reach for chain in point_chains(pipeline)}
     for name, reach in begun.items():
         if reach is Reach.LEDGER:
             yield ProofLimit(kind=LimitKind.NOT_IN_LEDGER, at=name)

@@ -3,7 +3,7 @@
 import pytest
 
 from makewhole.model.pipeline import Hop, Pipeline, Point, PointKind, Reach, Remedies, Remedy, TablePoint, TopicPoint
-from makewhole.window.reach.chains import Chain, chains, first_points, reach_of
+from makewhole.window.reach.chains import PointChain, first_points, point_chains, reach_of
 
 pytestmark = pytest.mark.unit
 
@@ -24,9 +24,9 @@ def pipeline(*hops: tuple[str, str]) -> Pipeline:
 def test_a_chain_goes_from_where_nothing_leads_in_to_where_nothing_leads_out() -> None:
     found = pipeline(("outbox", "orders"), ("orders", "mirror"), ("orders", "store"), ("mirror", "store"))
 
-    assert chains(found) == [
-        Chain(points=("outbox", "orders", "mirror", "store"), reach=Reach.LEDGER),
-        Chain(points=("outbox", "orders", "store"), reach=Reach.LEDGER),
+    assert point_chains(found) == [
+        PointChain(points=("outbox", "orders", "mirror", "store"), reach=Reach.LEDGER),
+        PointChain(points=("outbox", "orders", "store"), reach=Reach.LEDGER),
     ]
     assert (first_points(found), reach_of(found)) == (["outbox"], Reach.LEDGER)
 
@@ -34,7 +34,7 @@ def test_a_chain_goes_from_where_nothing_leads_in_to_where_nothing_leads_out() -
 def test_the_weakest_chain_is_the_reach_of_a_pipeline() -> None:
     found = pipeline(("outbox", "store"), ("orders", "store"))
 
-    assert [chain.reach for chain in chains(found)] == [Reach.LEDGER, Reach.LOG]
+    assert [chain.reach for chain in point_chains(found)] == [Reach.LEDGER, Reach.LOG]
     assert reach_of(found) is Reach.LOG
 
 
