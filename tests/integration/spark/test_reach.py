@@ -191,15 +191,15 @@ def test_keys_from_before_the_baseline_are_among_what_is_not_excluded(shop: Reco
     assert reach(closed)["cannot_exclude"][1:] == [
         {
             "limit": "before_baseline",
-            "at": "outbox→orders",
-            "count": 3,
-            "told": "3 keys of outbox→orders from before the baseline",
-        },
-        {
-            "limit": "before_baseline",
             "at": "orders→warehouse",
             "count": 3,
             "told": "3 keys of orders→warehouse from before the baseline",
+        },
+        {
+            "limit": "before_baseline",
+            "at": "outbox→orders",
+            "count": 3,
+            "told": "3 keys of outbox→orders from before the baseline",
         },
     ]
 
