@@ -191,7 +191,7 @@ def _print(out: Console, outcome: DemoOutcome) -> None:
     )
     out.print(f"windows: {outcome.certified} of {outcome.expected_windows} certified")
     for window in outcome.windows[-3:]:
-        out.print(f"  window {window['window']}: {_proof(window)}")
+        out.print(f"  window {window['window']}: {window_text(window)}")
     for one in [*outcome.missed[:5], *outcome.invented[:5]]:
         kind = "missed" if one in outcome.missed else "invented"
         out.print(f"  {kind}: {one.hop} {one.verdict} {one.key}")
@@ -205,7 +205,7 @@ def _print(out: Console, outcome: DemoOutcome) -> None:
         )
 
 
-def _proof(window: Mapping[str, Any]) -> str:
+def window_text(window: Mapping[str, Any]) -> str:
     """Return the state of a window; of a certified one from where on it is proven, and what it leaves to others."""
     certificate, parts = window["certificate"], [str(window["state"])]
     if certificate and certificate["reach"]:
