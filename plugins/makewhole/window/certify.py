@@ -12,7 +12,7 @@ from makewhole.journal.window_results import HopResult
 from makewhole.journal.windows import OlderOpen
 from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateAnswer, GateReport
-from makewhole.model.incident import Incident
+from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.incident_text import incident_sentence, settled_by
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import GAPS
@@ -106,10 +106,12 @@ def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[W
             f"the gate could not answer after compensation: {'; '.join(last.failures).rstrip('.')}. {_CONTINUED}"
         )
     blocking = [one for one in incidents.of(journal, window) if one.blocks(pipeline)]
-    if blocking:
+    if any(one.kind is not IncidentKind.LEADER_CHANGED for one in blocking):
         return WindowState.NOT_KNOWN, _incident_reason(blocking, results)
     if last.answer is not GateAnswer.PASS:
         return _uncertified_state(journal, window, results, last)
+    if blocking:
+        return WindowState.NOT_KNOWN, _incident_reason(blocking, results)
     changed = _changed_configuration(journal, pipeline, window)
     if changed:
         return WindowState.NOT_KNOWN, changed

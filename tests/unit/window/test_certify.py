@@ -286,6 +286,16 @@ def test_a_change_of_leader_that_may_have_lost_something_blocks_only_where_nothi
     )
 
 
+def test_gaps_that_are_certain_are_gaps_whatever_else_may_have_gone_with_a_leader(committed: CommittedEvidence) -> None:
+    committed.incidents = [leader_changed("a", doubts=DOUBTS)]
+    committed.results[RECONCILED]["b→c"] = GAPPY
+    committed.gates = {RECONCILED: gate(GateAnswer.FAIL, "1 missing on b→c")}
+    assert decided() == (WindowState.GAPS, "1 missing on b→c")
+
+    committed.gates[VERIFIED] = gate(GateAnswer.PASS)
+    assert decided()[0] is WindowState.NOT_KNOWN
+
+
 def test_a_change_of_leader_that_was_looked_into_and_is_harmless_stops_nothing(committed: CommittedEvidence) -> None:
     committed.incidents = [leader_changed("a", doubts={})]
 
