@@ -250,8 +250,8 @@ class Pipeline:
     `points` may name topics that no hop joins: compensation writes to them, and nothing in them is judged.
     `until` ends the schedule: for a pipeline that is over, or whose data are of the past. A step that meets a transient
     error is tried again for `retry_for`. `pending_max_age` is how long a key may be handed over from window to window.
-    `late` is how far before a window rows of tables are looked for that came since the window before. `reach` is `LOG` where the file accepts that nothing upstream of a
-    topic says what was sent to it.
+    `late` is how far before a window rows of tables are looked for that came since the window before. `reach` is `LOG` where
+    the file accepts that nothing upstream of a topic says what was sent to it.
     """
 
     name: str
