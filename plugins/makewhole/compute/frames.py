@@ -55,11 +55,13 @@ ELSEWHERE: Schema = {
     "producer_id": pl.Int64,
     "producer_epoch": pl.Int16,
     "sequence": pl.Int32,
+    "excluded_by": pl.List(pl.String),
 }
 """Copies outside the window's own slice: from the key index, from the log after the window, from look-ups by key.
 
 `is_replay`: written by compensation in the place of another copy, `is_produced`: written by it as the key's own copy.
-`is_later`: after the window's own. Null: not known, as a run of an older makewhole has fewer columns."""
+`is_later`: after the window's own. `excluded_by` names the hops whose `where` the copy does not pass. Null: not known, as
+a run of an older makewhole has fewer columns."""
 
 TAIL: Schema = ELSEWHERE | {"is_open": pl.Boolean}
 """Copies in the log after a window. `is_open`: behind the stable offset, so nobody can read it as committed yet."""

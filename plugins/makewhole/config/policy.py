@@ -22,7 +22,7 @@ def below(section: Section | None, key: str, *known: str) -> Section | None:
 def read_gate(top: Section) -> Gate:
     """Return the gate's tolerances; nothing is tolerated that the file does not name."""
     gate = below(top, "gate", "tolerance", "allow_empty")
-    tolerable = (*VERDICTS, "undecodable")
+    tolerable = (*VERDICTS, "conflict", "undecodable")
     tolerance = below(gate, "tolerance", *tolerable, "pending")
     pending = tolerance.get("pending") if tolerance else None
     quiet = gate.get("allow_empty") if gate else None

@@ -15,6 +15,7 @@ def verdict_numbers(gate: Gate, summary: HopSummary) -> list[Number]:
         "duplicate": gate.duplicate,
         "mismatched": gate.mismatched,
         "unexpected": gate.unexpected,
+        "conflict": gate.conflict,
         "undecidable": 0,
     }
     judged = [
@@ -86,7 +87,7 @@ def _source_key_numbers(summary: HopSummary) -> list[Number]:
     with_source = counts.duplicate - summary.duplicates_without_source
     undecidable = counts.undecidable - summary.undecidable_without_source
     before = counts.before_baseline - summary.before_baseline_without_source
-    known = counts.matched + counts.missing + counts.mismatched + with_source
+    known = counts.matched + counts.missing + counts.mismatched + counts.conflict + with_source
     accounted = known + counts.pending + undecidable + before
     return [
         Number(

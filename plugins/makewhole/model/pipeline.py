@@ -157,6 +157,7 @@ class Gate:
     duplicate: int = 0
     mismatched: int = 0
     unexpected: int = 0
+    conflict: int = 0
     undecodable: int = 0
     pending: int | None = None
     allow_empty: bool = False

@@ -13,6 +13,7 @@ def remedy_of(remedies: Remedies, verdict: Verdict) -> Remedy:
         Verdict.DUPLICATE: remedies.duplicate,
         Verdict.MISMATCHED: remedies.mismatched,
         Verdict.UNEXPECTED: remedies.unexpected,
+        Verdict.CONFLICT: Remedy.REPORT,
     }[verdict]
 
 

@@ -278,6 +278,8 @@ def _copies_evidence(
         evidence["repeated"] = _repeated(row, target)
     if row["verdict"] == Verdict.MISMATCHED.value:
         evidence["columns"] = _differences(latest, target)
+    if row["verdict"] == Verdict.CONFLICT.value:
+        evidence["conflict"] = {"source": _held_values(passing), "target": _held_values(target)}
     return evidence
 
 
@@ -327,6 +329,18 @@ def _shown_copy(copy: FrameRow, hop: str = "") -> CopyFields:
     if copy.get("time") is not None:
         fields["time"] = copy["time"].isoformat()
     return fields
+
+
+def _held_values(copies: Sequence[CopyFields]) -> list[CopyFields]:
+    """Return the values that committed copies of a key hold, each with its place."""
+    held = [copy for copy in copies if not copy.get("is_aborted")][:_SHOWN]
+    return [
+        {
+            "place": copy["place"],
+            "values": {name.removeprefix("c:"): value for name, value in copy.items() if name.startswith("c:")},
+        }
+        for copy in held
+    ]
 
 
 def _differences(latest: CopyFields | None, target: Sequence[CopyFields]) -> CopyFields:
