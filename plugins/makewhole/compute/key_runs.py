@@ -1,6 +1,7 @@
 """Build and read a run of the key index: a topic's distinct keys in one window, with first copy and latest version.
 
-A key whose copies are excluded by different filters has a row for each set of them, all but the first `is_extra`. An older makewhole wrote fewer columns; those that a run lacks are null, not known.
+A key whose copies are excluded by different filters has a row for each set of them, all but the first `is_extra`. An
+older makewhole wrote fewer columns; those that a run lacks are null, not known.
 """
 
 import polars as pl

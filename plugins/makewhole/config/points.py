@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from makewhole.config import values
+from makewhole.config.erased import read_erased
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Partitioner, Point, PointKind, TablePoint, TopicPoint
 
 _TABLE_KEYS = ("kind", "connection", "table", "key", "time", "version")
 _KEYS = {
     PointKind.LEDGER: (*_TABLE_KEYS, "payload", "record_key"),
-    PointKind.STORE: _TABLE_KEYS,
+    PointKind.STORE: (*_TABLE_KEYS, "erased"),
     PointKind.TOPIC: ("kind", "connection", "topic", "key", "value", "version", "partitioner"),
 }
 _ANY_KEYS = tuple(sorted({key for keys in _KEYS.values() for key in keys}))
@@ -112,6 +113,7 @@ def _read_table(name: str, kind: PointKind, section: Section, key: tuple[str, ..
     is_ledger = kind is PointKind.LEDGER
     payload = _optional(section, "payload", values.column) if is_ledger else None
     record_key = _optional(section, "record_key", values.column) if is_ledger else None
+    erased = None if is_ledger else read_erased(section, key)
     if connection is None or table is None or key is None:
         return None
     return TablePoint(
@@ -124,6 +126,7 @@ def _read_table(name: str, kind: PointKind, section: Section, key: tuple[str, ..
         version=version,
         payload=payload,
         record_key=record_key,
+        erased=erased,
     )
 
 

@@ -43,6 +43,21 @@ class Partitioner(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Erased:
+    """The keys of a store that were deleted on purpose: those that `table` names in its columns `key`, in the same
+    database, or those whose rows have a value in `column`. One of the two is set."""
+
+    table: str | None = None
+    key: tuple[str, ...] = ()
+    column: str | None = None
+
+    @property
+    def told_by(self) -> str:
+        """Return what says so, for messages."""
+        return f"{self.table} names this key" if self.table else f"its row has a value in {self.column}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class TablePoint:
     """A PostgreSQL table: the ledger of the producer, or a downstream store.
 
@@ -50,6 +65,7 @@ class TablePoint:
     (timestamp or timestamptz, read as UTC); a store without it is read by the window's keys only and cannot have
     `unexpected` rows. `payload` (ledger) is the column with the record value to produce, as JSON; without it the whole
     row becomes the JSON object. `record_key` (ledger) is the column with Kafka's record key; default: the business key.
+    `erased` (store) tells which keys were deleted on purpose.
     """
 
     name: str
@@ -61,6 +77,7 @@ class TablePoint:
     version: str | None = None
     payload: str | None = None
     record_key: str | None = None
+    erased: Erased | None = None
 
     @property
     def place(self) -> str:
@@ -104,6 +121,7 @@ class Remedies:
     duplicate: Remedy
     mismatched: Remedy
     unexpected: Remedy = Remedy.REPORT
+    vanished: Remedy = Remedy.REPORT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,8 +168,9 @@ class Hop:
 @dataclass(frozen=True, kw_only=True)
 class Gate:
     """Tolerated number of findings of each kind in a window that passes. `undecodable` counts records and rows
-    without a usable key: what became of them is not known. `pending` counts keys handed over to the next window; None:
-    any number. `allow_empty` lets a quiet day pass."""
+    without a usable key: what became of them is not known. `pending` counts keys handed over to the next window,
+    `vanished` those that are gone from a store where a certified window saw them; None: any number.
+    `allow_empty` lets a quiet day pass."""
 
     missing: int = 0
     duplicate: int = 0
@@ -160,6 +179,7 @@ class Gate:
     conflict: int = 0
     undecodable: int = 0
     pending: int | None = None
+    vanished: int | None = None
     allow_empty: bool = False
 
 
@@ -242,6 +262,14 @@ class Pipeline:
     def hops_from(self, point: str) -> tuple[Hop, ...]:
         """Return the hops whose source is `point`, in file order."""
         return tuple(hop for hop in self.hops if hop.source == point)
+
+    def stores_at(self, point: str) -> tuple[TablePoint, ...]:
+        """Return the store that a point is, or all stores that are fed from it, directly or over further points."""
+        here = self.points[point]
+        if isinstance(here, TablePoint):
+            return (here,)
+        found = {store.name: store for hop in self.hops_from(point) for store in self.stores_at(hop.target)}
+        return tuple(found.values())
 
     def ordered_points(self) -> tuple[Point, ...]:
         """Return the points on hops in the order their snapshots are taken: every hop's source before its target."""

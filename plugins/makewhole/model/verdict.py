@@ -10,6 +10,8 @@ class Verdict(StrEnum):
     """The verdicts. `pending` and `undecidable` are *not known*: never rounded to yes or no.
 
     `conflict`: one side holds the key with different values, so that no comparison can say which is right.
+    `vanished`: a certified window saw the key in the store, and it is gone. `erased`: the store says that it was
+    deleted on purpose. Neither is a loss.
     `before_baseline`: the other side does not reach back to when the key was there; nothing is said of it.
     """
 
@@ -19,6 +21,8 @@ class Verdict(StrEnum):
     UNEXPECTED = "unexpected"
     MISMATCHED = "mismatched"
     CONFLICT = "conflict"
+    VANISHED = "vanished"
+    ERASED = "erased"
     PENDING = "pending"
     UNDECIDABLE = "undecidable"
     BEFORE_BASELINE = "before_baseline"
@@ -34,6 +38,9 @@ class Verdict(StrEnum):
 
 
 GAPS = (Verdict.MISSING, Verdict.DUPLICATE, Verdict.UNEXPECTED, Verdict.MISMATCHED, Verdict.CONFLICT)
+REPAIRABLE = (*GAPS, Verdict.VANISHED)
+"""The verdicts that a pipeline file may name a remedy for; what has vanished is brought back only where it does."""
+
 NOT_KNOWN = (Verdict.PENDING, Verdict.UNDECIDABLE)
 
 
@@ -59,6 +66,8 @@ class Cause(StrEnum):
     VALUE_DIFFERS = "value_differs"
     SOURCE_CONTRADICTS = "source_contradicts_itself"  # the source has the key with different values
     TARGET_CONTRADICTS = "target_contradicts_itself"  # a replay stands beside an original with another value
+    GONE_SINCE_CERTIFIED = "gone_since_certified"  # a certified window saw it in the store; purged, most likely
+    ERASED_ON_PURPOSE = "erased_on_purpose"  # by what `erased` of the store says
     STALE_VERSION = "stale_version"  # the target holds an older version, or what the latest version deletes
     DELETED = "deleted"  # the latest version in the target topic is a tombstone, the source has a value
     IN_FLIGHT = "in_flight"  # inside the settle time, or in an open transaction
@@ -91,8 +100,8 @@ class Finding:
 class HopCounts:
     """Distinct keys of a hop by verdict, with the numbers that cross-check them.
 
-    `source_keys` = matched + missing + mismatched + conflict + duplicate-with-source + pending + undecidable +
-    before_baseline; those of the last three and duplicates that have no source key, and `unexpected`, are counted
+    `source_keys` = matched + missing + mismatched + conflict + vanished + erased + duplicate-with-source + pending +
+    undecidable + before_baseline; those of the last three and duplicates that have no source key, and `unexpected`, are counted
     beside it. `source_rows`/`target_rows` count copies.
     """
 
@@ -104,6 +113,8 @@ class HopCounts:
     duplicate: int = 0
     mismatched: int = 0
     conflict: int = 0
+    vanished: int = 0
+    erased: int = 0
     unexpected: int = 0
     pending: int = 0
     undecidable: int = 0
@@ -112,4 +123,5 @@ class HopCounts:
 
     @property
     def judged(self) -> int:
-        return self.matched + self.missing + self.duplicate + self.mismatched + self.conflict + self.unexpected
+        known = self.matched + self.missing + self.duplicate + self.mismatched + self.conflict + self.unexpected
+        return known + self.vanished + self.erased

@@ -42,11 +42,32 @@ class TruncatedFiles:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CertifiedResult:
+    """The result of a hop in a certified revision of a window: the files of a bucket's verdicts, and of the keys that
+    were repaired. `ranges`: the source's (partition, lo, hi)."""
+
+    number: int
+    revision: int
+    verdicts: tuple[str, ...]
+    repaired: str | None = None
+    ranges: tuple[tuple[int, int, int], ...] = ()
+
+    def holds(self, place: str) -> bool:
+        """Tell whether a position of the source, as text `partition:offset`, lies in the window."""
+        partition, _, offset = place.partition(":")
+        if not (partition.isdigit() and offset.isdigit()):
+            return False
+        return any(part == int(partition) and lo <= int(offset) < hi for part, lo, hi in self.ranges)
+
+
+@dataclass(frozen=True, kw_only=True)
 class BucketTask:
     """The input of an executor for a bucket: files below the storage root, and what the driver asked once for all.
 
     `replays` and `source_replays`: records that compensation wrote to the target and to the source, by the journal.
     `written`: keys of which plans for this window wrote records to the source, wherever these are.
+
+    `certified`: what certified windows found on this hop, this window's earlier revisions included.
 
     `waiting_since`: the keys (hash high, hash low) that were judged pending before, each with the moment since which it
     waits. `seen_ranges`: (partition, lo, hi, since when it is known to exist) of the source, in this window and in
@@ -74,6 +95,7 @@ class BucketTask:
     written: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     truncated_files: tuple[TruncatedFiles, ...] = ()
     later_source_files: tuple[str, ...] = ()
+    certified: tuple[CertifiedResult, ...] = ()
     source_log: LogHistory = field(default_factory=LogHistory)
     target_log: LogHistory = field(default_factory=LogHistory)
     baseline: Baseline = field(default_factory=Baseline)

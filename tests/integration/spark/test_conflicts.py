@@ -46,7 +46,7 @@ def test_two_ledger_rows_of_a_key_with_different_values_are_a_conflict(shop: Rec
 
 
 def test_a_tolerated_conflict_is_counted_and_certified(shop: ReconciledShop) -> None:
-    shop.describe(tolerance={"conflict": 1})
+    shop.describe(tolerance={"conflict": "1"})
     made = orders(range(10))
     shop.trade(made)
     shop.write("outbox", [{**made[3], "amount": "99.00"}])

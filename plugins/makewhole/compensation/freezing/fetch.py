@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from makewhole.compensation.freezing.choose_partition import PartitionChooser
+from makewhole.compensation.freezing.erasures import Erasures
 from makewhole.compensation.freezing.fetch_reversals import ReversalFetcher
 from makewhole.compensation.freezing.meant_values import RecordValue
 from makewhole.compensation.freezing.source_values import SourceValues
@@ -34,6 +35,7 @@ class Fetcher:
         self._values = SourceValues(sources)
         self._reversals = ReversalFetcher(window, sources, past, self._rows_to_reverse)
         self._partitions = PartitionChooser(sources)
+        self._erasures = Erasures(sources)
 
     def fetch(self, drafts: Sequence[ActionDraft]) -> tuple[list[tuple[ActionDraft, Payload]], list[Refusal]]:
         """Return the drafts that can be done with their payloads, in order, and a refusal for each finding that has one
@@ -53,6 +55,7 @@ class Fetcher:
         return fetched, list(refusals.values())
 
     def _fetch(self, draft: ActionDraft) -> tuple[ActionDraft, Payload] | None:
+        self._erasures.require_not_erased(draft)
         if draft.action.remedy is Remedy.REVERSE:
             reversal = self._reversals.fetch(draft)
             return None if reversal is None else _with_before(draft, reversal.payload, reversal.before)
@@ -198,6 +201,7 @@ class Fetcher:
             if draft.repetition is not None:
                 wanted.setdefault(hop.target, []).append((draft.repetition.partition, draft.repetition.offset))
         self._sources.load(wanted)
+        self._erasures.load(drafts)
         beside_survivors = (draft.finding for draft in drafts if draft.is_beside_survivor)
         self._values.load(beside_survivors)
 

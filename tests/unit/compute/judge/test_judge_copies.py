@@ -10,7 +10,18 @@ from hypothesis import strategies as st
 
 from makewhole.compute.frames import HASHES, REPLAYS
 from makewhole.compute.judge.judge_copies import BucketInput, judge, mark_replays
-from tests.unit.compute.judge.bucket_input import HOP, NEW, NEWER, OLD, PLANS, bucket, copies, hashed, one, verdict_by_key
+from tests.unit.compute.judge.bucket_input import (
+    HOP,
+    NEW,
+    NEWER,
+    OLD,
+    PLANS,
+    bucket,
+    copies,
+    hashed,
+    one,
+    verdict_by_key,
+)
 from tests.unit.compute.judge.event_oracle import NAMES, bucket_of, situations
 
 pytestmark = pytest.mark.unit
