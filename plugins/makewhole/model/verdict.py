@@ -101,8 +101,8 @@ class HopCounts:
     """Distinct keys of a hop by verdict, with the numbers that cross-check them.
 
     `source_keys` = matched + missing + mismatched + conflict + vanished + erased + duplicate-with-source + pending +
-    undecidable + before_baseline; those of the last three and duplicates that have no source key, and `unexpected`, are counted
-    beside it. `source_rows`/`target_rows` count copies.
+    undecidable + before_baseline; those of the last three and duplicates that have no source key, and `unexpected`,
+    are counted beside it. `source_rows`/`target_rows` count copies.
     """
 
     source_keys: int = 0

@@ -3,9 +3,9 @@
 A key that the source has (in this window) and the target does not is missing,
 more than one copy at the target is a duplicate, one copy is compared. A side that has different values of a key is a
 conflict: whichever the other side holds, it agrees with nothing that is certain. A key that only the target has in this
-window is looked up in the rest of the source first. A copy that compensation wrote in the place of another one counts as that
-one. A copy that it produced, because the topic had none, counts like any other: an original that comes all the same is
-the second copy.
+window is looked up in the rest of the source first. A copy that compensation wrote in the place of another one counts
+as that one. A copy that it produced, because the topic had none, counts like any other: an original that comes all the
+same is the second copy.
 
 Under upsert the copies of a key are versions: see `makewhole.compute.judge.judge_versions`.
 """

@@ -36,7 +36,8 @@ def apply_chunk(
 ) -> ReceiptRow:
     """Apply the items in order and leave their effects and the receipt; a chunk that has one is left as it is.
 
-    `guard` is asked first, in the same transaction. Each item succeeds or is refused by itself (its savepoint is undone); the reasons are in the receipt.
+    `guard` is asked first, in the same transaction. Each item succeeds or is refused by itself (its savepoint is
+    undone); the reasons are in the receipt.
 
     Raises:
         LeaseLostError: a newer runner has been here.
