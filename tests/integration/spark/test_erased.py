@@ -1,16 +1,26 @@
 """Test keys that a store lacks and has not lost: rows that were purged, and keys that were erased on purpose."""
 
-import pytest
+import json
+from datetime import UTC, datetime
 
+import pytest
+from typer.testing import CliRunner
+
+from makewhole.cli.plan.command import plan_app
+from makewhole.compensation.approval.page import ApprovalQuestion, approval_page, escaped
 from makewhole.compensation.execution.run_plan import compensate_window
+from makewhole.compensation.execution.targets import targets_of
 from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.preview.dry_report import DryRun
+from makewhole.compensation.preview.dry_run import dry_run
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.journal import certificates, window_results
 from makewhole.journal.database import connect
 from makewhole.model.pipeline import Remedy
+from makewhole.model.plan import Plan
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import WindowState
-from makewhole.window.context import WindowContext
+from makewhole.window.context import WindowContext, connections_of
 from tests.world.orders import orders
 from tests.world.pipeline_file import Settings, store
 from tests.world.shop import LEDGER_HOP, STORE_HOP
@@ -198,6 +208,49 @@ def test_a_key_that_is_erased_after_it_was_judged_is_not_written(
     counts = verified_counts(erasing, context)
     assert (counts.matched, counts.missing, counts.erased) == (9, 0, 1)
     assert erasing.certify(context).state is WindowState.CERTIFIED
+
+
+@pytest.mark.parametrize("remedy", ["upsert", "redeliver"])
+def test_a_plan_says_how_many_keys_nobody_has_seen_in_a_store_that_names_no_erasures(
+    erasing: ReconciledShop, remedy: str
+) -> None:
+    hop = {"compensation": f"{{missing: {remedy}}}"}
+    erasing.describe(hop=hop)
+    made = orders(range(10))
+    erasing.trade(made, unloaded=made[3:5])
+    context = erasing.judge_and_ask_the_gate()
+    plan = plan_window(context).plan
+    assert plan is not None
+    said = (
+        "2 keys were never seen in warehouse by a certified window; if erased on purpose, writing brings back what was "
+        "deleted: then name 'erased:' of warehouse in the pipeline file first"
+    )
+
+    assert forecast(erasing, plan.id).risks == (said,)
+    page = approval_page(question(context, plan, forecast(erasing, plan.id)))
+    assert f"**Beware**: {escaped(said)}." in page.body.split("\n\n")
+    shown = CliRunner().invoke(plan_app, ["show", plan.id, "--json"])
+    assert json.loads(shown.output)["risks"] == [said]
+    assert said in " ".join(CliRunner().invoke(plan_app, ["show", plan.id]).output.split())
+
+    describe(erasing, BY_TABLE, hop=hop)
+    assert forecast(erasing, plan.id).risks == ()
+    erasing.sql("insert into erasures values ('O3')")
+    refused = [reason for part in forecast(erasing, plan.id).parts for reason in part.reasons]
+    named_when_frozen = remedy == "upsert"  # a record names the stores that are asked when it is planned
+    assert refused == (["erased: warehouse: erasures names this key"] if named_when_frozen else [])
+
+
+def forecast(shop: ReconciledShop, plan: str) -> DryRun:
+    """Return the dry run of a plan by the pipeline's file as it is now."""
+    return dry_run(shop.journal, plan, targets_of(shop.pipeline, connections_of(shop.pipeline)))
+
+
+def question(context: WindowContext, plan: Plan, report: DryRun) -> ApprovalQuestion:
+    """Return the question of a plan."""
+    return ApprovalQuestion(
+        plan=plan, label=context.window.label, about=(), who="anybody", dry_run=report, dry_run_at=datetime.now(UTC)
+    )
 
 
 def verified_counts(shop: ReconciledShop, context: WindowContext) -> HopCounts:

@@ -8,7 +8,7 @@ from functools import partial
 
 import msgspec
 
-from makewhole.compensation.execution.erased_items import refuse_erased
+from makewhole.compensation.execution.look_again.erased_items import refuse_erased
 from makewhole.compensation.execution.targets import Chunk, DoneChunk
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy, TablePoint

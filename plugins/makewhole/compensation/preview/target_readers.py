@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from makewhole.compensation.execution.erased_items import refuse_erased
 from makewhole.compensation.execution.kafka_target import chunk_records, replay_identity
+from makewhole.compensation.execution.look_again.erased_items import refuse_erased
 from makewhole.compensation.execution.look_again.look_again import LookAgain
 from makewhole.compensation.execution.postgres_target import chunk_items
 from makewhole.compensation.execution.targets import Chunk, Target
