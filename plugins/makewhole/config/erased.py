@@ -1,5 +1,7 @@
 """Read where a store says which of its keys were deleted on purpose."""
 
+from yaml import ScalarNode
+
 from makewhole.config import values
 from makewhole.config.tree import Section
 from makewhole.model.pipeline import Erased
@@ -10,8 +12,16 @@ _EXAMPLE = "Write 'erased: {table: privacy.erasures, key: flight_id}' or 'erased
 def read_erased(point: Section, store_key: tuple[str, ...] | None) -> Erased | None:
     """Return what `erased` of a store says; what is wrong is noted. `store_key`: the store's own key columns."""
     place = point.get("erased")
-    section = place.section() if place else None
-    if place is None or section is None:
+    if place is None:
+        return None
+    if isinstance(place.node, ScalarNode) and place.node.value == "tombstones":
+        place.complain(
+            "'tombstones' is not a place where erased keys are named",
+            "Under 'semantics: upsert' a tombstone deletes its key already: take the line out. " + _EXAMPLE,
+        )
+        return None
+    section = place.section()
+    if section is None:
         return None
     section.only("table", "key", "column")
     table, column, key = (section.get(name) for name in ("table", "column", "key"))

@@ -237,8 +237,7 @@ def test_a_plan_says_how_many_keys_nobody_has_seen_in_a_store_that_names_no_eras
     assert forecast(erasing, plan.id).risks == ()
     erasing.sql("insert into erasures values ('O3')")
     refused = [reason for part in forecast(erasing, plan.id).parts for reason in part.reasons]
-    named_when_frozen = remedy == "upsert"  # a record names the stores that are asked when it is planned
-    assert refused == (["erased: warehouse: erasures names this key"] if named_when_frozen else [])
+    assert refused == ["erased: warehouse: erasures names this key"]
 
 
 def forecast(shop: ReconciledShop, plan: str) -> DryRun:

@@ -13,6 +13,7 @@ from makewhole.compensation.planning.draft import draft_plan, over_limits, plan_
 from makewhole.compensation.planning.remedy_of import keys_to_reverse
 from makewhole.model.pipeline import (
     Approval,
+    Erased,
     Hop,
     Limits,
     Pipeline,
@@ -373,6 +374,32 @@ def test_a_record_that_may_yet_be_committed_is_not_produced_again() -> None:
 
 def _grouped(pipeline: Pipeline) -> Pipeline:
     return replace(pipeline, hops=tuple(replace(hop, consumer_group="loader") for hop in pipeline.hops))
+
+
+def test_a_conflict_is_never_planned_and_what_has_vanished_only_where_the_file_asks_for_it() -> None:
+    findings = [_finding("c", Verdict.CONFLICT, "topic→store"), _finding("v", Verdict.VANISHED, "topic→store")]
+
+    assert plan_actions(_pipeline(), findings) == []
+    asked = plan_actions(_pipeline(vanished=Remedy.UPSERT), findings)
+    assert [(action.remedy, action.key) for action in asked] == [(Remedy.UPSERT, "v")]
+    (sent,) = plan_actions(_pipeline(vanished=Remedy.REDELIVER), findings)
+    assert (sent.key, sent.before["lacking"]) == ("v", ["store"])
+
+
+def test_a_record_names_the_stores_that_it_reaches_and_that_tell_which_keys_were_erased() -> None:
+    pipeline = _pipeline()
+    store = pipeline.points["store"]
+    assert isinstance(store, TablePoint)
+    findings = [_finding("a", Verdict.MISSING, "ledger→topic"), _finding("b", Verdict.MISSING, "topic→store")]
+    telling = {**pipeline.points, "store": replace(store, erased=Erased(column="deleted_at"))}
+
+    actions = plan_actions(replace(pipeline, points=telling), findings)
+
+    assert [(action.remedy, action.before["erasable"]) for action in actions] == [
+        (Remedy.PRODUCE, ["store"]),
+        (Remedy.REDELIVER, ["store"]),
+    ]
+    assert all("erasable" not in action.before for action in plan_actions(pipeline, findings))
 
 
 def _finding(key: str, verdict: Verdict, hop: str, source: list[dict[str, Any]] | None = None) -> Finding:

@@ -57,7 +57,8 @@ class LookAgain(ClosingContext):
             is_produced = remedy == Remedy.PRODUCE.value
             points = json.loads(str(lacking)) if lacking is not None else [self._plan.target] if is_produced else []
             keys = actions["key"].to_list()
-            reasons = [self._erased_at(store, keys) for store in json.loads(str(erasable or "[]"))]
+            asked = {*json.loads(str(erasable or "[]")), *(name for name in points if self._tells_erased(name))}
+            reasons = [self._erased_at(store, keys) for store in sorted(asked)]
             reasons.append(self._in_all(points, keys))
             if repeats is not None:
                 reasons.append(self._at(str(repeats), keys))
@@ -77,6 +78,11 @@ class LookAgain(ClosingContext):
         """Return the keys that all of the points that lacked them have now; a record serves every point behind it."""
         answers = [self._at(point, keys) for point in points]
         return {key: answers[0][key] for key in keys if answers and all(key in answer for answer in answers)}
+
+    def _tells_erased(self, name: str) -> bool:
+        """Tell whether a point names erased keys by now: the file may say so since the plan was frozen."""
+        point = self._targets[name].point if name in self._targets else None
+        return isinstance(point, TablePoint) and point.erased is not None
 
     def _erased_at(self, name: str, keys: Sequence[str]) -> ReasonsByKey:
         """Return the keys that a store names as erased by now."""
