@@ -76,30 +76,44 @@ def _erased(task: BucketTask, missing: pl.DataFrame) -> dict[str, str]:
 
 
 def _seen(task: BucketTask, missing: pl.DataFrame, source_elsewhere: pl.DataFrame) -> SeenIn:
-    """Return the certified windows that saw missing keys in the store, the newest of each key."""
+    """Return the certified windows that saw missing keys in the store: of each key the newest that judged it.
+
+    Under upsert only this window's own revisions judged the version that is missing now: an older one that was seen and
+    purged proves nothing of it.
+    """
     if missing.is_empty() or not isinstance(task.context.pipeline.points[task.hop.target], TablePoint):
         return {}
     by_hash = {(high, low): text for high, low, text in missing.select(*HASH, "key_hash").rows()}
     places = source_elsewhere.join(missing.select(HASH), on=HASH, how="semi").select(*HASH, "place").rows()
     seen: dict[str, tuple[int, int]] = {}
     for result in sorted(task.certified, key=lambda one: one.number):
-        asked = {by_hash[high, low] for high, low, place in places if result.holds(place)}
         if result.number == task.context.window.number:
             asked = set(by_hash.values())
-        for key_hash in _held(task, result, asked):
-            seen[key_hash] = (result.number, result.revision)
+        elif task.is_upsert:
+            continue
+        else:
+            asked = {by_hash[high, low] for high, low, place in places if result.holds(place)}
+        for key_hash, is_held in _judged(task, result, asked).items():
+            seen.pop(key_hash, None)
+            if is_held:
+                seen[key_hash] = (result.number, result.revision)
     return seen
 
 
-def _held(task: BucketTask, result: CertifiedResult, asked: set[str]) -> list[str]:
-    """Return which of the keys the store held, by the verdicts of a certified window and by what it repaired."""
+def _judged(task: BucketTask, result: CertifiedResult, asked: set[str]) -> dict[str, bool]:
+    """Return which of the keys a certified window judged, and whether the store held them by then: by its verdicts, and
+    by what was repaired afterwards."""
     if not asked:
-        return []
+        return {}
     wanted = pl.col("key_hash").is_in(list(asked))
     verdicts = task.context.storage.read_parquet(result.verdicts)
-    held = [] if verdicts is None else verdicts.filter(wanted & _shows_it(verdicts, task))["key_hash"].to_list()
+    found: dict[str, bool] = {}
+    if verdicts is not None:
+        found = dict(verdicts.filter(wanted).select("key_hash", _shows_it(verdicts, task)).rows())
     repaired = None if result.repaired is None else task.context.storage.read_parquet([result.repaired])
-    return [*held, *([] if repaired is None else repaired.filter(wanted)["key_hash"].to_list())]
+    if repaired is not None:
+        found |= dict.fromkeys(repaired.filter(wanted)["key_hash"].to_list(), True)
+    return found
 
 
 def _shows_it(verdicts: pl.DataFrame, task: BucketTask) -> pl.Expr:
@@ -109,4 +123,4 @@ def _shows_it(verdicts: pl.DataFrame, task: BucketTask) -> pl.Expr:
         is_there = pl.col("is_held")
     else:
         is_there = (pl.col("verdict") == Verdict.MATCHED.value) & (not task.is_upsert)
-    return is_there | pl.col("verdict").is_in(_SEEN_BY)
+    return (is_there | pl.col("verdict").is_in(_SEEN_BY)).alias("is_held")

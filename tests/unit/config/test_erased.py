@@ -57,8 +57,8 @@ def test_a_store_names_a_table_or_a_column(write: Callable[..., Path], said: str
         ),
         (
             "{column: a, key: one}",
-            "points.store.erased.key (line 6): goes with 'table'. Take the line out: the rows of the store have its own "
-            "key",
+            "points.store.erased.key (line 6): goes with 'table'. Take the line out: the rows of the store have its "
+            "own key",
         ),
         (
             "tombstones",
