@@ -13,7 +13,7 @@ import polars as pl
 from makewhole.compute.frames import HASH
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.verdict import Cause, Verdict
-from makewhole.postgres.read.erased import erased_keys
+from makewhole.postgres.read.erased import erased_everywhere
 from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult
 
 _SEEN_BY = (Verdict.VANISHED.value, Verdict.ERASED.value)
@@ -66,13 +66,8 @@ def _turned(judged: pl.DataFrame, found: Mapping[str, Any], verdict: Verdict, ca
 def _erased(task: BucketTask, missing: pl.DataFrame) -> dict[str, str]:
     """Return, by hash, what says of a missing key that it was erased: in every store that the hop leads to."""
     stores = task.context.pipeline.stores_at(task.hop.target)
-    if missing.is_empty() or not stores or any(store.erased is None for store in stores):
-        return {}
-    keys = set(missing["key"].to_list())
-    for store in stores:
-        keys &= erased_keys(task.context.postgres(store), store, keys)
-    told = "; ".join(f"{store.name}: {store.erased.told_by}" for store in stores if store.erased is not None)
-    return {key_hash: told for key, key_hash in missing.select("key", "key_hash").rows() if key in keys}
+    told = erased_everywhere(stores, task.context.postgres, missing["key"].to_list())
+    return {key_hash: told[key] for key, key_hash in missing.select("key", "key_hash").rows() if key in told}
 
 
 def _seen(task: BucketTask, missing: pl.DataFrame, source_elsewhere: pl.DataFrame) -> SeenIn:

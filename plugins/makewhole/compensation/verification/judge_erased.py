@@ -6,7 +6,7 @@ from dataclasses import replace
 from makewhole.compensation.verification.verified_results import ERASED, WHOLE
 from makewhole.journal.window_results import JudgedFinding
 from makewhole.model.verdict import Verdict
-from makewhole.postgres.read.erased import erased_keys
+from makewhole.postgres.read.erased import erased_everywhere
 from makewhole.window.context import WindowContext
 
 
@@ -32,10 +32,4 @@ def _may_be_erased(item: JudgedFinding) -> bool:
 
 def _erased_at(context: WindowContext, hop_name: str, keys: set[str]) -> dict[str, str]:
     hop = next(hop for hop in context.pipeline.hops if hop.name == hop_name)
-    stores = context.pipeline.stores_at(hop.target)
-    if not stores or any(store.erased is None for store in stores):
-        return {}
-    for store in stores:
-        keys = keys & erased_keys(context.postgres(store), store, keys)
-    told = "; ".join(f"{store.name}: {store.erased.told_by}" for store in stores if store.erased is not None)
-    return dict.fromkeys(keys, told)
+    return erased_everywhere(context.pipeline.stores_at(hop.target), context.postgres, keys)

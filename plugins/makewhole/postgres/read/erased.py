@@ -1,6 +1,6 @@
 """Ask a store which keys were deleted on purpose."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from psycopg2 import sql
@@ -25,6 +25,20 @@ def erased_keys(connection: PostgresConnection, point: TablePoint, keys: Iterabl
         return set()
     with connect(connection) as session:
         return erased_in(session, point, wanted)
+
+
+def erased_everywhere(
+    stores: Sequence[TablePoint], connection_of: Callable[[TablePoint], PostgresConnection], keys: Iterable[str]
+) -> dict[str, str]:
+    """Return those of the keys that every one of these stores names as erased, each with what says so; none where a
+    store says nothing of it. Raises what `erased_keys` does."""
+    left = set(keys)
+    if not stores or any(store.erased is None for store in stores):
+        return {}
+    for store in stores:
+        left &= erased_keys(connection_of(store), store, left)
+    told = "; ".join(f"{store.name}: {store.erased.told_by}" for store in stores if store.erased is not None)
+    return dict.fromkeys(left, told)
 
 
 def erased_in(session: PgConnection, point: TablePoint, keys: Sequence[str]) -> set[str]:
