@@ -8,9 +8,11 @@ from psycopg2 import sql
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.pipeline import TablePoint
 from makewhole.postgres.connect import connect
-from makewhole.postgres.read.export import KEYS_PER_STATEMENT, key_condition
+from makewhole.postgres.read.export import key_condition
 from makewhole.postgres.read.expressions import TableShape, column_types, key_expression, table_identifier
 from makewhole.sql import PgConnection
+
+_KEYS_PER_STATEMENT = 20_000
 
 
 def erased_keys(connection: PostgresConnection, point: TablePoint, keys: Iterable[str]) -> set[str]:
@@ -49,11 +51,11 @@ def erased_in(session: PgConnection, point: TablePoint, keys: Sequence[str]) -> 
     types = column_types(session, shape)
     told = sql.SQL("true") if point.erased.column is None else _has_value(point.erased.column)
     found: set[str] = set()
-    for start in range(0, len(keys), KEYS_PER_STATEMENT):
+    for start in range(0, len(keys), _KEYS_PER_STATEMENT):
         statement = sql.SQL("select distinct {} from {} t where {} and {}").format(
             key_expression(shape.point),
             table_identifier(shape.point),
-            key_condition(shape, types, keys[start : start + KEYS_PER_STATEMENT]),
+            key_condition(shape, types, keys[start : start + _KEYS_PER_STATEMENT]),
             told,
         )
         with session.cursor() as cursor:

@@ -42,7 +42,7 @@ _TEXT_TYPES = ("text", "character varying")
 # Only the spelling that PostgreSQL itself writes: `007` must not find the row of 7, whose key is another.
 _INT = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-KEYS_PER_STATEMENT = 20_000
+_KEYS_PER_STATEMENT = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,8 +174,8 @@ class ExportReader:
         with connect(self._connection) as session:
             _set_snapshot(session, self._snapshot)
             types = column_types(session, self._shape)
-            for start in range(0, len(keys), KEYS_PER_STATEMENT):
-                some = keys[start : start + KEYS_PER_STATEMENT]
+            for start in range(0, len(keys), _KEYS_PER_STATEMENT):
+                some = keys[start : start + _KEYS_PER_STATEMENT]
                 yield from self._read(session, key_condition(self._shape, types, some))
 
     def _read(self, session: PgConnection, condition: sql.Composable) -> Iterator[pl.DataFrame]:
