@@ -38,6 +38,7 @@ def test_two_ledger_rows_of_a_key_with_different_values_are_a_conflict(shop: Rec
     }
     assert plan_window(context).plan is None
     verify_window(context, lambda *_: None, patience_seconds=0)
+    assert shop.outcomes(context) == {"O3": "open"}
     closed = shop.certify(context)
     assert (closed.state, closed.reason) == (
         WindowState.GAPS,
@@ -57,7 +58,8 @@ def test_a_tolerated_conflict_is_counted_and_certified(shop: ReconciledShop) -> 
     assert closed.state is WindowState.CERTIFIED
 
 
-def test_a_key_that_is_lost_is_missing_whatever_its_rows_say(shop: ReconciledShop) -> None:
+def test_a_key_that_is_lost_is_missing_whatever_its_rows_say_and_none_of_them_is_sent(shop: ReconciledShop) -> None:
+    shop.describe(ledger_hop={"compensation": "{missing: produce}"})
     made = orders(range(10))
     shop.trade(made, unsent=made[3:4])
     shop.write("outbox", [{**made[3], "amount": "99.00"}])
@@ -65,6 +67,13 @@ def test_a_key_that_is_lost_is_missing_whatever_its_rows_say(shop: ReconciledSho
     context = shop.judge_and_ask_the_gate()
 
     assert shop.found(context, LEDGER_HOP) == {"O3": ("missing", "never_produced")}
+    assert plan_window(context).plan is None
+    assert shop.journal_sql("select outcome, outcome_reason from makewhole.finding") == [
+        (
+            "refused",
+            "conflict: outbox has this key with different values; say which is right, then run the window again",
+        )
+    ]
 
 
 def test_records_of_a_key_with_different_values_leave_its_row_in_doubt(shop: ReconciledShop) -> None:

@@ -170,6 +170,10 @@ def _draft_actions(
     source, target = pipeline.points[hop.source], pipeline.points[hop.target]
     if isinstance(source, TopicPoint) and finding.evidence.get("has_later"):
         return "stale: the log has a later version of this key; the window that holds it judges that one"
+    if finding.verdict in _ABSENT and finding.evidence.get("source_contradicts"):
+        return (
+            f"conflict: {source.name} has this key with different values; say which is right, then run the window again"
+        )
     waiting = _still_to_come(hop, target, remedy, finding)
     if waiting is not None:
         return waiting

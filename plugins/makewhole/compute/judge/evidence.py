@@ -279,7 +279,13 @@ def _copies_evidence(
             evidence["elsewhere_producers"] = known
     if row["verdict"] == Verdict.DUPLICATE.value and target and "offset" in target[0]:
         evidence["repeated"] = _repeated(row, target)
-    return evidence | _compared_values(row, passing, target)
+    return evidence | _compared_values(row, passing, target) | _contradiction(row, passing)
+
+
+def _contradiction(row: FrameRow, source: Sequence[CopyFields]) -> CopyFields:
+    """Tell whether the source holds an event with different values; versions of a key may differ."""
+    held = {copy["row_hash"] for copy in source if not copy.get("is_aborted") and copy["row_hash"] is not None}
+    return {"source_contradicts": True} if row["latest_place"] is None and len(held) > 1 else {}
 
 
 def _compared_values(row: FrameRow, source: Sequence[CopyFields], target: Sequence[CopyFields]) -> CopyFields:

@@ -386,6 +386,17 @@ def test_a_conflict_is_never_planned_and_what_has_vanished_only_where_the_file_a
     assert (sent.key, sent.before["lacking"]) == ("v", ["store"])
 
 
+def test_a_key_that_its_source_has_with_different_values_is_not_written() -> None:
+    lost = _evidence(_finding("a", Verdict.MISSING, "ledger→topic"), source_contradicts=True)
+
+    draft = draft_plan(_pipeline(), [lost], window_keys=1)
+
+    assert draft.drafts == ()
+    assert [refusal.reason for refusal in draft.refusals] == [
+        "conflict: ledger has this key with different values; say which is right, then run the window again"
+    ]
+
+
 def test_a_record_names_the_stores_that_it_reaches_and_that_tell_which_keys_were_erased() -> None:
     pipeline = _pipeline()
     store = pipeline.points["store"]
