@@ -25,7 +25,8 @@ def build_key_run(copies: pl.DataFrame, *, has_versions: bool) -> pl.DataFrame:
     It has the first original copy of each key, or the first replay where there is no original; with versions also the
     latest version, in columns `last_…`.
     """
-    wide = _with_missing_columns(copies).with_columns(_filters())
+    wide = _with_missing_columns(copies)
+    wide = wide.with_columns(_filters(wide))
     run = (
         wide.sort(*HASH, "is_replay", "partition", "offset")
         .unique(subset=_ROW, keep="first", maintain_order=True)
@@ -43,8 +44,10 @@ def build_key_run(copies: pl.DataFrame, *, has_versions: bool) -> pl.DataFrame:
     return run.join(latest, on=_ROW, how="left", maintain_order="left").drop(_FILTERS)
 
 
-def _filters() -> pl.Expr:
-    """Return the filters that exclude a copy, as one text."""
+def _filters(copies: pl.DataFrame) -> pl.Expr:
+    """Return the filters that exclude each copy, as one text."""
+    if not copies["excluded_by"].list.len().max():
+        return pl.lit("").alias(_FILTERS)
     return pl.col("excluded_by").list.sort().list.join(",").fill_null("").alias(_FILTERS)
 
 
