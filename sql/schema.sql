@@ -157,7 +157,7 @@ create table makewhole.finding (
     cause text not null,
     evidence jsonb not null,
     outcome text not null default 'open'
-        check (outcome in ('open', 'repaired', 'contained', 'reversed', 'handed_over', 'refused')),
+        check (outcome in ('open', 'repaired', 'contained', 'reversed', 'erased', 'handed_over', 'refused')),
     outcome_reason text,
     primary key (pipeline, number, revision, hop, key_hash),
     foreign key (pipeline, number, revision) references makewhole.window

@@ -195,3 +195,15 @@ from makewhole.planned_action as action join makewhole.plan on plan.id = action.
 where plan.pipeline = %(pipeline)s and plan.id = any(%(plans)s) and plan.state in ('running', 'done', 'rejected')
 and not plan.keeps_positions and action.remedy in ('redeliver', 'produce') and action.refusal is null
 order by action.plan, action.key_hash
+
+-- missing_keys_by_hop --
+-- Count the keys that a plan writes because a hop's store lacks them, by hop; those that are refused are left out.
+select action.hop, count(distinct action.key_hash)
+from makewhole.planned_action as action
+join makewhole.plan on plan.id = action.plan
+join makewhole.finding
+    on (finding.pipeline, finding.number, finding.revision, finding.hop, finding.key_hash)
+     = (plan.pipeline, plan.number, plan.revision, action.hop, action.key_hash)
+where action.plan = %(plan)s and action.remedy in ('upsert', 'redeliver') and action.refusal is null
+  and finding.verdict = 'missing'
+group by action.hop

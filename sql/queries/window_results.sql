@@ -27,6 +27,18 @@ values (%(pipeline)s, %(number)s, %(revision)s, %(hop)s, %(stage)s, %(counts)s, 
 select hop, counts, digest, files from makewhole.hop_result
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and stage = %(stage)s;
 
+-- certified_files --
+-- Read the files of a hop's result, and of the keys that were repaired, of the newest certified revision of each window.
+select distinct on (result.number) result.number, result.revision, result.files, verified.files ->> 'repaired'
+from makewhole.hop_result as result
+join makewhole.window as judged using (pipeline, number, revision)
+left join makewhole.hop_result as verified
+    on (verified.pipeline, verified.number, verified.revision, verified.hop, verified.stage)
+     = (result.pipeline, result.number, result.revision, result.hop, 'verified')
+where result.pipeline = %(pipeline)s and result.hop = %(hop)s and result.stage = 'reconciled'
+  and judged.state = 'certified' and (result.number, result.revision) <> (%(number)s, %(revision)s)
+order by result.number, result.revision desc;
+
 -- delete_findings --
 -- Delete the findings of an earlier attempt at the same revision.
 delete from makewhole.finding where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;

@@ -55,11 +55,13 @@ ELSEWHERE: Schema = {
     "producer_id": pl.Int64,
     "producer_epoch": pl.Int16,
     "sequence": pl.Int32,
+    "excluded_by": pl.List(pl.String),
 }
 """Copies outside the window's own slice: from the key index, from the log after the window, from look-ups by key.
 
 `is_replay`: written by compensation in the place of another copy, `is_produced`: written by it as the key's own copy.
-`is_later`: after the window's own. Null: not known, as a run of an older makewhole has fewer columns."""
+`is_later`: after the window's own. `excluded_by` names the hops whose `where` the copy does not pass. Null: not known,
+as a run of an older makewhole has fewer columns."""
 
 TAIL: Schema = ELSEWHERE | {"is_open": pl.Boolean}
 """Copies in the log after a window. `is_open`: behind the stable offset, so nobody can read it as committed yet."""
@@ -104,8 +106,14 @@ JUDGED: Schema = {
 """One row per judged key. `hint` is a cause that only the kernel could see. Under upsert: `latest_place` is where
 the source's latest version is, `has_later` that the source has one after the window's own."""
 
-VERDICTS: Schema = {"hop": pl.String, "key_hash": pl.String, "verdict": pl.String, "cause": pl.String}
-"""The keyed frame that the gate reads: one row per key and hop."""
+VERDICTS: Schema = {
+    "hop": pl.String,
+    "key_hash": pl.String,
+    "verdict": pl.String,
+    "cause": pl.String,
+    "is_held": pl.Boolean,
+}
+"""The keyed frame that the gate reads: one row per key and hop. `is_held`: the target has a copy of the key."""
 
 FINDINGS: Schema = {
     "hop": pl.String,

@@ -1,6 +1,7 @@
 """Build and read a run of the key index: a topic's distinct keys in one window, with first copy and latest version.
 
-An older makewhole wrote fewer columns; those that a run lacks are null, not known.
+A key whose copies are excluded by different filters has a row for each set of them, all but the first `is_extra`. An
+older makewhole wrote fewer columns; those that a run lacks are null, not known.
 """
 
 import polars as pl
@@ -11,6 +12,8 @@ _LATEST = ("place", "row_hash", "version", "is_tombstone")
 _FIRST: Schema = {name: kind for name, kind in ELSEWHERE.items() if name != "is_later"}
 _MARKS = ("is_replay", "is_produced")
 _BEFORE_ALL = -(2**63)
+_IS_EXTRA, _FILTERS = "is_extra", "_filters"
+_ROW = (*HASH, _FILTERS)
 
 COPIES = (*HASH, *(name for name in _FIRST if name not in (*HASH, *_MARKS)), "partition", "offset", "is_aborted")
 """Columns of a snapshot that a run is built from, besides `replay_plan`."""
@@ -23,29 +26,58 @@ def build_key_run(copies: pl.DataFrame, *, has_versions: bool) -> pl.DataFrame:
     latest version, in columns `last_…`.
     """
     wide = _with_missing_columns(copies)
+    wide = wide.with_columns(_filters(wide))
     run = (
         wide.sort(*HASH, "is_replay", "partition", "offset")
-        .unique(subset=HASH, keep="first", maintain_order=True)
-        .select(*_FIRST)
+        .unique(subset=_ROW, keep="first", maintain_order=True)
+        .with_columns((pl.int_range(pl.len()).over(HASH) > 0).alias(_IS_EXTRA))
+        .select(*_FIRST, _IS_EXTRA, _FILTERS)
     )
     if not has_versions:
-        return run
+        return run.drop(_FILTERS)
     latest = (
         wide.with_columns(pl.col("version").fill_null(_BEFORE_ALL).alias("number"))
         .sort(*HASH, "number", "partition", "offset")
-        .unique(subset=HASH, keep="last", maintain_order=True)
-        .select(*HASH, *(pl.col(name).alias(f"last_{name}") for name in _LATEST))
+        .unique(subset=_ROW, keep="last", maintain_order=True)
+        .select(*_ROW, *(pl.col(name).alias(f"last_{name}") for name in _LATEST))
     )
-    return run.join(latest, on=HASH, how="left", maintain_order="left")
+    return run.join(latest, on=_ROW, how="left", maintain_order="left").drop(_FILTERS)
+
+
+def _filters(copies: pl.DataFrame) -> pl.Expr:
+    """Return the filters that exclude each copy, as one text."""
+    if not copies["excluded_by"].list.len().max():
+        return pl.lit("").alias(_FILTERS)
+    return pl.col("excluded_by").list.sort().list.join(",").fill_null("").alias(_FILTERS)
+
+
+def count_keys(run: pl.DataFrame) -> int:
+    """Return the number of distinct keys of a run."""
+    return len(_of_point(run))
+
+
+def _of_point(run: pl.DataFrame) -> pl.DataFrame:
+    """Return one row per key, whatever the filters."""
+    return run.filter(~pl.col(_IS_EXTRA).fill_null(False)) if _IS_EXTRA in run.columns else run
+
+
+def passing_rows(run: pl.DataFrame, hop: str) -> pl.DataFrame:
+    """Return the rows of a run whose copies pass the filter of a hop; those of an older makewhole all do."""
+    if "excluded_by" not in run.columns:
+        return run
+    return run.filter(~pl.col("excluded_by").list.contains(hop).fill_null(False)).with_columns(
+        pl.lit(False).alias(_IS_EXTRA)
+    )
 
 
 def first_copies(run: pl.DataFrame, *, is_later: bool) -> pl.DataFrame:
     """Return the first copy of each key of a run (`ELSEWHERE`)."""
-    return _as_elsewhere(run, is_later)
+    return _as_elsewhere(_of_point(run), is_later)
 
 
 def first_and_latest_copies(run: pl.DataFrame, *, is_later: bool) -> pl.DataFrame:
     """Return the first and the latest version of each key of a run (`ELSEWHERE`)."""
+    run = _of_point(run)
     firsts = _as_elsewhere(run, is_later)
     if "last_place" not in run.columns:
         return firsts

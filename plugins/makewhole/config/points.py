@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from makewhole.config import values
+from makewhole.config.erased import read_erased
 from makewhole.config.key_types import KeyDraft, read_key
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Partitioner, Point, PointKind, TablePoint, TopicPoint
@@ -11,7 +12,7 @@ from makewhole.model.pipeline import Partitioner, Point, PointKind, TablePoint, 
 _TABLE_KEYS = ("kind", "connection", "table", "key", "time", "version")
 _KEYS = {
     PointKind.LEDGER: (*_TABLE_KEYS, "payload", "record_key"),
-    PointKind.STORE: _TABLE_KEYS,
+    PointKind.STORE: (*_TABLE_KEYS, "erased"),
     PointKind.TOPIC: ("kind", "connection", "topic", "key", "value", "version", "partitioner"),
 }
 _ANY_KEYS = tuple(sorted({key for keys in _KEYS.values() for key in keys}))
@@ -113,6 +114,7 @@ def _read_table(name: str, kind: PointKind, section: Section, key: KeyDraft | No
     is_ledger = kind is PointKind.LEDGER
     payload = _optional(section, "payload", values.column) if is_ledger else None
     record_key = _optional(section, "record_key", values.column) if is_ledger else None
+    erased = None if is_ledger else read_erased(section, key.names if key else None)
     if connection is None or table is None or key is None:
         return None
     return TablePoint(
@@ -126,6 +128,7 @@ def _read_table(name: str, kind: PointKind, section: Section, key: KeyDraft | No
         version=version,
         payload=payload,
         record_key=record_key,
+        erased=erased,
     )
 
 

@@ -5,9 +5,9 @@ from dataclasses import fields
 from datetime import timedelta
 
 from makewhole.config import values
-from makewhole.config.remedies import VERDICTS
 from makewhole.config.tree import Section
 from makewhole.model.pipeline import Approval, Gate, Limits, Pipeline, TimeLimits
+from makewhole.model.verdict import GAPS
 
 
 def below(section: Section | None, key: str, *known: str) -> Section | None:
@@ -22,15 +22,20 @@ def below(section: Section | None, key: str, *known: str) -> Section | None:
 def read_gate(top: Section) -> Gate:
     """Return the gate's tolerances; nothing is tolerated that the file does not name."""
     gate = below(top, "gate", "tolerance", "allow_empty")
-    tolerable = (*VERDICTS, "undecodable")
-    tolerance = below(gate, "tolerance", *tolerable, "pending")
-    pending = tolerance.get("pending") if tolerance else None
+    tolerable = (*(verdict.value for verdict in GAPS), "undecodable")
+    tolerance = below(gate, "tolerance", *tolerable, "pending", "vanished")
     quiet = gate.get("allow_empty") if gate else None
     return Gate(
         **{name: _whole(tolerance, name, values.at_least(0), 0) for name in tolerable},
-        pending=pending.whole(values.at_least(0)) if pending else None,
+        pending=_whole_or_any(tolerance, "pending"),
+        vanished=_whole_or_any(tolerance, "vanished"),
         allow_empty=bool(quiet.boolean()) if quiet else False,
     )
+
+
+def _whole_or_any(tolerance: Section | None, key: str) -> int | None:
+    place = tolerance.get(key) if tolerance else None
+    return place.whole(values.at_least(0)) if place else None
 
 
 def read_pending_max_age(top: Section) -> timedelta:

@@ -7,7 +7,7 @@ from makewhole.config import values
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import PointKind, Remedies, Remedy, Semantics
 
-VERDICTS = ("missing", "duplicate", "mismatched", "unexpected")
+VERDICTS = ("missing", "duplicate", "mismatched", "unexpected", "vanished")
 _LEDGER, _TOPIC, _STORE = PointKind.LEDGER, PointKind.TOPIC, PointKind.STORE
 _REDELIVER, _UPSERT, _PRODUCE = Remedy.REDELIVER, Remedy.UPSERT, Remedy.PRODUCE
 _QUARANTINE, _REVERSE, _REPORT = Remedy.QUARANTINE, Remedy.REVERSE, Remedy.REPORT
@@ -23,24 +23,28 @@ _POSSIBLE: Mapping[tuple[PointKind, PointKind], Mapping[str, tuple[Remedy, ...]]
         "duplicate": (_REPORT, _REVERSE),
         "mismatched": (_REPORT,),
         "unexpected": (_REPORT,),
+        "vanished": (_REPORT,),
     },
     (_TOPIC, _TOPIC): {
         "missing": (_REPORT, _REDELIVER),
         "duplicate": (_REPORT, _REVERSE),
         "mismatched": (_REPORT,),
         "unexpected": (_REPORT,),
+        "vanished": (_REPORT,),
     },
     (_TOPIC, _STORE): {
         "missing": (_REPORT, _REDELIVER, _UPSERT),
         "duplicate": (_REPORT, _QUARANTINE, _REVERSE),
         "mismatched": (_REPORT, _REDELIVER, _UPSERT),
         "unexpected": (_REPORT, _QUARANTINE, _REVERSE),
+        "vanished": (_REPORT, _REDELIVER, _UPSERT),
     },
     (_LEDGER, _STORE): {
         "missing": (_REPORT, _UPSERT),
         "duplicate": (_REPORT, _QUARANTINE, _REVERSE),
         "mismatched": (_REPORT, _UPSERT),
         "unexpected": (_REPORT, _QUARANTINE, _REVERSE),
+        "vanished": (_REPORT, _UPSERT),
     },
 }
 

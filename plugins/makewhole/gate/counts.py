@@ -3,18 +3,20 @@
 from makewhole.gate.frame import FrameCounts
 from makewhole.gate.planned_expectation import HIGHEST, Number, Role, difference, keys, text
 from makewhole.gate.summary import HopSummary
-from makewhole.model.pipeline import Gate
+from makewhole.model.pipeline import Gate, Pipeline, Remedy
 from makewhole.model.verdict import Verdict
 
 
-def verdict_numbers(gate: Gate, summary: HopSummary) -> list[Number]:
+def verdict_numbers(pipeline: Pipeline, summary: HopSummary) -> list[Number]:
     """Return the bounds of each verdict by the gate's tolerance, and the number of keys that were judged."""
+    gate = pipeline.gate
     counts, pending = summary.counts, summary.counts.pending
     tolerance = {
         "missing": gate.missing,
         "duplicate": gate.duplicate,
         "mismatched": gate.mismatched,
         "unexpected": gate.unexpected,
+        "conflict": gate.conflict,
         "undecidable": 0,
     }
     judged = [
@@ -28,11 +30,14 @@ def verdict_numbers(gate: Gate, summary: HopSummary) -> list[Number]:
         for verdict, allowed in tolerance.items()
     ]
     judged += _tolerated_pending(gate, pending)
+    judged += _tolerated_vanished(pipeline, summary)
     may_be_empty = gate.allow_empty and not pending
     return [
         *judged,
         _bounded("matched", counts.matched, summary.expected_rows),
         _bounded("pending", pending, summary.expected_rows),
+        _bounded("vanished", counts.vanished, summary.expected_rows),
+        _bounded("erased", counts.erased, summary.expected_rows),
         _bounded("before_baseline", counts.before_baseline, summary.expected_rows),
         Number(
             name="judged",
@@ -61,6 +66,27 @@ def _tolerated_pending(gate: Gate, pending: int) -> list[Number]:
     ]
 
 
+def _tolerated_vanished(pipeline: Pipeline, summary: HopSummary) -> list[Number]:
+    """Return the bound of the keys that may have vanished: none where they are to be brought back."""
+    allowed = 0 if is_brought_back(pipeline, summary.hop) else pipeline.gate.vanished
+    if allowed is None:
+        return []
+    return [
+        Number(
+            name="vanished_tolerated",
+            value=summary.counts.vanished,
+            at_most=allowed,
+            sentence=f"{keys(summary.counts.vanished)} vanished, {allowed:,} allowed",
+            role=Role.FINDING,
+        )
+    ]
+
+
+def is_brought_back(pipeline: Pipeline, hop: str) -> bool:
+    """Tell whether the pipeline file asks for keys that have vanished on this hop to be brought back."""
+    return any(one.name == hop and one.remedies.vanished is not Remedy.REPORT for one in pipeline.hops)
+
+
 def _bounded(name: str, value: int, most: int | None) -> Number:
     return Number(
         name=name,
@@ -86,7 +112,8 @@ def _source_key_numbers(summary: HopSummary) -> list[Number]:
     with_source = counts.duplicate - summary.duplicates_without_source
     undecidable = counts.undecidable - summary.undecidable_without_source
     before = counts.before_baseline - summary.before_baseline_without_source
-    known = counts.matched + counts.missing + counts.mismatched + with_source
+    known = counts.matched + counts.missing + counts.mismatched + counts.conflict + with_source
+    known += counts.vanished + counts.erased
     accounted = known + counts.pending + undecidable + before
     return [
         Number(

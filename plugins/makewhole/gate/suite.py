@@ -94,7 +94,7 @@ def hop_suite(pipeline: Pipeline, summary: HopSummary, frame: FrameCounts | None
     """Plan layer B of one hop; with `frame`, its numbers are also compared with the keyed frame's."""
     numbers = [
         *point_numbers(pipeline, summary),
-        *verdict_numbers(pipeline.gate, summary),
+        *verdict_numbers(pipeline, summary),
         *identity_numbers(summary),
     ]
     if frame is not None:

@@ -124,6 +124,15 @@ def actions_done(journal: PgConnection, plan_id: str) -> int:
     return int(_rows(journal, "actions_done", {"plan": plan_id})[0][0])
 
 
+def missing_keys_by_store(journal: PgConnection, plan_id: str) -> dict[str, int]:
+    """Return how many keys a plan writes that a store was found to lack, by store; refused ones are left out."""
+    found: dict[str, int] = {}
+    for hop, keys in _rows(journal, "missing_keys_by_hop", {"plan": plan_id}):
+        store = hop.split("→")[1]
+        found[store] = found.get(store, 0) + keys
+    return found
+
+
 def _run(journal: PgConnection, name: str, parameters: Mapping[str, Any]) -> None:
     with journal.cursor() as cursor:
         cursor.execute(load_queries("plan")[name], parameters)

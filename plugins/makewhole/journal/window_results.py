@@ -29,7 +29,7 @@ class HopResult:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedFinding:
-    """A finding with its outcome: open, repaired, contained, reversed, handed_over or refused."""
+    """A finding with its outcome: open, repaired, contained, reversed, erased, handed_over or refused."""
 
     finding: Finding
     outcome: str = "open"
@@ -86,6 +86,14 @@ def results(journal: PgConnection, window: Window, stage: str = RECONCILED) -> d
         hop: HopResult(hop=hop, counts=HopCounts(**counts), digest=digest, files=files)
         for hop, counts, digest, files in _run(journal, "results", **_scope(window), stage=stage)
     }
+
+
+def certified_files(
+    journal: PgConnection, window: Window, hop: str
+) -> list[tuple[int, int, Mapping[str, Any], str | None]]:
+    """Return (number, revision, files of the result, file of the repaired keys) of the newest certified revision of
+    every window on a hop, oldest first; this revision is left out."""
+    return _run(journal, "certified_files", **_scope(window), hop=hop)
 
 
 def commit_findings(journal: PgConnection, window: Window, findings: Iterable[Finding]) -> int:

@@ -22,6 +22,10 @@ CAUSE_MEANINGS: Mapping[Cause, str] = {
     Cause.READ_UNCOMMITTED: "its record was aborted, and the consumer read it all the same",
     Cause.NOT_IN_SOURCE: "nothing upstream has it",
     Cause.VALUE_DIFFERS: "both have it, and a compared column differs",
+    Cause.SOURCE_CONTRADICTS: "the source has it with different values; which of them is right, a person must say",
+    Cause.TARGET_CONTRADICTS: "beside its first record the topic has a replay with another value, which the source has",
+    Cause.GONE_SINCE_CERTIFIED: "a certified window saw it in the store, and it is gone since: purged, most likely",
+    Cause.ERASED_ON_PURPOSE: "it was deleted on purpose, as the store itself says",
     Cause.STALE_VERSION: "the target holds an older version, or what the latest version deletes",
     Cause.DELETED: "the source has a value, and the latest record in the topic deletes it",
     Cause.IN_FLIGHT: "it was under way when the window was cut, or sits behind an open transaction",
@@ -31,6 +35,8 @@ CAUSE_MEANINGS: Mapping[Cause, str] = {
     Cause.EXPIRED: "offsets of the window were deleted before they could be read; it may have been there",
     Cause.OLDER_THAN_LOG: "it is older than the log's first record: lost, or from before the topic? `start:` says it",
     Cause.ORDER_UNKNOWN: "several of its versions could be the latest, and no number orders them",
+    Cause.SOURCE_GONE: "an earlier window left it to this one, and the source's copies are gone; run that window again",
+    Cause.UNREADABLE_VALUE: "the key index does not know a value of it any more; run the window that saw it again",
     Cause.UNREADABLE_SOURCE: "the source could not be read",
 }
 

@@ -68,6 +68,21 @@ class Partitioner(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Erased:
+    """The keys of a store that were deleted on purpose: those that `table` names in its columns `key`, in the same
+    database, or those whose rows have a value in `column`. One of the two is set."""
+
+    table: str | None = None
+    key: tuple[str, ...] = ()
+    column: str | None = None
+
+    @property
+    def told_by(self) -> str:
+        """Return what says so, for messages."""
+        return f"{self.table} names this key" if self.table else f"its row has a value in {self.column}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class TablePoint:
     """A PostgreSQL table: the ledger of the producer, or a downstream store.
 
@@ -77,6 +92,7 @@ class TablePoint:
     row becomes the JSON object. `record_key` (ledger) is the column with Kafka's record key; default: the business key.
     `key_types` is what the file says of the key's parts. `key_layout` is by what a window reads them, on every point of
     a hop the same; it is none of the file's, and empty means texts as they are.
+    `erased` (store) tells which keys were deleted on purpose.
     """
 
     name: str
@@ -90,6 +106,7 @@ class TablePoint:
     record_key: str | None = None
     key_types: tuple[KeyType, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
     key_layout: tuple[KeyType, ...] = field(default=(), metadata=NEVER_WRITTEN)
+    erased: Erased | None = None
 
     @property
     def place(self) -> str:
@@ -136,6 +153,7 @@ class Remedies:
     duplicate: Remedy
     mismatched: Remedy
     unexpected: Remedy = Remedy.REPORT
+    vanished: Remedy = Remedy.REPORT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,15 +200,18 @@ class Hop:
 @dataclass(frozen=True, kw_only=True)
 class Gate:
     """Tolerated number of findings of each kind in a window that passes. `undecodable` counts records and rows
-    without a usable key: what became of them is not known. `pending` counts keys handed over to the next window; None:
-    any number. `allow_empty` lets a quiet day pass."""
+    without a usable key: what became of them is not known. `pending` counts keys handed over to the next window,
+    `vanished` those that are gone from a store where a certified window saw them; None: any number.
+    `allow_empty` lets a quiet day pass."""
 
     missing: int = 0
     duplicate: int = 0
     mismatched: int = 0
     unexpected: int = 0
+    conflict: int = 0
     undecodable: int = 0
     pending: int | None = None
+    vanished: int | None = None
     allow_empty: bool = False
 
 
@@ -285,6 +306,14 @@ class Pipeline:
             names = dict.fromkeys([name for group in touched for name in group] + [hop.source, hop.target])
             groups = [group for group in groups if group not in touched] + [list(names)]
         return tuple(tuple(group) for group in groups)
+
+    def stores_at(self, point: str) -> tuple[TablePoint, ...]:
+        """Return the store that a point is, or all stores that are fed from it, directly or over further points."""
+        here = self.points[point]
+        if isinstance(here, TablePoint):
+            return (here,)
+        found = {store.name: store for hop in self.hops_from(point) for store in self.stores_at(hop.target)}
+        return tuple(found.values())
 
     def ordered_points(self) -> tuple[Point, ...]:
         """Return the points on hops in the order their snapshots are taken: every hop's source before its target."""

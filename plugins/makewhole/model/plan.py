@@ -37,6 +37,9 @@ LACKING = "lacking"
 REPEATS = "repeats"
 """The field of `Action.before` that names the topic of which a redelivery repeats a record."""
 
+ERASABLE = "erasable"
+"""The field of `Action.before` that names the stores which a record reaches and which tell which keys were erased."""
+
 _ESCAPES = str.maketrans({"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"})
 """What COPY does not leave as it is (PostgreSQL, COPY, "Text Format")."""
 

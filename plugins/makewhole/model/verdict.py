@@ -9,6 +9,9 @@ from typing import Any
 class Verdict(StrEnum):
     """The verdicts. `pending` and `undecidable` are *not known*: never rounded to yes or no.
 
+    `conflict`: one side holds the key with different values, so that no comparison can say which is right.
+    `vanished`: a certified window saw the key in the store, and it is gone. `erased`: the store says that it was
+    deleted on purpose. Neither is a loss.
     `before_baseline`: the other side does not reach back to when the key was there; nothing is said of it.
     """
 
@@ -17,6 +20,9 @@ class Verdict(StrEnum):
     DUPLICATE = "duplicate"
     UNEXPECTED = "unexpected"
     MISMATCHED = "mismatched"
+    CONFLICT = "conflict"
+    VANISHED = "vanished"
+    ERASED = "erased"
     PENDING = "pending"
     UNDECIDABLE = "undecidable"
     BEFORE_BASELINE = "before_baseline"
@@ -31,7 +37,10 @@ class Verdict(StrEnum):
         return self not in (Verdict.MATCHED, Verdict.BEFORE_BASELINE)
 
 
-GAPS = (Verdict.MISSING, Verdict.DUPLICATE, Verdict.UNEXPECTED, Verdict.MISMATCHED)
+GAPS = (Verdict.MISSING, Verdict.DUPLICATE, Verdict.UNEXPECTED, Verdict.MISMATCHED, Verdict.CONFLICT)
+REPAIRABLE = (*GAPS, Verdict.VANISHED)
+"""The verdicts that a pipeline file may name a remedy for; what has vanished is brought back only where it does."""
+
 NOT_KNOWN = (Verdict.PENDING, Verdict.UNDECIDABLE)
 
 
@@ -55,6 +64,10 @@ class Cause(StrEnum):
     READ_UNCOMMITTED = "read_uncommitted"  # the row's record was aborted
     NOT_IN_SOURCE = "not_in_source"
     VALUE_DIFFERS = "value_differs"
+    SOURCE_CONTRADICTS = "source_contradicts_itself"  # the source has the key with different values
+    TARGET_CONTRADICTS = "target_contradicts_itself"  # a replay stands beside an original with another value
+    GONE_SINCE_CERTIFIED = "gone_since_certified"  # a certified window saw it in the store; purged, most likely
+    ERASED_ON_PURPOSE = "erased_on_purpose"  # by what `erased` of the store says
     STALE_VERSION = "stale_version"  # the target holds an older version, or what the latest version deletes
     DELETED = "deleted"  # the latest version in the target topic is a tombstone, the source has a value
     IN_FLIGHT = "in_flight"  # inside the settle time, or in an open transaction
@@ -66,6 +79,8 @@ class Cause(StrEnum):
     EXPIRED = "expired"  # offsets of the window were deleted before they could be read: it may have been there
     OLDER_THAN_LOG = "older_than_log"  # from before the log's first record: lost, or from before the topic?
     ORDER_UNKNOWN = "order_unknown"  # versions without a number in several partitions, or of one time: which is latest?
+    SOURCE_GONE = "source_gone"  # handed over by an earlier window, and nobody has the source's copies any more
+    UNREADABLE_VALUE = "unreadable_value"  # what one side holds can be read nowhere any more
     UNREADABLE_SOURCE = "unreadable_source"
 
 
@@ -85,9 +100,9 @@ class Finding:
 class HopCounts:
     """Distinct keys of a hop by verdict, with the numbers that cross-check them.
 
-    `source_keys` = matched + missing + mismatched + duplicate-with-source + pending + undecidable +
-    before_baseline; those of the last three and duplicates that have no source key, and `unexpected`, are counted
-    beside it. `source_rows`/`target_rows` count copies.
+    `source_keys` = matched + missing + mismatched + conflict + vanished + erased + duplicate-with-source + pending +
+    undecidable + before_baseline; those of the last three and duplicates that have no source key, and `unexpected`,
+    are counted beside it. `source_rows`/`target_rows` count copies.
     """
 
     source_keys: int = 0
@@ -97,6 +112,9 @@ class HopCounts:
     missing: int = 0
     duplicate: int = 0
     mismatched: int = 0
+    conflict: int = 0
+    vanished: int = 0
+    erased: int = 0
     unexpected: int = 0
     pending: int = 0
     undecidable: int = 0
@@ -105,4 +123,5 @@ class HopCounts:
 
     @property
     def judged(self) -> int:
-        return self.matched + self.missing + self.duplicate + self.mismatched + self.unexpected
+        known = self.matched + self.missing + self.duplicate + self.mismatched + self.conflict + self.unexpected
+        return known + self.vanished + self.erased

@@ -6,6 +6,7 @@ It reads the journal only. A step that failed committed nothing there, so the wi
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from makewhole.gate.counts import is_brought_back
 from makewhole.journal import certificates, incidents, plans, window_results, windows
 from makewhole.journal.certificates import ChainEntry
 from makewhole.journal.window_results import HopResult
@@ -109,7 +110,7 @@ def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[W
     if any(one.kind is not IncidentKind.LEADER_CHANGED for one in blocking):
         return WindowState.NOT_KNOWN, _incident_reason(blocking, results)
     if last.answer is not GateAnswer.PASS:
-        return _uncertified_state(journal, window, results, last)
+        return _uncertified_state(journal, pipeline, window, last)
     if blocking:
         return WindowState.NOT_KNOWN, _incident_reason(blocking, results)
     changed = _changed_configuration(journal, pipeline, window)
@@ -168,10 +169,12 @@ def _incident_reason(blocking: Sequence[Incident], results: Mapping[str, HopResu
 
 
 def _uncertified_state(
-    journal: PgConnection, window: Window, results: Mapping[str, HopResult], gate: GateReport
+    journal: PgConnection, pipeline: Pipeline, window: Window, gate: GateReport
 ) -> tuple[WindowState, str]:
     """Return the state and the reason of a window whose last gate report is not PASS."""
+    results = final_results(journal, window)
     remaining = sum(getattr(result.counts, verdict.value) for result in results.values() for verdict in GAPS)
+    remaining += sum(result.counts.vanished for hop, result in results.items() if is_brought_back(pipeline, hop))
     why = "; ".join(gate.failures)
     if not remaining:
         return WindowState.NOT_KNOWN, f"not proven: {why}"

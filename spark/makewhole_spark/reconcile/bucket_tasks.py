@@ -8,9 +8,9 @@ from typing import Any
 from makewhole.compute.keys import split_hex
 from makewhole.journal import observations, window_results
 from makewhole.journal.window_results import Handover
-from makewhole.model.pipeline import Hop, Semantics
+from makewhole.model.pipeline import Hop, Semantics, TablePoint
 from makewhole.model.window import Window
-from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles
+from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult, IndexFiles
 from makewhole_spark.reconcile.hop_facts.baseline import hop_baseline
 from makewhole_spark.reconcile.hop_facts.late_rows import late_facts
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, TruncatedWindow, truncated_windows
@@ -36,6 +36,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     written = neighbours.keys_written_for_window(hop.source)
     committed = neighbours.group_committed(hop)
     group = None if committed is None else {at: offset for at, offset in committed.items() if offset is not None}
+    certified = _certified(neighbours, hop)
     indexes = {point: _PointRuns.of(neighbours, point) for point in (hop.source, hop.target)}
     reached = {one.window.number for one in truncated}
     late = late_facts(neighbours, hop)
@@ -66,6 +67,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             later_source_files=_later_source_files(neighbours, hop, bucket),
             earlier_source_files=tuple(late.source_files.get(bucket, ())),
             told=tuple(late.told.get(bucket, ())),
+            certified=tuple(result for result in certified.get(bucket, ())),
             baseline=baseline,
             source_log=logs[hop.source],
             target_log=logs[hop.target],
@@ -170,6 +172,34 @@ def _settled(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, Any]:
     if not seen:
         return {"offsets": {}, "snapshot": "1:1:"}
     return {"offsets": dict(seen[-1].stable_offsets or {}), "snapshot": seen[-1].pg_snapshot}
+
+
+def _certified(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, list[CertifiedResult]]:
+    """Return the newest certified result of every window on a hop to a store, by bucket; this revision has none."""
+    if not isinstance(neighbours.context.pipeline.points[hop.target], TablePoint):
+        return {}
+    ours = neighbours.context.window
+    windows = {window.number: window for window in [*neighbours.judged, ours]}
+    found: dict[str, list[CertifiedResult]] = {}
+    for number, revision, files, repaired in window_results.certified_files(neighbours.journal, ours, hop.name):
+        ranges = windows[number].ranges.get(hop.source, ()) if number in windows else ()
+        # Of a result that an older makewhole wrote, nobody knows which file is of which bucket.
+        by_bucket = files.get("verdicts_by_bucket") or dict.fromkeys(_all_buckets(neighbours), files["verdicts"])
+        for bucket, paths in by_bucket.items():
+            found.setdefault(bucket, []).append(
+                CertifiedResult(
+                    number=number,
+                    revision=revision,
+                    verdicts=tuple(paths),
+                    repaired=repaired,
+                    ranges=tuple((part.partition, part.lo, part.hi) for part in ranges),
+                )
+            )
+    return found
+
+
+def _all_buckets(neighbours: NeighbouringWindows) -> list[str]:
+    return [f"{number:02d}" for number in range(neighbours.context.pipeline.buckets)]
 
 
 def _later_source_files(neighbours: NeighbouringWindows, hop: Hop, bucket: str) -> tuple[str, ...]:

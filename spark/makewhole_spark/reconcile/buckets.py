@@ -42,6 +42,25 @@ class TruncatedFiles:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CertifiedResult:
+    """The result of a hop in a certified revision of a window: the files of a bucket's verdicts, and of the keys that
+    were repaired. `ranges`: the source's (partition, lo, hi)."""
+
+    number: int
+    revision: int
+    verdicts: tuple[str, ...]
+    repaired: str | None = None
+    ranges: tuple[tuple[int, int, int], ...] = ()
+
+    def holds(self, place: str) -> bool:
+        """Tell whether a position of the source, as text `partition:offset`, lies in the window."""
+        partition, _, offset = place.partition(":")
+        if not (partition.isdigit() and offset.isdigit()):
+            return False
+        return any(part == int(partition) and lo <= int(offset) < hi for part, lo, hi in self.ranges)
+
+
+@dataclass(frozen=True, kw_only=True)
 class BucketTask:
     """The input of an executor for a bucket: files below the storage root, and what the driver asked once for all.
 
@@ -50,6 +69,7 @@ class BucketTask:
 
     `earlier_source_files`: of a ledger in the windows whose rows the target was read for again, `told`: the keys (hash
     high, hash low) of which an earlier window said already what is wrong.
+    `certified`: what certified windows found on this hop, this window's earlier revisions included.
 
     `waiting_since`: the keys (hash high, hash low) that were judged pending before, each with the moment since which it
     waits. `seen_ranges`: (partition, lo, hi, since when it is known to exist) of the source, in this window and in
@@ -79,6 +99,7 @@ class BucketTask:
     later_source_files: tuple[str, ...] = ()
     earlier_source_files: tuple[str, ...] = ()
     told: tuple[tuple[int, int], ...] = ()
+    certified: tuple[CertifiedResult, ...] = ()
     source_log: LogHistory = field(default_factory=LogHistory)
     target_log: LogHistory = field(default_factory=LogHistory)
     baseline: Baseline = field(default_factory=Baseline)

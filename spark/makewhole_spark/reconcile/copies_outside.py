@@ -7,7 +7,7 @@ import polars as pl
 from makewhole.compute.frames import ELSEWHERE, HASH, TAIL, empty
 from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
 from makewhole.compute.judge.log_history import remaining_copies, truncated_copies
-from makewhole.compute.key_runs import build_key_run, first_and_latest_copies, first_copies
+from makewhole.compute.key_runs import build_key_run, first_and_latest_copies, first_copies, passing_rows
 from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles, TruncatedFiles
 
 
@@ -15,17 +15,19 @@ def source_copies_outside(task: BucketTask) -> pl.DataFrame:
     """Return every copy that the source has or had (`ELSEWHERE`), truncated ones included.
 
     They are in the order in which their values count: of an event the first record of the topic as it is, under upsert
-    the last one.
+    the last one. Those that do not pass the hop's filter are no copies of it.
     """
     index = task.source_index
     before = (*index.former, *index.earlier) if task.is_upsert else (*index.earlier, *index.former)
-    return pl.concat(
+    hop = None if task.hop.where is None else task.hop.name
+    found = pl.concat(
         [
             _head(task, task.hop.source),
-            _from_runs(task, before, is_later=False),
-            _later(task, task.hop.source, index),
+            _from_runs(task, before, is_later=False, hop=hop),
+            _later(task, task.hop.source, index, hop=hop),
         ]
     )
+    return found if hop is None else passing_rows(found, hop).select(*ELSEWHERE)
 
 
 def target_copies_outside(task: BucketTask, target: pl.DataFrame) -> pl.DataFrame:
@@ -62,16 +64,18 @@ def newly_truncated_keys(task: BucketTask) -> pl.DataFrame:
     return pl.concat(names).unique(maintain_order=True)
 
 
-def _from_runs(task: BucketTask, files: Iterable[str], *, is_later: bool) -> pl.DataFrame:
+def _from_runs(task: BucketTask, files: Iterable[str], *, is_later: bool, hop: str | None = None) -> pl.DataFrame:
+    """Return the copies that runs have of their keys; `hop`: only those that pass its filter."""
     runs = task.context.storage.read_parquet(tuple(files))
     if runs is None:
         return empty(ELSEWHERE)
+    runs = runs if hop is None else passing_rows(runs, hop)
     return first_and_latest_copies(runs, is_later=is_later) if task.is_upsert else first_copies(runs, is_later=is_later)
 
 
-def _later(task: BucketTask, point: str, index: IndexFiles) -> pl.DataFrame:
+def _later(task: BucketTask, point: str, index: IndexFiles, *, hop: str | None = None) -> pl.DataFrame:
     tail = _tail(task, point).filter(~pl.col("is_open") & pl.col("is_later")).select(*ELSEWHERE)
-    found = pl.concat([_from_runs(task, index.later, is_later=True), tail])
+    found = pl.concat([_from_runs(task, index.later, is_later=True, hop=hop), tail])
     return found.unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
 
 

@@ -31,6 +31,7 @@ from makewhole_spark.reconcile.hop_facts.waiting import (
     waiting_keys,
 )
 from makewhole_spark.reconcile.look_ups import confirm, look_up, slice_frame
+from makewhole_spark.reconcile.not_lost import NotLost, mark_not_lost
 from makewhole_spark.reconcile.sequence_evidence import StoredSequences
 
 _KEY_NAMES: Schema = {"key": pl.String, **HASHES}
@@ -54,7 +55,8 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     judged = kernel(known)
     wanted, late = ({}, {}) if task.tails is not None else _write_wanted(task, judged)
     marked = mark_undecidable(mark_before_baseline(judged, task.baseline), _undecidable_spans(task))
-    answer = replace(_write(task, replace(gathered, known=known), marked, wanted), late_wanted=late)
+    found = mark_not_lost(task, marked, known.source_elsewhere)
+    answer = replace(_write(task, replace(gathered, known=known), found, wanted), late_wanted=late)
     if task.is_upsert and wanted and rows is not None:
         folder = f"{task.context.window.prefix}/{task.hop.slug}/looked_up"
         return replace(answer, looked_up=task.context.storage.write_parquet(folder, rows))
@@ -164,14 +166,14 @@ def _hash_files(task: BucketTask, wanted: Mapping[str, pl.DataFrame]) -> dict[st
 # The answer
 
 
-def _write(task: BucketTask, gathered: _Gathered, judged: pl.DataFrame, wanted: Mapping[str, str]) -> BucketAnswer:
-    known = gathered.known
-    findings = explain(judged, _hop_context(task, gathered))
+def _write(task: BucketTask, gathered: _Gathered, found: NotLost, wanted: Mapping[str, str]) -> BucketAnswer:
+    known, judged = gathered.known, found.judged
+    findings = explain(judged, replace(_hop_context(task, gathered), not_lost=found.evidence_of))
     folder, storage = f"{task.context.window.prefix}/{task.hop.slug}", task.context.storage
     causes = findings.select("key_hash", "cause")
     verdicts = (
         judged.join(causes, on="key_hash", how="left", maintain_order="left")
-        .with_columns(pl.lit(task.hop.name).alias("hop"))
+        .with_columns(pl.lit(task.hop.name).alias("hop"), (pl.col("target_copies") > 0).alias("is_held"))
         .select(*VERDICTS)
     )
     not_in_source = judged.filter(~pl.col("in_source"))

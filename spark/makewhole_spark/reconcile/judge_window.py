@@ -42,11 +42,12 @@ _JOURNAL_FINDINGS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class HopOutcome:
-    """The results of one hop over all its buckets: the files of verdicts and findings in the order of the buckets."""
+    """The results of one hop over all its buckets: the files of verdicts by bucket, and of findings in the order of the
+    buckets."""
 
     summary: HopSummary
     digest: str
-    verdicts: tuple[str, ...]
+    verdicts: Mapping[str, tuple[str, ...]]
     findings: tuple[str, ...]
     standing: GroupStanding | None = None
 
@@ -58,7 +59,8 @@ class HopOutcome:
             counts=summary.counts,
             digest=self.digest,
             files={
-                "verdicts": sorted(self.verdicts),
+                "verdicts": sorted(path for paths in self.verdicts.values() for path in paths),
+                "verdicts_by_bucket": {bucket: list(paths) for bucket, paths in sorted(self.verdicts.items())},
                 "summary": summary.to_json_dict(),
                 **({} if self.standing is None else {GROUP: self.standing.to_json_dict()}),
                 "judging_sha256": judging_sha256,
@@ -178,7 +180,7 @@ def _add_up(
     return HopOutcome(
         summary=summary,
         digest=rollup.digest_text(rollup.add_digests(answer.digest for answer in answers)),
-        verdicts=tuple(answer.verdicts for answer in answers),
+        verdicts={answer.bucket: (answer.verdicts,) for answer in answers},
         findings=tuple(answer.findings for answer in answers if answer.findings),
         standing=None if group is None else group.standing,
     )

@@ -7,7 +7,7 @@ import polars as pl
 from pyspark.sql import SparkSession
 
 from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
-from makewhole.compute.key_runs import COPIES, build_key_run
+from makewhole.compute.key_runs import COPIES, build_key_run, count_keys
 from makewhole.model.pipeline import Pipeline, PointKind, Semantics
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry_released
@@ -59,7 +59,7 @@ def write_run(task: IndexTask) -> tuple[str, int]:
         has_versions=_has_versions(task.context.pipeline, task.point),
     )
     folder = f"{task.context.pipeline.name}/index/{task.point}/window={task.context.window.number}/bucket={task.bucket}"
-    return task.context.storage.write_parquet(folder, run), len(run)
+    return task.context.storage.write_parquet(folder, run), count_keys(run)
 
 
 def _has_versions(pipeline: Pipeline, point: str) -> bool:

@@ -250,8 +250,13 @@ def test_a_plan_is_one_object_and_its_keys_do_not_steer_the_terminal(
     stored = StoredAction(action=action, outcome="done", reason=None)
     monkeypatch.setattr(plans, "find_plan", lambda *_: stored_plan())
     monkeypatch.setattr(plan_progress, "actions_of", lambda *_: [stored])
+    monkeypatch.setattr(plan_progress, "missing_keys_by_store", lambda *_: {"warehouse": 1})
     (shown,) = objects(invoke("plan", "show", "flights-1-0123456789ab", "--json"))
     assert (shown["state"], shown["actions"][0]["key"]) == ("done", NASTY)
+    assert shown["risks"] == [
+        "1 key was never seen in warehouse by a certified window; if erased on purpose, writing brings back what was "
+        "deleted: then name 'erased:' of warehouse in the pipeline file first"
+    ]
     text = invoke("plan", "show", "flights-1-0123456789ab").stdout
     assert is_harmless(text)
     assert SHOWN in text

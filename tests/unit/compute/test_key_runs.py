@@ -6,7 +6,13 @@ import polars as pl
 import pytest
 
 from makewhole.compute.frames import ELSEWHERE, HASH, TOPIC_KEYS
-from makewhole.compute.key_runs import build_key_run, first_and_latest_copies, first_copies
+from makewhole.compute.key_runs import (
+    build_key_run,
+    count_keys,
+    first_and_latest_copies,
+    first_copies,
+    passing_rows,
+)
 from makewhole.compute.keys import with_hash
 
 pytestmark = pytest.mark.unit
@@ -62,3 +68,29 @@ def test_runs_of_both_kinds_are_read_together() -> None:
     mixed = pl.concat([build_key_run(LOG, has_versions=False), build_key_run(LOG, has_versions=True)], how="diagonal")
 
     assert sorted(set(first_and_latest_copies(mixed, is_later=False)["place"])) == ["0:4", "0:5", "0:9"]
+
+
+def test_a_run_has_a_row_for_each_set_of_filters_and_counts_each_key_once() -> None:
+    log = copies(
+        {"key": "a", "offset": 1, "excluded_by": ["x→y"]},
+        {"key": "a", "offset": 2, "excluded_by": []},
+        {"key": "a", "offset": 3, "excluded_by": []},
+        {"key": "b", "offset": 4, "excluded_by": ["x→y", "x→z"]},
+    )
+
+    run = build_key_run(log, has_versions=False)
+
+    assert (len(run), count_keys(run)) == (3, 2)
+    assert sorted(first_copies(run, is_later=False)["place"]) == ["0:1", "0:4"]
+    places = {hop: sorted(first_copies(passing_rows(run, hop), is_later=False)["place"]) for hop in ("x→y", "x→z")}
+    assert places == {"x→y": ["0:2"], "x→z": ["0:1", "0:2"]}
+    with_latest = build_key_run(log, has_versions=True)
+    latest = first_and_latest_copies(passing_rows(with_latest, "x→y"), is_later=False)
+    assert sorted(latest["place"]) == ["0:2", "0:3"]
+
+
+def test_rows_of_a_run_that_knows_no_filters_all_pass() -> None:
+    old = build_key_run(LOG, has_versions=False).drop("excluded_by", "is_extra")
+
+    assert passing_rows(old, "x→y").equals(old)
+    assert count_keys(old) == 2

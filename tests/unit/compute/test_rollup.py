@@ -94,7 +94,8 @@ def test_counts_add_up_over_buckets_and_account_for_every_key_of_the_source(
     parts = [pl.DataFrame(rows, schema=SCHEMA) for rows in (judged[:cut], judged[cut:])]
 
     assert rollup.add_counts([rollup.counts(parts[0], 3, 4), rollup.counts(parts[1], 4, 5)]) == whole
-    known = whole.matched + whole.missing + whole.mismatched + whole.duplicate
+    known = whole.matched + whole.missing + whole.mismatched + whole.conflict + whole.duplicate
+    known += whole.vanished + whole.erased
     assert whole.source_keys == known + whole.pending + whole.undecidable + whole.before_baseline
     assert whole.source_keys + whole.unexpected == len(judged)
     assert whole.extra_copies == sum(int(str(row["target_copies"])) - 1 for row in judged)

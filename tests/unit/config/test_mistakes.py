@@ -89,8 +89,8 @@ compensation:
         ]),
         ("version: 2", "version: 2\nshedule: x", [
             "shedule (line 2): is not a key here. Allowed: compare, compensation, description, gate, hops, late, "
-            "pending, pipeline, points, reach, retry_for, schedule, settle, start, time_limits, until, version. Did you "
-            "mean 'schedule'?"
+            "pending, pipeline, points, reach, retry_for, schedule, settle, start, time_limits, until, version. Did "
+            "you mean 'schedule'?"
         ]),
         ("version: 2", "version: 2\nreach: ledger", [
             "reach (line 2): 'ledger' is not a reach to accept. Write 'reach: log' to accept that windows are proven "

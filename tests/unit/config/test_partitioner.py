@@ -53,8 +53,8 @@ def test_the_default_is_javas(write: Callable[..., Path], minimal: str) -> None:
         (
             "key: flight_id}",
             "key: flight_id, partitioner: crc32}",
-            "points.warehouse.partitioner (line 6): is not a key here. Allowed: connection, key, kind, table, time, "
-            "version",
+            "points.warehouse.partitioner (line 6): is not a key here. Allowed: connection, erased, key, kind, table, "
+            "time, version",
         ),
     ],
 )

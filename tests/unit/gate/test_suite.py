@@ -11,7 +11,7 @@ import pytest
 from makewhole.gate import HopSummary
 from makewhole.gate.planned_expectation import Number, Role
 from makewhole.gate.suite import frame_suite, hop_suite
-from makewhole.model.pipeline import Gate, Pipeline
+from makewhole.model.pipeline import Gate, Pipeline, Remedy
 from makewhole.model.verdict import HopCounts
 from tests.unit.gate.conftest import accounting_of
 
@@ -298,3 +298,29 @@ def test_a_summary_with_a_field_left_out_is_refused(summaries: list[HopSummary])
     del document["expected_rows"]
     with pytest.raises(TypeError, match="expected_rows"):
         HopSummary.from_json_dict(document)
+
+
+def test_a_conflict_fails_the_gate_and_what_has_vanished_or_was_erased_does_not(
+    pipeline: Pipeline, summaries: list[HopSummary], with_gate: Callable[..., Pipeline]
+) -> None:
+    counts = HopCounts(source_keys=3, source_rows=3, target_rows=3, conflict=1, vanished=1, erased=1)
+    summary = replace(summaries[1], counts=counts)
+
+    assert breached(pipeline, summary) == {"flights→warehouse: 1 key conflict, 0 allowed": "finding"}
+    assert breached(with_gate(conflict=1), summary) == {}
+    assert breached(with_gate(conflict=1, vanished=0), summary) == {
+        "flights→warehouse: 1 key vanished, 0 allowed": "finding"
+    }
+
+
+def test_what_has_vanished_fails_the_gate_where_it_is_to_be_brought_back(
+    pipeline: Pipeline, summaries: list[HopSummary]
+) -> None:
+    summary = replace(summaries[1], counts=replace(summaries[1].counts, matched=2, vanished=1))
+    hop = pipeline.hops[1]
+    asked = replace(hop, remedies=replace(hop.remedies, vanished=Remedy.UPSERT))
+
+    assert breached(pipeline, summary) == {}
+    assert breached(replace(pipeline, hops=(pipeline.hops[0], asked)), summary) == {
+        "flights→warehouse: 1 key vanished, 0 allowed": "finding"
+    }

@@ -73,8 +73,8 @@ def committed(monkeypatch: pytest.MonkeyPatch) -> CommittedEvidence:
     return state
 
 
-def decided() -> tuple[WindowState, str | None]:
-    return decide(cast(PgConnection, None), PIPELINE, WINDOW)
+def decided(pipeline: Pipeline = PIPELINE) -> tuple[WindowState, str | None]:
+    return decide(cast(PgConnection, None), pipeline, WINDOW)
 
 
 def test_a_window_that_passed_is_certified(committed: CommittedEvidence) -> None:
@@ -143,6 +143,19 @@ def test_a_gate_that_broke_after_compensation_certifies_nothing(committed: Commi
     committed.gates = {RECONCILED: gate(GateAnswer.FAIL, "x"), VERIFIED: gate(GateAnswer.ERROR, "away")}
 
     assert decided() == (WindowState.ERROR, f"the gate could not answer after compensation: away. {CONTINUED}")
+
+
+@pytest.mark.parametrize(
+    ("remedy", "state"), [(Remedy.REPORT, WindowState.NOT_KNOWN), (Remedy.UPSERT, WindowState.GAPS)]
+)
+def test_what_has_vanished_is_a_gap_only_where_it_is_to_be_brought_back(
+    committed: CommittedEvidence, remedy: Remedy, state: WindowState
+) -> None:
+    committed.results[RECONCILED]["b→c"] = HopCounts(source_keys=5, matched=4, vanished=1)
+    committed.gates = {RECONCILED: gate(GateAnswer.FAIL, "x")}
+    hop = replace(PIPELINE.hops[1], remedies=replace(REMEDIES, vanished=remedy))
+
+    assert decided(replace(PIPELINE, hops=(PIPELINE.hops[0], hop)))[0] is state
 
 
 def test_gaps_that_nobody_mended_stay_gaps(committed: CommittedEvidence) -> None:

@@ -1,7 +1,7 @@
 """Run `makewhole plan show`, and collect the other commands of `makewhole plan`."""
 
 import json as json_format
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -12,11 +12,15 @@ from makewhole.cli.environment import AsJson, console, printable, service_enviro
 from makewhole.cli.plan import answer, control, dry_run
 from makewhole.cli.plan.control import PlanId, known_plan
 from makewhole.cli.plan.undo import undo
+from makewhole.compensation.preview.never_seen import never_seen
 from makewhole.journal import plan_progress
 from makewhole.journal.database import connect
 from makewhole.journal.plan_progress import StoredAction
+from makewhole.model.errors import ConfigurationError
+from makewhole.model.pipeline import Point
 from makewhole.model.plan import Plan
 from makewhole.model.text import counted
+from makewhole.window.context import find_pipeline
 
 plan_app = typer.Typer(no_args_is_help=True, help="What compensation does, and who said yes.")
 _console = console()
@@ -33,16 +37,25 @@ def show(
     with service_environment(), connect() as journal:
         stored = known_plan(journal, plan)
         actions = plan_progress.actions_of(journal, plan)
+        risks = never_seen(journal, plan, _points_now(stored))
     if json:
-        typer.echo(json_format.dumps(_document(stored, actions), ensure_ascii=False))
+        typer.echo(json_format.dumps({**_document(stored, actions), "risks": list(risks)}, ensure_ascii=False))
         return
     _console.print(f"plan {stored.id}: window {stored.window} of {stored.pipeline}, {stored.state.value}")
     _console.print(f"SHA-256 {stored.sha256}" + (f"; {printable(stored.reason)}" if stored.reason else ""))
-    for sentence in _locks(actions):
+    for sentence in (*risks, *_locks(actions)):
         _console.print(Text(printable(sentence)))
     _console.print(_table(actions[:limit]))
     if len(actions) > limit:
         _console.print(f"and {len(actions) - limit} more; --limit {len(actions)} or --json shows them all")
+
+
+def _points_now(stored: Plan) -> Mapping[str, Point]:
+    """Return the points as the pipeline's file has them now; none where it cannot be read."""
+    try:
+        return find_pipeline(stored.pipeline).points
+    except ConfigurationError:
+        return {}
 
 
 def _document(stored: Plan, actions: Sequence[StoredAction]) -> dict[str, Any]:

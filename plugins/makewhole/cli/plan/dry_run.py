@@ -89,6 +89,7 @@ def dry_run_document(report: DryRun) -> dict[str, Any]:
         "undoes": plan.undoes,
         "stopped_by": report.stopped_by,
         "actions": {fate.name.lower(): report.count(fate) for fate in Forecast},
+        "risks": list(report.risks),
         "parts": [_part_document(part) for part in report.parts],
         "tables": [asdict(table) for table in report.tables],
         "samples": [_sample_document(sample) for sample in report.samples],
@@ -160,6 +161,8 @@ def _print(report: DryRun) -> None:
     for part in report.parts:
         for reason, count in part.reasons.items():
             _print_line(f"refused, {part.remedy} {part.target}: {count} × {reason}")
+    for sentence in report.risks:
+        _print_line(sentence)
     for table in report.tables:
         for sentence in table.sentences():
             _print_line(sentence)

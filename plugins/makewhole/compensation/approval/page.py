@@ -112,6 +112,7 @@ def _forecast_paragraphs(dry_run: DryRun, at: datetime) -> Iterator[str]:
     effects = [f"- {escaped(sentence)}" for table in dry_run.tables for sentence in table.sentences()]
     if effects:
         yield "\n".join(("Beside the rows:", "", *_at_most(effects, _REASONS_MOST)))
+    yield from (f"**Beware**: {escaped(sentence)}." for sentence in dry_run.risks)
     if dry_run.samples:
         lines = [f"- {_sample_text(sample)}" for sample in dry_run.samples]
         yield "\n".join(("For example:", "", *_at_most(lines, _SAMPLES_MOST)))

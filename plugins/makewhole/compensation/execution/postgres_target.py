@@ -4,9 +4,11 @@ import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
+from makewhole.compensation.execution.look_again.erased_items import refuse_erased
 from makewhole.compensation.execution.targets import Chunk, DoneChunk
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy, TablePoint
@@ -53,7 +55,7 @@ class PostgresTarget:
             lease_epoch=self._epoch,
         )
         with _without_garbage_collection():
-            row = apply_chunk(self._session, self._point, identity, items)
+            row = apply_chunk(self._session, self._point, identity, items, partial(refuse_erased, self._point))
         return self._done(row.chunk, row.actions, row.refused)
 
     def _done(self, chunk: int, actions: int, refused: Mapping[int, str]) -> DoneChunk:

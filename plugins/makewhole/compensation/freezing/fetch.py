@@ -13,8 +13,8 @@ from makewhole.compensation.freezing.survivors import require_rows_as_judged, su
 from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
 from makewhole.model.errors import RefusedError
 from makewhole.model.payload import Payload
-from makewhole.model.pipeline import Hop, Remedy, Semantics, TablePoint, TopicPoint
-from makewhole.model.plan import LINEAGE_PREFIX
+from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics, TablePoint, TopicPoint
+from makewhole.model.plan import ERASABLE, LINEAGE_PREFIX
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
@@ -34,6 +34,7 @@ class Fetcher:
         self._values = SourceValues(sources)
         self._reversals = ReversalFetcher(window, sources, past, self._rows_to_reverse)
         self._partitions = PartitionChooser(sources)
+        self._erased: dict[str, set[str]] = {}
 
     def fetch(self, drafts: Sequence[ActionDraft]) -> tuple[list[tuple[ActionDraft, Payload]], list[Refusal]]:
         """Return the drafts that can be done with their payloads, in order, and a refusal for each finding that has one
@@ -53,6 +54,7 @@ class Fetcher:
         return fetched, list(refusals.values())
 
     def _fetch(self, draft: ActionDraft) -> tuple[ActionDraft, Payload] | None:
+        self._require_not_erased(draft)
         if draft.action.remedy is Remedy.REVERSE:
             reversal = self._reversals.fetch(draft)
             return None if reversal is None else _with_before(draft, reversal.payload, reversal.before)
@@ -69,6 +71,19 @@ class Fetcher:
                     return None
                 payload = moved
         return _with_before(draft, payload, self._payload_from(draft))
+
+    def _load_erased(self, drafts: Sequence[ActionDraft]) -> None:
+        """Ask each store once which of the keys that would come to it were erased."""
+        asked: dict[str, set[str]] = {}
+        for draft in drafts:
+            for store in _erasable_at(self._pipeline, draft):
+                asked.setdefault(store.name, set()).add(draft.action.key)
+        self._erased = {name: self._sources.erased(name, keys) for name, keys in asked.items()}
+
+    def _require_not_erased(self, draft: ActionDraft) -> None:
+        for store in _erasable_at(self._pipeline, draft):
+            if draft.action.key in self._erased[store.name] and store.erased is not None:
+                raise RefusedError(f"erased: {store.name}: {store.erased.told_by}")
 
     def _payload_from(self, draft: ActionDraft) -> dict[str, Any]:
         """Return the entry of the action that names its source; none for one that moves rows aside."""
@@ -198,8 +213,16 @@ class Fetcher:
             if draft.repetition is not None:
                 wanted.setdefault(hop.target, []).append((draft.repetition.partition, draft.repetition.offset))
         self._sources.load(wanted)
+        self._load_erased(drafts)
         beside_survivors = (draft.finding for draft in drafts if draft.is_beside_survivor)
         self._values.load(beside_survivors)
+
+
+def _erasable_at(pipeline: Pipeline, draft: ActionDraft) -> Sequence[TablePoint]:
+    """Return the stores to which a draft brings its key and that tell which keys were erased."""
+    names = (draft.action.target,) if draft.action.remedy is Remedy.UPSERT else draft.action.before.get(ERASABLE, ())
+    points = (pipeline.points[name] for name in names)
+    return [point for point in points if isinstance(point, TablePoint) and point.erased is not None]
 
 
 def _with_before(draft: ActionDraft, payload: Payload, before: Mapping[str, Any]) -> tuple[ActionDraft, Payload]:

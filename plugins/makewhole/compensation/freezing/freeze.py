@@ -14,7 +14,7 @@ from makewhole.journal.written_keys import reversals_of
 from makewhole.model.connection import Connection
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import Action, Plan
-from makewhole.model.verdict import Finding
+from makewhole.model.verdict import REPAIRABLE, Finding
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 
@@ -80,7 +80,7 @@ def refuse_written(
     journal: PgConnection, window: Window, findings: Sequence[Finding]
 ) -> tuple[list[Finding], list[Refusal]]:
     """Return the findings that still stand, and a refusal for each whose key was written after it was judged."""
-    gaps = [(finding.hop, finding.key_hash) for finding in findings if finding.verdict.is_gap]
+    gaps = [(finding.hop, finding.key_hash) for finding in findings if finding.verdict in REPAIRABLE]
     written = written_keys.keys_written_since(journal, (window.pipeline, window.number, window.revision), gaps)
     refusals = [
         Refusal(hop=hop, key_hash=key_hash, reason=_written_reason(plan_id, is_proven=is_proven))

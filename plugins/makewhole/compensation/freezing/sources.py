@@ -14,6 +14,7 @@ from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Pipeline, TablePoint, TopicPoint
 from makewhole.postgres.connect import connect
+from makewhole.postgres.read.erased import erased_in
 from makewhole.postgres.tables import Table, describe_table
 from makewhole.sql import PgConnection
 
@@ -136,6 +137,11 @@ class Sources:
         if name not in self._tables:
             self._tables[name] = describe_table(session, point)
         return point, session, self._tables[name]
+
+    def erased(self, name: str, keys: Iterable[str]) -> set[str]:
+        """Return those of the keys that a store names as erased on purpose."""
+        point, session, _ = self.table(name)
+        return erased_in(session, point, sorted(set(keys)))
 
     def postgres(self, point: TablePoint) -> PostgresConnection:
         """Return the connection of a table."""

@@ -69,7 +69,7 @@ def _from_here_on(pipeline: Pipeline, point: str) -> set[str]:
 
 
 def _inserts_row(draft: ActionDraft) -> bool:
-    return draft.action.remedy is Remedy.UPSERT and draft.finding.verdict is Verdict.MISSING
+    return draft.action.remedy is Remedy.UPSERT and draft.finding.verdict in (Verdict.MISSING, Verdict.VANISHED)
 
 
 def _place(pipeline: Pipeline, point: str, draft: ActionDraft) -> _Place:

@@ -21,12 +21,13 @@ from makewhole.model.pipeline import (
     TablePoint,
     TopicPoint,
 )
-from makewhole.model.plan import LACKING, REPEATS, Action, count_remedies
+from makewhole.model.plan import ERASABLE, LACKING, REPEATS, Action, count_remedies
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
-from makewhole.model.verdict import GAPS, Cause, Finding, Verdict
+from makewhole.model.verdict import REPAIRABLE, Cause, Finding, Verdict
 
 _REMEDY_ORDER = (Remedy.PRODUCE, Remedy.REDELIVER, Remedy.UPSERT, Remedy.QUARANTINE, Remedy.REVERSE)
-_UPSERTABLE = (Verdict.MISSING, Verdict.MISMATCHED)
+_ABSENT = (Verdict.MISSING, Verdict.VANISHED)
+_UPSERTABLE = (*_ABSENT, Verdict.MISMATCHED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +109,7 @@ def _draft_all(
     drafts: list[tuple[tuple[int, int, str], ActionDraft]] = []
     refusals: list[Refusal] = []
     for finding in findings:
-        if finding.verdict not in GAPS:
+        if finding.verdict not in REPAIRABLE:
             continue
         if finding.hop not in hops:
             refusals.append(_refuse(finding, f"the pipeline has no hop {finding.hop} any more"))
@@ -144,6 +145,9 @@ def _for_both(first: ActionDraft, other: ActionDraft) -> ActionDraft:
     """Return the first of two drafts for one record, for what both hops lack. A hop that has the key, with another
     value, lacks nothing that could arrive: then nothing is named."""
     names = [draft.action.before.get(LACKING) for draft in (first, other)]
+    erasable = {name for draft in (first, other) for name in draft.action.before.get(ERASABLE, ())}
+    if erasable:
+        first = _with_before(first, {ERASABLE: sorted(erasable)})
     if None not in names:
         return _lacking(first, {name for some in names for name in some or ()})
     before = {name: value for name, value in first.action.before.items() if name != LACKING}
@@ -166,12 +170,16 @@ def _draft_actions(
     source, target = pipeline.points[hop.source], pipeline.points[hop.target]
     if isinstance(source, TopicPoint) and finding.evidence.get("has_later"):
         return "stale: the log has a later version of this key; the window that holds it judges that one"
+    if finding.verdict in _ABSENT and finding.evidence.get("source_contradicts"):
+        return (
+            f"conflict: {source.name} has this key with different values; say which is right, then run the window again"
+        )
     waiting = _still_to_come(hop, target, remedy, finding)
     if waiting is not None:
         return waiting
     match remedy:
         case Remedy.PRODUCE:
-            return _produce(source, target, finding)
+            return _produce(pipeline, source, target, finding)
         case Remedy.REDELIVER:
             return _redeliver(pipeline, hop, finding)
         case Remedy.UPSERT:
@@ -201,14 +209,15 @@ def _still_to_come(hop: Hop, target: Point, remedy: Remedy, finding: Finding) ->
     )
 
 
-def _produce(source: Point, target: Point, finding: Finding) -> ActionDraft | str:
+def _produce(pipeline: Pipeline, source: Point, target: Point, finding: Finding) -> ActionDraft | str:
     if source.kind is not PointKind.LEDGER:
         return f"produce needs a ledger to take the record from; {source.name} is a {source.kind.value}"
     if not isinstance(target, TopicPoint):
         return f"produce writes to a topic; {target.name} is a {target.kind.value}"
     if finding.verdict is not Verdict.MISSING:
         return f"produce answers a missing key; this one is {finding.verdict.value}"
-    return _lacking(_draft_action(Remedy.PRODUCE, target, finding), {target.name})
+    draft = _erasable(pipeline, _draft_action(Remedy.PRODUCE, target, finding), target.name)
+    return _lacking(draft, {target.name})
 
 
 def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding) -> ActionDraft | str:
@@ -223,8 +232,15 @@ def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding) -> ActionDraft | 
     if origin is None:
         return "the evidence names no committed record to redeliver"
     draft = _draft_action(Remedy.REDELIVER, pipeline.points[hop.redeliver_to or hop.source], finding, origin)
-    draft = _with_before(draft, {REPEATS: hop.source})
-    return _lacking(draft, {hop.target}) if finding.verdict is Verdict.MISSING else draft
+    draft = _erasable(pipeline, _with_before(draft, {REPEATS: hop.source}), draft.action.target, hop.target)
+    return _lacking(draft, {hop.target}) if finding.verdict in _ABSENT else draft
+
+
+def _erasable(pipeline: Pipeline, draft: ActionDraft, *points: str) -> ActionDraft:
+    """Name in the action the stores behind these points that tell which keys were erased: they are asked before the
+    record is sent."""
+    stores = {store.name for point in points for store in pipeline.stores_at(point) if store.erased is not None}
+    return _with_before(draft, {ERASABLE: sorted(stores)}) if stores else draft
 
 
 def _may_add_a_row(pipeline: Pipeline, hop: Hop, finding: Finding) -> bool:

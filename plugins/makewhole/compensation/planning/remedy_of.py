@@ -7,13 +7,22 @@ from makewhole.model.verdict import GAPS, Finding, Verdict
 
 
 def remedy_of(remedies: Remedies, verdict: Verdict) -> Remedy:
-    """Return what is done about a verdict; there is one for every gap."""
+    """Return what is done about a verdict; there is one for every gap, and for what has vanished."""
     return {
         Verdict.MISSING: remedies.missing,
         Verdict.DUPLICATE: remedies.duplicate,
         Verdict.MISMATCHED: remedies.mismatched,
         Verdict.UNEXPECTED: remedies.unexpected,
+        Verdict.CONFLICT: Remedy.REPORT,
+        Verdict.VANISHED: remedies.vanished,
     }[verdict]
+
+
+def is_to_repair(pipeline: Pipeline, finding: Finding) -> bool:
+    """Tell whether a finding is a gap, or of a key that has vanished and is to be brought back."""
+    remedies = next((hop.remedies for hop in pipeline.hops if hop.name == finding.hop), None)
+    is_wanted_back = remedies is not None and remedies.vanished is not Remedy.REPORT
+    return finding.verdict.is_gap or (finding.verdict is Verdict.VANISHED and is_wanted_back)
 
 
 def keys_to_reverse(pipeline: Pipeline, findings: Iterable[Finding]) -> set[str]:

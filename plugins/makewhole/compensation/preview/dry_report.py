@@ -88,13 +88,15 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class DryRun:
-    """The forecast of a plan. `stopped_by`: the reason why the plan as a whole would not start now; None: it would."""
+    """The forecast of a plan. `stopped_by`: the reason why the plan as a whole would not start now; None: it would.
+    `risks`: what people should know of the plan as a whole before they approve it."""
 
     plan: Plan
     stopped_by: str | None
     parts: tuple[DryRunPart, ...]
     samples: tuple[Sample, ...]
     tables: tuple[TableEffects, ...] = ()
+    risks: tuple[str, ...] = ()
 
     def count(self, forecast: Forecast) -> int:
         """Return the number of actions with this forecast."""

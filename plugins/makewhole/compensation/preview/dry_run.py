@@ -28,6 +28,7 @@ from makewhole.compensation.preview.dry_report import (
     Sample,
     TableEffects,
 )
+from makewhole.compensation.preview.never_seen import never_seen
 from makewhole.compensation.preview.target_readers import ChunksDone, open_target_reader
 from makewhole.journal import plan_progress, plans
 from makewhole.journal.actions import actions_in
@@ -67,6 +68,7 @@ def dry_run(
             stored = plans.get_plan(reading, plan_id)
             stopped_by = why_not_approved(stored.plan, plans.approval_of(reading, plan_id))
             actions = unchanged_actions(reading, stored.plan, stored.payload_sha256)
+            risks = never_seen(reading, plan_id, {name: target.point for name, target in targets.items()})
         if stored.plan.payload_uri is None:
             raise RefusedError(f"plan {plan_id} was refused as a whole and would do nothing: {stored.plan.reason}")
         require_same_places(actions, targets)
@@ -83,6 +85,7 @@ def dry_run(
         parts=forecast.parts(targets),
         samples=tuple(forecast.samples),
         tables=tuple(forecast.tables),
+        risks=risks,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from makewhole.compensation.execution.kafka_target import chunk_records, replay_identity
+from makewhole.compensation.execution.look_again.erased_items import refuse_erased
 from makewhole.compensation.execution.look_again.look_again import LookAgain
 from makewhole.compensation.execution.postgres_target import chunk_items
 from makewhole.compensation.execution.targets import Chunk, Target
@@ -88,11 +89,13 @@ class _TableReader:
         return ChunksDone(chunks=len(found), refused=refused)
 
     def forecast(self, chunk: Chunk, choose: ChooseShown) -> ChunkPreview:
-        judged = forecast_chunk(
-            self._session, self._point, self._id(chunk.number), chunk_items(chunk, self._point.key), choose
-        )
+        items = chunk_items(chunk, self._point.key)
+        with self._session:
+            erased = refuse_erased(self._point, self._session, items)
+        left = [item for item in items if item.seq not in erased]
+        judged = forecast_chunk(self._session, self._point, self._id(chunk.number), left, choose)
         return ChunkPreview(
-            refused=judged.refused,
+            refused={**judged.refused, **erased},
             shown=judged.changes,
             left_empty=judged.left_empty,
             locks_table=judged.locks_table,

@@ -4,8 +4,9 @@ A finding is *repaired* when every store downstream holds its key once, with the
 committed copy. A duplicate in a topic cannot be taken out of a log: it is *contained* when every store downstream that
 takes the key holds it once all the same. An unexpected row that the source has by now is not unexpected any more. Where
 copies are taken back by an event, the finding is *reversed* when there is a committed reversal for each of them.
-Whatever cannot be proven stays *open*. Consumers need time to load what was redelivered, so the stores are read again
-until the deadline.
+A missing key
+that the stores name as deleted on purpose is *erased*. Whatever cannot be proven stays *open*. Consumers need time to
+load what was redelivered, so the stores are read again until the deadline.
 """
 
 import logging
@@ -18,9 +19,10 @@ import polars as pl
 
 from makewhole.compensation.freezing.original_records import WindowRecords
 from makewhole.compensation.freezing.sources import Sources
-from makewhole.compensation.planning.remedy_of import is_reversed
+from makewhole.compensation.planning.remedy_of import is_reversed, is_to_repair, remedy_of
 from makewhole.compensation.verification.committed_since import CopiesByKey, StartOffsets, by_key, copies_since
 from makewhole.compensation.verification.downstream import stores_behind
+from makewhole.compensation.verification.judge_erased import with_erased
 from makewhole.compensation.verification.judge_reversals import ReversalJudge
 from makewhole.compute.frames import KEYS, empty
 from makewhole.compute.normalise import table_frame
@@ -71,7 +73,7 @@ def judge_gaps_anew(
 
     `progress` is called with (settled, all) after each read. Raises TransientError when a system does not answer.
     """
-    gaps = [item for item in findings if item.finding.verdict.is_gap]
+    gaps = [item for item in findings if is_to_repair(context.pipeline, item.finding)]
     deadline = time.monotonic() + deadline_seconds
     reversals = ReversalJudge(context, known.past, since)
     taken_back = [reversals.judge(item) for item in gaps if is_reversed(context.pipeline, item.finding)]
@@ -89,8 +91,8 @@ def judge_gaps_anew(
             if not may_change(context, judged) or time.monotonic() >= deadline:
                 break
             time.sleep(_PAUSE_SECONDS)
-        judged = [judge.with_compared_values(item, stores) for item in judged]
-    others = [item for item in findings if not item.finding.verdict.is_gap]
+        judged = with_erased(context, [judge.with_compared_values(item, stores) for item in judged])
+    others = [item for item in findings if not is_to_repair(context.pipeline, item.finding)]
     return [*judged, *others]
 
 
@@ -102,8 +104,9 @@ def may_change(context: WindowContext, judged: Sequence[JudgedFinding]) -> bool:
 
 def _is_sent(context: WindowContext, item: JudgedFinding) -> bool:
     hop = next(hop for hop in context.pipeline.hops if hop.name == item.finding.hop)
-    remedies = {Verdict.MISSING: hop.remedies.missing, Verdict.MISMATCHED: hop.remedies.mismatched}
-    return remedies.get(item.finding.verdict) in (Remedy.REDELIVER, Remedy.PRODUCE)
+    if item.finding.verdict not in (Verdict.MISSING, Verdict.MISMATCHED, Verdict.VANISHED):
+        return False
+    return remedy_of(hop.remedies, item.finding.verdict) in (Remedy.REDELIVER, Remedy.PRODUCE)
 
 
 def _read_stores(context: WindowContext, gaps: Iterable[JudgedFinding]) -> dict[str, CopiesByKey]:

@@ -81,6 +81,8 @@ class KeyJudge:
     def _problem(self, finding: Finding, stores: Stores) -> str | None:
         """Return why the key is not whole yet; None: it is."""
         hop = self._hops[finding.hop]
+        if finding.verdict is Verdict.CONFLICT:
+            return "one side has it with different values; say which is right, then run the window again"
         if finding.verdict is Verdict.UNEXPECTED:
             return self._unexpected_problem(hop, finding, stores)
         if isinstance(self._pipeline.points[hop.target], TablePoint):

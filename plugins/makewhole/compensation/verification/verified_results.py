@@ -10,18 +10,20 @@ from makewhole.gate.summary import HopSummary
 from makewhole.journal.window_results import HopResult, JudgedFinding
 from makewhole.model.verdict import HopCounts, Verdict
 
-WHOLE = ("repaired", "contained", "reversed")
+ERASED = "erased"
+WHOLE = ("repaired", "contained", "reversed", ERASED)
 """The outcomes of findings that need no further repair."""
 
 
 def verified_result(result: HopResult, findings: Sequence[JudgedFinding]) -> HopResult:
-    """Return the result of a hop with the findings that are whole moved to `matched`: counts, digest, summary."""
+    """Return the result of a hop with the findings that are whole moved to `matched`, or those of erased keys to
+    `erased`: counts, digest, summary."""
     whole = [item for item in findings if item.finding.hop == result.hop and item.outcome in WHOLE]
     counts = vars(result.counts).copy()
     for item in whole:
         counts[item.finding.verdict.value] -= 1
         counts["extra_copies"] -= _extra_copies(item)
-        counts["matched"] += _is_of_source(item)
+        counts[_verdict_after(item).value] += _is_of_source(item)
     digest = rollup.add_digests([int(result.digest, 16), *(_digest_change(item) for item in whole)])
     summary = HopSummary.from_json_dict(result.files["summary"])
     target_only = [item for item in whole if not _is_of_source(item)]
@@ -41,6 +43,10 @@ def verified_result(result: HopResult, findings: Sequence[JudgedFinding]) -> Hop
     )
 
 
+def _verdict_after(item: JudgedFinding) -> Verdict:
+    return Verdict.ERASED if item.outcome == ERASED else Verdict.MATCHED
+
+
 def _is_of_source(item: JudgedFinding) -> bool:
     """Tell whether the source has the key: then it becomes matched; a key of the target alone is removed."""
     return bool(item.finding.evidence.get("in_source", True))
@@ -52,13 +58,13 @@ def _extra_copies(item: JudgedFinding) -> int:
 
 
 def _digest_change(item: JudgedFinding) -> int:
-    """Return the change of the digest when this finding becomes matched, or is removed."""
+    """Return the change of the digest when this finding becomes matched or erased, or is removed."""
     finding = item.finding
     row_hash = finding.evidence.get("row_hash")
     frame = pl.DataFrame(
         {
             "key_hash": [finding.key_hash] * 2,
-            "verdict": [Verdict.MATCHED.value, finding.verdict.value],
+            "verdict": [_verdict_after(item).value, finding.verdict.value],
             "row_hash": [None if row_hash is None else int(row_hash)] * 2,
         },
         schema={"key_hash": pl.String, "verdict": pl.String, "row_hash": pl.UInt64},

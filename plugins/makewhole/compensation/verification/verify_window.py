@@ -1,11 +1,13 @@
 """Verify a window: judge its gaps anew, ask the gate about the result, and commit both."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from makewhole.compensation.planning.remedy_of import keys_to_reverse
+import polars as pl
+
+from makewhole.compensation.planning.remedy_of import is_to_repair, keys_to_reverse
 from makewhole.compensation.verification.committed_since import StartOffsets
 from makewhole.compensation.verification.judge_gaps import GapContext, judge_gaps_anew, may_change
 from makewhole.compensation.verification.judge_key import KeyJudge
@@ -13,11 +15,13 @@ from makewhole.compensation.verification.verified_results import WHOLE, verified
 from makewhole.gate import HopSummary, check_summaries
 from makewhole.journal import incidents, observations, plan_progress, plans, window_results, windows
 from makewhole.journal.database import connect
+from makewhole.journal.window_results import HopResult, JudgedFinding
 from makewhole.journal.written_keys import reversals_of
 from makewhole.model.errors import NotYetError
 from makewhole.model.gate import GateReport
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.plan import PlanState
+from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 from makewhole.window.configuration import judging_sha256
@@ -67,18 +71,39 @@ def verify_window(
             f"{patience - stays_seconds:.0f} s more"
         )
     with connect() as journal:
-        window_results.set_outcomes(journal, context.window, [item for item in judged if item.finding.verdict.is_gap])
+        gaps = [item for item in judged if is_to_repair(context.pipeline, item.finding)]
+        window_results.set_outcomes(journal, context.window, gaps)
         results = [
-            verified_result(result, judged) for result in window_results.results(journal, context.window).values()
+            _with_repaired_keys(context, verified_result(result, judged), judged)
+            for result in window_results.results(journal, context.window).values()
         ]
         summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in results]
         report = check_summaries(context.pipeline, summaries, incidents.of(journal, context.window))
         window_results.commit_results(journal, context.window, window_results.VERIFIED, results)
         asked = replace(report, document={**report.document, "judging_sha256": judging_sha256(context.pipeline)})
         window_results.put_gate_report(journal, context.window, window_results.VERIFIED, asked)
-    gaps = [item for item in judged if item.finding.verdict.is_gap]
     whole = sum(item.outcome in WHOLE for item in gaps)
     return VerifiedWindow(whole=whole, gaps=len(gaps), gate=report)
+
+
+def _with_repaired_keys(context: WindowContext, result: HopResult, judged: Sequence[JudgedFinding]) -> HopResult:
+    """Name with a result the file of the keys that were repaired: later windows know by it what the store held."""
+    hashes = [
+        item.finding.key_hash
+        for item in judged
+        if item.finding.hop == result.hop and item.outcome == "repaired" and _is_now_held(item)
+    ]
+    if not hashes:
+        return result
+    slug = next(hop.slug for hop in context.pipeline.hops if hop.name == result.hop)
+    frame = pl.DataFrame({"key_hash": sorted(hashes)}, schema={"key_hash": pl.String})
+    path = context.storage.write_parquet(f"{context.window.prefix}/{slug}/repaired", frame)
+    return replace(result, files={**result.files, "repaired": path})
+
+
+def _is_now_held(item: JudgedFinding) -> bool:
+    """Tell whether the target of a repaired key holds it: an unexpected one was moved aside."""
+    return item.finding.verdict is not Verdict.UNEXPECTED
 
 
 def _mark_refused(journal: PgConnection, window: Window) -> None:

@@ -3,7 +3,7 @@
 All of it is JSON-able. Evidence decides no verdict; `makewhole.compute.judge.causes` reads the cause from it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -57,7 +57,8 @@ class HopContext:
     `committed`: the next offset per partition of the consumer `group`; `unconsumed`: keys with a record that it has not
     reached. `waiting`: since when keys wait; those that are not in it wait since the window was `opened_at`.
     `truncated`: keys that earlier windows saw in the target and that a truncation took from it. `open_copies`: copies
-    in the target that nobody can read as committed yet. `source_elsewhere`: the source's copies
+    in the target that nobody can read as committed yet. `not_lost` returns by key hash what shows that a key which the
+    store lacks is not lost. `source_elsewhere`: the source's copies
     outside the slice, the oldest first. The sequences are those of the topics at the two ends.
     The copies of a topic say `is_replay` and `is_produced`.
     """
@@ -82,6 +83,7 @@ class HopContext:
     source_sequences: SequenceEvidence = field(default_factory=NoSequences)
     target_sequences: SequenceEvidence = field(default_factory=NoSequences)
     is_upsert: bool = False
+    not_lost: Callable[[str], CopyFields] = lambda _: {}
 
 
 class KeyCopies:
@@ -149,6 +151,7 @@ def evidence_of(row: FrameRow, known: KeyFacts, context: HopContext, cause: Caus
         evidence |= _open_evidence(known.open.of(row), context.target_log.transactions)
     if row["verdict"] in (Verdict.MISSING.value, Verdict.UNDECIDABLE.value):
         evidence |= known.log_evidence
+    evidence |= context.not_lost(row["key_hash"])
     sequences = _sequences(source, context.source_sequences) + _sequences(
         [*target, *known.elsewhere.of(row)], context.target_sequences
     )
@@ -276,9 +279,22 @@ def _copies_evidence(
             evidence["elsewhere_producers"] = known
     if row["verdict"] == Verdict.DUPLICATE.value and target and "offset" in target[0]:
         evidence["repeated"] = _repeated(row, target)
+    return evidence | _compared_values(row, passing, target) | _contradiction(row, passing)
+
+
+def _contradiction(row: FrameRow, source: Sequence[CopyFields]) -> CopyFields:
+    """Tell whether the source holds an event with different values; versions of a key may differ."""
+    held = {copy["row_hash"] for copy in source if not copy.get("is_aborted") and copy["row_hash"] is not None}
+    return {"source_contradicts": True} if row["latest_place"] is None and len(held) > 1 else {}
+
+
+def _compared_values(row: FrameRow, source: Sequence[CopyFields], target: Sequence[CopyFields]) -> CopyFields:
+    """Return the columns in which a mismatched key differs, or what each copy of a key in conflict holds."""
     if row["verdict"] == Verdict.MISMATCHED.value:
-        evidence["columns"] = _differences(latest, target)
-    return evidence
+        return {"columns": _differences(_compared_copy(row, source), target)}
+    if row["verdict"] == Verdict.CONFLICT.value:
+        return {"conflict": {"source": _held_values(source), "target": _held_values(target)}}
+    return {}
 
 
 def _repeated(row: FrameRow, records: Sequence[CopyFields]) -> CopyFields:
@@ -327,6 +343,18 @@ def _shown_copy(copy: FrameRow, hop: str = "") -> CopyFields:
     if copy.get("time") is not None:
         fields["time"] = copy["time"].isoformat()
     return fields
+
+
+def _held_values(copies: Sequence[CopyFields]) -> list[CopyFields]:
+    """Return the values that committed copies of a key hold, each with its place."""
+    held = [copy for copy in copies if not copy.get("is_aborted")][:_SHOWN]
+    return [
+        {
+            "place": copy["place"],
+            "values": {name.removeprefix("c:"): value for name, value in copy.items() if name.startswith("c:")},
+        }
+        for copy in held
+    ]
 
 
 def _differences(latest: CopyFields | None, target: Sequence[CopyFields]) -> CopyFields:

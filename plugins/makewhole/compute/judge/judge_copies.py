@@ -1,10 +1,11 @@
 """Judge every key of one bucket of an event hop by counting its copies.
 
 A key that the source has (in this window) and the target does not is missing,
-more than one copy at the target is a duplicate, one copy is compared. A key that only the target has in this window is
-looked up in the rest of the source first. A copy that compensation wrote in the place of another one counts as that
-one. A copy that it produced, because the topic had none, counts like any other: an original that comes all the same is
-the second copy.
+more than one copy at the target is a duplicate, one copy is compared. A side that has different values of a key is a
+conflict: whichever the other side holds, it agrees with nothing that is certain. A key that only the target has in this
+window is looked up in the rest of the source first. A copy that compensation wrote in the place of another one counts
+as that one. A copy that it produced, because the topic had none, counts like any other: an original that comes all the
+same is the second copy.
 
 Under upsert the copies of a key are versions: see `makewhole.compute.judge.judge_versions`.
 """
@@ -16,7 +17,7 @@ import polars as pl
 from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, JUDGED, REPLAYS, empty
 from makewhole.compute.keys import hash_hex
 from makewhole.model.errors import CorruptionError
-from makewhole.model.verdict import Verdict
+from makewhole.model.verdict import Cause, Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +68,9 @@ def judge(bucket: BucketInput) -> pl.DataFrame:
         .cast(pl.Int64),
         pl.col("source_elsewhere_copies").fill_null(0),
     ).with_columns(_counted_copies().alias("target_copies"))
-    return _with_judged_columns(counted.filter(_is_judged_here()).with_columns(_verdict().alias("verdict")))
+    is_table = "offset" not in bucket.source.columns
+    judged = counted.filter(_is_judged_here()).with_columns(_values_known()).with_columns(_verdict(is_table=is_table))
+    return _with_judged_columns(judged.with_columns(_hint()))
 
 
 def _source_copies(bucket: BucketInput) -> pl.DataFrame:
@@ -162,6 +165,7 @@ def _aggregated_elsewhere(frame: pl.DataFrame, prefix: str) -> pl.DataFrame:
         pl.len().cast(pl.Int64).alias(f"{prefix}_copies"),
         pl.col("place").alias(f"{prefix}_places"),
         pl.col("row_hash").drop_nulls().first().alias(f"{prefix}_row_hash"),
+        pl.col("row_hash").drop_nulls().unique(maintain_order=True).alias(f"{prefix}_row_hashes"),
     )
 
 
@@ -192,23 +196,61 @@ def _is_judged_here() -> pl.Expr:
     return pl.col("in_source") | repeated | unknown
 
 
-def _verdict() -> pl.Expr:
+def _values_known() -> list[pl.Expr]:
+    """Return the values of both sides: of the source those outside the slice only where the slice has none."""
+    nothing = pl.lit([], dtype=pl.List(pl.UInt64))
+    source, beyond = (pl.col(f"source{where}_row_hashes").fill_null(nothing) for where in ("", "_elsewhere"))
+    target, elsewhere = (pl.col(f"target{where}_row_hashes").fill_null(nothing) for where in ("", "_elsewhere"))
+    return [
+        pl.when(source.list.len() > 0).then(source).otherwise(beyond).alias("source_values"),
+        target.list.set_union(elsewhere).alias("target_values"),
+    ]
+
+
+def _verdict(*, is_table: bool) -> pl.Expr:
+    """Return the verdict. What a log says first of an event counts where it is repeated; rows of a table (`is_table`)
+    have no order that says which of them is right."""
     known = pl.col("in_source") | (pl.col("source_elsewhere_copies") > 0)
-    one = pl.coalesce(pl.col("target_row_hashes").list.first(), "target_elsewhere_row_hash")
-    same = pl.col("source_row_hashes").list.contains(one)
-    comparable = (pl.col("source_row_hashes").list.len() > 0) & one.is_not_null()
+    source, target = pl.col("source_values"), pl.col("target_values")
+    contradicts = source.list.len() > 1
+    repeated = pl.col("target_copies") > 1
+    absent = pl.col("target_copies") == 0
+    agreeing = source.list.set_intersection(target).list.len()
     return (
         pl.when(~known)
         .then(pl.lit(Verdict.UNEXPECTED.value))
-        .when(pl.col("target_copies") > 1)
+        .when(repeated & ~(contradicts & pl.lit(is_table)))
         .then(pl.lit(Verdict.DUPLICATE.value))
-        .when((pl.col("target_copies") == 0) & pl.col("is_unsettled").fill_null(False))
+        .when(absent & pl.col("is_unsettled").fill_null(False))
         .then(pl.lit(Verdict.PENDING.value))
-        .when(pl.col("target_copies") == 0)
+        .when(absent)
         .then(pl.lit(Verdict.MISSING.value))
-        .when(comparable & ~same)
+        .when(contradicts | ((target.list.len() > 1) & (agreeing > 0)))
+        .then(pl.lit(Verdict.CONFLICT.value))
+        .when((source.list.len() == 0) | (target.list.len() == 0))
+        .then(pl.lit(Verdict.UNDECIDABLE.value))
+        .when(agreeing == 0)
         .then(pl.lit(Verdict.MISMATCHED.value))
         .otherwise(pl.lit(Verdict.MATCHED.value))
+        .alias("verdict")
+    )
+
+
+def _hint() -> pl.Expr:
+    """Return the cause, where only the values show it."""
+    contradicts = pl.col("source_values").list.len() > 1
+    is_gone = (pl.col("source_values").list.len() == 0) & (pl.col("source_places").list.len().fill_null(0) == 0)
+    verdict = pl.col("verdict")
+    return (
+        pl.when((verdict == Verdict.CONFLICT.value) & contradicts)
+        .then(pl.lit(Cause.SOURCE_CONTRADICTS.value))
+        .when(verdict == Verdict.CONFLICT.value)
+        .then(pl.lit(Cause.TARGET_CONTRADICTS.value))
+        .when((verdict == Verdict.UNDECIDABLE.value) & is_gone)
+        .then(pl.lit(Cause.SOURCE_GONE.value))
+        .when(verdict == Verdict.UNDECIDABLE.value)
+        .then(pl.lit(Cause.UNREADABLE_VALUE.value))
+        .alias("hint")
     )
 
 
@@ -219,7 +261,6 @@ def _with_judged_columns(frame: pl.DataFrame) -> pl.DataFrame:
             pl.col("target_elsewhere_places").alias("elsewhere_places"),
             pl.col("source_row_hashes").list.first().alias("row_hash"),
             pl.coalesce("source_time", "target_time").alias("time"),
-            pl.lit(None, dtype=pl.String).alias("hint"),
             pl.lit(None, dtype=pl.String).alias("latest_place"),
             pl.lit(False).alias("has_later"),
         )

@@ -5,7 +5,8 @@ without a value (a tombstone) deletes its key: where it is the latest version, t
 versions in a topic are no duplicates; two rows of one key in a table always are.
 
 Without numbers, nothing orders two records in different partitions of a topic, nor two rows of one time. Where both
-could be the latest, and they differ, the verdict is undecidable.
+could be the latest, and they differ, the verdict is undecidable. So it is where the value of the version that counts is
+not known any more.
 """
 
 import polars as pl
@@ -212,7 +213,7 @@ def _with_verdict(frame: pl.DataFrame, *, is_table: bool) -> pl.DataFrame:
 
 def _is_absent(side: str) -> pl.Expr:
     states = pl.col(f"{side}_states")
-    return (states.list.len() == 1) & (states.list.first() == _ABSENT)
+    return (states.list.len() == 1) & (states.list.first() == _ABSENT).fill_null(False)
 
 
 def _is_older(side: str) -> pl.Expr:
@@ -242,16 +243,23 @@ def _verdict_by_version() -> pl.Expr:
 
 
 def _holds(side: str) -> tuple[pl.Expr, pl.Expr]:
-    """Tell whether the target holds the source's latest version or a later one: (surely, possibly)."""
+    """Tell whether the target holds the source's latest version or a later one: (surely, possibly).
+
+    A value that is not known may be the right one.
+    """
     states, of_source = pl.col(f"{side}_states"), pl.col("source_states")
     is_single = states.list.len() == 1
     has_latest = (of_source.list.set_intersection(states).list.len() > 0) & ~(is_single & _is_older(side))
     has_later = pl.col("later_states").list.set_intersection(states).list.len() > 0
-    is_unreadable = states.list.contains(pl.lit(None, dtype=pl.UInt64), nulls_equal=True) | (
-        (of_source.list.len() == 0) & ~_is_absent(side)
-    )
-    surely = is_unreadable | (has_latest & is_single & (of_source.list.len() == 1)) | (has_later & is_single)
-    return surely, has_latest | has_later
+    is_certain = is_single & ~_has_unknown(side)
+    surely = is_certain & ((has_latest & (of_source.list.len() == 1)) | has_later)
+    is_unreadable = _has_unknown(side) | _has_unknown("source") | (of_source.list.len() == 0)
+    return surely, has_latest | has_later | (is_unreadable & ~_is_absent(side))
+
+
+def _has_unknown(side: str) -> pl.Expr:
+    """Tell whether a state that could be the side's latest is not known."""
+    return pl.col(f"{side}_states").list.contains(pl.lit(None, dtype=pl.UInt64), nulls_equal=True)
 
 
 def _hint() -> pl.Expr:
@@ -266,6 +274,10 @@ def _hint() -> pl.Expr:
         .then(pl.lit(Cause.STALE_VERSION.value))
         .when(is_deleted)
         .then(pl.lit(Cause.DELETED.value))
+        .when((pl.col("verdict") == Verdict.UNDECIDABLE.value) & (of_source.list.len() == 0))
+        .then(pl.lit(Cause.SOURCE_GONE.value))
+        .when((pl.col("verdict") == Verdict.UNDECIDABLE.value) & (_has_unknown("target") | _has_unknown("source")))
+        .then(pl.lit(Cause.UNREADABLE_VALUE.value))
         .when(pl.col("verdict") == Verdict.UNDECIDABLE.value)
         .then(pl.lit(Cause.ORDER_UNKNOWN.value))
     )

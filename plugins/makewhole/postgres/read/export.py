@@ -29,6 +29,7 @@ from makewhole.postgres.read.expressions import (
     TimeBounds,
     column_types,
     key_expression,
+    live_condition,
     regclass_text,
     select_list,
     table_identifier,
@@ -214,7 +215,8 @@ class ExportReader:
     def _read(
         self, session: PgConnection, types: Mapping[str, str], condition: sql.Composable
     ) -> Iterator[pl.DataFrame]:
-        rows = sql.SQL("from {} t where {}").format(table_identifier(self._shape.point), condition)
+        point = self._shape.point
+        rows = sql.SQL("from {} t where {} and {}").format(table_identifier(point), condition, live_condition(point))
         with session.cursor() as cursor:
             cursor.execute(sql.SQL("select count(*) {}").format(rows))
             self.counted += int(_single_value(cursor))

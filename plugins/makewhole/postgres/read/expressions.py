@@ -49,7 +49,8 @@ class TableShape:
     def column_names(self) -> set[str]:
         """Return every column that the pipeline file names for this table."""
         terms = {term.column for terms in self.filters.values() for term in terms}
-        single = {self.point.time, self.point.version, self.point.payload, self.point.record_key} - {None}
+        erased = None if self.point.erased is None else self.point.erased.column
+        single = {self.point.time, self.point.version, self.point.payload, self.point.record_key, erased} - {None}
         return {*self.point.key, *self.compare, *terms, *(name for name in single if name)}
 
 
@@ -220,6 +221,13 @@ def time_between(column: str, start: datetime | None, end: datetime) -> sql.Comp
     if start is None:
         return within
     return sql.SQL("({} >= {} and {})").format(name, sql.Literal(start), within)
+
+
+def live_condition(point: TablePoint) -> sql.Composable:
+    """Return the condition for rows that were not erased in place: those are no copies of their keys any more."""
+    if point.erased is None or point.erased.column is None:
+        return sql.SQL("true")
+    return sql.SQL("t.{} is null").format(sql.Identifier(point.erased.column))
 
 
 def surely_visible(snapshot: str) -> sql.Composable:

@@ -5,7 +5,7 @@ may insert locks the table (docs/adr/0023).
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from psycopg2 import errors as pg_errors
@@ -23,11 +23,21 @@ from makewhole.postgres.write.upsert_many import upsert_many
 from makewhole.postgres.write.upsert_row import UpsertRow
 from makewhole.sql import PgConnection
 
+Guard = Callable[[PgConnection, Sequence[RowItem]], Mapping[int, str]]
+"""Return the refusals of items, by action number, as the transaction of their chunk sees them."""
 
-def apply_chunk(session: PgConnection, point: TablePoint, chunk: ChunkId, items: Sequence[RowItem]) -> ReceiptRow:
+
+def _refuse_none(session: PgConnection, items: Sequence[RowItem]) -> Mapping[int, str]:  # noqa: ARG001
+    return {}
+
+
+def apply_chunk(
+    session: PgConnection, point: TablePoint, chunk: ChunkId, items: Sequence[RowItem], guard: Guard = _refuse_none
+) -> ReceiptRow:
     """Apply the items in order and leave their effects and the receipt; a chunk that has one is left as it is.
 
-    Each item succeeds or is refused by itself (its savepoint is undone); the reasons are in the receipt.
+    `guard` is asked first, in the same transaction. Each item succeeds or is refused by itself (its savepoint is
+    undone); the reasons are in the receipt.
 
     Raises:
         LeaseLostError: a newer runner has been here.
@@ -37,19 +47,24 @@ def apply_chunk(session: PgConnection, point: TablePoint, chunk: ChunkId, items:
     gives_up_at = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
-            return _try_chunk(session, point, chunk, items)
+            return _try_chunk(session, point, chunk, items, guard)
         except _NOT_FREE:  # everything was taken back, so others go on; the receipt tells whether it happened
             if session.closed or time.monotonic() + _PAUSE_SECONDS > gives_up_at:
                 raise
         time.sleep(_PAUSE_SECONDS)
 
 
-def _try_chunk(session: PgConnection, point: TablePoint, chunk: ChunkId, items: Sequence[RowItem]) -> ReceiptRow:
+def _try_chunk(
+    session: PgConnection, point: TablePoint, chunk: ChunkId, items: Sequence[RowItem], guard: Guard
+) -> ReceiptRow:
     with session:
         done = begin_chunk(session, chunk)
         if done is not None:
             return done
-        refused = run_with_halving(_open_chunk(session, point, chunk, items), items, _WRITE)
+        opened = _open_chunk(session, point, chunk, items)
+        kept_out = guard(session, items)
+        left = [item for item in items if item.seq not in kept_out]
+        refused = {**kept_out, **run_with_halving(opened, left, _WRITE)}
         return put_receipt(session, chunk, len(items) - len(refused), refused)
 
 

@@ -11,11 +11,12 @@ from makewhole.compensation.verification.verified_results import verified_result
 from makewhole.compute import rollup
 from makewhole.gate.summary import HopSummary, PointEvidence
 from makewhole.journal.window_results import HopResult, JudgedFinding
-from makewhole.model.verdict import Cause, Finding, Verdict
+from makewhole.model.verdict import REPAIRABLE, Cause, Finding, Verdict
 
 pytestmark = pytest.mark.unit
 
 HOP = "a→b"
+VERDICT_AFTER = {"repaired": "matched", "contained": "matched", "reversed": "matched", "erased": "erased"}
 SCHEMA = {
     "key_hash": pl.String,
     "verdict": pl.String,
@@ -69,7 +70,9 @@ def judged_rows(draw: st.DrawFn) -> list[dict[str, Any]]:
     for number in range(draw(st.integers(0, 12))):
         in_source = draw(st.booleans())
         words = (
-            ["matched", "missing", "duplicate", "mismatched", "pending"] if in_source else ["unexpected", "duplicate"]
+            ["matched", "missing", "duplicate", "mismatched", "conflict", "vanished", "pending"]
+            if in_source
+            else ["unexpected", "duplicate"]
         )
         verdict = draw(st.sampled_from(words))
         rows.append(
@@ -89,19 +92,23 @@ def judged_rows(draw: st.DrawFn) -> list[dict[str, Any]]:
 def test_what_was_repaired_counts_and_digests_as_if_it_had_been_whole(
     rows: list[dict[str, Any]], data: st.DataObject
 ) -> None:
-    gaps = [row for row in rows if Verdict(row["verdict"]).is_gap]
+    gaps = [row for row in rows if Verdict(row["verdict"]) in REPAIRABLE]
     outcomes = {
-        row["key_hash"]: data.draw(st.sampled_from(["repaired", "contained", "reversed", "open", "refused"]))
+        row["key_hash"]: data.draw(
+            st.sampled_from(["repaired", "contained", "reversed", "open", "refused"])
+            if row["verdict"] not in ("missing", "vanished")
+            else st.sampled_from(["repaired", "erased", "open", "refused"])
+        )
         for row in gaps
     }
-    whole = {key for key, outcome in outcomes.items() if outcome in ("repaired", "contained", "reversed")}
+    whole = {key: VERDICT_AFTER[outcome] for key, outcome in outcomes.items() if outcome in VERDICT_AFTER}
     findings = [finding(row, outcomes[row["key_hash"]]) for row in gaps]
 
     after = verified_result(result(rows), [*findings, *(finding(row, "repaired", hop="b→c") for row in gaps)])
 
     expected = result(
         [
-            row | {"verdict": "matched", "target_copies": 1} if row["key_hash"] in whole else row
+            row | {"verdict": whole[row["key_hash"]], "target_copies": 1} if row["key_hash"] in whole else row
             for row in rows
             if row["in_source"] or row["key_hash"] not in whole
         ]

@@ -36,10 +36,14 @@ def oracle(key: str, known: dict[str, Any]) -> str | None:
         return "unexpected"
     if present != 1:
         return "duplicate" if present else "pending" if key in known["unsettled"] else "missing"
-    others = [c["row_hash"] for c in sorted(outside, key=lambda c: c["place"]) if c["row_hash"] is not None]
-    first = min(target, key=lambda c: (c["partition"], c["offset"]))["row_hash"] if target else (others or [None])[0]
-    values = {c["row_hash"] for c in source}
-    return "mismatched" if values and first is not None and first not in values else "matched"
+    held = {c["row_hash"] for c in target + outside} - {None}
+    beyond = {c["row_hash"] for c in known["source_elsewhere"] if c["key"] == key} - {None}
+    values = {c["row_hash"] for c in source} or beyond
+    if len(values) > 1 or (len(held) > 1 and values & held):
+        return "conflict"
+    if not values or not held:
+        return "undecidable"
+    return "matched" if values & held else "mismatched"
 
 
 @st.composite

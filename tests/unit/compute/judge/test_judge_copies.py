@@ -10,7 +10,18 @@ from hypothesis import strategies as st
 
 from makewhole.compute.frames import HASHES, REPLAYS
 from makewhole.compute.judge.judge_copies import BucketInput, judge, mark_replays
-from tests.unit.compute.judge.bucket_input import HOP, PLANS, bucket, copies, hashed, one, verdict_by_key
+from tests.unit.compute.judge.bucket_input import (
+    HOP,
+    NEW,
+    NEWER,
+    OLD,
+    PLANS,
+    bucket,
+    copies,
+    hashed,
+    one,
+    verdict_by_key,
+)
 from tests.unit.compute.judge.event_oracle import NAMES, bucket_of, situations
 
 pytestmark = pytest.mark.unit
@@ -18,6 +29,10 @@ pytestmark = pytest.mark.unit
 
 def verdicts(known: BucketInput) -> dict[str, str]:
     return verdict_by_key(judge, known)
+
+
+def hints(known: BucketInput) -> dict[str, str | None]:
+    return dict(judge(known).select("key", "hint").rows())
 
 
 @settings(max_examples=60, deadline=None)
@@ -175,9 +190,48 @@ def test_what_is_not_settled_is_pending_only_while_it_is_absent() -> None:
 
 
 def test_a_key_that_was_handed_over_is_judged_though_this_window_does_not_hold_it() -> None:
-    known = bucket([], [one("a", 0)], handed_over=["a", "b"])
+    seen = [{"key": "c", "place": "0:7", "is_replay": False, "row_hash": OLD}]
+    known = bucket([], [one("a", 0), one("c", 1)], handed_over=["a", "b", "c"], source_elsewhere=seen)
 
-    assert verdicts(known) == {"a": "matched", "b": "missing"}
+    assert verdicts(known) == {"a": "undecidable", "b": "missing", "c": "matched"}
+    assert hints(known) == {"a": "source_gone", "b": None, "c": None}
+
+
+@pytest.mark.parametrize("source_is_topic", [False, True])
+def test_a_source_that_has_a_key_with_different_values_is_a_conflict_whatever_the_target_holds(
+    source_is_topic: bool,
+) -> None:
+    rows = [one("a", 0), one("a", 1, NEW), one("b", 2), one("b", 3)]
+    for held in (OLD, NEW, NEWER):
+        known = bucket(rows, [one("a", 0, held), one("b", 1)], source_is_topic=source_is_topic)
+        assert verdicts(known) == {"a": "conflict", "b": "matched"}
+        assert hints(known) == {"a": "source_contradicts_itself", "b": None}
+    assert verdicts(bucket(rows, [one("b", 1)], source_is_topic=source_is_topic)) == {"a": "missing", "b": "matched"}
+
+
+def test_copies_of_both_values_are_a_conflict_of_a_table_and_a_duplicate_of_a_log() -> None:
+    """Of a log, what it says first of an event counts; rows of a table have no order that says which is right."""
+    rows, target = [one("a", 0), one("a", 1, NEW)], [one("a", 0), one("a", 1, NEW)]
+
+    assert verdicts(bucket(rows, target, source_is_topic=False)) == {"a": "conflict"}
+    assert verdicts(bucket(rows, target)) == {"a": "duplicate"}
+
+
+@pytest.mark.parametrize("partition", [0, 1])
+def test_a_wrong_original_beside_a_right_replay_is_a_conflict_wherever_they_lie(partition: int) -> None:
+    original, replay = one("a", 9, NEW, partition=partition), one("a", 3, replay_plan=PLANS[0])
+    known = bucket([one("a", 0)], [original, replay], placed=[(PLANS[0], "a", 3, False)])
+
+    assert (verdicts(known), hints(known)) == ({"a": "conflict"}, {"a": "target_contradicts_itself"})
+    wrong = bucket([one("a", 0, NEWER)], [original, replay], placed=[(PLANS[0], "a", 3, False)])
+    assert verdicts(wrong) == {"a": "mismatched"}
+
+
+def test_a_copy_whose_value_is_not_known_any_more_is_not_known() -> None:
+    outside = [{"key": "a", "place": "0:7", "is_replay": False}]
+    known = bucket([one("a", 50)], [], target_elsewhere=outside)
+
+    assert (verdicts(known), hints(known)) == ({"a": "undecidable"}, {"a": "unreadable_value"})
 
 
 def test_a_filter_of_this_hop_leaves_a_copy_out_and_that_of_another_does_not() -> None:

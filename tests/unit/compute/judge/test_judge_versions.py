@@ -119,10 +119,20 @@ def test_rows_of_a_ledger_are_in_the_order_of_their_times() -> None:
     assert verdicts(bucket(at_once, [one("a", 0, NEW)], source_is_topic=False)) == {"a": "undecidable"}
 
 
-def test_a_value_that_an_old_index_does_not_know_is_not_held_against_the_key() -> None:
+def test_a_value_that_an_old_index_does_not_know_is_not_known() -> None:
     run = [{"key": "a", "place": "0:7", "is_replay": False}]
 
-    assert verdicts(bucket([one("a", 90)], [], target_elsewhere=run)) == {"a": "matched"}
+    known = bucket([one("a", 90)], [], target_elsewhere=run)
+    assert (verdicts(known), hints(known)) == ({"a": "undecidable"}, {"a": "unreadable_value"})
+
+
+def test_a_version_that_was_handed_over_and_that_nobody_has_any_more_is_not_known() -> None:
+    known = bucket([], [one("a", 0)], handed_over=["a", "b"], target_is_topic=False)
+
+    assert (verdicts(known), hints(known)) == (
+        {"a": "undecidable", "b": "missing"},
+        {"a": "source_gone", "b": None},
+    )
 
 
 def test_a_key_that_waited_too_long_is_missing_where_the_target_has_no_version_of_it() -> None:

@@ -44,7 +44,7 @@ def oracle(key: str, known: dict[str, Any]) -> str | None:
         older = states != {None} and any(0 < (copy["version"] or -1) < number for copy in last.values())
         has = bool(wanted & states) and not (len(states) == 1 and older)
         if not source and states != {None}:
-            return True, True  # its value is not known
+            return bool(later & states) and len(states) == 1, True  # its value is not known
         single = len(states) == 1
         return (has and single and len(wanted) == 1) or (bool(later & states) and single), has or bool(later & states)
 

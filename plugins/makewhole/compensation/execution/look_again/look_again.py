@@ -1,4 +1,4 @@
-"""Refuse to send a record whose key has arrived by itself since the window was judged.
+"""Refuse to send a record whose key has arrived by itself since the window was judged, or was erased on purpose.
 
 Hours may lie between the verdict and the approval: the producer or a consumer catches up. Right before each chunk the
 points that lacked a key are asked once more, and so is the topic of which a record is repeated, from where it was last
@@ -19,13 +19,14 @@ from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import KafkaConnection, PostgresConnection
 from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint
-from makewhole.model.plan import LACKING, REPEATS
+from makewhole.model.plan import ERASABLE, LACKING, REPEATS
 from makewhole.model.positions import RecordPositions
+from makewhole.postgres.read.erased import erased_keys
 from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.expressions import TableShape
 
 _SENDING = (Remedy.PRODUCE.value, Remedy.REDELIVER.value)
-_ASKED = ("remedy", "lacking", "repeats")
+_ASKED = ("remedy", "lacking", "repeats", "erasable")
 _TEXTS = ("key", "remedy", "before")
 
 ReasonsByKey = Mapping[str, str]
@@ -52,11 +53,13 @@ class LookAgain(ClosingContext):
     def arrived(self, rows: pa.Table) -> dict[int, str]:
         """Return the reasons not to send the records of these actions (rows of a chunk), by action number."""
         found: dict[int, str] = {}
-        for (remedy, lacking, repeats), actions in _sent(rows).group_by(*_ASKED, maintain_order=True):
+        for (remedy, lacking, repeats, erasable), actions in _sent(rows).group_by(*_ASKED, maintain_order=True):
             is_produced = remedy == Remedy.PRODUCE.value
             points = json.loads(str(lacking)) if lacking is not None else [self._plan.target] if is_produced else []
             keys = actions["key"].to_list()
-            reasons = [self._in_all(points, keys)]
+            asked = {*json.loads(str(erasable or "[]")), *(name for name in points if self._tells_erased(name))}
+            reasons = [self._erased_at(store, keys) for store in sorted(asked)]
+            reasons.append(self._in_all(points, keys))
             if repeats is not None:
                 reasons.append(self._at(str(repeats), keys))
             for seq, key in actions.select("seq", "key").iter_rows():
@@ -75,6 +78,22 @@ class LookAgain(ClosingContext):
         """Return the keys that all of the points that lacked them have now; a record serves every point behind it."""
         answers = [self._at(point, keys) for point in points]
         return {key: answers[0][key] for key in keys if answers and all(key in answer for answer in answers)}
+
+    def _tells_erased(self, name: str) -> bool:
+        """Tell whether a point names erased keys by now: the file may say so since the plan was frozen."""
+        point = self._targets[name].point if name in self._targets else None
+        return isinstance(point, TablePoint) and point.erased is not None
+
+    def _erased_at(self, name: str, keys: Sequence[str]) -> ReasonsByKey:
+        """Return the keys that a store names as erased by now."""
+        target = self._targets.get(name)
+        point, connection = (None, None) if target is None else (target.point, target.connection)
+        if not isinstance(point, TablePoint) or not isinstance(connection, PostgresConnection) or point.erased is None:
+            return _all_refused(
+                keys, f"not known: {name} cannot be asked any more which keys were erased; run the window again"
+            )
+        erased = erased_keys(connection, point, keys)
+        return _all_refused((key for key in keys if key in erased), f"erased: {name}: {point.erased.told_by}")
 
     def _at(self, name: str, keys: Sequence[str]) -> ReasonsByKey:
         target = self._targets.get(name)
@@ -116,9 +135,9 @@ def _all_refused(keys: Iterable[str], reason: str) -> ReasonsByKey:
 
 
 def _sent(rows: pa.Table) -> pl.DataFrame:
-    """Return `seq`, `key`, `remedy`, `lacking` (JSON) and `repeats` of the actions that send what a point lacks; plans
-    of an older makewhole say neither."""
+    """Return `seq`, `key`, `remedy`, `lacking` (JSON), `repeats` and `erasable` (JSON) of the actions that send what a
+    point lacks; plans of an older makewhole say none of the last three."""
     texts = {name: pl.from_arrow(rows.column(name).cast(pa.string())) for name in _TEXTS}
     frame = pl.DataFrame({"seq": pl.from_arrow(rows.column("seq")), **texts}, schema_overrides={"before": pl.String})
-    said = (pl.col("before").str.json_path_match(f"$.{name}").alias(name) for name in (LACKING, REPEATS))
+    said = (pl.col("before").str.json_path_match(f"$.{name}").alias(name) for name in (LACKING, REPEATS, ERASABLE))
     return frame.filter(pl.col("remedy").is_in(_SENDING)).select("seq", "key", "remedy", *said)

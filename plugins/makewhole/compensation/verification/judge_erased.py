@@ -1,0 +1,35 @@
+"""Judge findings whose keys were erased on purpose since: they need no repair."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from makewhole.compensation.verification.verified_results import ERASED, WHOLE
+from makewhole.journal.window_results import JudgedFinding
+from makewhole.model.verdict import Verdict
+from makewhole.postgres.read.erased import erased_everywhere
+from makewhole.window.context import WindowContext
+
+
+def with_erased(context: WindowContext, judged: Sequence[JudgedFinding]) -> list[JudgedFinding]:
+    """Return the findings, in order; a missing key that every store behind its hop names as erased is whole."""
+    asked: dict[str, set[str]] = {}
+    for item in judged:
+        if _may_be_erased(item):
+            asked.setdefault(item.finding.hop, set()).add(item.finding.key)
+    told = {hop: _erased_at(context, hop, keys) for hop, keys in asked.items()}
+    return [
+        replace(item, outcome=ERASED, reason=told[item.finding.hop][item.finding.key])
+        if _may_be_erased(item) and item.finding.key in told[item.finding.hop]
+        else item
+        for item in judged
+    ]
+
+
+def _may_be_erased(item: JudgedFinding) -> bool:
+    is_absent = item.finding.verdict in (Verdict.MISSING, Verdict.VANISHED)
+    return is_absent and item.outcome not in WHOLE
+
+
+def _erased_at(context: WindowContext, hop_name: str, keys: set[str]) -> dict[str, str]:
+    hop = next(hop for hop in context.pipeline.hops if hop.name == hop_name)
+    return erased_everywhere(context.pipeline.stores_at(hop.target), context.postgres, keys)

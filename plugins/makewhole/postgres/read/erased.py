@@ -1,0 +1,83 @@
+"""Ask a store which keys were deleted on purpose."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from psycopg2 import sql
+
+from makewhole.model.connection import PostgresConnection
+from makewhole.model.pipeline import TablePoint
+from makewhole.postgres.connect import connect
+from makewhole.postgres.read.export import key_condition
+from makewhole.postgres.read.expressions import TableShape, column_types, key_expression, table_identifier
+from makewhole.sql import PgConnection
+
+_KEYS_PER_STATEMENT = 20_000
+
+
+def erased_keys(connection: PostgresConnection, point: TablePoint, keys: Iterable[str]) -> set[str]:
+    """Return those of the keys that were erased from a store; none where it says nothing of it.
+
+    Raises:
+        ConfigurationError: the table or the column that `erased` names does not exist.
+        TransientError: the server does not answer.
+    """
+    wanted = sorted(set(keys))
+    if point.erased is None or not wanted:
+        return set()
+    with connect(connection) as session:
+        return erased_in(session, point, wanted)
+
+
+def erased_everywhere(
+    stores: Sequence[TablePoint], connection_of: Callable[[TablePoint], PostgresConnection], keys: Iterable[str]
+) -> dict[str, str]:
+    """Return those of the keys that every one of these stores names as erased, each with what says so; none where a
+    store says nothing of it. Raises what `erased_keys` does."""
+    left = set(keys)
+    if not stores or any(store.erased is None for store in stores):
+        return {}
+    for store in stores:
+        left &= erased_keys(connection_of(store), store, left)
+    told = "; ".join(f"{store.name}: {store.erased.told_by}" for store in stores if store.erased is not None)
+    return dict.fromkeys(left, told)
+
+
+def erased_in(session: PgConnection, point: TablePoint, keys: Sequence[str]) -> set[str]:
+    """Return what `erased_keys` does, in the caller's transaction."""
+    if point.erased is None or not keys:
+        return set()
+    shape = TableShape(point=_told_in(point), compare={}, filters={})
+    types = column_types(session, shape)
+    told = sql.SQL("true") if point.erased.column is None else _has_value(point.erased.column)
+    found: set[str] = set()
+    for start in range(0, len(keys), _KEYS_PER_STATEMENT):
+        statement = sql.SQL("select distinct {} from {} t where {} and {}").format(
+            key_expression(shape.point, types),
+            table_identifier(shape.point),
+            key_condition(shape, types, keys[start : start + _KEYS_PER_STATEMENT]),
+            told,
+        )
+        with session.cursor() as cursor:
+            cursor.execute(statement)
+            found.update(key for (key,) in cursor.fetchall())
+    return found.intersection(keys)
+
+
+def _told_in(point: TablePoint) -> TablePoint:
+    """Return the table that names erased keys, as a point: another one, or the store itself."""
+    assert point.erased is not None
+    if point.erased.table is None:
+        return replace(point, time=None, version=None)
+    return TablePoint(
+        name=point.name,
+        kind=point.kind,
+        connection=point.connection,
+        table=point.erased.table,
+        key=point.erased.key,
+        key_layout=point.key_layout,
+    )
+
+
+def _has_value(column: str) -> sql.Composable:
+    return sql.SQL("t.{} is not null").format(sql.Identifier(column))

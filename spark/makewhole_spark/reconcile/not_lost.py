@@ -1,0 +1,121 @@
+"""Tell keys that a store lacks and has not lost: those that were erased on purpose, and those that have vanished.
+
+Only keys that are missing now are asked for. What a certified window found of a key is in the files of its verdicts: a
+file of one bucket of each window in which the key's records lie, and of this window's own last certified revision.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from makewhole.compute.frames import HASH
+from makewhole.model.pipeline import TablePoint
+from makewhole.model.verdict import Cause, Verdict
+from makewhole.postgres.read.erased import erased_everywhere
+from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult
+
+_SEEN_BY = (Verdict.VANISHED.value, Verdict.ERASED.value)
+SeenIn = Mapping[str, tuple[int, int]]
+"""Key hash → the window and the revision that saw the key in the store."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotLost:
+    """The judged keys, with the evidence of those that are not lost."""
+
+    judged: pl.DataFrame
+    seen: SeenIn = field(default_factory=dict)
+    told_by: Mapping[str, str] = field(default_factory=dict)
+
+    def evidence_of(self, key_hash: str) -> dict[str, Any]:
+        """Return what shows that a key is not lost; nothing for any other key."""
+        if key_hash in self.told_by:
+            return {"erased": self.told_by[key_hash]}
+        if key_hash not in self.seen:
+            return {}
+        window, revision = self.seen[key_hash]
+        return {"seen": {"window": window, "revision": revision}}
+
+
+def mark_not_lost(task: BucketTask, judged: pl.DataFrame, source_elsewhere: pl.DataFrame) -> NotLost:
+    """Turn missing keys of `judged` (`JUDGED`) into erased and vanished ones."""
+    told_by = _erased(task, _missing(judged))
+    judged = _turned(judged, told_by, Verdict.ERASED, Cause.ERASED_ON_PURPOSE)
+    seen = _seen(task, _missing(judged), source_elsewhere)
+    return NotLost(
+        judged=_turned(judged, seen, Verdict.VANISHED, Cause.GONE_SINCE_CERTIFIED), seen=seen, told_by=told_by
+    )
+
+
+def _missing(judged: pl.DataFrame) -> pl.DataFrame:
+    return judged.filter(pl.col("verdict") == Verdict.MISSING.value)
+
+
+def _turned(judged: pl.DataFrame, found: Mapping[str, Any], verdict: Verdict, cause: Cause) -> pl.DataFrame:
+    if not found:
+        return judged
+    is_found = pl.col("key_hash").is_in(list(found)) & (pl.col("verdict") == Verdict.MISSING.value)
+    return judged.with_columns(
+        pl.when(is_found).then(pl.lit(cause.value)).otherwise("hint").alias("hint"),
+        pl.when(is_found).then(pl.lit(verdict.value)).otherwise("verdict").alias("verdict"),
+    )
+
+
+def _erased(task: BucketTask, missing: pl.DataFrame) -> dict[str, str]:
+    """Return, by hash, what says of a missing key that it was erased: in every store that the hop leads to."""
+    stores = task.context.pipeline.stores_at(task.hop.target)
+    told = erased_everywhere(stores, task.context.postgres, missing["key"].to_list())
+    return {key_hash: told[key] for key, key_hash in missing.select("key", "key_hash").rows() if key in told}
+
+
+def _seen(task: BucketTask, missing: pl.DataFrame, source_elsewhere: pl.DataFrame) -> SeenIn:
+    """Return the certified windows that saw missing keys in the store: of each key the newest that judged it.
+
+    Under upsert only this window's own revisions judged the version that is missing now: an older one that was seen and
+    purged proves nothing of it.
+    """
+    if missing.is_empty() or not isinstance(task.context.pipeline.points[task.hop.target], TablePoint):
+        return {}
+    by_hash = {(high, low): text for high, low, text in missing.select(*HASH, "key_hash").rows()}
+    places = source_elsewhere.join(missing.select(HASH), on=HASH, how="semi").select(*HASH, "place").rows()
+    seen: dict[str, tuple[int, int]] = {}
+    for result in sorted(task.certified, key=lambda one: one.number):
+        if result.number == task.context.window.number:
+            asked = set(by_hash.values())
+        elif task.is_upsert:
+            continue
+        else:
+            asked = {by_hash[high, low] for high, low, place in places if result.holds(place)}
+        for key_hash, is_held in _judged(task, result, asked).items():
+            seen.pop(key_hash, None)
+            if is_held:
+                seen[key_hash] = (result.number, result.revision)
+    return seen
+
+
+def _judged(task: BucketTask, result: CertifiedResult, asked: set[str]) -> dict[str, bool]:
+    """Return which of the keys a certified window judged, and whether the store held them by then: by its verdicts, and
+    by what was repaired afterwards."""
+    if not asked:
+        return {}
+    wanted = pl.col("key_hash").is_in(list(asked))
+    verdicts = task.context.storage.read_parquet(result.verdicts)
+    found: dict[str, bool] = {}
+    if verdicts is not None:
+        found = dict(verdicts.filter(wanted).select("key_hash", _shows_it(verdicts, task)).rows())
+    repaired = None if result.repaired is None else task.context.storage.read_parquet([result.repaired])
+    if repaired is not None:
+        found |= dict.fromkeys(repaired.filter(wanted)["key_hash"].to_list(), True)
+    return found
+
+
+def _shows_it(verdicts: pl.DataFrame, task: BucketTask) -> pl.Expr:
+    """Tell whether a verdict shows that the store held the key. Files of an older makewhole do not say whether what is
+    matched was there; under upsert it may have been deleted."""
+    if "is_held" in verdicts.columns:
+        is_there = pl.col("is_held")
+    else:
+        is_there = (pl.col("verdict") == Verdict.MATCHED.value) & (not task.is_upsert)
+    return (is_there | pl.col("verdict").is_in(_SEEN_BY)).alias("is_held")

@@ -1,0 +1,272 @@
+"""Test keys that a store lacks and has not lost: rows that were purged, and keys that were erased on purpose."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from typer.testing import CliRunner
+
+from makewhole.cli.plan.command import plan_app
+from makewhole.compensation.approval.page import ApprovalQuestion, approval_page, escaped
+from makewhole.compensation.execution.run_plan import compensate_window
+from makewhole.compensation.execution.targets import targets_of
+from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.preview.dry_report import DryRun
+from makewhole.compensation.preview.dry_run import dry_run
+from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.journal import certificates, window_results
+from makewhole.journal.database import connect
+from makewhole.model.pipeline import Remedy
+from makewhole.model.plan import Plan
+from makewhole.model.verdict import HopCounts
+from makewhole.model.window import WindowState
+from makewhole.window.context import WindowContext, connections_of
+from tests.world.orders import orders
+from tests.world.pipeline_file import Settings, store
+from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.windows import ReconciledShop
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+VANISHED = ("vanished", "gone_since_certified")
+ERASED = ("erased", "erased_on_purpose")
+MISSING = ("missing", "lost_after_topic")
+UPSERT = {"compensation": "{missing: upsert}"}
+BY_TABLE = "{table: erasures, key: order_id}"
+
+
+def describe(shop: ReconciledShop, erased: str, hop: Settings | None = None) -> None:
+    """Describe a pipeline whose warehouse says which of its keys were erased."""
+    shop.describe(hop=hop or {}, more_points={"warehouse": store("db", "warehouse", key="id", erased=erased)})
+
+
+def repair(context: WindowContext) -> None:
+    """Run the plan that is frozen, and verify."""
+    compensate_window(context, lambda _: None)
+    verify_window(context, lambda *_: None, patience_seconds=0)
+
+
+# Vanished
+
+
+def test_a_row_that_a_certified_window_saw_and_that_is_gone_has_vanished(shop: ReconciledShop) -> None:
+    shop.describe(hop=UPSERT)
+    made = orders(range(10))
+    shop.trade(made)
+    _, closed = shop.whole_way()
+    assert closed.state is WindowState.CERTIFIED
+    shop.sql("delete from warehouse where id in ('O3', 'O4')")
+
+    context = shop.judge_and_ask_the_gate()
+
+    assert shop.found(context, STORE_HOP) == {"O3": VANISHED, "O4": VANISHED}
+    assert shop.evidence(context, STORE_HOP, "O3")["seen"] == {"window": 1, "revision": 1}
+    counts = shop.counts(context, STORE_HOP)
+    assert (counts.source_keys, counts.matched, counts.missing, counts.vanished) == (10, 8, 0, 2)
+    assert plan_window(context).plan is None
+    closed = shop.certify(context)
+    assert (closed.state, closed.reason) == (WindowState.CERTIFIED, None)
+    assert certified_hops(shop, context)[STORE_HOP]["vanished"] == 2
+    assert "vanished" not in certified_hops(shop, context)[LEDGER_HOP]
+
+    third, closed = shop.whole_way()
+    assert (shop.found(third, STORE_HOP), closed.state) == (
+        {"O3": VANISHED, "O4": VANISHED},
+        WindowState.CERTIFIED,
+    )
+
+
+def test_a_row_that_no_certified_window_saw_is_missing(shop: ReconciledShop) -> None:
+    """The first revision was not certified: nobody has vouched for what it saw."""
+    made = orders(range(10))
+    shop.trade(made, unloaded=made[5:6])
+    _, closed = shop.whole_way()
+    assert closed.state is WindowState.GAPS
+    shop.sql("delete from warehouse where id = 'O3'")
+
+    context, closed = shop.whole_way()
+
+    assert shop.found(context, STORE_HOP) == {"O3": MISSING, "O5": MISSING}
+    assert closed.state is WindowState.GAPS
+
+
+def test_a_row_that_a_plan_wrote_and_that_is_gone_has_vanished(shop: ReconciledShop) -> None:
+    shop.describe(hop=UPSERT)
+    made = orders(range(10))
+    shop.trade(made, unloaded=made[5:6])
+    context = shop.judge_and_ask_the_gate()
+    assert plan_window(context).plan is not None
+    repair(context)
+    assert shop.certify(context).state is WindowState.CERTIFIED
+    shop.sql("delete from warehouse where id = 'O5'")
+
+    again, closed = shop.whole_way()
+
+    assert (shop.found(again, STORE_HOP), closed.state) == ({"O5": VANISHED}, WindowState.CERTIFIED)
+
+
+@pytest.mark.parametrize("is_upsert", [False, True])
+def test_a_record_that_comes_again_after_a_purge_is_of_what_has_vanished_and_a_new_version_is_missing(
+    shop: ReconciledShop, is_upsert: bool
+) -> None:
+    """Nobody has ever seen the new version in the store: that it is absent may be a loss."""
+    shop.describe(is_upsert=is_upsert, topic_key="kafka.key", has_ledger=False)
+    made = orders(range(10))
+    shop.trade(made)
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    shop.sql("delete from warehouse where id = 'O3'")
+    following = [*orders(range(100, 105), 1), *orders([3], 1)]
+    shop.trade(following, unloaded=orders([3], 1))
+
+    second, closed = shop.whole_way(1)
+
+    assert shop.found(second, STORE_HOP) == {"O3": MISSING if is_upsert else VANISHED}
+    assert closed.state is (WindowState.GAPS if is_upsert else WindowState.CERTIFIED)
+    if not is_upsert:
+        assert shop.evidence(second, STORE_HOP, "O3")["seen"] == {"window": 1, "revision": 1}
+
+
+def test_what_has_vanished_is_brought_back_where_the_file_asks_for_it(shop: ReconciledShop) -> None:
+    made = orders(range(10))
+    shop.trade(made)
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    shop.describe(hop={"compensation": "{vanished: upsert}"})
+    shop.sql("delete from warehouse where id = 'O3'")
+
+    context = shop.judge_and_ask_the_gate()
+    frozen = plan_window(context)
+
+    assert shop.found(context, STORE_HOP) == {"O3": VANISHED}
+    assert [(action.remedy, action.key) for action in frozen.actions] == [(Remedy.UPSERT, "O3")]
+    repair(context)
+    assert shop.sql("select count(*) from warehouse where id = 'O3'") == [(1,)]
+    assert shop.outcomes(context) == {"O3": "repaired"}
+    assert shop.certify(context).state is WindowState.CERTIFIED
+
+
+# Erased on purpose
+
+
+@pytest.fixture
+def erasing(shop: ReconciledShop) -> ReconciledShop:
+    """Return the shop with a table of keys that were erased."""
+    shop.sql("create table erasures (order_id text primary key)")
+    return shop
+
+
+def test_a_key_that_the_store_names_as_erased_is_no_gap(erasing: ReconciledShop) -> None:
+    describe(erasing, BY_TABLE)
+    made = orders(range(10))
+    erasing.trade(made, unloaded=made[3:5])
+    erasing.sql("insert into erasures values ('O3'), ('O7')")
+
+    context = erasing.judge_and_ask_the_gate()
+
+    assert erasing.found(context, STORE_HOP) == {"O3": ERASED, "O4": MISSING}
+    assert erasing.evidence(context, STORE_HOP, "O3")["erased"] == "warehouse: erasures names this key"
+    erasing.write("warehouse", made[4:5])
+    again, closed = erasing.whole_way()
+    assert (erasing.found(again, STORE_HOP), closed.state) == ({"O3": ERASED}, WindowState.CERTIFIED)
+    assert certified_hops(erasing, again)[STORE_HOP]["erased"] == 1
+
+
+def test_a_row_that_was_erased_in_place_is_no_copy_and_no_gap(shop: ReconciledShop) -> None:
+    """A key that came back after it was erased has a row like any other."""
+    shop.sql("alter table warehouse add column deleted_at timestamptz")
+    describe(shop, "{column: deleted_at}")
+    made = orders(range(10))
+    shop.trade(made)
+    shop.sql("update warehouse set deleted_at = now(), amount = null where id in ('O3', 'O4')")
+    shop.write("warehouse", made[4:5])
+
+    context, closed = shop.whole_way()
+
+    assert (shop.found(context, STORE_HOP), closed.state) == ({"O3": ERASED}, WindowState.CERTIFIED)
+
+
+@pytest.mark.parametrize("remedy", ["upsert", "redeliver"])
+@pytest.mark.parametrize("moment", ["before the plan", "before the run"])
+def test_a_key_that_is_erased_after_it_was_judged_is_not_written(
+    erasing: ReconciledShop, remedy: str, moment: str
+) -> None:
+    describe(erasing, BY_TABLE, hop={"compensation": f"{{missing: {remedy}}}"})
+    made = orders(range(10))
+    erasing.trade(made, unloaded=made[3:5])
+    context = erasing.judge_and_ask_the_gate()
+    if moment == "before the plan":
+        erasing.sql("insert into erasures values ('O3')")
+    frozen = plan_window(context)
+    erasing.sql("insert into erasures values ('O3') on conflict do nothing")
+    before = len(erasing.read())
+
+    compensate_window(context, lambda _: None)
+    if remedy == "redeliver":
+        erasing.write("warehouse", made[4:5])
+    verify_window(context, lambda *_: None, patience_seconds=0)
+
+    planned = ["O4"] if moment == "before the plan" else ["O3", "O4"]
+    assert [action.key for action in frozen.actions] == planned
+    assert erasing.sql("select count(*) from warehouse where id = 'O3'") == [(0,)]
+    assert len(erasing.read()) == before + (remedy == "redeliver")
+    reasons = erasing.journal_sql("select key, outcome, outcome_reason from makewhole.finding order by key")
+    assert reasons == [("O3", "erased", "warehouse: erasures names this key"), ("O4", "repaired", None)]
+    counts = verified_counts(erasing, context)
+    assert (counts.matched, counts.missing, counts.erased) == (9, 0, 1)
+    assert erasing.certify(context).state is WindowState.CERTIFIED
+
+
+@pytest.mark.parametrize("remedy", ["upsert", "redeliver"])
+def test_a_plan_says_how_many_keys_nobody_has_seen_in_a_store_that_names_no_erasures(
+    erasing: ReconciledShop, remedy: str
+) -> None:
+    hop = {"compensation": f"{{missing: {remedy}}}"}
+    erasing.describe(hop=hop)
+    made = orders(range(10))
+    erasing.trade(made, unloaded=made[3:5])
+    context = erasing.judge_and_ask_the_gate()
+    plan = plan_window(context).plan
+    assert plan is not None
+    said = (
+        "2 keys were never seen in warehouse by a certified window; if erased on purpose, writing brings back what was "
+        "deleted: then name 'erased:' of warehouse in the pipeline file first"
+    )
+
+    assert forecast(erasing, plan.id).risks == (said,)
+    page = approval_page(question(context, plan, forecast(erasing, plan.id)))
+    assert f"**Beware**: {escaped(said)}." in page.body.split("\n\n")
+    shown = CliRunner().invoke(plan_app, ["show", plan.id, "--json"])
+    assert json.loads(shown.output)["risks"] == [said]
+    assert said in " ".join(CliRunner().invoke(plan_app, ["show", plan.id]).output.split())
+
+    describe(erasing, BY_TABLE, hop=hop)
+    assert forecast(erasing, plan.id).risks == ()
+    erasing.sql("insert into erasures values ('O3')")
+    refused = [reason for part in forecast(erasing, plan.id).parts for reason in part.reasons]
+    assert refused == ["erased: warehouse: erasures names this key"]
+
+
+def forecast(shop: ReconciledShop, plan: str) -> DryRun:
+    """Return the dry run of a plan by the pipeline's file as it is now."""
+    return dry_run(shop.journal, plan, targets_of(shop.pipeline, connections_of(shop.pipeline)))
+
+
+def question(context: WindowContext, plan: Plan, report: DryRun) -> ApprovalQuestion:
+    """Return the question of a plan."""
+    return ApprovalQuestion(
+        plan=plan, label=context.window.label, about=(), who="anybody", dry_run=report, dry_run_at=datetime.now(UTC)
+    )
+
+
+def verified_counts(shop: ReconciledShop, context: WindowContext) -> HopCounts:
+    """Return the counts of the hop to the store after compensation."""
+    with connect(shop.journal) as journal:
+        return window_results.results(journal, context.window, window_results.VERIFIED)[STORE_HOP].counts
+
+
+def certified_hops(shop: ReconciledShop, context: WindowContext) -> dict[str, dict[str, object]]:
+    """Return what the certificate of a revision says of its hops."""
+    with connect(shop.journal) as journal:
+        found = certificates.of_revision(journal, context.window)
+    assert found is not None
+    hops: dict[str, dict[str, object]] = dict(found.body["hops"])
+    return hops

@@ -1,0 +1,49 @@
+"""Test what is planned for keys that are in conflict, have vanished or were erased."""
+
+from dataclasses import replace
+
+import pytest
+
+from makewhole.compensation.planning.draft import draft_plan, plan_actions
+from makewhole.model.pipeline import Erased, Remedy, TablePoint
+from makewhole.model.verdict import Verdict
+from tests.unit.compensation.planning.drafted import finding_of, pipeline_of, with_evidence
+
+pytestmark = pytest.mark.unit
+
+
+def test_a_conflict_is_never_planned_and_what_has_vanished_only_where_the_file_asks_for_it() -> None:
+    findings = [finding_of("c", Verdict.CONFLICT, "topic→store"), finding_of("v", Verdict.VANISHED, "topic→store")]
+
+    assert plan_actions(pipeline_of(), findings) == []
+    asked = plan_actions(pipeline_of(vanished=Remedy.UPSERT), findings)
+    assert [(action.remedy, action.key) for action in asked] == [(Remedy.UPSERT, "v")]
+    (sent,) = plan_actions(pipeline_of(vanished=Remedy.REDELIVER), findings)
+    assert (sent.key, sent.before["lacking"]) == ("v", ["store"])
+
+
+def test_a_key_that_its_source_has_with_different_values_is_not_written() -> None:
+    lost = with_evidence(finding_of("a", Verdict.MISSING, "ledger→topic"), source_contradicts=True)
+
+    draft = draft_plan(pipeline_of(), [lost], window_keys=1)
+
+    assert draft.drafts == ()
+    assert [refusal.reason for refusal in draft.refusals] == [
+        "conflict: ledger has this key with different values; say which is right, then run the window again"
+    ]
+
+
+def test_a_record_names_the_stores_that_it_reaches_and_that_tell_which_keys_were_erased() -> None:
+    pipeline = pipeline_of()
+    store = pipeline.points["store"]
+    assert isinstance(store, TablePoint)
+    findings = [finding_of("a", Verdict.MISSING, "ledger→topic"), finding_of("b", Verdict.MISSING, "topic→store")]
+    telling = {**pipeline.points, "store": replace(store, erased=Erased(column="deleted_at"))}
+
+    actions = plan_actions(replace(pipeline, points=telling), findings)
+
+    assert [(action.remedy, action.before["erasable"]) for action in actions] == [
+        (Remedy.PRODUCE, ["store"]),
+        (Remedy.REDELIVER, ["store"]),
+    ]
+    assert all("erasable" not in action.before for action in plan_actions(pipeline, findings))

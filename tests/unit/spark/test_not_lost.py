@@ -1,0 +1,133 @@
+"""Check which certified windows are asked for keys that a store lacks now, and which of them decides."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import polars as pl
+import pytest
+
+from makewhole.compute.frames import ELSEWHERE, JUDGED
+from makewhole.lake.storage import Storage
+from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
+from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult
+from makewhole_spark.reconcile.not_lost import mark_not_lost
+from tests.unit.compute.judge.bucket_input import hashed
+
+pytestmark = pytest.mark.unit
+
+REPORT = Remedies(missing=Remedy.REPORT, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT)
+PIPELINE = Pipeline(
+    name="shop",
+    points={
+        "log": TopicPoint(name="log", connection="k", topic="log", key=("$.id",)),
+        "store": TablePoint(name="store", kind=PointKind.STORE, connection="db", table="store", key=("id",)),
+    },
+    hops=(Hop(source="log", target="store", remedies=REPORT),),
+)
+JUDGED_NOW = 9
+
+
+class Shelf:
+    """Verdict files of certified windows."""
+
+    def __init__(self, folder: Path) -> None:
+        self.storage = Storage(root=str(folder))
+        self.results: list[CertifiedResult] = []
+
+    def certify(self, number: int, held: dict[str, bool], *, repaired: tuple[str, ...] = (), lo: int = 0) -> None:
+        """Put a window with ten offsets of partition 0."""
+        rows = {
+            "key_hash": [key_hash(key) for key in held],
+            "verdict": ["matched"] * len(held),
+            "is_held": list(held.values()),
+        }
+        path = self.storage.write_parquet(f"window={number}", pl.DataFrame(rows))
+        mended = pl.DataFrame({"key_hash": [key_hash(key) for key in repaired]})
+        self.results.append(
+            CertifiedResult(
+                number=number,
+                revision=1,
+                verdicts=(path,),
+                repaired=self.storage.write_parquet(f"window={number}", mended) if repaired else None,
+                ranges=((0, lo, lo + 10),),
+            )
+        )
+
+    def task(self, *, is_upsert: bool = False) -> BucketTask:
+        context = SimpleNamespace(
+            storage=self.storage, pipeline=PIPELINE, window=SimpleNamespace(number=JUDGED_NOW), postgres=lambda _: None
+        )
+        task = SimpleNamespace(
+            context=context, hop=PIPELINE.hops[0], certified=tuple(self.results), is_upsert=is_upsert
+        )
+        return cast(BucketTask, task)
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    return Shelf(tmp_path)
+
+
+def missing(*keys: str) -> pl.DataFrame:
+    """Return keys that are judged missing, with one of another verdict."""
+    rows: list[dict[str, Any]] = [{"key": key, "key_hash": key_hash(key), "verdict": "missing"} for key in keys]
+    rows.append({"key": "there", "key_hash": key_hash("there"), "verdict": "matched"})
+    return hashed(rows, {"key": pl.String, **JUDGED})
+
+
+def key_hash(key: str) -> str:
+    return f"hash of {key}"
+
+
+def elsewhere(**places: str) -> pl.DataFrame:
+    """Return the copies of keys in earlier windows."""
+    return hashed([{"key": key, "place": place} for key, place in places.items()], ELSEWHERE)
+
+
+def verdicts(shelf: Shelf, judged: pl.DataFrame, outside: pl.DataFrame, *, is_upsert: bool = False) -> dict[str, str]:
+    found = mark_not_lost(shelf.task(is_upsert=is_upsert), judged, outside)
+    return dict(found.judged.select("key", "verdict").rows())
+
+
+def test_only_windows_that_hold_a_record_of_the_key_are_read(shelf: Shelf) -> None:
+    shelf.certify(1, {"a": True, "b": True}, lo=0)
+    shelf.results.append(CertifiedResult(number=2, revision=1, verdicts=("gone",), ranges=((0, 10, 20),)))
+
+    found = mark_not_lost(shelf.task(), missing("a", "b"), elsewhere(a="0:5", b="1:5"))
+
+    assert dict(found.judged.select("key", "verdict").rows()) == {"a": "vanished", "b": "missing", "there": "matched"}
+    assert found.evidence_of(key_hash("a")) == {"seen": {"window": 1, "revision": 1}}
+    assert found.evidence_of(key_hash("b")) == {}
+
+
+def test_the_newest_window_that_judged_the_key_decides(shelf: Shelf) -> None:
+    shelf.certify(1, {"a": True, "b": True}, lo=0)
+    shelf.certify(3, {"a": False}, lo=20)
+    outside = pl.concat([elsewhere(a="0:5", b="0:6"), elsewhere(a="0:25", b="0:26")])
+
+    assert verdicts(shelf, missing("a", "b"), outside) == {"a": "missing", "b": "vanished", "there": "matched"}
+
+
+def test_what_a_certified_window_had_repaired_was_there(shelf: Shelf) -> None:
+    shelf.certify(JUDGED_NOW, {"a": False, "b": False}, repaired=("a",))
+
+    assert verdicts(shelf, missing("a", "b"), elsewhere()) == {"a": "vanished", "b": "missing", "there": "matched"}
+
+
+def test_under_upsert_only_the_windows_own_revisions_judged_the_same_version(shelf: Shelf) -> None:
+    shelf.certify(1, {"a": True, "b": True}, lo=0)
+    shelf.certify(JUDGED_NOW, {"b": True}, lo=80)
+    outside = elsewhere(a="0:5", b="0:6")
+
+    found = verdicts(shelf, missing("a", "b"), outside, is_upsert=True)
+    assert found == {"a": "missing", "b": "vanished", "there": "matched"}
+
+
+def test_a_file_of_an_older_version_shows_what_was_matched_and_under_upsert_nothing(shelf: Shelf) -> None:
+    frame = pl.DataFrame({"key_hash": [key_hash("a")], "verdict": ["matched"]})
+    path = shelf.storage.write_parquet("old", frame)
+    shelf.results.append(CertifiedResult(number=JUDGED_NOW, revision=1, verdicts=(path,)))
+
+    assert verdicts(shelf, missing("a"), elsewhere())["a"] == "vanished"
+    assert verdicts(shelf, missing("a"), elsewhere(), is_upsert=True)["a"] == "missing"
