@@ -6,13 +6,14 @@ from dataclasses import replace
 from makewhole.config import values
 from makewhole.config.hop_graph import Ends, note_circle, note_doubled, note_mixed, note_reversed_twice, note_unjoined
 from makewhole.config.points import PointDraft
+from makewhole.config.redelivery import note_shared
 from makewhole.config.remedies import VERDICTS, HopKinds, can_join, choose, note_useless, read_wanted
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.config.where import where
 from makewhole.config.written_topics import WrittenTopics, check_written, read_written
 from makewhole.model.pipeline import Hop, PointKind, Remedy, Semantics
 
-_KEYS = ("from", "to", "consumer_group", "where", "semantics", "compensation", "redeliver_to", "reverse")
+_KEYS = ("from", "to", "consumer_group", "where", "semantics", "compensation", "redeliver", "redeliver_to", "reverse")
 
 
 def read_hops(
@@ -24,6 +25,7 @@ def read_hops(
         return ()
     ends, kinds, hops = [], [], []
     written_topics: list[str | None] = []
+    said: set[str] = set()
     elements = place.elements()
     for element in elements:
         section = element.section()
@@ -40,6 +42,7 @@ def read_hops(
         hop = _read_hop(section, ends[-1], hop_kinds, of_pipeline, written)
         if hop is not None:
             hops.append((element, hop))
+            said |= {hop.name} if written.redelivery.is_said else set()
             check_written(written, hop, drafts)
     if not elements and not place.problems.listed():
         place.complain("joins nothing", "Write at least one hop, for example '- {from: outbox, to: flights}'")
@@ -48,6 +51,7 @@ def read_hops(
     note_unjoined(ends, written_topics, drafts)
     note_mixed([hop for _, hop in hops], drafts)
     note_reversed_twice(hops, drafts)
+    note_shared(hops, drafts, said)
     if len(kinds) == len(elements):
         note_useless(of_pipeline, tuple(kinds))
     return tuple(hop for _, hop in hops)
@@ -124,7 +128,8 @@ def _read_hop(
         semantics=kinds.semantics,
         consumer_group=consumer_group,
         where=narrowed,
-        redeliver_to=written.redeliver_to,
+        redeliver_to=written.redelivery.to,
+        redeliver_despite=written.redelivery.despite,
         reverse=written.reverse,
     )
 

@@ -124,8 +124,8 @@ class Reverse:
 class Hop:
     """One hop. `where` narrows the upstream: `column = literal` terms joined by `and`.
 
-    `redeliver_to` is the topic point that redelivered records go to; None: back to the source. `reverse` is there when
-    a remedy is `reverse`.
+    `redeliver_to` is the topic point that redelivered records go to; None: back to the source. `redeliver_despite` names
+    consumer groups that may read a record a second time. `reverse` is there when a remedy is `reverse`.
     """
 
     source: str
@@ -135,6 +135,7 @@ class Hop:
     consumer_group: str | None = None
     where: str | None = None
     redeliver_to: str | None = None
+    redeliver_despite: tuple[str, ...] = ()
     reverse: Reverse | None = None
 
     @property
