@@ -15,7 +15,7 @@ from makewhole.model.pipeline import Hop, PointKind, Remedy, Semantics
 SOURCE = "source"
 """What stands for the topic that the hop starts from."""
 
-_Drafts = Mapping[str, PointDraft]
+Drafts = Mapping[str, PointDraft]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class RedeliverySettings:
         return [self.to] if self.to_place is not None else []
 
 
-def read_redelivery(section: Section, drafts: _Drafts) -> RedeliverySettings:
+def read_redelivery(section: Section, drafts: Drafts) -> RedeliverySettings:
     """Read it as far as it can be read; what is wrong is noted."""
     short, long = section.get("redeliver_to"), section.get("redeliver")
     if short is not None and long is not None:
@@ -55,7 +55,7 @@ def read_redelivery(section: Section, drafts: _Drafts) -> RedeliverySettings:
     return RedeliverySettings(is_empty=is_empty) if long is None else _read_long(long, drafts)
 
 
-def _read_long(place: YamlPlace, drafts: _Drafts) -> RedeliverySettings:
+def _read_long(place: YamlPlace, drafts: Drafts) -> RedeliverySettings:
     section = place.section()
     if section is None:
         return RedeliverySettings(place=place, to_place=place)
@@ -73,13 +73,15 @@ def _read_long(place: YamlPlace, drafts: _Drafts) -> RedeliverySettings:
     )
 
 
-def check_redelivery(settings: RedeliverySettings, hop: Hop, drafts: _Drafts) -> None:
+def check_redelivery(settings: RedeliverySettings, hop: Hop, drafts: Drafts) -> None:
     """Note what does not fit the hop and its remedies."""
     if settings.place is None:
         return
     source = drafts[hop.source]
     if source.kind is not PointKind.TOPIC:
-        settings.place.complain(f"{hop.name} starts from a {source.kind}, which redelivers nothing", "Take the line out")
+        settings.place.complain(
+            f"{hop.name} starts from a {source.kind}, which redelivers nothing", "Take the line out"
+        )
     elif settings.to is not None and settings.to_place is not None and settings.to in (hop.source, hop.target):
         _note_own_end(settings, settings.to_place, hop)
     elif not _answered(hop):
@@ -112,7 +114,7 @@ def _note_own_end(settings: RedeliverySettings, place: YamlPlace, hop: Hop) -> N
         place.complain(f"{settings.to!r} is where the hop starts", f"Write '{SOURCE}'")
 
 
-def _check_key(place: YamlPlace, name: str, hop: Hop, drafts: _Drafts) -> None:
+def _check_key(place: YamlPlace, name: str, hop: Hop, drafts: Drafts) -> None:
     source = drafts[hop.source]
     if source.key_parts and drafts[name].key_parts and source.key_parts != drafts[name].key_parts:
         place.complain(
@@ -121,25 +123,25 @@ def _check_key(place: YamlPlace, name: str, hop: Hop, drafts: _Drafts) -> None:
         )
 
 
-def note_shared(hops: Sequence[tuple[YamlPlace, Hop]], drafts: _Drafts, said: Collection[str]) -> None:
+def note_shared(hops: Sequence[tuple[YamlPlace, Hop]], drafts: Drafts, said: Collection[str]) -> None:
     """Note a hop whose redelivered records reach other readers of its topic unsaid; `said`: hops that say where."""
     for place, hop in hops:
         answered = _answered(hop)
-        others = [other.name for _, other in hops if other.source == hop.source and other is not hop and not _is_harmless(other, hop, drafts)]
+        beside = [other for _, other in hops if other.source == hop.source and other is not hop]
+        others = [other.name for other in beside if not _is_harmless(other, hop, drafts)]
         if not answered or hop.name in said or not others:
             continue
-        is_store = drafts[hop.target].kind is PointKind.STORE
-        safe = f", or '{answered[0]}: upsert'" if is_store else f", or '{answered[0]}: report'"
+        otherwise = "upsert" if drafts[hop.target].kind is PointKind.STORE else "report"
         place.complain(
             f"{hop.name} answers {' and '.join(answered)} keys by redeliver: {' and '.join(others)} "
             f"{'reads' if len(others) == 1 else 'read'} {hop.source}, too, and would get the records a second time",
-            f"Write 'redeliver: {{to: {SOURCE}}}' on this hop (a record is then sent only while no other reader has its "
-            "key; 'despite: [GROUP]' beside it names groups that may read it twice), 'redeliver: {to: POINT}' with a "
-            f"replay topic{safe} in its compensation",
+            f"Write 'redeliver: {{to: {SOURCE}}}' on this hop (a record is then sent only while no other reader has "
+            "its key; 'despite: [GROUP]' beside it names groups that may read it twice), 'redeliver: {to: POINT}' with "
+            f"a replay topic, or '{answered[0]}: {otherwise}' in its compensation",
         )
 
 
-def _is_harmless(other: Hop, hop: Hop, drafts: _Drafts) -> bool:
+def _is_harmless(other: Hop, hop: Hop, drafts: Drafts) -> bool:
     """Tell whether the reader of another hop is known to take a record twice without harm, or fills the same table."""
     ends = [drafts[one.target].point for one in (other, hop)]
     places = {None if end is None else end.place for end in ends}

@@ -1,18 +1,15 @@
 """Read the topics that a hop's remedies write to besides its own ends: where it redelivers to, and `to` of its
 `reverse`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from makewhole.config.points import PointDraft
-from makewhole.config.redelivery import RedeliverySettings, check_redelivery, read_redelivery
+from makewhole.config.redelivery import Drafts, RedeliverySettings, check_redelivery, read_redelivery
 from makewhole.config.remedies import VERDICTS
 from makewhole.config.reverse import read_reverse
 from makewhole.config.template.reversal import names_of
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Hop, Remedy, Reverse
-
-Drafts = Mapping[str, PointDraft]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -124,7 +124,7 @@ class Reverse:
 class Hop:
     """One hop. `where` narrows the upstream: `column = literal` terms joined by `and`.
 
-    `redeliver_to` is the topic point that redelivered records go to; None: back to the source. `redeliver_despite` names
+    `redeliver_to` is the topic point that redelivered records go to; None: back to the source. `redeliver_despite`:
     consumer groups that may read a record a second time. `reverse` is there when a remedy is `reverse`.
     """
 
@@ -242,6 +242,18 @@ class Pipeline:
     def hops_from(self, point: str) -> tuple[Hop, ...]:
         """Return the hops whose source is `point`, in file order."""
         return tuple(hop for hop in self.hops if hop.source == point)
+
+    def overwrites(self, hop: Hop) -> bool:
+        """Tell whether what reads a hop is known to overwrite the row of a key instead of adding one."""
+        target = self.points[hop.target]
+        return hop.semantics is Semantics.UPSERT or (isinstance(target, TablePoint) and target.version is not None)
+
+    def redelivery_readers(self, hop: Hop) -> tuple[Hop, ...]:
+        """Return the hops whose loaders read what a hop redelivers, itself among them, in file order: those from the
+        topic that it goes to, and those that have it as their replay topic."""
+        topic = hop.redeliver_to or hop.source
+        readers = (one for one in self.hops if isinstance(self.points[one.source], TopicPoint))
+        return tuple(one for one in readers if one == hop or topic in (one.source, one.redeliver_to))
 
     def ordered_points(self) -> tuple[Point, ...]:
         """Return the points on hops in the order their snapshots are taken: every hop's source before its target."""

@@ -37,6 +37,12 @@ LACKING = "lacking"
 REPEATS = "repeats"
 """The field of `Action.before` that names the topic of which a redelivery repeats a record."""
 
+ONCE = "once"
+"""The field of `Action.before` that names the points to which a redelivery would add what one of them has already."""
+
+GROUPS = "groups"
+"""The field of `Action.before` that names the only consumer groups that may read what is redelivered to its source."""
+
 _ESCAPES = str.maketrans({"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"})
 """What COPY does not leave as it is (PostgreSQL, COPY, "Text Format")."""
 

@@ -103,10 +103,7 @@ def test_a_hop_that_repairs_otherwise_says_nothing(write: Callable[..., Path]) -
         ),
         (
             f"{RESEND}, redeliver: source",
-            [
-                "hops[1].redeliver (line 10): is text, not a mapping. Write 'key: value' lines below it, or "
-                "{key: value}"
-            ],
+            ["hops[1].redeliver (line 10): is text, not a mapping. Write 'key: value' lines below it, or {key: value}"],
         ),
         (
             f"{RESEND}, redeliver: {{despite: [audit]}}",

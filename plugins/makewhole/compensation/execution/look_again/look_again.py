@@ -1,4 +1,4 @@
-"""Refuse to send a record whose key has arrived by itself since the window was judged.
+"""Refuse to send a record whose key has arrived by itself since the window was judged, or that a reader has already.
 
 Hours may lie between the verdict and the approval: the producer or a consumer catches up. Right before each chunk the
 points that lacked a key are asked once more, and so is the topic of which a record is repeated, from where it was last
@@ -16,17 +16,19 @@ from makewhole.compensation.execution.look_again.topic_tail import OwnRecords, T
 from makewhole.compensation.execution.targets import Target
 from makewhole.journal.actions import ArrowColumn
 from makewhole.journal.replayed_positions import PlanInJournal
+from makewhole.kafka.topic_readers import topic_readers
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import KafkaConnection, PostgresConnection
 from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint
-from makewhole.model.plan import LACKING, REPEATS
+from makewhole.model.plan import GROUPS, LACKING, ONCE, REPEATS
 from makewhole.model.positions import RecordPositions
 from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.expressions import TableShape
 
 _SENDING = (Remedy.PRODUCE.value, Remedy.REDELIVER.value)
-_ASKED = ("remedy", "lacking", "repeats")
+_ASKED = ("remedy", "lacking", "once", "groups", "repeats")
 _TEXTS = ("key", "remedy", "before")
+_ARRIVED = "arrived: "
 
 ReasonsByKey = Mapping[str, str]
 """Key → why its record is not sent."""
@@ -44,6 +46,7 @@ class LookAgain(ClosingContext):
         self._keys = pl.Series("key", pl.from_arrow(keys), dtype=pl.String)
         self._own = OwnRecords(plan.plan.id, plan.own_positions)
         self._tails: dict[str, TopicTail] = {}
+        self._readers: list[str] | None = None
         self._stack = ExitStack()
 
     def close(self) -> None:
@@ -52,11 +55,11 @@ class LookAgain(ClosingContext):
     def arrived(self, rows: pa.Table) -> dict[int, str]:
         """Return the reasons not to send the records of these actions (rows of a chunk), by action number."""
         found: dict[int, str] = {}
-        for (remedy, lacking, repeats), actions in _sent(rows).group_by(*_ASKED, maintain_order=True):
+        for (remedy, lacking, once, groups, repeats), actions in _sent(rows).group_by(*_ASKED, maintain_order=True):
             is_produced = remedy == Remedy.PRODUCE.value
             points = json.loads(str(lacking)) if lacking is not None else [self._plan.target] if is_produced else []
             keys = actions["key"].to_list()
-            reasons = [self._in_all(points, keys)]
+            reasons = [self._unknown_readers(groups, keys), self._in_all(points, keys), self._in_any(once, keys)]
             if repeats is not None:
                 reasons.append(self._at(str(repeats), keys))
             for seq, key in actions.select("seq", "key").iter_rows():
@@ -75,6 +78,32 @@ class LookAgain(ClosingContext):
         """Return the keys that all of the points that lacked them have now; a record serves every point behind it."""
         answers = [self._at(point, keys) for point in points]
         return {key: answers[0][key] for key in keys if answers and all(key in answer for answer in answers)}
+
+    def _in_any(self, once: object, keys: Sequence[str]) -> ReasonsByKey:
+        """Return the keys that one of the points has which would add the record to it."""
+        found: dict[str, str] = {}
+        for point in json.loads(str(once)) if once is not None else ():
+            for key, reason in self._at(point, keys).items():
+                is_there = reason.startswith(_ARRIVED)
+                found.setdefault(key, _doubled(point) if is_there else reason)
+        return found
+
+    def _unknown_readers(self, groups: object, keys: Sequence[str]) -> ReasonsByKey:
+        """Return all keys if a group reads the target that was not known when the plan was made."""
+        target = self._targets.get(self._plan.target)
+        if groups is None or target is None or not isinstance(target.point, TopicPoint):
+            return {}
+        assert isinstance(target.connection, KafkaConnection)
+        if self._readers is None:
+            self._readers = [reader.group for reader in topic_readers(target.connection, target.point.topic)]
+        unknown = [group for group in self._readers if group not in json.loads(str(groups))]
+        if not unknown:
+            return {}
+        return _all_refused(
+            keys,
+            f"twice: {', '.join(unknown)} reads {target.point.name}, which was not so when the plan was made; run the "
+            "window again",
+        )
 
     def _at(self, name: str, keys: Sequence[str]) -> ReasonsByKey:
         target = self._targets.get(name)
@@ -111,14 +140,21 @@ def _in_table(point: TablePoint, connection: PostgresConnection, keys: Sequence[
     return _all_refused((key for key in keys if key in present), f"arrived: {point.name} holds the key now")
 
 
+def _doubled(point: str) -> str:
+    return (
+        f"twice: {point} holds the key, and would get it a second time; use upsert, a replay topic, or 'despite' under "
+        "'redeliver' if that does no harm"
+    )
+
+
 def _all_refused(keys: Iterable[str], reason: str) -> ReasonsByKey:
     return dict.fromkeys(keys, reason)
 
 
 def _sent(rows: pa.Table) -> pl.DataFrame:
-    """Return `seq`, `key`, `remedy`, `lacking` (JSON) and `repeats` of the actions that send what a point lacks; plans
-    of an older makewhole say neither."""
+    """Return `seq`, `key`, `remedy`, `lacking`, `once`, `groups` (JSON) and `repeats` of the actions that send what a
+    point lacks; plans of an older makewhole say none of these."""
     texts = {name: pl.from_arrow(rows.column(name).cast(pa.string())) for name in _TEXTS}
     frame = pl.DataFrame({"seq": pl.from_arrow(rows.column("seq")), **texts}, schema_overrides={"before": pl.String})
-    said = (pl.col("before").str.json_path_match(f"$.{name}").alias(name) for name in (LACKING, REPEATS))
+    said = (pl.col("before").str.json_path_match(f"$.{name}").alias(name) for name in (LACKING, ONCE, GROUPS, REPEATS))
     return frame.filter(pl.col("remedy").is_in(_SENDING)).select("seq", "key", "remedy", *said)
