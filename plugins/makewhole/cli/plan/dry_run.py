@@ -88,6 +88,7 @@ def dry_run_document(report: DryRun) -> dict[str, Any]:
         "actions": {fate.name.lower(): report.count(fate) for fate in Forecast},
         "parts": [_part_document(part) for part in report.parts],
         "tables": [asdict(table) for table in report.tables],
+        "topics": [asdict(topic) for topic in report.topics],
         "samples": [_sample_document(sample) for sample in report.samples],
     }
 
@@ -159,6 +160,9 @@ def _print(report: DryRun) -> None:
             _print_line(f"refused, {part.remedy} {part.target}: {count} × {reason}")
     for table in report.tables:
         for sentence in table.sentences():
+            _print_line(sentence)
+    for topic in report.topics:
+        for sentence in topic.sentences():
             _print_line(sentence)
     for sample in report.samples:
         _print_line("")

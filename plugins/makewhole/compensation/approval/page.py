@@ -24,6 +24,7 @@ SAMPLES = 2
 
 _PARTS_MOST = 20
 _REASONS_MOST = 10
+_READERS_MOST = 50
 _SAMPLES_MOST = 10
 _NAMES_MOST = 12
 _CHARACTERS_MOST = 300
@@ -107,6 +108,9 @@ def _forecast_paragraphs(dry_run: DryRun, at: datetime) -> Iterator[str]:
     effects = [f"- {escaped(sentence)}" for table in dry_run.tables for sentence in table.sentences()]
     if effects:
         yield "\n".join(("Beside the rows:", "", *_at_most(effects, _REASONS_MOST)))
+    readers = [f"- {escaped(sentence)}" for topic in dry_run.topics for sentence in topic.sentences()]
+    if readers:
+        yield "\n".join(("Who gets the records:", "", *_at_most(readers, _READERS_MOST)))
     if dry_run.samples:
         lines = [f"- {_sample_text(sample)}" for sample in dry_run.samples]
         yield "\n".join(("For example:", "", *_at_most(lines, _SAMPLES_MOST)))

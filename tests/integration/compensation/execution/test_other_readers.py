@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
+from makewhole.cli.plan.dry_run import dry_run_document
+from makewhole.compensation.approval.page import ApprovalQuestion, approval_page
 from makewhole.model.pipeline import Hop, PointKind, Remedies, Remedy, Semantics, TablePoint
 from makewhole.model.verdict import Verdict
 from tests.integration.compensation.preview.dry_runs import looked
@@ -78,6 +81,41 @@ def test_where_one_of_two_stores_that_lack_a_key_catches_up_it_is_not_sent(two_s
 
     assert [record.key_text for record in world.replayed()] == ["K1"]
     assert world.outcomes(frozen.plan.id) == {"K0": ("refused", HOLDS.format("warehouse")), "K1": ("done", None)}
+
+
+def test_the_dry_run_and_the_approval_page_name_every_group_that_gets_the_records(world: PlanWorld) -> None:
+    world.change_hop(HOP, consumer_group=LOADER, redeliver_despite=("audit",))
+    world.send(range(6))
+    commit_group(world.bootstrap, LOADER, world.topic, 2)
+    commit_group(world.bootstrap, "audit", world.topic, 1)
+    plan = world.plan([world.finding(0, Verdict.MISSING)])
+
+    forecast = looked(world, plan)
+
+    place = f"flights (kafka:{world.topic}) is read by group"
+    assert [sentence for topic in forecast.topics for sentence in topic.sentences()] == [
+        f"{place} audit, 1 behind, no offset in 2 partitions",
+        f"{place} {LOADER}, 0 behind, no offset in 2 partitions",
+    ]
+    question = ApprovalQuestion(
+        plan=plan, label="a window", about=(), who="anna", dry_run=forecast, dry_run_at=datetime.now(UTC)
+    )
+    lines = approval_page(question).body.splitlines()
+    at = lines.index("Who gets the records:")
+    assert lines[at + 2 : at + 4] == [
+        f"- flights (kafka:{world.topic}) is read by group audit, 1 behind, no offset in 2 partitions",
+        f"- flights (kafka:{world.topic}) is read by group {LOADER}, 0 behind, no offset in 2 partitions",
+    ]
+    assert [topic["groups"] for topic in dry_run_document(forecast)["topics"]] == [
+        ({"group": "audit", "lag": 1, "unread": 2}, {"group": LOADER, "lag": 0, "unread": 2})
+    ]
+
+
+def test_a_plan_that_sends_nothing_has_no_readers_to_name(world: PlanWorld) -> None:
+    world.remedies(HOP, missing=Remedy.UPSERT)
+    world.send(range(1))
+
+    assert looked(world, world.plan([world.finding(0, Verdict.MISSING)])).topics == ()
 
 
 @pytest.mark.parametrize("harmless", ["despite", "version", "upsert"])
