@@ -195,3 +195,12 @@ from makewhole.planned_action as action join makewhole.plan on plan.id = action.
 where plan.pipeline = %(pipeline)s and plan.id = any(%(plans)s) and plan.state in ('running', 'done', 'rejected')
 and not plan.keeps_positions and action.remedy in ('redeliver', 'produce') and action.refusal is null
 order by action.plan, action.key_hash
+
+-- redelivered_keys --
+-- Read what the plans of a window sent to topics again, by their receipts: (hop, key, key hash, plan, target).
+select action.hop, action.key, action.key_hash, max(action.plan), action.target
+from makewhole.action join makewhole.plan on plan.id = action.plan
+where plan.pipeline = %(pipeline)s and plan.number = %(number)s
+and action.remedy = 'redeliver' and action.outcome = 'done'
+group by action.hop, action.key, action.key_hash, action.target
+order by action.hop, action.key_hash

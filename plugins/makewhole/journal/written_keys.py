@@ -1,10 +1,12 @@
 """Find what the plans of a pipeline wrote, or may have written, by business key. In the caller's transaction."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.reversal import PastReversals, ReversedCopy
+from makewhole.model.window import Window
 from makewhole.sql import PgConnection, load_queries
 
 
@@ -25,6 +27,26 @@ def keys_written_since(
         "hashes": [key_hash for _, key_hash in keys],
     }
     return {(row[0], row[1]): (row[2], row[3]) for row in _rows(journal, "plan", "keys_written_since", parameters)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedeliveredKey:
+    """A key whose record a plan sent to a topic (`target`) again for a hop."""
+
+    hop: str
+    key: str
+    key_hash: str
+    plan: str
+    target: str
+
+
+def redelivered_keys(journal: PgConnection, window: Window) -> list[RedeliveredKey]:
+    """Return what the plans of a window sent again, whatever the revision."""
+    parameters = {"pipeline": window.pipeline, "number": window.number}
+    return [
+        RedeliveredKey(hop=hop, key=key, key_hash=key_hash, plan=plan, target=target)
+        for hop, key, key_hash, plan, target in _rows(journal, "plan", "redelivered_keys", parameters)
+    ]
 
 
 def replayed_keys(journal: PgConnection, pipeline: str, plans: Sequence[str]) -> list[tuple[str, str]]:

@@ -52,11 +52,13 @@ class GapJudge(Protocol):
 @dataclass(frozen=True, kw_only=True)
 class GapContext:
     """How gaps are judged, and what the journal knows: the reversals of earlier plans, and the newest judged windows,
-    newest first. `open_judge` is given the sources, and what was written to topics since compensation began."""
+    newest first. `open_judge` is given the sources, and what was written to topics since compensation began.
+    `is_awaited` tells whether other readers may still load what was sent."""
 
     open_judge: Callable[[Sources, Mapping[str, CopiesByKey]], GapJudge]
     past: PastReversals = NOTHING_REVERSED
     windows: Sequence[Window] = ()
+    is_awaited: Callable[[], bool] = lambda: False
 
 
 def judge_gaps_anew(
@@ -86,7 +88,7 @@ def judge_gaps_anew(
             settled = sum(item.outcome != "open" for item in judged)
             if progress is not None:
                 progress(settled, len(judged))
-            if not may_change(context, judged) or time.monotonic() >= deadline:
+            if time.monotonic() >= deadline or not (may_change(context, judged) or known.is_awaited()):
                 break
             time.sleep(_PAUSE_SECONDS)
         judged = [judge.with_compared_values(item, stores) for item in judged]
@@ -115,10 +117,11 @@ def _read_stores(context: WindowContext, gaps: Iterable[JudgedFinding]) -> dict[
         tables = [target.name] if isinstance(target, TablePoint) else stores_behind(context.pipeline, target.name)
         for name in tables:
             wanted.setdefault(name, set()).add(item.finding.key)
-    return {name: _rows(context, name, sorted(keys)) for name, keys in wanted.items()}
+    return {name: read_rows(context, name, sorted(keys)) for name, keys in wanted.items()}
 
 
-def _rows(context: WindowContext, name: str, keys: Sequence[str]) -> CopiesByKey:
+def read_rows(context: WindowContext, name: str, keys: Sequence[str]) -> CopiesByKey:
+    """Read every row of these keys in a table."""
     point = context.pipeline.points[name]
     assert isinstance(point, TablePoint)
     frames = [

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import polars as pl
 
+from makewhole.compensation.verification.other_stores import is_doubled
 from makewhole.compute import rollup
 from makewhole.gate.summary import HopSummary
 from makewhole.journal.window_results import HopResult, JudgedFinding
@@ -15,8 +16,37 @@ WHOLE = ("repaired", "contained", "reversed")
 
 
 def verified_result(result: HopResult, findings: Sequence[JudgedFinding]) -> HopResult:
-    """Return the result of a hop with the findings that are whole moved to `matched`: counts, digest, summary."""
-    whole = [item for item in findings if item.finding.hop == result.hop and item.outcome in WHOLE]
+    """Return the result of a hop with the findings that are whole moved to `matched`, and with those that verify found
+    and that are not: counts, digest, summary."""
+    of_hop = [item for item in findings if item.finding.hop == result.hop]
+    return _with_doubled(
+        _with_whole(result, [item for item in of_hop if item.outcome in WHOLE and not is_doubled(item)]),
+        [item for item in of_hop if item.outcome not in WHOLE and is_doubled(item)],
+    )
+
+
+def _with_doubled(result: HopResult, doubled: Sequence[JudgedFinding]) -> HopResult:
+    """Add keys that a store holds twice by now: those of the window's source were matched."""
+    counts = vars(result.counts).copy()
+    for item in doubled:
+        counts[item.finding.verdict.value] += 1
+        counts["extra_copies"] += _extra_copies(item)
+        counts["matched"] -= _is_of_source(item)
+    added = sum(not _is_of_source(item) for item in doubled)
+    summary = HopSummary.from_json_dict(result.files["summary"])
+    after = HopCounts(**counts)
+    summary = replace(
+        summary,
+        counts=after,
+        expected_rows=None if summary.expected_rows is None else summary.expected_rows + added,
+        duplicates_without_source=summary.duplicates_without_source + added,
+    )
+    changes = (-_digest_change(item) for item in doubled)
+    digest = rollup.digest_text(rollup.add_digests([int(result.digest, 16), *changes]))
+    return HopResult(hop=result.hop, counts=after, digest=digest, files={"summary": summary.to_json_dict()})
+
+
+def _with_whole(result: HopResult, whole: Sequence[JudgedFinding]) -> HopResult:
     counts = vars(result.counts).copy()
     for item in whole:
         counts[item.finding.verdict.value] -= 1
