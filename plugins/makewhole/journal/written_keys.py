@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from makewhole.model.pipeline import Pipeline
@@ -47,6 +48,13 @@ def redelivered_keys(journal: PgConnection, window: Window) -> list[RedeliveredK
         RedeliveredKey(hop=hop, key=key, key_hash=key_hash, plan=plan, target=target)
         for hop, key, key_hash, plan, target in _rows(journal, "plan", "redelivered_keys", parameters)
     ]
+
+
+def rows_written(journal: PgConnection, window: Window, target: str, since: datetime) -> list[tuple[str, str]]:
+    """Return (key, key hash) of the rows that plans wrote straight into a table: those made for a window, and since a
+    moment those of all windows of its pipeline."""
+    parameters = {"pipeline": window.pipeline, "number": window.number, "target": target, "since": since}
+    return [(key, key_hash) for key, key_hash in _rows(journal, "plan", "rows_written", parameters)]
 
 
 def replayed_keys(journal: PgConnection, pipeline: str, plans: Sequence[str]) -> list[tuple[str, str]]:

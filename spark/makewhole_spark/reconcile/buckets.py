@@ -46,7 +46,8 @@ class BucketTask:
     """The input of an executor for a bucket: files below the storage root, and what the driver asked once for all.
 
     `replays` and `source_replays`: records that compensation wrote to the target and to the source, by the journal.
-    `written`: keys of which plans for this window wrote records to the source, wherever these are.
+    `written`: keys of which plans for this window wrote records to the source, wherever these are. `followed`: keys of
+    which plans wrote rows straight into the target lately.
 
     `waiting_since`: the keys (hash high, hash low) that were judged pending before, each with the moment since which it
     waits. `seen_ranges`: (partition, lo, hi, since when it is known to exist) of the source, in this window and in
@@ -72,6 +73,7 @@ class BucketTask:
     replays: pl.DataFrame = field(default_factory=lambda: empty(REPLAYS))
     source_replays: pl.DataFrame = field(default_factory=lambda: empty(REPLAYS))
     written: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
+    followed: pl.DataFrame = field(default_factory=lambda: empty({"key": pl.String} | HASHES))
     truncated_files: tuple[TruncatedFiles, ...] = ()
     later_source_files: tuple[str, ...] = ()
     source_log: LogHistory = field(default_factory=LogHistory)
