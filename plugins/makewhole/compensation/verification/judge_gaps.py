@@ -14,22 +14,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import polars as pl
-
 from makewhole.compensation.freezing.original_records import WindowRecords
 from makewhole.compensation.freezing.sources import Sources
 from makewhole.compensation.planning.remedy_of import is_reversed
-from makewhole.compensation.verification.committed_since import CopiesByKey, StartOffsets, by_key, copies_since
+from makewhole.compensation.verification.committed_since import CopiesByKey, StartOffsets, copies_since
 from makewhole.compensation.verification.downstream import stores_behind
 from makewhole.compensation.verification.judge_reversals import ReversalJudge
-from makewhole.compute.frames import KEYS, empty
-from makewhole.compute.normalise import table_frame
+from makewhole.compensation.verification.store_rows import read_rows
 from makewhole.journal.window_results import JudgedFinding
 from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.model.window import Window
-from makewhole.postgres.read.export import read_keys
 from makewhole.window.context import WindowContext
 
 logger = logging.getLogger(__name__)
@@ -118,17 +114,6 @@ def _read_stores(context: WindowContext, gaps: Iterable[JudgedFinding]) -> dict[
         for name in tables:
             wanted.setdefault(name, set()).add(item.finding.key)
     return {name: read_rows(context, name, sorted(keys)) for name, keys in wanted.items()}
-
-
-def read_rows(context: WindowContext, name: str, keys: Sequence[str]) -> CopiesByKey:
-    """Read every row of these keys in a table."""
-    point = context.pipeline.points[name]
-    assert isinstance(point, TablePoint)
-    frames = [
-        table_frame(frame, dict(context.pipeline.compare))[0]
-        for frame in read_keys(context.postgres(point), context.table_shape(point), keys)
-    ]
-    return by_key(pl.concat(frames) if frames else empty(KEYS))
 
 
 def _written_since(

@@ -10,7 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from makewhole.compensation.verification.judge_gaps import read_rows
+from makewhole.compensation.verification.store_rows import read_rows
+from makewhole.compensation.verification.verified_results import DOUBLED_BY, is_doubled
 from makewhole.journal import replayed_positions, window_results
 from makewhole.journal.window_results import HopResult, JudgedFinding
 from makewhole.journal.written_keys import RedeliveredKey, redelivered_keys
@@ -19,9 +20,6 @@ from makewhole.model.pipeline import Hop, Pipeline, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
-
-DOUBLED_BY = "doubled_by"
-"""The field of a finding's evidence that names the plan which doubled the key: verify found it, not reconcile."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,11 +159,6 @@ def _sent_ends(
             for partition, offset in zip(written.partitions, written.offsets, strict=True):
                 of_topic[partition] = max(offset + 1, of_topic.get(partition, 0))
     return ends
-
-
-def is_doubled(item: JudgedFinding) -> bool:
-    """Tell whether verify found a finding: no result of reconcile counts it."""
-    return DOUBLED_BY in item.finding.evidence
 
 
 def put_new(journal: PgConnection, context: WindowContext, doubled: Iterable[JudgedFinding]) -> None:

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import polars as pl
 
-from makewhole.compensation.verification.other_stores import is_doubled
 from makewhole.compute import rollup
 from makewhole.gate.summary import HopSummary
 from makewhole.journal.window_results import HopResult, JudgedFinding
@@ -13,6 +12,14 @@ from makewhole.model.verdict import HopCounts, Verdict
 
 WHOLE = ("repaired", "contained", "reversed")
 """The outcomes of findings that need no further repair."""
+
+DOUBLED_BY = "doubled_by"
+"""The field of a finding's evidence that names the plan which doubled the key: verify found it, not reconcile."""
+
+
+def is_doubled(item: JudgedFinding) -> bool:
+    """Tell whether verify found a finding: no result of reconcile counts it."""
+    return DOUBLED_BY in item.finding.evidence
 
 
 def verified_result(result: HopResult, findings: Sequence[JudgedFinding]) -> HopResult:

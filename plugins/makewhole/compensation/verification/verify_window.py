@@ -9,8 +9,8 @@ from makewhole.compensation.planning.remedy_of import keys_to_reverse
 from makewhole.compensation.verification.committed_since import StartOffsets
 from makewhole.compensation.verification.judge_gaps import GapContext, judge_gaps_anew, may_change
 from makewhole.compensation.verification.judge_key import KeyJudge
-from makewhole.compensation.verification.other_stores import is_doubled, open_other_stores, put_new
-from makewhole.compensation.verification.verified_results import WHOLE, verified_result
+from makewhole.compensation.verification.other_stores import open_other_stores, put_new
+from makewhole.compensation.verification.verified_results import WHOLE, is_doubled, verified_result
 from makewhole.gate import HopSummary, check_summaries
 from makewhole.journal import incidents, observations, plan_progress, plans, window_results, windows
 from makewhole.journal.database import connect

@@ -93,8 +93,8 @@ def _cause_of_unproduced(row: FrameRow, known: KeyFacts, log: LogHistory) -> Cau
 
 
 def _cause_of_repeated_rows(row: FrameRow, known: KeyFacts) -> Cause:
-    """Return the cause of several rows in a store: one that compensation wrote, or whose record it wrote, beside that of
-    the original; one record written repeatedly; or several records."""
+    """Return the cause of several rows in a store: one that compensation wrote, or whose record it wrote, beside that
+    of the original; one record written repeatedly; or several records."""
     copies = [*known.source.of(row), *known.source_elsewhere.of(row)]
     is_pair = known.is_inserted(row) and row["target_copies"] == _PAIR
     if is_pair or _has_late_original(copies, is_written=known.is_written(row)):
