@@ -39,7 +39,9 @@ def read_readers(pipeline: Pipeline, connections: Mapping[str, Connection], find
     for name in sorted(_sources_written_again(pipeline, findings)):
         point = pipeline.points[name]
         connection = connections.get(point.connection)
-        assert isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection)
+        if not isinstance(point, TopicPoint) or not isinstance(connection, KafkaConnection):
+            silent[name] = f"there is no connection {point.connection}"
+            continue
         try:
             groups[name] = tuple(reader.group for reader in topic_readers(connection, point.topic))
         except PermanentError as error:

@@ -100,11 +100,12 @@ class OtherStores:
 
     def _has_passed(self, hop: Hop) -> bool:
         point = self._context.pipeline.points[hop.source]
-        if hop.consumer_group is None or hop.source not in self._ends or not isinstance(point, TopicPoint):
+        ends = self._ends.get(hop.source)
+        if hop.consumer_group is None or not ends or not isinstance(point, TopicPoint):
             return False
         with TopicLog(self._context.kafka(point), point.topic) as log:
             committed = log.committed(hop.consumer_group)
-        return all((committed.get(partition) or 0) >= end for partition, end in self._ends[hop.source].items())
+        return all((committed.get(partition) or 0) >= end for partition, end in ends.items())
 
     def _rows(self, hop: Hop, keys: Mapping[str, RedeliveredKey]) -> Mapping[str, list[dict[str, Any]]]:
         return read_rows(self._context, hop.target, sorted(one.key for one in keys.values())) if keys else {}
@@ -121,8 +122,9 @@ class OtherStores:
     def _finding(
         self, hop: Hop, one: RedeliveredKey, rows: Sequence[Mapping[str, Any]], *, is_in_source: bool
     ) -> JudgedFinding:
-        source = self._sources.get(one.key_hash)
-        known = {} if source is None else source.evidence
+        original = self._sources.get(one.key_hash)
+        is_same_source = original is not None and original.hop.startswith(f"{hop.source}→")
+        known = original.evidence if original is not None and is_same_source else {}
         evidence = {
             DOUBLED_BY: one.plan,
             "in_source": is_in_source,

@@ -57,9 +57,12 @@ class LookAgain(ClosingContext):
         found: dict[int, str] = {}
         for (remedy, lacking, once, groups, repeats), actions in _sent(rows).group_by(*_ASKED, maintain_order=True):
             is_produced = remedy == Remedy.PRODUCE.value
-            points = json.loads(str(lacking)) if lacking is not None else [self._plan.target] if is_produced else []
+            points = _names(lacking) if lacking is not None else [self._plan.target] if is_produced else []
             keys = actions["key"].to_list()
-            reasons = [self._unknown_readers(groups, keys), self._in_all(points, keys), self._in_any(once, keys)]
+            answers = {name: self._at(name, keys) for name in dict.fromkeys([*points, *_names(once)])}
+            arrived = _in_all([answers[name] for name in points], keys)
+            doubled = _in_any({name: answers[name] for name in _names(once)})
+            reasons = [self._unknown_readers(groups, keys), arrived, doubled]
             if repeats is not None:
                 reasons.append(self._at(str(repeats), keys))
             for seq, key in actions.select("seq", "key").iter_rows():
@@ -74,20 +77,6 @@ class LookAgain(ClosingContext):
         if self._plan.target in self._tails and len(positions):
             self._tails[self._plan.target].skip(positions)
 
-    def _in_all(self, points: Sequence[str], keys: Sequence[str]) -> ReasonsByKey:
-        """Return the keys that all of the points that lacked them have now; a record serves every point behind it."""
-        answers = [self._at(point, keys) for point in points]
-        return {key: answers[0][key] for key in keys if answers and all(key in answer for answer in answers)}
-
-    def _in_any(self, once: object, keys: Sequence[str]) -> ReasonsByKey:
-        """Return the keys that one of the points has which would add the record to it."""
-        found: dict[str, str] = {}
-        for point in json.loads(str(once)) if once is not None else ():
-            for key, reason in self._at(point, keys).items():
-                is_there = reason.startswith(_ARRIVED)
-                found.setdefault(key, _doubled(point) if is_there else reason)
-        return found
-
     def _unknown_readers(self, groups: object, keys: Sequence[str]) -> ReasonsByKey:
         """Return all keys if a group reads the target that was not known when the plan was made."""
         target = self._targets.get(self._plan.target)
@@ -96,7 +85,7 @@ class LookAgain(ClosingContext):
         assert isinstance(target.connection, KafkaConnection)
         if self._readers is None:
             self._readers = [reader.group for reader in topic_readers(target.connection, target.point.topic)]
-        unknown = [group for group in self._readers if group not in json.loads(str(groups))]
+        unknown = [group for group in self._readers if group not in _names(groups)]
         if not unknown:
             return {}
         return _all_refused(
@@ -132,6 +121,25 @@ class LookAgain(ClosingContext):
             for key in keys
             if key in places
         }
+
+
+def _in_all(answers: Sequence[ReasonsByKey], keys: Sequence[str]) -> ReasonsByKey:
+    """Return the keys that all of the points that lacked them have now; a record serves every point behind it."""
+    return {key: answers[0][key] for key in keys if answers and all(key in answer for answer in answers)}
+
+
+def _in_any(answers: Mapping[str, ReasonsByKey]) -> ReasonsByKey:
+    """Return the keys that a point has which would add the record to it, by the answers of these points."""
+    found: dict[str, str] = {}
+    for point, answer in answers.items():
+        for key, reason in answer.items():
+            found.setdefault(key, _doubled(point) if reason.startswith(_ARRIVED) else reason)
+    return found
+
+
+def _names(listed: object) -> list[str]:
+    """Return a list that stands as JSON in an action; none where there is none."""
+    return [] if listed is None else list(json.loads(str(listed)))
 
 
 def _in_table(point: TablePoint, connection: PostgresConnection, keys: Sequence[str]) -> ReasonsByKey:
