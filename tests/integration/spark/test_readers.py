@@ -7,6 +7,7 @@ import pytest
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.model.errors import NotYetError
 from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext
 from tests.world.orders import Order, orders
@@ -75,6 +76,39 @@ def test_a_doubled_store_that_is_mended_while_verify_waits_is_whole(shop: Reconc
     after = shop.verified_counts(first, LAKE_HOP)
     assert (after.matched, after.duplicate, after.extra_copies) == (10, 0, 0)
     assert shop.certify(first).state is WindowState.CERTIFIED
+
+
+def test_verify_waits_for_a_reader_that_has_not_passed_the_records(shop: ReconciledShop) -> None:
+    describe(shop, redeliver=DESPITE)
+    made = orders(range(10))
+    trade(shop, made, unloaded=made[4:5])
+    first = sent_again(shop, day=0)
+    shop.write("warehouse", made[4:5])
+    with pytest.raises(NotYetError, match="other readers may still load what was sent again, for which consumers have"):
+        verify_window(first, lambda *_: None, patience_seconds=20, stays_seconds=0)
+
+    shop.commit_group("lake-loader", len(shop.read()))
+    verified = verify_window(first, lambda *_: None, patience_seconds=20, stays_seconds=0)
+
+    assert (verified.whole, verified.gaps) == (1, 1)
+    assert shop.certify(first).state is WindowState.CERTIFIED
+
+
+def test_a_key_that_the_other_store_has_is_not_sent_and_the_finding_says_why(shop: ReconciledShop) -> None:
+    describe(shop, redeliver="{to: source}")
+    made = orders(range(10))
+    trade(shop, made, unloaded=made[4:5])
+    before = len(shop.read())
+    first = sent_again(shop, day=0)
+    verify_window(first, lambda *_: None, patience_seconds=0)
+
+    assert len(shop.read()) == before
+    assert shop.outcome_of(first, STORE_HOP, "O4") == (
+        "refused",
+        "twice: lake holds the key, and would get it a second time; use upsert, a replay topic, or 'despite' under "
+        "'redeliver' if that does no harm",
+    )
+    assert shop.certify(first).state is WindowState.GAPS
 
 
 def describe(shop: ReconciledShop, redeliver: str | None = None, **lake_hop: str) -> None:
