@@ -17,8 +17,7 @@ _LAKE_HOP, _LAKE_GROUP = "orders→lake", "lake-loader"
     row=44,
     name="A repair that doubles another store",
     happens="What one store lacks is sent again, and another loader, which appends whatever it reads, gets it twice.",
-    made="Two stores read one topic; one has lost orders. The file says that the other one's group may read them again, "
-    "which is wrong: it adds a row for each.",
+    made="One of two stores of a topic has lost orders. The file says wrongly that the other one may read them again.",
     why="A record reaches every reader of its topic: each of their stores is read before a window counts as repaired.",
     covered_by=(
         "tests/integration/spark/test_readers.py",
