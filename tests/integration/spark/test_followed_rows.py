@@ -57,6 +57,40 @@ def test_the_window_that_was_repaired_tells_it_when_it_is_run_again(shop: Reconc
     assert (again.window.revision, shop.found(again, STORE_HOP)) == (2, {"O4": LATE})
 
 
+def test_a_row_from_the_ledger_is_followed_as_well_and_the_ledger_says_that_it_is_known(shop: ReconciledShop) -> None:
+    shop.sql("create table direct (like warehouse)")
+    hop = {"from": "outbox", "to": "direct", **UPSERT}
+    shop.describe(more_points={"direct": {**BY_KEY, "table": "direct"}}, more_hops=[hop])
+    made = orders(range(10))
+    shop.trade(made)
+    shop.write("direct", made[:4] + made[5:])
+    repaired(shop)
+    shop.write("direct", made[4:5])
+
+    tomorrow = orders(range(100, 105), 1)
+    shop.trade(tomorrow)
+    shop.write("direct", tomorrow)
+    second = shop.judge_and_ask_the_gate(1)
+
+    assert shop.found(second, "outbox→direct") == {"O4": LATE}
+    counts = shop.counts(second, "outbox→direct")
+    assert (counts.source_keys, counts.matched, counts.duplicate, counts.unexpected) == (5, 5, 1, 0)
+
+
+def test_nobody_is_followed_for_ever(shop: ReconciledShop) -> None:
+    """Longer than a key may wait, and than one window: the window of the row finds it when it is run again."""
+    shop.describe(hop=UPSERT, more_points={"warehouse": BY_KEY})
+    made = orders(range(10))
+    shop.trade(made, unloaded=made[4:5])
+    repaired(shop)
+    shop.journal_sql("update makewhole.chunk set observed_at = observed_at - interval '25 hours'")
+    shop.write("warehouse", made[4:5])
+    shop.trade(orders(range(100, 105), 1))
+
+    assert shop.found(shop.judge_and_ask_the_gate(1), STORE_HOP) == {}
+    assert shop.found(shop.judge_and_ask_the_gate(0), STORE_HOP) == {"O4": LATE}
+
+
 def repaired(shop: ReconciledShop) -> WindowContext:
     """A window that was certified after rows were written straight into the store."""
     context = shop.judge_and_ask_the_gate(0)
