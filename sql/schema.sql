@@ -265,6 +265,7 @@ create table makewhole.chunk (
     observed_at timestamptz not null default clock_timestamp(),
     primary key (plan, target, chunk)
 );
+create index chunk_observed_at on makewhole.chunk (observed_at);
 
 -- Where the records of a Kafka chunk were written: noted before the transaction is committed, so that no record of ours
 -- is ever committed at a position that the journal does not know. What an attempt noted and did not commit is replaced

@@ -207,3 +207,29 @@ join makewhole.finding
 where action.plan = %(plan)s and action.remedy in ('upsert', 'redeliver') and action.refusal is null
   and finding.verdict = 'missing'
 group by action.hop
+-- redelivered_keys --
+-- Read what the plans of a window sent to topics again, by their receipts: (hop, key, key hash, plan, target).
+select action.hop, action.key, action.key_hash, max(action.plan), action.target
+from makewhole.action join makewhole.plan on plan.id = action.plan
+where plan.pipeline = %(pipeline)s and plan.number = %(number)s
+and action.remedy = 'redeliver' and action.outcome = 'done'
+group by action.hop, action.key, action.key_hash, action.target
+order by action.hop, action.key_hash
+
+-- rows_written --
+-- Read the keys of which the plans of a pipeline wrote a row straight into a table: those made for a window, and since a
+-- moment all of them.
+with written as (
+    select receipt.plan, receipt.target, receipt.chunk
+    from makewhole.chunk as receipt join makewhole.plan on plan.id = receipt.plan
+    where receipt.observed_at >= %(since)s and plan.pipeline = %(pipeline)s
+    union
+    select receipt.plan, receipt.target, receipt.chunk
+    from makewhole.plan join makewhole.chunk as receipt on receipt.plan = plan.id
+    where plan.pipeline = %(pipeline)s and plan.number = %(number)s
+)
+select distinct action.key, action.key_hash
+from written join makewhole.planned_action as action
+    on action.plan = written.plan and action.target = written.target and action.chunk = written.chunk
+where written.target = %(target)s and action.remedy = 'upsert' and action.refusal is null
+order by action.key_hash

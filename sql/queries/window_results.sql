@@ -47,6 +47,11 @@ delete from makewhole.finding where pipeline = %(pipeline)s and number = %(numbe
 -- Write findings in bulk; the driver fills in the list of values.
 insert into makewhole.finding (pipeline, number, revision, hop, key, key_hash, verdict, cause, evidence) values %s;
 
+-- add_findings --
+-- Write findings beside those that are there; the driver fills in the list of values.
+insert into makewhole.finding (pipeline, number, revision, hop, key, key_hash, verdict, cause, evidence) values %s
+on conflict do nothing;
+
 -- findings --
 -- Read the findings of one revision.
 select hop, key, key_hash, verdict, cause, evidence, outcome, outcome_reason

@@ -114,7 +114,10 @@ def _describe(shop: ReconciledShop, history: History) -> None:
     ledger = {"missing": "produce"}
     if not history.is_repairing:
         store, ledger = dict.fromkeys(store, "report"), dict.fromkeys(ledger, "report")
-    hop = {"compensation": _flow(store)} | ({"consumer_group": f"loader-{shop.topic}"} if history.has_group else {})
+    group = f"loader-{shop.topic}"
+    hop = {"compensation": _flow(store)} | ({"consumer_group": group} if history.has_group else {})
+    if "redeliver" in store.values() and not history.has_group:
+        hop["redeliver"] = _flow({"to": "source", "despite": f"[{group}]"})
     limits = "{share: 1.0, records_per_second: 100000}"
     compensation = {"limits": limits} | ({"approval": "{above_actions: 0}"} if history.asks else {})
     shop.describe(hop=hop, ledger_hop={"compensation": _flow(ledger)}, allow_empty=True, compensation=compensation)

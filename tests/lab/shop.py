@@ -50,8 +50,15 @@ class LabShop(ReconciledShop):
         if self.is_upsert:
             self.sql("alter table warehouse add primary key (id)")
         self.make_topic(topic)
-        self.describe(**pipeline)
+        self.describe(**self._with_loader_named(pipeline))
         return self
+
+    def _with_loader_named(self, pipeline: Mapping[str, Any]) -> dict[str, Any]:
+        """Name the loader's group as one that may read a record again, unless the pipeline says which group loads."""
+        hop = dict(pipeline.get("hop", {}))
+        if not self.is_upsert and "consumer_group" not in hop and "redeliver" not in hop:
+            hop["redeliver"] = f"{{to: source, despite: [{self.group}]}}"
+        return {**pipeline, "hop": hop}
 
     def make_topic(self, settings: Mapping[str, Any] | None = None) -> None:
         """The topic, in three copies; settings as Kafka names them, with `_` for `.`."""

@@ -113,6 +113,17 @@ class ReconciledShop(Shop):
         with connect(self.journal) as journal:
             return {item.finding.key: item.outcome for item in window_results.findings(journal, context.window)}
 
+    def outcome_of(self, context: WindowContext, hop: str, key: str) -> tuple[str, str | None]:
+        """Return what became of one finding, and why."""
+        with connect(self.journal) as journal:
+            items = window_results.findings(journal, context.window)
+        return next((one.outcome, one.reason) for one in items if (one.finding.hop, one.finding.key) == (hop, key))
+
+    def verified_counts(self, context: WindowContext, hop: str) -> HopCounts:
+        """Return the counts of a hop after its gaps were judged anew."""
+        with connect(self.journal) as journal:
+            return window_results.results(journal, context.window, window_results.VERIFIED)[hop].counts
+
     def counts(self, context: WindowContext, hop: str) -> HopCounts:
         """Return the counts of a hop."""
         with connect(self.journal) as journal:

@@ -8,13 +8,14 @@ from makewhole.config.defaults.former import FORMER_VERSION, with_former_default
 from makewhole.config.hop_graph import Ends, note_circle, note_doubled, note_mixed, note_reversed_twice, note_unjoined
 from makewhole.config.key_types import note_unlike_types
 from makewhole.config.points import PointDraft
+from makewhole.config.redelivery import note_shared
 from makewhole.config.remedies import VERDICTS, HopKinds, can_join, choose, note_useless, read_wanted
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.config.where import where
 from makewhole.config.written_topics import WrittenTopics, check_written, read_written
 from makewhole.model.pipeline import Hop, PointKind, Remedy, Semantics
 
-_KEYS = ("from", "to", "consumer_group", "where", "semantics", "compensation", "redeliver_to", "reverse")
+_KEYS = ("from", "to", "consumer_group", "where", "semantics", "compensation", "redeliver", "redeliver_to", "reverse")
 
 
 def read_hops(
@@ -26,6 +27,7 @@ def read_hops(
         return ()
     ends, kinds, hops = [], [], []
     written_topics: list[str | None] = []
+    said: set[str] = set()
     elements = place.elements()
     for element in elements:
         section = element.section()
@@ -44,6 +46,7 @@ def read_hops(
             hop = with_former_defaults(hop, hop_kinds, section, of_pipeline)
         if hop is not None:
             hops.append((element, hop))
+            said |= {hop.name} if written.redelivery.is_said else set()
             check_written(written, hop, drafts)
     if not elements and not place.problems.listed():
         place.complain("joins nothing", "Write at least one hop, for example '- {from: outbox, to: flights}'")
@@ -53,6 +56,7 @@ def read_hops(
     note_unlike_types([hop for _, hop in hops], {name: draft.key for name, draft in drafts.items() if draft.key})
     note_mixed([hop for _, hop in hops], drafts)
     note_reversed_twice(hops, drafts)
+    note_shared(hops, drafts, said)
     if len(kinds) == len(elements):
         note_useless(of_pipeline, tuple(kinds))
     return tuple(hop for _, hop in hops)
@@ -129,7 +133,8 @@ def _read_hop(
         semantics=kinds.semantics,
         consumer_group=consumer_group,
         where=narrowed,
-        redeliver_to=written.redeliver_to,
+        redeliver_to=written.redelivery.to,
+        redeliver_despite=written.redelivery.despite,
         reverse=written.reverse,
     )
 

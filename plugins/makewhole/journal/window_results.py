@@ -99,7 +99,16 @@ def certified_files(
 def commit_findings(journal: PgConnection, window: Window, findings: Iterable[Finding]) -> int:
     """Replace the findings of this revision. Returns their number."""
     _run(journal, "delete_findings", **_scope(window))
-    rows = (
+    return _insert_many(journal, "insert_findings", _finding_rows(window, findings))
+
+
+def add_findings(journal: PgConnection, window: Window, findings: Iterable[Finding]) -> None:
+    """Write findings of this revision beside those that are there; what is there stays as it is."""
+    _insert_many(journal, "add_findings", _finding_rows(window, findings))
+
+
+def _finding_rows(window: Window, findings: Iterable[Finding]) -> Iterator[Sequence[Any]]:
+    return (
         (
             window.pipeline,
             window.number,
@@ -113,7 +122,6 @@ def commit_findings(journal: PgConnection, window: Window, findings: Iterable[Fi
         )
         for finding in findings
     )
-    return _insert_many(journal, "insert_findings", rows)
 
 
 def _storable(key: str) -> str:

@@ -1,10 +1,13 @@
 """Find what the plans of a pipeline wrote, or may have written, by business key. In the caller's transaction."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.reversal import PastReversals, ReversedCopy
+from makewhole.model.window import Window
 from makewhole.sql import PgConnection, load_queries
 
 
@@ -25,6 +28,33 @@ def keys_written_since(
         "hashes": [key_hash for _, key_hash in keys],
     }
     return {(row[0], row[1]): (row[2], row[3]) for row in _rows(journal, "plan", "keys_written_since", parameters)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedeliveredKey:
+    """A key whose record a plan sent to a topic (`target`) again for a hop."""
+
+    hop: str
+    key: str
+    key_hash: str
+    plan: str
+    target: str
+
+
+def redelivered_keys(journal: PgConnection, window: Window) -> list[RedeliveredKey]:
+    """Return what the plans of a window sent again, whatever the revision."""
+    parameters = {"pipeline": window.pipeline, "number": window.number}
+    return [
+        RedeliveredKey(hop=hop, key=key, key_hash=key_hash, plan=plan, target=target)
+        for hop, key, key_hash, plan, target in _rows(journal, "plan", "redelivered_keys", parameters)
+    ]
+
+
+def rows_written(journal: PgConnection, window: Window, target: str, since: datetime) -> list[tuple[str, str]]:
+    """Return (key, key hash) of the rows that plans wrote straight into a table: those made for a window, and since a
+    moment those of all windows of its pipeline."""
+    parameters = {"pipeline": window.pipeline, "number": window.number, "target": target, "since": since}
+    return [(key, key_hash) for key, key_hash in _rows(journal, "plan", "rows_written", parameters)]
 
 
 def replayed_keys(journal: PgConnection, pipeline: str, plans: Sequence[str]) -> list[tuple[str, str]]:

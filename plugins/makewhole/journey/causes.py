@@ -10,6 +10,7 @@ CAUSE_MEANINGS: Mapping[Cause, str] = {
     Cause.RETRY_WITHOUT_IDEMPOTENCE: "a producer without idempotence sent it again, as a retry does",
     Cause.APPLICATION_RESEND: "it was sent again by another producer session, or by the same one anew",
     Cause.SEQUENCE_REPEATED: "the broker took the same producer id, epoch and sequence twice",
+    Cause.REDELIVERED: "compensation sent the record again for another store, and this one got it twice",
     Cause.LATE_ORIGINAL: "the original came after compensation had written the record in its place",
     Cause.COMMITTED_BEFORE_WRITTEN: "the consumer group committed past its record, and the store lacks it",
     Cause.NOT_YET_CONSUMED: "the consumer group has not reached its record yet",

@@ -174,8 +174,8 @@ class Reverse:
 class Hop:
     """One hop. `where` narrows the upstream: `column = literal` terms joined by `and`.
 
-    `redeliver_to` is the topic point that redelivered records go to; None: back to the source. `reverse` is there when
-    a remedy is `reverse`.
+    `redeliver_to` is the topic point that redelivered records go to; None: back to the source. `redeliver_despite`:
+    consumer groups that may read a record a second time. `reverse` is there when a remedy is `reverse`.
     """
 
     source: str
@@ -185,6 +185,7 @@ class Hop:
     consumer_group: str | None = None
     where: str | None = None
     redeliver_to: str | None = None
+    redeliver_despite: tuple[str, ...] = ()
     reverse: Reverse | None = None
 
     @property
@@ -271,8 +272,8 @@ class Pipeline:
     `points` may name topics that no hop joins: compensation writes to them, and nothing in them is judged.
     `until` ends the schedule: for a pipeline that is over, or whose data are of the past. A step that meets a transient
     error is tried again for `retry_for`. `pending_max_age` is how long a key may be handed over from window to window.
-    `late` is how far before a window rows of tables are looked for that came since the window before. `reach` is `LOG` where
-    the file accepts that nothing upstream of a topic says what was sent to it.
+    `late` is how far before a window rows of tables are looked for that came since the window before. `reach` is `LOG`
+    where the file accepts that nothing upstream of a topic says what was sent to it.
     """
 
     name: str
@@ -314,6 +315,18 @@ class Pipeline:
             return (here,)
         found = {store.name: store for hop in self.hops_from(point) for store in self.stores_at(hop.target)}
         return tuple(found.values())
+
+    def overwrites(self, hop: Hop) -> bool:
+        """Tell whether what reads a hop is known to overwrite the row of a key instead of adding one."""
+        target = self.points[hop.target]
+        return hop.semantics is Semantics.UPSERT or (isinstance(target, TablePoint) and target.version is not None)
+
+    def redelivery_readers(self, hop: Hop) -> tuple[Hop, ...]:
+        """Return the hops whose loaders read what a hop redelivers, itself among them, in file order: those from the
+        topic that it goes to, and those that have it as their replay topic."""
+        topic = hop.redeliver_to or hop.source
+        readers = (one for one in self.hops if isinstance(self.points[one.source], TopicPoint))
+        return tuple(one for one in readers if one == hop or topic in (one.source, one.redeliver_to))
 
     def ordered_points(self) -> tuple[Point, ...]:
         """Return the points on hops in the order their snapshots are taken: every hop's source before its target."""

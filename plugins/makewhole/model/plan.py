@@ -39,6 +39,11 @@ REPEATS = "repeats"
 
 ERASABLE = "erasable"
 """The field of `Action.before` that names the stores which a record reaches and which tell which keys were erased."""
+ONCE = "once"
+"""The field of `Action.before` that names the points to which a redelivery would add what one of them has already."""
+
+GROUPS = "groups"
+"""The field of `Action.before` that names the only consumer groups that may read what is redelivered to its source."""
 
 _ESCAPES = str.maketrans({"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"})
 """What COPY does not leave as it is (PostgreSQL, COPY, "Text Format")."""

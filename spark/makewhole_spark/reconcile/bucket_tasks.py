@@ -5,12 +5,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import polars as pl
+
+from makewhole.compute.frames import HASHES, empty
 from makewhole.compute.keys import split_hex
 from makewhole.journal import observations, window_results
 from makewhole.journal.window_results import Handover
 from makewhole.model.pipeline import Hop, Semantics, TablePoint
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult, IndexFiles
+from makewhole_spark.reconcile.followed_rows import followed_rows
 from makewhole_spark.reconcile.hop_facts.baseline import hop_baseline
 from makewhole_spark.reconcile.hop_facts.late_rows import late_facts
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, TruncatedWindow, truncated_windows
@@ -34,6 +38,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     replays = neighbours.replays(hop.target, *(one.window for one in truncated))
     source_replays = neighbours.replays(hop.source)
     written = neighbours.keys_written_for_window(hop.source)
+    followed = _by_bucket(neighbours, followed_rows(neighbours, hop))
     committed = neighbours.group_committed(hop)
     group = None if committed is None else {at: offset for at, offset in committed.items() if offset is not None}
     certified = _certified(neighbours, hop)
@@ -59,6 +64,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             replays=replays,
             source_replays=source_replays,
             written=written,
+            followed=followed.get(bucket, empty({"key": pl.String} | HASHES)),
             truncated_files=tuple(
                 one.files_of(bucket, source=hop.source, neighbours=neighbours)
                 for one in truncated
@@ -74,15 +80,22 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             source_sequences=manifests[hop.source].get("sequences"),
             target_sequences=manifests[hop.target].get("sequences"),
         )
-        for bucket in _buckets(neighbours, hop, truncated, handed)
+        for bucket in _buckets(neighbours, hop, truncated, {*handed, *followed})
     ]
 
 
+def _by_bucket(neighbours: NeighbouringWindows, keys: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    numbered = keys.with_columns((pl.col("key_hi") % neighbours.context.pipeline.buckets).alias("bucket"))
+    parts = numbered.partition_by("bucket", as_dict=True, include_key=False)
+    return {f"{number:02d}": part for (number,), part in parts.items()}
+
+
 def _buckets(
-    neighbours: NeighbouringWindows, hop: Hop, truncated: Sequence[TruncatedWindow], handed: _KeysByBucket
+    neighbours: NeighbouringWindows, hop: Hop, truncated: Sequence[TruncatedWindow], more: set[str]
 ) -> list[str]:
-    """Return the buckets with a key on either side, handed over, or judged anew because a truncation took it."""
-    found = {*neighbours.manifests[hop.source]["files"], *neighbours.manifests[hop.target]["files"], *handed}
+    """Return the buckets with a key on either side, in `more` (handed over, or followed), or judged anew because a
+    truncation took it."""
+    found = {*neighbours.manifests[hop.source]["files"], *neighbours.manifests[hop.target]["files"], *more}
     for one in truncated:
         if one.limits_now:
             found.update(one.files_by_bucket(neighbours))

@@ -65,7 +65,8 @@ class BucketTask:
     """The input of an executor for a bucket: files below the storage root, and what the driver asked once for all.
 
     `replays` and `source_replays`: records that compensation wrote to the target and to the source, by the journal.
-    `written`: keys of which plans for this window wrote records to the source, wherever these are.
+    `written`: keys of which plans for this window wrote records to the source, wherever these are. `followed`: keys of
+    which plans wrote rows straight into the target lately.
 
     `earlier_source_files`: of a ledger in the windows whose rows the target was read for again, `told`: the keys (hash
     high, hash low) of which an earlier window said already what is wrong.
@@ -95,6 +96,7 @@ class BucketTask:
     replays: pl.DataFrame = field(default_factory=lambda: empty(REPLAYS))
     source_replays: pl.DataFrame = field(default_factory=lambda: empty(REPLAYS))
     written: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
+    followed: pl.DataFrame = field(default_factory=lambda: empty({"key": pl.String} | HASHES))
     truncated_files: tuple[TruncatedFiles, ...] = ()
     later_source_files: tuple[str, ...] = ()
     earlier_source_files: tuple[str, ...] = ()

@@ -214,6 +214,7 @@ def _hop_context(task: BucketTask, gathered: _Gathered) -> HopContext:
         target=_marked(known.target.unique(subset="place", keep="first", maintain_order=True), task.replays),
         source_elsewhere=known.source_elsewhere,
         written=task.written,
+        inserted=task.followed.select(HASH),
         group=task.hop.consumer_group,
         committed=task.group_committed,
         unconsumed=unconsumed_copies(task, known.source).select(HASH),

@@ -12,6 +12,7 @@ from makewhole.model.verdict import Verdict
 from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.visibility import keys_not_visible
 from makewhole_spark.reconcile.buckets import BucketTask
+from makewhole_spark.reconcile.followed_rows import keys_to_follow, only_repeated
 
 
 def confirm(task: BucketTask, known: BucketInput, judged: pl.DataFrame) -> tuple[BucketInput, pl.DataFrame | None]:
@@ -25,7 +26,7 @@ def confirm(task: BucketTask, known: BucketInput, judged: pl.DataFrame) -> tuple
     if isinstance(target, TablePoint):
         known, rows = _with_target_rows(task, target, known, judged, to_confirm)
     if isinstance(source, TablePoint):
-        known = _with_source_rows(task, source, known, judged, to_confirm)
+        known = _with_source_rows(task, source, known, _with_followed(task, known, judged), to_confirm)
     elif task.is_upsert and task.later_source_files:
         later = slice_frame(task, source.name, task.later_source_files).join(to_confirm, on=HASH, how="semi")
         known = replace(
@@ -48,15 +49,24 @@ def _with_target_rows(
     Of the latter the slice may hold only the newest of several rows.
     """
     not_in_source = known.target.join(judged.filter("in_source"), on=HASH, how="anti").select("key", *HASH).unique()
-    asked = pl.concat([to_confirm.select("key", *HASH), not_in_source]).sort(HASH)
+    asked = pl.concat([to_confirm.select("key", *HASH), not_in_source])
+    followed = keys_to_follow(task, judged).join(asked, on=HASH, how="anti").unique(subset=HASH)
+    asked = pl.concat([asked, followed]).sort(HASH)
     if task.looked_up is None:
         rows = look_up(task, target, asked)
     else:
         # Under upsert: the log was read after these rows, and rows of now may have versions behind its end.
         rows = slice_frame(task, target.name, (task.looked_up,)).join(asked, on=HASH, how="semi")
+    rows = only_repeated(rows, judged, not_in_source)
     # These rows replace the known ones: an updated row has another place and is still one row.
     others = known.target.join(asked, on=HASH, how="anti")
     return replace(known, target=pl.concat([others, rows], how="diagonal_relaxed")), rows
+
+
+def _with_followed(task: BucketTask, known: BucketInput, judged: pl.DataFrame) -> pl.DataFrame:
+    """Add the followed keys that were met only at the target: the source is asked for them as for unexpected ones."""
+    met = task.followed.join(known.target, on=HASH, how="semi").join(judged, on=HASH, how="anti")
+    return pl.concat([judged, met.with_columns(pl.lit(False).alias("in_source"))], how="diagonal_relaxed")
 
 
 def _with_source_rows(

@@ -28,7 +28,10 @@ compensation: {missing: redeliver}
 """
 
 
-def text(*, into_log: str = "", onward: str = "", into_store: str = "") -> str:
+BACK = ", redeliver: {to: source}"
+
+
+def text(*, into_log: str = "", onward: str = BACK, into_store: str = BACK) -> str:
     changed = FILE.replace("to: flights}", f"to: flights{into_log}}}").replace("to: delays}", f"to: delays{onward}}}")
     changed = changed.replace("to: warehouse}", f"to: warehouse{into_store}}}")
     lines = changed.splitlines(keepends=True)

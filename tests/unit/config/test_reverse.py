@@ -282,5 +282,6 @@ def test_one_row_is_not_reversed_as_two_points(write: Callable[..., Path]) -> No
         "hops[2] (line 17): coupons→again and coupons→grants would both reverse one repetition, which is at both their "
         "ends. Reverse it once: on the hop to the point where the harm is done"
     ]
-    other = write(text.replace("table: loyalty.grants, key: coupon_id}", "table: loyalty.mails, key: coupon_id}"))
+    text = text.replace("table: loyalty.grants, key: coupon_id}", "table: loyalty.mails, key: coupon_id}")
+    other = write(text.replace("{duplicate: reverse}", "{missing: report, duplicate: reverse}"))
     assert len(load_pipeline(other).hops) == 3

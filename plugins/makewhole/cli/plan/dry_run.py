@@ -92,6 +92,7 @@ def dry_run_document(report: DryRun) -> dict[str, Any]:
         "risks": list(report.risks),
         "parts": [_part_document(part) for part in report.parts],
         "tables": [asdict(table) for table in report.tables],
+        "topics": [asdict(topic) for topic in report.topics],
         "samples": [_sample_document(sample) for sample in report.samples],
     }
 
@@ -165,6 +166,9 @@ def _print(report: DryRun) -> None:
         _print_line(sentence)
     for table in report.tables:
         for sentence in table.sentences():
+            _print_line(sentence)
+    for topic in report.topics:
+        for sentence in topic.sentences():
             _print_line(sentence)
     for sample in report.samples:
         _print_line("")

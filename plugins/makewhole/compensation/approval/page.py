@@ -24,6 +24,7 @@ SAMPLES = 2
 
 _PARTS_MOST = 20
 _REASONS_MOST = 10
+_READERS_MOST = 50
 _SAMPLES_MOST = 10
 _NAMES_MOST = 12
 _CHARACTERS_MOST = 300
@@ -113,6 +114,9 @@ def _forecast_paragraphs(dry_run: DryRun, at: datetime) -> Iterator[str]:
     if effects:
         yield "\n".join(("Beside the rows:", "", *_at_most(effects, _REASONS_MOST)))
     yield from (f"**Beware**: {escaped(sentence)}." for sentence in dry_run.risks)
+    readers = [f"- {escaped(sentence)}" for topic in dry_run.topics for sentence in topic.sentences()]
+    if readers:
+        yield "\n".join(("Who gets the records:", "", *_at_most(readers, _READERS_MOST)))
     if dry_run.samples:
         lines = [f"- {_sample_text(sample)}" for sample in dry_run.samples]
         yield "\n".join(("For example:", "", *_at_most(lines, _SAMPLES_MOST)))

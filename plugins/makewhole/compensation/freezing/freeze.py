@@ -8,6 +8,7 @@ from makewhole.compensation.freezing.sources import PayloadSource, Sources
 from makewhole.compensation.freezing.write_plan import PlanFrame, put_frozen, put_refused
 from makewhole.compensation.planning.action_draft import Refusal
 from makewhole.compensation.planning.draft import PlanDraft, draft_plan, over_limits
+from makewhole.compensation.planning.redelivery import read_readers
 from makewhole.compensation.planning.remedy_of import keys_to_reverse
 from makewhole.journal import written_keys
 from makewhole.journal.written_keys import reversals_of
@@ -51,7 +52,8 @@ def freeze_findings(journal: PgConnection, request: FreezeRequest, sources: Free
     """Draft, fetch and freeze the plan of a window, in the caller's transaction."""
     window, to_reverse = request.window, keys_to_reverse(request.pipeline, request.findings)
     past = reversals_of(journal, request.pipeline, window.number, to_reverse)
-    draft = draft_plan(request.pipeline, request.findings, window_keys=request.window_keys, past=past)
+    readers = read_readers(request.pipeline, sources.connections, request.findings)
+    draft = draft_plan(request.pipeline, request.findings, window_keys=request.window_keys, past=past, readers=readers)
     frame = PlanFrame(window=window, storage=sources.storage, limits=request.pipeline.limits)
     if draft.refused_as_a_whole:
         return _freeze_refused(journal, frame, draft)

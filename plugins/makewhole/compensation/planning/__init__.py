@@ -1,1 +1,1 @@
-"""Turn findings into ordered actions. Only the deadlines ask Kafka; the rest is pure."""
+"""Turn findings into ordered actions. Deadlines and readers ask Kafka; the rest is pure."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
 from makewhole.compensation.planning.conflicts import without_conflicts
 from makewhole.compensation.planning.extra_copies import extra_records, extra_rows
+from makewhole.compensation.planning.redelivery import NO_READERS, Readers, Redelivery
 from makewhole.compensation.planning.remedy_of import remedy_of
 from makewhole.config.template.reversal import names_of
 from makewhole.model.errors import RefusedError
@@ -21,7 +22,7 @@ from makewhole.model.pipeline import (
     TablePoint,
     TopicPoint,
 )
-from makewhole.model.plan import ERASABLE, LACKING, REPEATS, Action, count_remedies
+from makewhole.model.plan import ERASABLE, LACKING, ONCE, REPEATS, Action, count_remedies
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import REPAIRABLE, Cause, Finding, Verdict
 
@@ -46,17 +47,23 @@ class PlanDraft:
 
 def plan_actions(pipeline: Pipeline, findings: Sequence[Finding]) -> list[Action]:
     """Return the actions for findings, ordered by hop, remedy and key, numbered from 0; limits are not applied."""
-    return [draft.action for draft in _draft_all(pipeline, findings, NOTHING_REVERSED)[0]]
+    return [draft.action for draft in _draft_all(pipeline, findings, _Known(pipeline, findings))[0]]
 
 
 def draft_plan(
-    pipeline: Pipeline, findings: Sequence[Finding], *, window_keys: int, past: PastReversals = NOTHING_REVERSED
+    pipeline: Pipeline,
+    findings: Sequence[Finding],
+    *,
+    window_keys: int,
+    past: PastReversals = NOTHING_REVERSED,
+    readers: Readers = NO_READERS,
 ) -> PlanDraft:
     """Draft actions and refusals, and apply limits and the approval policy. `window_keys`: distinct keys judged.
+    `readers`: the consumer groups of the topics that records are redelivered to.
 
     Rows that were taken back before are recognised only when they are read: they have drafts, which do not count.
     """
-    drafts, refusals = _draft_all(pipeline, findings, past)
+    drafts, refusals = _draft_all(pipeline, findings, _Known(pipeline, findings, past, readers))
     left = _without_reversed_rows(pipeline, drafts, past)
     actions, keys = len(left), len({draft.action.key_hash for draft in left})
     return PlanDraft(
@@ -102,8 +109,21 @@ def renumbered(drafts: Sequence[ActionDraft]) -> tuple[ActionDraft, ...]:
     return tuple(replace(draft, action=replace(draft.action, seq=seq)) for seq, draft in enumerate(drafts))
 
 
+class _Known:
+    """What is known beside a finding: what was reversed before, and whom a redelivery would reach."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        findings: Iterable[Finding],
+        past: PastReversals = NOTHING_REVERSED,
+        readers: Readers = NO_READERS,
+    ) -> None:
+        self.past, self.redelivery = past, Redelivery(pipeline, findings, readers)
+
+
 def _draft_all(
-    pipeline: Pipeline, findings: Sequence[Finding], past: PastReversals
+    pipeline: Pipeline, findings: Sequence[Finding], known: _Known
 ) -> tuple[list[ActionDraft], list[Refusal]]:
     hops = {hop.name: (number, hop) for number, hop in enumerate(pipeline.hops)}
     drafts: list[tuple[tuple[int, int, str], ActionDraft]] = []
@@ -118,7 +138,7 @@ def _draft_all(
         remedy = remedy_of(hop.remedies, finding.verdict)
         if remedy is Remedy.REPORT:
             continue
-        made = _draft_actions(pipeline, hop, remedy, finding, past)
+        made = _draft_actions(pipeline, hop, remedy, finding, known)
         if isinstance(made, str):
             refusals.append(_refuse(finding, made))
         else:
@@ -148,6 +168,8 @@ def _for_both(first: ActionDraft, other: ActionDraft) -> ActionDraft:
     erasable = {name for draft in (first, other) for name in draft.action.before.get(ERASABLE, ())}
     if erasable:
         first = _with_before(first, {ERASABLE: sorted(erasable)})
+    once = {name for draft in (first, other) for name in draft.action.before.get(ONCE, ())}
+    first = _with_before(first, {ONCE: sorted(once)} if once else {})
     if None not in names:
         return _lacking(first, {name for some in names for name in some or ()})
     before = {name: value for name, value in first.action.before.items() if name != LACKING}
@@ -164,7 +186,7 @@ def _with_before(draft: ActionDraft, more: Mapping[str, object]) -> ActionDraft:
 
 
 def _draft_actions(
-    pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding, past: PastReversals
+    pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding, known: _Known
 ) -> ActionDraft | Sequence[ActionDraft] | str:
     """Return the draft or drafts for a finding, or the reason why there is none."""
     source, target = pipeline.points[hop.source], pipeline.points[hop.target]
@@ -174,23 +196,23 @@ def _draft_actions(
         return (
             f"conflict: {source.name} has this key with different values; say which is right, then run the window again"
         )
-    waiting = _still_to_come(hop, target, remedy, finding)
+    waiting = _still_to_come(pipeline, hop, remedy, finding)
     if waiting is not None:
         return waiting
     match remedy:
         case Remedy.PRODUCE:
             return _produce(pipeline, source, target, finding)
         case Remedy.REDELIVER:
-            return _redeliver(pipeline, hop, finding)
+            return _redeliver(pipeline, hop, finding, known.redelivery)
         case Remedy.UPSERT:
             return _upsert(source, target, hop, finding)
         case Remedy.REVERSE:
-            return _reverse(pipeline, hop, finding, past)
+            return _reverse(pipeline, hop, finding, known.past)
         case _:
             return _quarantine(target, finding)
 
 
-def _still_to_come(hop: Hop, target: Point, remedy: Remedy, finding: Finding) -> str | None:
+def _still_to_come(pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding) -> str | None:
     """Return why a key whose record still stands in front of its reader is left alone: it would arrive twice.
 
     A row may be written where the loader overwrites rows of the same key.
@@ -201,7 +223,7 @@ def _still_to_come(hop: Hop, target: Point, remedy: Remedy, finding: Finding) ->
             f"its record is in or behind an open transaction ({places}) and may yet be committed; end the transaction, "
             "then run this window again"
         )
-    if finding.cause is not Cause.NOT_CONSUMED or (remedy is Remedy.UPSERT and _overwrites(hop, target)):
+    if finding.cause is not Cause.NOT_CONSUMED or (remedy is Remedy.UPSERT and pipeline.overwrites(hop)):
         return None
     return (
         f"its record still stands in front of group {hop.consumer_group}, which would load it a second time when it "
@@ -220,7 +242,7 @@ def _produce(pipeline: Pipeline, source: Point, target: Point, finding: Finding)
     return _lacking(draft, {target.name})
 
 
-def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding) -> ActionDraft | str:
+def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding, redelivery: Redelivery) -> ActionDraft | str:
     source = pipeline.points[hop.source]
     if not isinstance(source, TopicPoint):
         return f"redeliver repeats a record of a topic; {source.name} is a {source.kind.value}"
@@ -232,7 +254,10 @@ def _redeliver(pipeline: Pipeline, hop: Hop, finding: Finding) -> ActionDraft | 
     if origin is None:
         return "the evidence names no committed record to redeliver"
     draft = _draft_action(Remedy.REDELIVER, pipeline.points[hop.redeliver_to or hop.source], finding, origin)
-    draft = _erasable(pipeline, _with_before(draft, {REPEATS: hop.source}), draft.action.target, hop.target)
+    reach = redelivery.reach(hop, finding)
+    if isinstance(reach, str):
+        return reach
+    draft = _erasable(pipeline, _with_before(draft, {REPEATS: hop.source, **reach}), draft.action.target, hop.target)
     return _lacking(draft, {hop.target}) if finding.verdict in _ABSENT else draft
 
 
@@ -245,12 +270,7 @@ def _erasable(pipeline: Pipeline, draft: ActionDraft, *points: str) -> ActionDra
 
 def _may_add_a_row(pipeline: Pipeline, hop: Hop, finding: Finding) -> bool:
     """Tell whether a loader could insert a second row: only `upsert`, or a version, shows that it overwrites."""
-    return finding.verdict is Verdict.MISMATCHED and not _overwrites(hop, pipeline.points[hop.target])
-
-
-def _overwrites(hop: Hop, target: Point) -> bool:
-    """Tell whether the loader is known to overwrite the row of a key instead of adding one."""
-    return hop.semantics is Semantics.UPSERT or (isinstance(target, TablePoint) and target.version is not None)
+    return finding.verdict is Verdict.MISMATCHED and not pipeline.overwrites(hop)
 
 
 def _upsert(source: Point, target: Point, hop: Hop, finding: Finding) -> ActionDraft | str:

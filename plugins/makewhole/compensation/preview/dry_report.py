@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from makewhole.kafka.replay_records import Header
+from makewhole.kafka.topic_readers import ReadingGroup
 from makewhole.model.plan import Action, Plan
 from makewhole.model.text import counted
 from makewhole.postgres.write.dry_run import RowChange
@@ -64,6 +65,27 @@ class TableEffects:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TopicEffects:
+    """Who reads the records that are sent to a topic. `silent`: why that cannot be told; None: `groups` are those with
+    an offset there."""
+
+    target: str
+    place: str
+    groups: tuple[ReadingGroup, ...] = ()
+    silent: str | None = None
+
+    def sentences(self) -> Iterator[str]:
+        """Yield what people should know before they approve."""
+        if self.silent is not None:
+            yield f"{self.target} ({self.place}): which groups read it is not known: {self.silent}"
+        elif not self.groups:
+            yield f"{self.target} ({self.place}): no consumer group has an offset there; who reads it is not known"
+        for reader in self.groups:
+            unread = f", no offset in {counted(reader.unread, 'partition')}" if reader.unread else ""
+            yield f"{self.target} ({self.place}) is read by group {reader.group}, {reader.lag:,} behind{unread}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class RecordToSend:
     """A record as it would be sent. `partition` None: the partitioner's choice; `timestamp_ms` None: the moment of
     sending. `fields`: names at the top of a JSON object; None: the value is no object."""
@@ -97,6 +119,7 @@ class DryRun:
     samples: tuple[Sample, ...]
     tables: tuple[TableEffects, ...] = ()
     risks: tuple[str, ...] = ()
+    topics: tuple[TopicEffects, ...] = ()
 
     def count(self, forecast: Forecast) -> int:
         """Return the number of actions with this forecast."""

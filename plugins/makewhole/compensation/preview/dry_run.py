@@ -30,6 +30,7 @@ from makewhole.compensation.preview.dry_report import (
 )
 from makewhole.compensation.preview.never_seen import never_seen
 from makewhole.compensation.preview.target_readers import ChunksDone, open_target_reader
+from makewhole.compensation.preview.topic_effects import is_topic, read_topic_effects
 from makewhole.journal import plan_progress, plans
 from makewhole.journal.actions import actions_in
 from makewhole.journal.database import JournalSession
@@ -86,6 +87,7 @@ def dry_run(
         samples=tuple(forecast.samples),
         tables=tuple(forecast.tables),
         risks=risks,
+        topics=tuple(read_topic_effects(targets[name]) for name in content.chunks if is_topic(targets[name])),
     )
 
 

@@ -15,23 +15,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import polars as pl
-
 from makewhole.compensation.freezing.original_records import WindowRecords
 from makewhole.compensation.freezing.sources import Sources
 from makewhole.compensation.planning.remedy_of import is_reversed, is_to_repair, remedy_of
-from makewhole.compensation.verification.committed_since import CopiesByKey, StartOffsets, by_key, copies_since
+from makewhole.compensation.verification.committed_since import CopiesByKey, StartOffsets, copies_since
 from makewhole.compensation.verification.downstream import stores_behind
 from makewhole.compensation.verification.judge_erased import with_erased
 from makewhole.compensation.verification.judge_reversals import ReversalJudge
-from makewhole.compute.frames import KEYS, empty
-from makewhole.compute.normalise import table_frame
+from makewhole.compensation.verification.store_rows import read_rows
 from makewhole.journal.window_results import JudgedFinding
 from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.model.window import Window
-from makewhole.postgres.read.export import read_keys
 from makewhole.window.context import WindowContext
 
 logger = logging.getLogger(__name__)
@@ -54,11 +50,13 @@ class GapJudge(Protocol):
 @dataclass(frozen=True, kw_only=True)
 class GapContext:
     """How gaps are judged, and what the journal knows: the reversals of earlier plans, and the newest judged windows,
-    newest first. `open_judge` is given the sources, and what was written to topics since compensation began."""
+    newest first. `open_judge` is given the sources, and what was written to topics since compensation began.
+    `is_awaited` tells whether other readers may still load what was sent."""
 
     open_judge: Callable[[Sources, Mapping[str, CopiesByKey]], GapJudge]
     past: PastReversals = NOTHING_REVERSED
     windows: Sequence[Window] = ()
+    is_awaited: Callable[[], bool] = lambda: False
 
 
 def judge_gaps_anew(
@@ -88,7 +86,7 @@ def judge_gaps_anew(
             settled = sum(item.outcome != "open" for item in judged)
             if progress is not None:
                 progress(settled, len(judged))
-            if not may_change(context, judged) or time.monotonic() >= deadline:
+            if time.monotonic() >= deadline or not (may_change(context, judged) or known.is_awaited()):
                 break
             time.sleep(_PAUSE_SECONDS)
         judged = with_erased(context, [judge.with_compared_values(item, stores) for item in judged])
@@ -118,17 +116,7 @@ def _read_stores(context: WindowContext, gaps: Iterable[JudgedFinding]) -> dict[
         tables = [target.name] if isinstance(target, TablePoint) else stores_behind(context.pipeline, target.name)
         for name in tables:
             wanted.setdefault(name, set()).add(item.finding.key)
-    return {name: _rows(context, name, sorted(keys)) for name, keys in wanted.items()}
-
-
-def _rows(context: WindowContext, name: str, keys: Sequence[str]) -> CopiesByKey:
-    point = context.pipeline.points[name]
-    assert isinstance(point, TablePoint)
-    frames = [
-        table_frame(frame, dict(context.pipeline.compare))[0]
-        for frame in read_keys(context.postgres(point), context.table_shape(point), keys)
-    ]
-    return by_key(pl.concat(frames) if frames else empty(KEYS))
+    return {name: read_rows(context, name, sorted(keys)) for name, keys in wanted.items()}
 
 
 def _written_since(

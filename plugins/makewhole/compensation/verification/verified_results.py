@@ -14,11 +14,47 @@ ERASED = "erased"
 WHOLE = ("repaired", "contained", "reversed", ERASED)
 """The outcomes of findings that need no further repair."""
 
+DOUBLED_BY = "doubled_by"
+"""The field of a finding's evidence that names the plan which doubled the key: verify found it, not reconcile."""
+
+
+def is_doubled(item: JudgedFinding) -> bool:
+    """Tell whether verify found a finding: no result of reconcile counts it."""
+    return DOUBLED_BY in item.finding.evidence
+
 
 def verified_result(result: HopResult, findings: Sequence[JudgedFinding]) -> HopResult:
     """Return the result of a hop with the findings that are whole moved to `matched`, or those of erased keys to
-    `erased`: counts, digest, summary."""
-    whole = [item for item in findings if item.finding.hop == result.hop and item.outcome in WHOLE]
+    `erased`, and with those that verify found and that are not: counts, digest, summary."""
+    of_hop = [item for item in findings if item.finding.hop == result.hop]
+    return _with_doubled(
+        _with_whole(result, [item for item in of_hop if item.outcome in WHOLE and not is_doubled(item)]),
+        [item for item in of_hop if item.outcome not in WHOLE and is_doubled(item)],
+    )
+
+
+def _with_doubled(result: HopResult, doubled: Sequence[JudgedFinding]) -> HopResult:
+    """Add keys that a store holds twice by now: those of the window's source were matched."""
+    counts = vars(result.counts).copy()
+    for item in doubled:
+        counts[item.finding.verdict.value] += 1
+        counts["extra_copies"] += _extra_copies(item)
+        counts["matched"] -= _is_of_source(item)
+    added = sum(not _is_of_source(item) for item in doubled)
+    summary = HopSummary.from_json_dict(result.files["summary"])
+    after = HopCounts(**counts)
+    summary = replace(
+        summary,
+        counts=after,
+        expected_rows=None if summary.expected_rows is None else summary.expected_rows + added,
+        duplicates_without_source=summary.duplicates_without_source + added,
+    )
+    changes = (-_digest_change(item) for item in doubled)
+    digest = rollup.digest_text(rollup.add_digests([int(result.digest, 16), *changes]))
+    return HopResult(hop=result.hop, counts=after, digest=digest, files={"summary": summary.to_json_dict()})
+
+
+def _with_whole(result: HopResult, whole: Sequence[JudgedFinding]) -> HopResult:
     counts = vars(result.counts).copy()
     for item in whole:
         counts[item.finding.verdict.value] -= 1

@@ -11,7 +11,8 @@ from makewhole.compensation.planning.remedy_of import is_to_repair, keys_to_reve
 from makewhole.compensation.verification.committed_since import StartOffsets
 from makewhole.compensation.verification.judge_gaps import GapContext, judge_gaps_anew, may_change
 from makewhole.compensation.verification.judge_key import KeyJudge
-from makewhole.compensation.verification.verified_results import WHOLE, verified_result
+from makewhole.compensation.verification.other_stores import open_other_stores, put_new
+from makewhole.compensation.verification.verified_results import WHOLE, is_doubled, verified_result
 from makewhole.gate import HopSummary, check_summaries
 from makewhole.journal import incidents, observations, plan_progress, plans, window_results, windows
 from makewhole.journal.database import connect
@@ -62,15 +63,22 @@ def verify_window(
         to_reverse = keys_to_reverse(context.pipeline, [item.finding for item in findings])
         past = reversals_of(journal, context.pipeline, context.window.number, to_reverse)
         earlier = windows.newest_judged(journal, context.pipeline.name)
-    known = GapContext(open_judge=KeyJudge, past=past, windows=earlier)
+        results_before = window_results.results(journal, context.window)
+        others = open_other_stores(journal, context, findings)
+    doubled_before = [item for item in findings if is_doubled(item)]
+    findings = [item for item in findings if not is_doubled(item)]
+    known = GapContext(open_judge=KeyJudge, past=past, windows=earlier, is_awaited=others.is_awaited)
     judged = judge_gaps_anew(context, findings, since, min(patience, stays_seconds), progress, known)
-    if patience > stays_seconds and may_change(context, judged):
+    if patience > stays_seconds and (may_change(context, judged) or others.is_awaited()):
         left = sum(item.outcome == "open" for item in judged)
+        what = f"{left} keys may still arrive" if left else "other readers may still load what was sent again"
         raise NotYetError(
-            f"{context.window.label}: {left} keys may still arrive, for which consumers have "
-            f"{patience - stays_seconds:.0f} s more"
+            f"{context.window.label}: {what}, for which consumers have {patience - stays_seconds:.0f} s more"
         )
+    doubled = others.findings(results_before, doubled_before)
+    judged = [*judged, *doubled]
     with connect() as journal:
+        put_new(journal, context, doubled)
         gaps = [item for item in judged if is_to_repair(context.pipeline, item.finding)]
         window_results.set_outcomes(journal, context.window, gaps)
         results = [

@@ -14,6 +14,7 @@ from makewhole.model.verdict import Cause, Verdict
 
 _SEQUENCE_KEY = ("partition", "producer_id", "producer_epoch", "sequence")
 _NO_PRODUCER = -1
+_PAIR = 2
 
 
 def explain(judged: pl.DataFrame, context: HopContext) -> pl.DataFrame:
@@ -51,10 +52,7 @@ def _cause(row: FrameRow, known: KeyFacts, context: HopContext) -> Cause:
         case Verdict.DUPLICATE if context.target_kind is PointKind.TOPIC:
             return _cause_of_repeated_records(known.target.of(row), known.elsewhere.of(row))
         case Verdict.DUPLICATE:
-            copies = [*known.source.of(row), *known.source_elsewhere.of(row)]
-            if _has_late_original(copies, is_written=known.is_written(row)):
-                return Cause.LATE_ORIGINAL
-            return _cause_of_repeated_rows(row["source_copies"], row["source_elsewhere_copies"])
+            return _cause_of_repeated_rows(row, known)
         case Verdict.MISMATCHED:
             return Cause.VALUE_DIFFERS
         case Verdict.UNEXPECTED:
@@ -94,8 +92,14 @@ def _cause_of_unproduced(row: FrameRow, known: KeyFacts, log: LogHistory) -> Cau
     return Cause.LEADER_CHANGED if log.leader_changes or log.truncated else Cause.NEVER_PRODUCED
 
 
-def _cause_of_repeated_rows(source_copies: int, elsewhere_at_source: int) -> Cause:
-    """Return the cause of several rows in a store: one record written repeatedly, or several records."""
+def _cause_of_repeated_rows(row: FrameRow, known: KeyFacts) -> Cause:
+    """Return the cause of several rows in a store: one that compensation wrote, or whose record it wrote, beside that
+    of the original; one record written repeatedly; or several records."""
+    copies = [*known.source.of(row), *known.source_elsewhere.of(row)]
+    is_pair = known.is_inserted(row) and row["target_copies"] == _PAIR
+    if is_pair or _has_late_original(copies, is_written=known.is_written(row)):
+        return Cause.LATE_ORIGINAL
+    source_copies, elsewhere_at_source = row["source_copies"], row["source_elsewhere_copies"]
     is_upstream = source_copies > 1 or (source_copies > 0 and elsewhere_at_source > 0) or elsewhere_at_source > 1
     return Cause.UPSTREAM_DUPLICATE if is_upstream else Cause.WRITTEN_BEFORE_COMMITTED
 

@@ -54,6 +54,7 @@ class HopContext:
     """The input of evidence and causes for one bucket of a hop.
 
     `written`: keys of which compensation wrote records to the source, be they among its copies or behind them.
+    `inserted`: keys of which it wrote a row straight into the target.
     `committed`: the next offset per partition of the consumer `group`; `unconsumed`: keys with a record that it has not
     reached. `waiting`: since when keys wait; those that are not in it wait since the window was `opened_at`.
     `truncated`: keys that earlier windows saw in the target and that a truncation took from it. `open_copies`: copies
@@ -70,6 +71,7 @@ class HopContext:
     target: pl.DataFrame
     source_elsewhere: pl.DataFrame = field(default_factory=lambda: empty(ELSEWHERE))
     written: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
+    inserted: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     opened_at: datetime = _NEVER
     group: str | None = None
     committed: Mapping[int, int] | None = None
@@ -113,6 +115,7 @@ class KeyFacts:
         self._context = context
         self._unconsumed = set(context.unconsumed.select(HASH).rows())
         self._written = set(context.written.select(HASH).rows())
+        self._inserted = set(context.inserted.select(HASH).rows())
         self._truncated = set(context.truncated.select(HASH).rows())
         self._since = {(high, low): since for high, low, since in context.waiting.select(*WAITING).rows()}
 
@@ -128,6 +131,10 @@ class KeyFacts:
     def is_written(self, row: FrameRow) -> bool:
         """Tell whether compensation wrote a record of the key to the source."""
         return (row["key_hi"], row["key_lo"]) in self._written
+
+    def is_inserted(self, row: FrameRow) -> bool:
+        """Tell whether compensation wrote a row of the key straight into the target."""
+        return (row["key_hi"], row["key_lo"]) in self._inserted
 
     def waiting_since(self, row: FrameRow) -> datetime:
         """Return the S1 of the window that first judged the key pending; this one's, when no other did."""

@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from makewhole.compensation.approval.page import ApprovalPage, ApprovalQuestion, approval_page, escaped
-from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, RecordToSend, Sample, TableEffects
+from makewhole.compensation.preview.dry_report import (
+    DryRun,
+    DryRunPart,
+    Forecast,
+    RecordToSend,
+    Sample,
+    TableEffects,
+    TopicEffects,
+)
+from makewhole.kafka.topic_readers import ReadingGroup
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action, Plan, PlanState
 from makewhole.postgres.write.dry_run import RowChange
@@ -155,6 +164,27 @@ def test_the_page_says_what_stays_empty_and_who_waits() -> None:
         "on exactly the key makes this needless\n\n"
         "For example:"
     ) in body
+
+
+@pytest.mark.parametrize(
+    ("groups", "silent", "lines"),
+    [
+        (
+            (ReadingGroup(group="dw_loader", lag=1_200, unread=0), ReadingGroup(group="b*i", lag=0, unread=1)),
+            None,
+            "- flights (log:flights) is read by group dw\\_loader, 1,200 behind\n"
+            "- flights (log:flights) is read by group b\\*i, 0 behind, no offset in 1 partition",
+        ),
+        ((), None, "- flights (log:flights): no consumer group has an offset there; who reads it is not known"),
+        ((), "refused", "- flights (log:flights): which groups read it is not known: refused"),
+    ],
+)
+def test_the_page_says_who_gets_the_records(groups: tuple[ReadingGroup, ...], silent: str | None, lines: str) -> None:
+    effects = TopicEffects(target="flights", place="log:flights", groups=groups, silent=silent)
+    asked = question()
+    assert isinstance(asked.dry_run, DryRun)
+    body = approval_page(replace(asked, dry_run=replace(asked.dry_run, topics=(effects,)))).body
+    assert f"Who gets the records:\n\n{lines}\n\nFor example:" in body
 
 
 def question() -> ApprovalQuestion:

@@ -100,7 +100,7 @@ def test_a_replay_topic_takes_the_redelivered_records_and_is_frozen_as_the_targe
         (
             Remedy.REDELIVER,
             "retry",
-            {"place": "other:flights-retry", "lacking": ["store"], "repeats": "topic"},
+            {"place": "other:flights-retry", "lacking": ["store"], "once": ["store"], "repeats": "topic"},
             (1, 17),
         ),
     ]

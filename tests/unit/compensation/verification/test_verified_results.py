@@ -1,5 +1,6 @@
 """The digest after a repair equals the digest of a window in which everything was found whole."""
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -130,3 +131,22 @@ def test_nothing_repaired_changes_nothing() -> None:
     after = verified_result(before, [finding(rows[0], "open")])
 
     assert (after.digest, after.counts) == (before.digest, before.counts)
+
+
+@pytest.mark.parametrize("in_source", [True, False])
+def test_a_key_that_verify_found_twice_counts_until_it_is_whole(in_source: bool) -> None:
+    matched = {"key_hash": "a", "verdict": "matched", "row_hash": 1, "in_source": True, "target_copies": 1}
+    other = {"key_hash": "b", "verdict": "matched", "row_hash": 2, "in_source": True, "target_copies": 1}
+    doubled = {"key_hash": "a", "verdict": "duplicate", "row_hash": 1, "in_source": in_source, "target_copies": 3}
+    before = result([matched, other] if in_source else [other])
+    found = finding(doubled, "open")
+    found = replace(found, finding=replace(found.finding, evidence={**found.finding.evidence, "doubled_by": "p"}))
+
+    after = verified_result(before, [found])
+
+    expected = result([doubled, other])
+    assert (after.digest, after.counts.duplicate, after.counts.extra_copies) == (expected.digest, 1, 2)
+    assert after.counts.matched == 1
+    assert after.files["summary"]["duplicates_without_source"] == expected.files["summary"]["duplicates_without_source"]
+    assert after.files["summary"]["expected_rows"] == 2
+    assert verified_result(before, [replace(found, outcome="repaired")]).digest == before.digest

@@ -1,4 +1,4 @@
-"""Refuse to send a record whose key has arrived by itself since the window was judged, or was erased on purpose.
+"""Refuse to send a record whose key has arrived since the window was judged, or was erased, or that a reader has already.
 
 Hours may lie between the verdict and the approval: the producer or a consumer catches up. Right before each chunk the
 points that lacked a key are asked once more, and so is the topic of which a record is repeated, from where it was last
@@ -16,18 +16,21 @@ from makewhole.compensation.execution.look_again.topic_tail import OwnRecords, T
 from makewhole.compensation.execution.targets import Target
 from makewhole.journal.actions import ArrowColumn
 from makewhole.journal.replayed_positions import PlanInJournal
+from makewhole.kafka.topic_readers import topic_readers
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import KafkaConnection, PostgresConnection
 from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint
-from makewhole.model.plan import ERASABLE, LACKING, REPEATS
+from makewhole.model.plan import ERASABLE, GROUPS, LACKING, ONCE, REPEATS
 from makewhole.model.positions import RecordPositions
 from makewhole.postgres.read.erased import erased_keys
 from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.expressions import TableShape
 
 _SENDING = (Remedy.PRODUCE.value, Remedy.REDELIVER.value)
-_ASKED = ("remedy", "lacking", "repeats", "erasable")
+_ASKED = ("remedy", "lacking", "once", "groups", "repeats", "erasable")
+_FIELDS = (LACKING, ONCE, GROUPS, REPEATS, ERASABLE)
 _TEXTS = ("key", "remedy", "before")
+_ARRIVED = "arrived: "
 
 ReasonsByKey = Mapping[str, str]
 """Key → why its record is not sent."""
@@ -45,6 +48,7 @@ class LookAgain(ClosingContext):
         self._keys = pl.Series("key", pl.from_arrow(keys), dtype=pl.String)
         self._own = OwnRecords(plan.plan.id, plan.own_positions)
         self._tails: dict[str, TopicTail] = {}
+        self._readers: list[str] | None = None
         self._stack = ExitStack()
 
     def close(self) -> None:
@@ -53,13 +57,17 @@ class LookAgain(ClosingContext):
     def arrived(self, rows: pa.Table) -> dict[int, str]:
         """Return the reasons not to send the records of these actions (rows of a chunk), by action number."""
         found: dict[int, str] = {}
-        for (remedy, lacking, repeats, erasable), actions in _sent(rows).group_by(*_ASKED, maintain_order=True):
+        asked = _sent(rows).group_by(*_ASKED, maintain_order=True)
+        for (remedy, lacking, once, groups, repeats, erasable), actions in asked:
             is_produced = remedy == Remedy.PRODUCE.value
-            points = json.loads(str(lacking)) if lacking is not None else [self._plan.target] if is_produced else []
+            points = _names(lacking) if lacking is not None else [self._plan.target] if is_produced else []
             keys = actions["key"].to_list()
-            asked = {*json.loads(str(erasable or "[]")), *(name for name in points if self._tells_erased(name))}
-            reasons = [self._erased_at(store, keys) for store in sorted(asked)]
-            reasons.append(self._in_all(points, keys))
+            telling = {*_names(erasable), *(name for name in points if self._tells_erased(name))}
+            answers = {name: self._at(name, keys) for name in dict.fromkeys([*points, *_names(once)])}
+            arrived = _in_all([answers[name] for name in points], keys)
+            doubled = _in_any({name: answers[name] for name in _names(once)})
+            erased = [self._erased_at(store, keys) for store in sorted(telling)]
+            reasons = [*erased, self._unknown_readers(groups, keys), arrived, doubled]
             if repeats is not None:
                 reasons.append(self._at(str(repeats), keys))
             for seq, key in actions.select("seq", "key").iter_rows():
@@ -74,10 +82,22 @@ class LookAgain(ClosingContext):
         if self._plan.target in self._tails and len(positions):
             self._tails[self._plan.target].skip(positions)
 
-    def _in_all(self, points: Sequence[str], keys: Sequence[str]) -> ReasonsByKey:
-        """Return the keys that all of the points that lacked them have now; a record serves every point behind it."""
-        answers = [self._at(point, keys) for point in points]
-        return {key: answers[0][key] for key in keys if answers and all(key in answer for answer in answers)}
+    def _unknown_readers(self, groups: object, keys: Sequence[str]) -> ReasonsByKey:
+        """Return all keys if a group reads the target that was not known when the plan was made."""
+        target = self._targets.get(self._plan.target)
+        if groups is None or target is None or not isinstance(target.point, TopicPoint):
+            return {}
+        assert isinstance(target.connection, KafkaConnection)
+        if self._readers is None:
+            self._readers = [reader.group for reader in topic_readers(target.connection, target.point.topic)]
+        unknown = [group for group in self._readers if group not in _names(groups)]
+        if not unknown:
+            return {}
+        return _all_refused(
+            keys,
+            f"twice: {', '.join(unknown)} reads {target.point.name}, which was not so when the plan was made; run the "
+            "window again",
+        )
 
     def _tells_erased(self, name: str) -> bool:
         """Tell whether a point names erased keys by now: the file may say so since the plan was frozen."""
@@ -124,10 +144,36 @@ class LookAgain(ClosingContext):
         }
 
 
+def _in_all(answers: Sequence[ReasonsByKey], keys: Sequence[str]) -> ReasonsByKey:
+    """Return the keys that all of the points that lacked them have now; a record serves every point behind it."""
+    return {key: answers[0][key] for key in keys if answers and all(key in answer for answer in answers)}
+
+
+def _in_any(answers: Mapping[str, ReasonsByKey]) -> ReasonsByKey:
+    """Return the keys that a point has which would add the record to it, by the answers of these points."""
+    found: dict[str, str] = {}
+    for point, answer in answers.items():
+        for key, reason in answer.items():
+            found.setdefault(key, _doubled(point) if reason.startswith(_ARRIVED) else reason)
+    return found
+
+
+def _names(listed: object) -> list[str]:
+    """Return a list that stands as JSON in an action; none where there is none."""
+    return [] if listed is None else list(json.loads(str(listed)))
+
+
 def _in_table(point: TablePoint, connection: PostgresConnection, keys: Sequence[str]) -> ReasonsByKey:
     shape = TableShape(point=point, compare={}, filters={})
     present = {key for frame in read_keys(connection, shape, sorted(set(keys))) for key in frame["key"].to_list()}
     return _all_refused((key for key in keys if key in present), f"arrived: {point.name} holds the key now")
+
+
+def _doubled(point: str) -> str:
+    return (
+        f"twice: {point} holds the key, and would get it a second time; use upsert, a replay topic, or 'despite' under "
+        "'redeliver' if that does no harm"
+    )
 
 
 def _all_refused(keys: Iterable[str], reason: str) -> ReasonsByKey:
@@ -135,9 +181,9 @@ def _all_refused(keys: Iterable[str], reason: str) -> ReasonsByKey:
 
 
 def _sent(rows: pa.Table) -> pl.DataFrame:
-    """Return `seq`, `key`, `remedy`, `lacking` (JSON), `repeats` and `erasable` (JSON) of the actions that send what a
-    point lacks; plans of an older makewhole say none of the last three."""
+    """Return `seq`, `key`, `remedy`, `lacking`, `once`, `groups`, `erasable` (JSON) and `repeats` of the actions
+    that send what a point lacks; plans of an older makewhole say none of these."""
     texts = {name: pl.from_arrow(rows.column(name).cast(pa.string())) for name in _TEXTS}
     frame = pl.DataFrame({"seq": pl.from_arrow(rows.column("seq")), **texts}, schema_overrides={"before": pl.String})
-    said = (pl.col("before").str.json_path_match(f"$.{name}").alias(name) for name in (LACKING, REPEATS, ERASABLE))
+    said = (pl.col("before").str.json_path_match(f"$.{name}").alias(name) for name in _FIELDS)
     return frame.filter(pl.col("remedy").is_in(_SENDING)).select("seq", "key", "remedy", *said)

@@ -1,0 +1,140 @@
+"""Find whom a redelivered record reaches beside the point that lacks it: nobody gets a record twice unsaid.
+
+A topic is read by every hop that starts from it, and by consumer groups that the pipeline does not know. A reader that
+overwrites takes a record again without harm, and so does one whose group the hop names under `despite`. Every other one
+is asked for the key before the record is sent, and not known is no.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from makewhole.compensation.planning.remedy_of import remedy_of
+from makewhole.kafka.topic_readers import topic_readers
+from makewhole.model.connection import Connection, KafkaConnection
+from makewhole.model.errors import PermanentError
+from makewhole.model.pipeline import Hop, Pipeline, Remedy, TablePoint, TopicPoint
+from makewhole.model.plan import GROUPS, ONCE
+from makewhole.model.verdict import GAPS, Finding, Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Readers:
+    """The consumer groups that read topics, by point. `silent`: points whose groups cannot be told, with the reason."""
+
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    silent: Mapping[str, str] = field(default_factory=dict)
+
+
+NO_READERS = Readers()
+
+
+def read_readers(pipeline: Pipeline, connections: Mapping[str, Connection], findings: Iterable[Finding]) -> Readers:
+    """Ask the brokers which groups read the topics that records of these findings would be sent back to.
+
+    Raises:
+        TransientError: the brokers do not answer.
+    """
+    groups, silent = {}, {}
+    for name in sorted(_sources_written_again(pipeline, findings)):
+        point = pipeline.points[name]
+        connection = connections.get(point.connection)
+        if not isinstance(point, TopicPoint) or not isinstance(connection, KafkaConnection):
+            silent[name] = f"there is no connection {point.connection}"
+            continue
+        try:
+            groups[name] = tuple(reader.group for reader in topic_readers(connection, point.topic))
+        except PermanentError as error:
+            silent[name] = str(error)
+    return Readers(groups=groups, silent=silent)
+
+
+def _sources_written_again(pipeline: Pipeline, findings: Iterable[Finding]) -> set[str]:
+    hops = {hop.name: hop for hop in pipeline.hops}
+    found = {(finding.hop, finding.verdict) for finding in findings if finding.verdict in GAPS and finding.hop in hops}
+    return {
+        hops[name].source
+        for name, verdict in found
+        if remedy_of(hops[name].remedies, verdict) is Remedy.REDELIVER and hops[name].redeliver_to is None
+    }
+
+
+class Redelivery:
+    """Whom redelivered records reach, by what the pipeline, the findings of a window and the brokers say."""
+
+    def __init__(self, pipeline: Pipeline, findings: Iterable[Finding], readers: Readers) -> None:
+        self._pipeline, self._readers = pipeline, readers
+        self._lacking = {(one.hop, one.key_hash) for one in findings if one.verdict is Verdict.MISSING}
+
+    def reach(self, hop: Hop, finding: Finding) -> dict[str, Any] | str:
+        """Return what the action that redelivers a finding's record has in `before` for it, or why there is none."""
+        known = self._known_groups(hop)
+        if hop.redeliver_to is None:
+            unknown = self._unknown_groups(hop, known)
+            if unknown is not None:
+                return unknown
+        once: set[str] = set()
+        for other in self._pipeline.redelivery_readers(hop):
+            is_itself = other == hop
+            if self._pipeline.overwrites(other) or (not is_itself and other.consumer_group in hop.redeliver_despite):
+                continue
+            if not is_itself and self._may_have(other, finding):
+                return (
+                    f"twice: {other.target} is filled from {hop.redeliver_to or hop.source}, too, and is not known to "
+                    f"lack this key; {_despite(hop, [other.consumer_group])}"
+                )
+            if is_itself and finding.verdict is not Verdict.MISSING:
+                continue
+            once |= {other.target, *self._tables_behind(other.target)}
+        return {**({ONCE: sorted(once)} if once else {}), **({} if known is None else {GROUPS: sorted(known)})}
+
+    def _known_groups(self, hop: Hop) -> set[str] | None:
+        """Return the groups that may read what is sent back to a hop's source; None: it goes to a replay topic."""
+        if hop.redeliver_to is not None:
+            return None
+        of_hops = {one.consumer_group for one in self._pipeline.hops_from(hop.source)} - {None}
+        return {*(group for group in of_hops if group is not None), *hop.redeliver_despite}
+
+    def _unknown_groups(self, hop: Hop, known: set[str] | None) -> str | None:
+        if hop.source in self._readers.silent:
+            return (
+                f"not known: the groups that read {hop.source} cannot be told: {self._readers.silent[hop.source]}; use "
+                "upsert or a replay topic"
+            )
+        unknown = [group for group in self._readers.groups.get(hop.source, ()) if group not in (known or ())]
+        return unknown_readers(hop, unknown) if unknown else None
+
+    def _may_have(self, other: Hop, finding: Finding) -> bool:
+        """Tell whether another reader is a topic that may have the record: a log cannot be asked for a key."""
+        is_topic = isinstance(self._pipeline.points[other.target], TopicPoint)
+        return is_topic and (other.name, finding.key_hash) not in self._lacking
+
+    def _tables_behind(self, point: str) -> set[str]:
+        """Return the tables behind a topic whose loaders add rows."""
+        found: set[str] = set()
+        for hop in self._pipeline.hops_from(point):
+            if not self._pipeline.overwrites(hop):
+                is_table = isinstance(self._pipeline.points[hop.target], TablePoint)
+                found |= {hop.target} if is_table else self._tables_behind(hop.target)
+        return found
+
+
+def unknown_readers(hop: Hop, groups: Sequence[str]) -> str:
+    """Return why nothing is redelivered to a hop's source that groups read which the pipeline does not know."""
+    listed = ", ".join(groups)
+    is_one = len(groups) == 1
+    return (
+        f"twice: {'group' if is_one else 'groups'} {listed} {'reads' if is_one else 'read'} {hop.source}, and nothing "
+        f"says what a second copy does there; write 'consumer_group: {groups[0]}' on the hop that it loads, or "
+        f"{_despite(hop, groups)}"
+    )
+
+
+def _despite(hop: Hop, groups: Sequence[str | None]) -> str:
+    """Return the lines to write where others may read a record a second time."""
+    named = [group for group in groups if group is not None]
+    if not named:
+        return f"use upsert, or a replay topic, on hop {hop.name}"
+    to = hop.redeliver_to or "source"
+    line = f"'redeliver: {{to: {to}, despite: [{', '.join([*hop.redeliver_despite, *named])}]}}'"
+    return f"{line} on hop {hop.name} if it does no harm, or use upsert or a replay topic"
