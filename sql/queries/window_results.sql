@@ -59,6 +59,13 @@ from makewhole.finding
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 order by hop, verdict, key;
 
+-- count_findings --
+-- Count the findings of each hop and verdict of one revision, and those that are open.
+select hop, verdict, count(*), count(*) filter (where outcome = 'open')
+from makewhole.finding
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
+group by hop, verdict;
+
 -- open_findings --
 -- Read the first open findings of each hop and verdict of one revision.
 select hop, key, key_hash, verdict, cause, evidence

@@ -9,7 +9,7 @@ from typing import Any
 from psycopg2.extras import Json, execute_values
 
 from makewhole.model.gate import GateAnswer, GateReport
-from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
+from makewhole.model.verdict import GAPS, Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection, load_queries
 
@@ -162,6 +162,20 @@ def open_findings(journal: PgConnection, window: Window, verdicts: Sequence[str]
             journal, "open_findings", **_scope(window), verdicts=list(verdicts), most=most
         )
     ]
+
+
+def count_open(journal: PgConnection, window: Window) -> dict[tuple[str, str], int]:
+    """Count what is open in this revision, by hop and verdict. Keys that were counted, and of which the journal kept no
+    finding because there are too many, are open."""
+    counted = results(journal, window)
+    left = {
+        (hop, verdict.value): getattr(result.counts, verdict.value)
+        for hop, result in counted.items()
+        for verdict in GAPS
+    }
+    for hop, verdict, kept, is_open in _run(journal, "count_findings", **_scope(window)):
+        left[hop, verdict] = max(0, left.get((hop, verdict), 0) - kept) + is_open
+    return left
 
 
 def set_outcomes(journal: PgConnection, window: Window, judged: Iterable[JudgedFinding]) -> None:

@@ -60,9 +60,21 @@ def test_of_the_open_findings_of_each_hop_and_verdict_the_first_come_back(journa
         window_results.set_outcomes(session, window, [JudgedFinding(finding=missing[0], outcome="repaired")])
 
         back = window_results.open_findings(session, window, ("missing", "duplicate"), 2)
+        kept = window_results.count_open(session, window)
+        counts = {"a→b": HopCounts(missing=1_000_000, duplicate=3), "b→c": HopCounts(missing=3)}
+        made = [HopResult(hop=hop, counts=one, digest="0", files={}) for hop, one in counts.items()]
+        window_results.commit_results(session, window, window_results.RECONCILED, made)
+        counted = window_results.count_open(session, window)
 
     assert [(one.hop, one.key) for one in back] == [("a→b", "k1"), ("a→b", "k2"), ("b→c", "k0"), ("b→c", "k1")]
     assert back[0] == missing[1]
+    assert kept == {("a→b", "missing"): 4, ("a→b", "pending"): 1, ("b→c", "missing"): 3}
+    assert {place: left for place, left in counted.items() if left} == {
+        ("a→b", "missing"): 999_999,
+        ("a→b", "duplicate"): 3,
+        ("a→b", "pending"): 1,
+        ("b→c", "missing"): 3,
+    }
 
 
 def test_a_nul_inside_a_value_stops_nothing(journal: str, window: Window) -> None:

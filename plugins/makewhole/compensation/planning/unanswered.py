@@ -4,19 +4,18 @@ What it would do is drafted as a plan would draft it, limits and approval includ
 when it is frozen, since it looks at the data then: the number of actions is the most that there would be.
 """
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import product
 
 from makewhole.compensation.planning.draft import draft_plan
-from makewhole.compensation.planning.remedy_of import remedy_of
 from makewhole.config.defaults.suggested import Suggestion, suggest
 from makewhole.config.remedies import VERDICTS
 from makewhole.journal import window_results
-from makewhole.model.pipeline import Hop, Pipeline, Remedy
+from makewhole.model.pipeline import Pipeline, Remedy
 from makewhole.model.text import counted
-from makewhole.model.verdict import Finding, HopCounts
+from makewhole.model.verdict import Finding
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 
@@ -49,16 +48,22 @@ class Unanswered:
         nothing = f"{self.keys:,} {verdict} on {self.hop}: nothing is written, because the remedy is `report`"
         if line is None:
             return [f"{nothing}. No remedy is suggested: {does}"]
-        waits = "; it would wait for a person" if self.needs_approval and not self.refused_as_a_whole else ""
-        among = f" for the first {self.drafted:,} of them" if self.drafted < self.keys else ""
-        would = f"`{line}` {does}: {counted(self.actions, 'action')} at most{among}{waits}"
+        would = [f"`{line}` {does}{self._extent()}"] if self.actions or not self.refused else []
         return [
             nothing,
-            *[would] * bool(self.actions or not self.refused),
+            *would,
             *self._refusals(line),
             *([f"Such a plan would be refused as a whole: {self.refused_as_a_whole}"] * bool(self.refused_as_a_whole)),
             f"To switch it on, write `compensation: {{{line}}}` on hop {self.hop}, or add it to what the hop has there",
         ]
+
+    def _extent(self) -> str:
+        """Return how much it would do, as far as that was looked at."""
+        if not self.drafted:
+            return ""
+        among = f" for the first {self.drafted:,} of them" if self.drafted < self.keys else ""
+        waits = "; it would wait for a person" if self.needs_approval and not self.refused_as_a_whole else ""
+        return f": {counted(self.actions, 'action')} at most{among}{waits}"
 
     def _refusals(self, line: str) -> list[str]:
         """Return how many findings it would leave alone, by the most frequent reasons."""
@@ -72,49 +77,51 @@ class Unanswered:
 
 def read_unanswered(journal: PgConnection, pipeline: Pipeline, window: Window) -> list[Unanswered]:
     """Return what is open in a revision and only reported, by hop and verdict."""
-    stages = (window_results.RECONCILED, window_results.VERIFIED)
-    results = {hop: one for stage in stages for hop, one in window_results.results(journal, window, stage).items()}
-    counts = {hop: result.counts for hop, result in results.items()}
-    return unanswered(pipeline, window_results.open_findings(journal, window, VERDICTS, _DRAFTED_MOST), counts)
-
-
-def unanswered(pipeline: Pipeline, findings: Sequence[Finding], counts: Mapping[str, HopCounts]) -> list[Unanswered]:
-    """Return what is only reported, in the order of hops and verdicts. `findings` are open ones, of each hop and
-    verdict maybe only the first; `counts` are those of each hop."""
-    hops = {hop.name: (number, hop) for number, hop in enumerate(pipeline.hops)}
-
-    def place(finding: Finding) -> tuple[int, int]:
-        return hops[finding.hop][0], VERDICTS.index(finding.verdict.value)
-
-    reported = [finding for finding in findings if finding.hop in hops and _is_reported(hops[finding.hop][1], finding)]
-    return [
-        _answer(pipeline, pipeline.hops[number], list(found), counts)
-        for (number, _), found in groupby(sorted(reported, key=place), key=place)
-    ]
-
-
-def _is_reported(hop: Hop, finding: Finding) -> bool:
-    return finding.verdict.value in VERDICTS and remedy_of(hop.remedies, finding.verdict) is Remedy.REPORT
-
-
-def _answer(pipeline: Pipeline, hop: Hop, findings: Sequence[Finding], counts: Mapping[str, HopCounts]) -> Unanswered:
-    """Draft the plan that the suggested remedy would make of these findings alone."""
-    verdict, counted_keys = findings[0].verdict.value, counts.get(hop.name, HopCounts())
-    suggestion = suggest(pipeline, hop, verdict)
-    found = Unanswered(
-        hop=hop.name,
-        keys=max(len(findings), getattr(counted_keys, verdict)),
-        suggestion=suggestion,
-        drafted=len(findings),
+    results = window_results.results(journal, window)
+    return unanswered(
+        pipeline,
+        window_results.open_findings(journal, window, VERDICTS, _DRAFTED_MOST),
+        window_results.count_open(journal, window),
+        window_keys=max((result.counts.source_keys for result in results.values()), default=0),
     )
-    if suggestion.remedy is None:
-        return found
-    switched = replace(hop, remedies=replace(hop.remedies, **{verdict: suggestion.remedy}))
-    hops = tuple(switched if one.name == hop.name else one for one in pipeline.hops)
-    window_keys = max((one.source_keys for one in counts.values()), default=0)
+
+
+def unanswered(
+    pipeline: Pipeline, findings: Iterable[Finding], open_keys: Mapping[tuple[str, str], int], *, window_keys: int
+) -> list[Unanswered]:
+    """Return what is only reported, in the order of hops and verdicts.
+
+    `open_keys` counts what is open by hop and verdict, `findings` has these or the first of them; `window_keys` are the
+    distinct keys judged.
+    """
+    by_place: dict[tuple[str, str], list[Finding]] = defaultdict(list)
+    for finding in findings:
+        by_place[finding.hop, finding.verdict.value].append(finding)
+    found = []
+    for hop, verdict in product(pipeline.hops, VERDICTS):
+        place = hop.name, verdict
+        if getattr(hop.remedies, verdict) is Remedy.REPORT and open_keys.get(place):
+            one = Unanswered(
+                hop=hop.name,
+                keys=open_keys[place],
+                suggestion=suggest(pipeline, hop, verdict),
+                drafted=len(by_place[place]),
+            )
+            found.append(_drafted(one, pipeline, by_place[place], window_keys))
+    return found
+
+
+def _drafted(one: Unanswered, pipeline: Pipeline, findings: Sequence[Finding], window_keys: int) -> Unanswered:
+    """Draft the plan that the suggested remedy would make of these findings alone."""
+    if one.suggestion.remedy is None:
+        return one
+    chosen = {one.suggestion.verdict: one.suggestion.remedy}
+    hops = tuple(
+        replace(hop, remedies=replace(hop.remedies, **chosen)) if hop.name == one.hop else hop for hop in pipeline.hops
+    )
     draft = draft_plan(replace(pipeline, hops=hops), findings, window_keys=window_keys)
     return replace(
-        found,
+        one,
         actions=len(draft.drafts),
         refused=Counter(refusal.reason for refusal in draft.refusals),
         refused_as_a_whole=draft.refused_as_a_whole,

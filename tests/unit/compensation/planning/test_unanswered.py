@@ -1,5 +1,6 @@
 """Test what is said of findings that are only reported: what would answer them, and which line switches it on."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -7,14 +8,19 @@ import pytest
 from makewhole.compensation.planning.unanswered import Unanswered, unanswered
 from makewhole.config.defaults.suggested import Suggestion
 from makewhole.model.pipeline import Approval, Limits, Pipeline, Remedies, Remedy
-from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
+from makewhole.model.verdict import Cause, Finding, Verdict
 from tests.unit.compensation.planning.drafted import finding_of, pipeline_of
 
 pytestmark = pytest.mark.unit
 
 OBSERVE = Remedies(missing=Remedy.REPORT, duplicate=Remedy.REPORT, mismatched=Remedy.REPORT)
 PRODUCE = Suggestion(verdict="missing", remedy=Remedy.PRODUCE, does="would send them into topic, from ledger")
-COUNTS = {"ledger→topic": HopCounts(source_keys=1000), "topic→store": HopCounts(source_keys=900)}
+
+
+def told(pipeline: Pipeline, findings: list[Finding]) -> list[Unanswered]:
+    """Ask about findings that are all there are, in a window of many keys."""
+    counts = Counter((finding.hop, finding.verdict.value) for finding in findings)
+    return unanswered(pipeline, findings, counts, window_keys=1000)
 
 
 def observing() -> Pipeline:
@@ -27,7 +33,7 @@ def missing(number: int, hop: str = "ledger→topic") -> list[Finding]:
 
 
 def test_the_remedy_its_actions_and_the_line_are_told() -> None:
-    (found,) = unanswered(observing(), missing(3), COUNTS)
+    (found,) = told(observing(), missing(3))
 
     assert found == Unanswered(hop="ledger→topic", keys=3, suggestion=PRODUCE, drafted=3, actions=3)
     assert found.sentences() == [
@@ -53,23 +59,23 @@ def test_only_what_is_reported_and_a_gap_is_told_in_the_order_of_hops_and_verdic
         finding_of("h", Verdict.MISMATCHED, "topic→store"),
     ]
 
-    found = unanswered(replace(pipeline, hops=(first, second)), findings, COUNTS)
+    found = told(replace(pipeline, hops=(first, second)), findings)
 
     assert [(one.hop, one.suggestion.line, one.keys, one.actions) for one in found] == [
         ("ledger→topic", "missing: produce", 1, 1),
         ("topic→store", "duplicate: quarantine", 1, 1),
         ("topic→store", "mismatched: upsert", 2, 2),
     ]
-    assert unanswered(pipeline, [], {}) == []
+    assert told(pipeline, []) == []
 
 
 def test_limits_approval_and_what_would_be_left_alone_are_told() -> None:
     findings = missing(4, "topic→store")
     waiting = [replace(one, cause=Cause.NOT_COMMITTED, evidence={"open": ["0:7"]}) for one in findings[:3]]
     pipeline = replace(observing(), approval=Approval(above_actions=0))
-    (some,) = unanswered(pipeline, [*waiting, findings[3]], COUNTS)
-    (none,) = unanswered(pipeline, waiting, COUNTS)
-    (many,) = unanswered(replace(pipeline, limits=Limits(actions=3)), findings, COUNTS)
+    (some,) = told(pipeline, [*waiting, findings[3]])
+    (none,) = told(pipeline, waiting)
+    (many,) = told(replace(pipeline, limits=Limits(actions=3)), findings)
     nothing = ": nothing is written, because the remedy is `report`"
     alone = (
         "`missing: upsert` would leave 3 keys alone: its record is in or behind an open transaction (0:7) and may yet "
@@ -98,13 +104,17 @@ def test_limits_approval_and_what_would_be_left_alone_are_told() -> None:
 
 def test_of_very_many_keys_all_are_counted_and_the_first_are_looked_at() -> None:
     """The journal keeps so many findings of a window, and only so many of these are read."""
-    counts = {"ledger→topic": HopCounts(source_keys=5_000_000, missing=2_000_000)}
-    (found,) = unanswered(observing(), missing(3), counts)
+    keys = {("ledger→topic", "missing"): 2_000_000, ("topic→store", "missing"): 7}
+    found, unseen = unanswered(observing(), missing(3), keys, window_keys=5_000_000)
 
     assert (found.keys, found.drafted, found.actions) == (2_000_000, 3, 3)
     assert found.sentences()[:2] == [
         "2,000,000 missing on ledger→topic: nothing is written, because the remedy is `report`",
         "`missing: produce` would send them into topic, from ledger: 3 actions at most for the first 3 of them",
+    ]
+    assert unseen.sentences()[:2] == [
+        "7 missing on topic→store: nothing is written, because the remedy is `report`",
+        "`missing: upsert` would write their rows into store, from topic",
     ]
 
 
@@ -121,7 +131,7 @@ def test_the_most_frequent_reasons_are_told_and_the_others_counted() -> None:
 
 
 def test_where_no_remedy_is_suggested_the_reason_is_told() -> None:
-    (found,) = unanswered(observing(), [finding_of("a", Verdict.MISMATCHED, "ledger→topic")], COUNTS)
+    (found,) = told(observing(), [finding_of("a", Verdict.MISMATCHED, "ledger→topic")])
 
     assert found.sentences() == [
         "1 mismatched on ledger→topic: nothing is written, because the remedy is `report`. No remedy is suggested: a "
