@@ -7,10 +7,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from psycopg2.extras import Json
 from typer.testing import CliRunner
 
 from makewhole.cli.main import app
-from makewhole.journal import window_results, windows
+from makewhole.journal import certificates, window_results, windows
+from makewhole.journal.certificates import ChainEntry
 from makewhole.journal.database import connect
 from makewhole.journal.window_results import HopResult
 from makewhole.lake.storage import Storage
@@ -18,7 +20,7 @@ from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window
-from makewhole.signing.keys import SigningKey
+from makewhole.signing.keys import SigningKey, sha256_of
 from makewhole.window.certify import ClosedWindow, certify_window
 from makewhole.window.configuration import judging_sha256
 from tests.world.sql import run_sql
@@ -97,6 +99,21 @@ class CertifiedPipeline:
     def close(self, number: int, revision: int = 1, *, missing: int = 0) -> ClosedWindow:
         """Take a window from its opening to its end."""
         return self.certify(self.judge(number, revision, missing=missing))
+
+    def entries(self) -> list[ChainEntry]:
+        """Return the chain, oldest entry first."""
+        with connect(self.journal) as journal:
+            return certificates.chain(journal, "demo")
+
+    def rewrite(self, at: int, **changes: Any) -> None:
+        """Change the body of an entry and its hash, as somebody does who knows how the hash is made."""
+        body = {**next(one for one in self.entries() if one.ordinal == at).body, **changes}
+        self.sql(
+            "update makewhole.certificate set body = %s, sha256 = %s where ordinal = %s",
+            Json(body),
+            sha256_of(body),
+            at,
+        )
 
     def sql(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Run a statement in the journal, as somebody who may write there."""

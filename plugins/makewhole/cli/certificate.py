@@ -49,7 +49,8 @@ def verify_certificates(
     json: AsJson = False,
 ) -> None:
     """Check the chain of certificates with public keys alone: signatures, none missing, none changed, each as its
-    anchor beside the files, and every certified window with one. Exit code 0: sound, 1: not, 3: nothing is proven."""
+    anchor beside the files, and every certified window with one. Exit code 0: sound, 1: not, 3: nothing is proven,
+    5: sound, and windows before the last certified one are open."""
     with service_environment():
         heads = [_parsed_head(text) for text in head or []]
         ring = believed_keys(public_key or [])
@@ -88,7 +89,9 @@ def _parsed_head(text: str) -> Head:
 def _exit_of(checked: CheckedChain) -> Exit:
     if not checked.is_sound:
         return Exit.GAPS_REMAIN
-    return Exit.NOT_KNOWN if checked.signed_from is None else Exit.CERTIFIED
+    if checked.signed_from is None:
+        return Exit.NOT_KNOWN
+    return Exit.CERTIFIED if checked.is_complete else Exit.OPEN_WINDOWS
 
 
 def _document(pipeline: str, evidence: ChainEvidence, checked: CheckedChain) -> dict[str, Any]:
@@ -97,7 +100,8 @@ def _document(pipeline: str, evidence: ChainEvidence, checked: CheckedChain) -> 
         "pipeline": pipeline,
         "certificates": sum(one.revokes is None for one in evidence.entries),
         "revocations": sum(one.revokes is not None for one in evidence.entries),
-        "ok": checked.is_sound,
+        "ok": checked.is_complete,
+        "sound": checked.is_sound,
         "signed_from": checked.signed_from,
         "keys": sorted(evidence.ring.keys),
         "head": None if last is None else {"ordinal": last.ordinal, "sha256": last.sha256},
@@ -120,17 +124,17 @@ def _print(pipeline: str, evidence: ChainEvidence, checked: CheckedChain) -> Non
 def _verdict(evidence: ChainEvidence, checked: CheckedChain) -> str:
     if checked.problems:
         return "NOT sound"
-    if checked.uncertified:
-        return f"sound, and {counted(len(checked.uncertified), 'window')} not certified"
     if not evidence.entries:
         return "nothing is proven yet"
     if checked.signed_from is None:
         return "none is signed: who issued them is not proven"
+    left = f"; {counted(len(checked.uncertified), 'window')} before the last one open" if checked.uncertified else ""
     if checked.signed_from > 1:
         return (
-            f"sound; signed from number {checked.signed_from} on, whose hash vouches for those before as they were then"
+            f"sound; signed from number {checked.signed_from} on, whose hash vouches for those before as they were "
+            f"then{left}"
         )
-    return f"sound, signed by {', '.join(sorted({str(one.signed_by) for one in evidence.entries}))}"
+    return f"sound, signed by {', '.join(sorted({str(one.signed_by) for one in evidence.entries}))}{left}"
 
 
 @certificate_app.command("keygen")

@@ -30,6 +30,7 @@ class Exit(IntEnum):
     WRONG_USAGE = 2
     NOT_KNOWN = 3
     COULD_NOT_RUN = 4
+    OPEN_WINDOWS = 5  # of `certificate verify`: the chain is sound, and windows before its end are not certified
 
 
 _EXIT_BY_STATE = {

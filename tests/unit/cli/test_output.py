@@ -73,6 +73,7 @@ def document(number: int) -> dict[str, Any]:
         "hops": [{"from": "a", "to": "b", "counts": counts, "after": None}],
         "handed_over": {"keys": 0, "since": None, "hops": []},
         "incidents": [],
+        "older_open": {"windows": 0, "findings": 0, "first_window": None, "since": None},
         "certificate": None,
     }
 
@@ -215,6 +216,7 @@ def test_an_empty_chain_proves_nothing(invoke: Callable[..., Result], monkeypatc
         "certificates": 0,
         "revocations": 0,
         "ok": True,
+        "sound": True,
         "signed_from": None,
         "keys": [],
         "head": None,
