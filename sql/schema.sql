@@ -9,7 +9,7 @@ create table makewhole.migration (
     applied_at timestamptz not null default clock_timestamp()
 );
 
--- One row per revision of a window. Bounds are the same in every revision of a number.
+-- One row per revision of a window. Bounds are the same in every revision of a number. `is_newest`: no later one exists.
 create table makewhole.window (
     pipeline text not null,
     number integer not null check (number > 0),
@@ -23,10 +23,12 @@ create table makewhole.window (
     plan_only boolean not null default false,
     configuration jsonb not null,
     closed_at timestamptz,
+    is_newest boolean not null default true,
     primary key (pipeline, number, revision),
     unique (pipeline, request),
     check (start_time < end_time)
 );
+create index open_window on makewhole.window (pipeline, number) where is_newest and state <> 'certified';
 
 -- A lane is one partition of one incarnation of a topic, as one pipeline sees it. It exists so that the overlap of
 -- ranges can be refused by GiST alone, without an extension for equality on text. A truncated partition goes on as

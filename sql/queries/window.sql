@@ -14,7 +14,11 @@ select number, max(revision) as revision, min(start_time) as start_time, min(end
 from makewhole.window where pipeline = %(pipeline)s group by number order by number;
 
 -- insert_window --
--- Write a new revision.
+-- Write a new revision; the one before it is the newest no more.
+with before as (
+    update makewhole.window set is_newest = false
+    where pipeline = %(pipeline)s and number = %(number)s and revision < %(revision)s and is_newest
+)
 insert into makewhole.window
     (pipeline, number, revision, start_time, end_time, opened_at, request, plan_only, configuration)
 values
@@ -83,6 +87,35 @@ from makewhole.window where pipeline = %(pipeline)s order by number desc, revisi
 select distinct on (number) number, revision, start_time, end_time, opened_at, state, reason, plan_only
 from makewhole.window join makewhole.hop_result using (pipeline, number, revision)
 where pipeline = %(pipeline)s and stage = 'reconciled' order by number desc, revision desc;
+
+-- older_open --
+-- Count the windows before one that no standing certificate closes, and the keys that their last results leave open.
+with older as (
+    select number, start_time
+    from makewhole.window as open_one
+    where pipeline = %(pipeline)s and number < %(number)s and is_newest and state <> 'certified'
+      and not exists (
+        select from makewhole.certificate as issued
+        where issued.pipeline = open_one.pipeline and issued.number = open_one.number and issued.kind = 'certificate'
+          and not exists (
+            select from makewhole.certificate as later
+            where later.pipeline = issued.pipeline and later.revokes = issued.ordinal
+        )
+    )
+)
+select count(*), coalesce(sum(findings), 0)::bigint, min(number),
+    case when bool_or(start_time is null) then null else min(start_time) end
+from older
+left join lateral (
+    select sum((counts ->> verdict)::bigint) as findings
+    from (
+        select distinct on (hop) counts
+        from makewhole.hop_result
+        where pipeline = %(pipeline)s and number = older.number
+        order by hop, revision desc, stage = 'verified' desc
+    ) as last_results
+    cross join unnest(%(verdicts)s) as verdict
+) as left_open on true;
 
 -- close --
 -- Write the end of a revision, with the reason when it is not certified.

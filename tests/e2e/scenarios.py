@@ -40,9 +40,13 @@ FILES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Scheduled:
-    """A run that Airflow's scheduler began, and the same window asked for again on the command line."""
+    """A run that Airflow's scheduler began, and the same window asked for again on the command line.
+
+    `certified` is the result of its task `certify`.
+    """
 
     run: Mapping[str, Any]
+    certified: Mapping[str, Any]
     window: Mapping[str, Any]
     before_again: Contents
     exit_code: int
@@ -68,6 +72,7 @@ def scheduled(stage: Stage, shop: ScenarioShop) -> Scheduled:
     again = stage.run_command("run", shop.name, "--from", utc(STARTED - DAY), "--to", utc(STARTED), "--json")
     return Scheduled(
         run=found,
+        certified=stage.result_of(run, "certify"),
         window=stage.window_of(run),
         before_again=before,
         exit_code=again.code,

@@ -125,6 +125,13 @@ class Stage:
         """The JSON of a GET."""
         return self.client().get(path, params=parameters).raise_for_status().json()
 
+    def result_of(self, run: Run, task: str) -> Mapping[str, Any]:
+        """The result of a task of a run."""
+        found: Mapping[str, Any] = self.get(
+            f"{run.path}/taskInstances/{task}/xcomEntries/return_value", deserialize="true"
+        )["value"]
+        return found
+
     def journal(self, statement: str, *parameters: Any) -> Rows:
         """Run plain SQL in the journal."""
         return run_sql(environment(self.home)["MAKEWHOLE_JOURNAL_DSN"], statement, *parameters)

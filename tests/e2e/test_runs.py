@@ -46,6 +46,19 @@ def test_the_scheduler_runs_the_interval_that_has_just_ended_and_certifies_it(sc
     assert all((counts["source_keys"], counts["matched"]) == (ORDERS, ORDERS) for counts in judged.values())
 
 
+def test_the_result_of_the_last_task_says_how_far_the_proof_reaches(scheduled: Scheduled) -> None:
+    certificate = scheduled.window["certificate"]
+    assert scheduled.certified == {
+        "digest": certificate["digest"],
+        "certificate": certificate["uri"],
+        "handed_over": 0,
+        "reach": "ledger",
+        "cannot_exclude": ["not_in_ledger"],
+        "older_open": {"windows": 0, "findings": 0},
+    }
+    assert certificate["reach"]["from"] == "ledger"
+
+
 def test_the_same_window_again_changes_nothing_and_certifies_the_same_digest(
     scheduled: Scheduled, stage: Stage
 ) -> None:

@@ -24,7 +24,8 @@ class Judged:
 
     `found`, `matched` and `before_baseline` are by hop; hops without such keys are left out of `found` and
     `before_baseline`, and kinds of offsets that did not occur out of `accounting`. A `reason` that is expected is the
-    beginning of the one that is given (`""`: any).
+    beginning of the one that is given (`""`: any). `reach` is where the proof of a certified window begins, `ledger` or
+    `log`, and need not be expected: it follows from the hops; `not_excluded` is for the page.
     """
 
     state: str
@@ -34,6 +35,8 @@ class Judged:
     before_baseline: Mapping[str, int] = field(default_factory=dict)
     incidents: tuple[Happened, ...] = ()
     reason: str | None = None
+    reach: str | None = None
+    not_excluded: tuple[str, ...] = field(default=(), compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Findings by number only: their keys are of no interest to a reader."""
@@ -48,6 +51,8 @@ class Judged:
                 for hop, found in self.found.items()
             },
             "incidents": [list(item) for item in self.incidents],
+            "reach": self.reach,
+            "not_excluded": list(self.not_excluded),
         }
 
 
@@ -73,7 +78,14 @@ def judged(journal_dsn: str, context: WindowContext, closed: ClosedWindow) -> Ju
             if result.counts.before_baseline
         },
         incidents=tuple(sorted((happening(item) for item in happened), key=str)),
+        reach=None if closed.certificate is None else closed.certificate.body["reach"]["from"],
+        not_excluded=() if closed.certificate is None else _not_excluded(closed.certificate.body),
     )
+
+
+def _not_excluded(certificate: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a certificate cannot exclude, in its words."""
+    return tuple(limit["told"] for limit in certificate["reach"]["cannot_exclude"])
 
 
 def _without_names(reason: str, context: WindowContext) -> str:

@@ -22,6 +22,10 @@ Every row below happened: `make lab` makes it on a real cluster of three brokers
 people build by hand, walks makewhole's real steps over it, and compares both with what is known to be true. The figures
 are those of seed 1; `make lab LAB_ARGS="--lab-seeds 10"` runs every fault in ten variations.
 
+A window that is **certified** is proven from the ledger on; one that is **certified, from the log** only from what is
+in the topic on, because no ledger says what was sent. Its section lists what its certificate does not exclude. Keys
+that are *handed over* are the next window's to judge; of keys *`before_baseline`* nothing is said.
+
 | # | fault | a check built by hand | makewhole |
 |---|---|---|---|
 """
@@ -68,19 +72,23 @@ def _title(scenario: Scenario) -> str:
 
 def _short(window: Mapping[str, Any]) -> str:
     parts = [_state(window)]
-    parts += list(dict.fromkeys(f"{count} {_verdict(verdict, cause)}" for _, verdict, cause, count in _found(window)))
+    found = [f"{count} {_verdict(window, verdict, cause)}" for _, verdict, cause, count in _found(window)]
+    parts += list(dict.fromkeys(found))
     parts += list(dict.fromkeys(f"{count} `before_baseline`" for count in _before(window).values()))
     parts += list(dict.fromkeys(f"incident `{kind}`" for kind, *_ in window["incidents"]))
     return ", ".join(parts)
 
 
 def _state(window: Mapping[str, Any]) -> str:
-    state = f"**{window['state'].replace('_', ' ')}**"
+    since = ", from the log" if window.get("reach") == "log" else ""
+    state = f"**{window['state'].replace('_', ' ')}{since}**"
     return f"{window['label']}: {state}" if window["label"] else state
 
 
-def _verdict(verdict: str, cause: str) -> str:
-    return f"{verdict} (`{cause}`)"
+def _verdict(window: Mapping[str, Any], verdict: str, cause: str) -> str:
+    """What is pending in a certified window is the next one's to judge."""
+    is_handed_over = verdict == "pending" and window["state"] == "certified"
+    return f"{'handed over' if is_handed_over else verdict} (`{cause}`)"
 
 
 def _found(window: Mapping[str, Any]) -> Iterator[tuple[str, str, str, int]]:
@@ -119,11 +127,15 @@ def _whole(window: Mapping[str, Any]) -> Iterator[str]:
         offsets = " + ".join(f"{count} {name}" for name, count in accounting.items())
         yield f"  - {window['accounting']['span']} offsets = {offsets}"
     for hop, matched in window["matched"].items():
-        found = [f"{count} {_verdict(verdict, cause)}" for at, verdict, cause, count in _found(window) if at == hop]
+        found = [
+            f"{count} {_verdict(window, verdict, cause)}" for at, verdict, cause, count in _found(window) if at == hop
+        ]
         before = [f"{_before(window)[hop]} `before_baseline`"] if hop in _before(window) else []
         yield f"  - {hop}: {', '.join([f'{matched} matched', *before, *found])}"
     for item in window["incidents"]:
         yield f"  - {_incident(*item)}"
+    for limit in window.get("not_excluded", []):
+        yield f"  - not excluded: {limit}"
     if window["reason"]:
         yield f"  - “{window['reason']}”"
 

@@ -66,6 +66,7 @@ class Shop(World):
         start: str | None = "earliest",
         max_age: str | None = None,
         tolerance: Settings = _NOTHING,
+        reach: str | None = None,
     ) -> None:
         """Write the pipeline file; `hop` and `ledger_hop` are what the hops to the warehouse and to the topic have
         besides their ends."""
@@ -92,6 +93,7 @@ class Shop(World):
             "compare": '{amount: "decimal(8,2)"}',
             "gate": flow({"allow_empty": str(allow_empty).lower(), **tolerated}),
             **({} if max_age is None else {"pending": flow({"max_age": max_age})}),
+            **({} if reach is None else {"reach": reach}),
             "compensation": flow(compensation),
         }
         self.file.write_text(pipeline_file("shop", points=points, hops=hops, settings=settings))

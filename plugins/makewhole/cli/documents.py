@@ -53,6 +53,7 @@ def window_document(journal: PgConnection, window: Window) -> dict[str, Any]:
             for one in continuations.of(journal, window)
         ],
         "plan": _plan(journal, window),
+        "older_open": _older_open(journal, window),
         "certificate": _certificate(journal, window),
     }
 
@@ -129,7 +130,15 @@ def _certificate(journal: PgConnection, window: Window) -> dict[str, Any] | None
         "uri": found.uri,
         "signed_by": found.signed_by,
         "revoked_by": certificates.revoked_by(journal, window.pipeline, found.ordinal),
+        "reach": found.body.get("reach"),
+        "older_open": found.body.get("older_open"),
     }
+
+
+def _older_open(journal: PgConnection, window: Window) -> dict[str, Any]:
+    """Return how many windows and findings before this one are open now, and since when."""
+    found = windows.older_open(journal, window.pipeline, window.number)
+    return vars(found) | {"since": None if found.since is None else found.since.isoformat()}
 
 
 def finding_document(window: Window, item: JudgedFinding, deadline: Deadline | None = None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from rich.text import Text
 from makewhole.cli.documents import chosen_windows, window_document
 from makewhole.cli.environment import AsJsonLines, console, printable, service_environment
 from makewhole.journal.database import connect
+from makewhole.model.text import counted
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import WindowState
 
@@ -59,7 +60,7 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
             str(document["revision"]),
             _short(document["from"]),
             _short(document["to"]),
-            Text(state.value, style=_COLOURS[state]),
+            Text(_state(document), style=_COLOURS[state]),
             _gaps(document, "counts"),
             _gaps(document, "after"),
             f"{document['handed_over']['keys']:,}" if document["handed_over"]["keys"] else "none",
@@ -75,6 +76,46 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
             number, last = len(document["continuations"]), document["continuations"][-1]
             told = f"was gone on with {number} {'time' if number == 1 else 'times'}, last by run {last['run']}"
             out.print(Text(printable(f"window {document['window']}: {told} at {_short(last['at'])}")))
+    if len(documents) == 1:
+        show_reach(out, documents[0])
+    show_older_open(out, documents[-1])
+
+
+def reach_of(document: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what the standing certificate of a window says of its reach; None without one, or from before it did."""
+    certificate = document["certificate"]
+    if certificate is None or certificate["revoked_by"] is not None:
+        return None
+    found: dict[str, Any] | None = certificate["reach"]
+    return found
+
+
+def show_reach(out: Console, document: dict[str, Any]) -> None:
+    """Print from where on a certified window is proven, and what that cannot exclude."""
+    reach = reach_of(document)
+    if reach is None:
+        return
+    limits = "; ".join(limit["told"] for limit in reach["cannot_exclude"])
+    told = f"window {document['window']}: proven from the {reach['from']} on. Not excluded: {limits}"
+    out.print(Text(printable(told)))
+
+
+def show_older_open(out: Console, document: dict[str, Any]) -> None:
+    """Print how many windows before this one are open, since when, and with how many findings."""
+    older = document["older_open"]
+    if not older["windows"]:
+        return
+    since = "the beginning" if older["since"] is None else f"{_short(older['since'])} UTC"
+    are = "window is" if older["windows"] == 1 else "windows are"
+    told = f"{older['windows']:,} older {are} open, since {since} (window {older['first_window']}): "
+    out.print(Text(told + counted(older["findings"], "finding"), style="yellow"))
+
+
+def _state(document: dict[str, Any]) -> str:
+    """Return the state, and of a certified window that it is proven from the log alone."""
+    reach = reach_of(document)
+    is_from_log = document["state"] == WindowState.CERTIFIED.value and reach is not None and reach["from"] == "log"
+    return f"{document['state']}, from the log" if is_from_log else str(document["state"])
 
 
 def _handed_over(document: dict[str, Any]) -> list[str]:

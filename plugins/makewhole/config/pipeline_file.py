@@ -11,7 +11,7 @@ from pathlib import Path
 
 from makewhole.config import values
 from makewhole.config.hops import read_hops
-from makewhole.config.points import read_points
+from makewhole.config.points import PointDraft, read_points
 from makewhole.config.policy import (
     below,
     read_approval,
@@ -23,7 +23,7 @@ from makewhole.config.policy import (
 from makewhole.config.remedies import VERDICTS, read_wanted
 from makewhole.config.tree import Problems, Section, YamlPlace, read_tree
 from makewhole.model.errors import ConfigurationError, Problem
-from makewhole.model.pipeline import Pipeline
+from makewhole.model.pipeline import Hop, Pipeline, PointKind, Reach
 
 _CHECKOUT = Path(__file__).resolve().parents[3]
 _VERSION = 1
@@ -36,6 +36,7 @@ _KEYS = (
     "until",
     "settle",
     "pending",
+    "reach",
     "compare",
     "points",
     "hops",
@@ -184,6 +185,7 @@ def _read_pipeline(top: Section) -> Pipeline:
         until=over.moment(values.moment) if over else None,
         settle=timedelta(minutes=5) if settle_time is None else settle_time,
         pending_max_age=read_pending_max_age(top),
+        reach=_read_reach(top, hops, drafts),
         compare=_read_compare(top),
         points={name: draft.point for name, draft in drafts.items() if draft.point is not None},
         hops=hops,
@@ -193,6 +195,20 @@ def _read_pipeline(top: Section) -> Pipeline:
         retry_for=Pipeline.retry_for if retry_time is None else retry_time,
         time_limits=read_time_limits(top),
     )
+
+
+def _read_reach(top: Section, hops: Sequence[Hop], drafts: Mapping[str, PointDraft]) -> Reach | None:
+    """Return the reach that the file accepts; it must not be written where every chain begins at a ledger."""
+    place = top.get("reach")
+    found = place.text(values.reach) if place else None
+    targets = {hop.target for hop in hops}
+    first = [drafts[hop.source].kind for hop in hops if hop.source not in targets and hop.source in drafts]
+    if place is not None and first and all(kind is PointKind.LEDGER for kind in first):
+        place.complain(
+            "accepts that the log alone is proven, and every chain of hops begins at a ledger",
+            "Take the line out: every window is proven from the ledger on",
+        )
+    return found
 
 
 def _refuse_notify(top: Section) -> None:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from croniter import croniter
 
-from makewhole.model.pipeline import GROUP_PREFIX
+from makewhole.model.pipeline import GROUP_PREFIX, Reach
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -202,6 +202,16 @@ def start(text: str) -> str | datetime:
         raise UnfitError(
             f"{shown(text)} is not a start", "Write 'earliest', 'latest' or a time such as '2013-01-01T00:00:00Z'"
         ) from None
+
+
+def reach(text: str) -> Reach:
+    """Parse the reach that a file accepts: `log`."""
+    if text != Reach.LOG.value:
+        raise UnfitError(
+            f"{shown(text)} is not a reach to accept",
+            "Write 'reach: log' to accept that windows are proven from the log on, or take the line out",
+        )
+    return Reach.LOG
 
 
 def moment(text: str) -> datetime:

@@ -9,6 +9,7 @@ import psycopg2
 from psycopg2.extras import Json
 
 from makewhole.model.errors import RefusedError
+from makewhole.model.verdict import GAPS, Verdict
 from makewhole.model.window import PartitionRange, Window, WindowState
 from makewhole.sql import PgConnection, load_queries
 
@@ -21,6 +22,19 @@ class WindowBounds:
     revision: int
     start: datetime | None
     end: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class OlderOpen:
+    """The windows before one that no standing certificate closes, and the findings that they leave open.
+
+    `since` is the start of the oldest, which is `first_window`; None without one, or from the beginning of time.
+    """
+
+    windows: int = 0
+    findings: int = 0
+    first_window: int | None = None
+    since: datetime | None = None
 
 
 def lock_pipeline(journal: PgConnection, pipeline: str) -> None:
@@ -197,6 +211,14 @@ def close(journal: PgConnection, window: Window, state: WindowState, reason: str
 def is_reconciled(journal: PgConnection, pipeline: str, number: int) -> bool:
     """Tell whether any revision of this window was compared."""
     return bool(_run(journal, "is_reconciled", pipeline=pipeline, number=number)[0][0])
+
+
+def older_open(journal: PgConnection, pipeline: str, number: int) -> OlderOpen:
+    """Return what the windows before window `number` leave open: keys with a gap, and undecidable ones."""
+    verdicts = [verdict.value for verdict in (*GAPS, Verdict.UNDECIDABLE)]
+    rows = _run(journal, "older_open", pipeline=pipeline, number=number, verdicts=verdicts)
+    found, findings, first_window, since = rows[0]
+    return OlderOpen(windows=found, findings=findings, first_window=first_window, since=since)
 
 
 def last_chunk(journal: PgConnection, pipeline: str, number: int) -> datetime | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from makewhole.model.pipeline import Pipeline
+from makewhole.model.pipeline import Pipeline, Reach
 
 
 class IncidentKind(StrEnum):
@@ -26,6 +26,17 @@ class IncidentKind(StrEnum):
     CONSUMER_STALLED = "consumer_stalled"  # the group has not moved since the last window, and records wait
 
 
+class Doubt(StrEnum):
+    """The reasons why a change of leader may have taken acknowledged records along."""
+
+    NOT_LOOKED_AT = "not_looked_at"  # found by a version that did not look
+    FEW_COPIES = "few_copies"  # acks=all is given when one replica alone has the record
+    UNCLEAN_ELECTION = "unclean_election"  # a replica that lags may lead
+    SETTINGS_UNKNOWN = "settings_unknown"
+    ACKS_UNKNOWN = "acks_unknown"  # records without a producer id: with what acks they were sent is not known
+    NUMBERS_MISSING = "numbers_missing"  # the numbering of a producer has a gap
+
+
 _UNPROVEN = (IncidentKind.HANGING_TRANSACTION, IncidentKind.BASELINE_UNKNOWN, IncidentKind.GROUP_UNKNOWN)
 """The kinds that keep a window from being certified, whatever else is known."""
 
@@ -40,7 +51,8 @@ class Incident:
     topic_recreated       the topic; `old_id`, `old_ends` by partition. Or frozen offsets that are gone with the old
                             one, which is `topic_id` then; `new_id`
     expired               what was deleted
-    leader_changed        from the first offset under another epoch on; `epochs`, `before` (the last window's last)
+    leader_changed        from the first offset under another epoch on; `epochs`, `before` (the last window's last);
+                            where no hop leads into the topic `doubts`: each with a count; empty: it lost nothing
     beginning_gone        the topic; `starts` by partition, `begins_at`: the time of the last of these first records
     baseline_unknown      the topic; `hop`, `keys`: number of undecidable keys, `begins_at`: the log's first record
     partitions_added      the range of the new partition
@@ -72,12 +84,28 @@ class Incident:
         """Tell whether offsets that were frozen could never be read: what they held is not known."""
         return bool(self.detail.get("before_it_was_read"))
 
+    @property
+    def doubts(self) -> Mapping[Doubt, int]:
+        """Return why a change of leader may have taken acknowledged records along, each with a count."""
+        if self.kind is not IncidentKind.LEADER_CHANGED:
+            return {}
+        found = self.detail.get("doubts", {Doubt.NOT_LOOKED_AT.value: 1})
+        return {Doubt(name): count for name, count in found.items()}
+
+    @property
+    def may_have_lost(self) -> bool:
+        """Tell whether it may have taken acknowledged records along of which nothing upstream would tell."""
+        return bool(self.doubts)
+
     def blocks(self, pipeline: Pipeline) -> bool:
         """Tell whether a window with it cannot be certified.
 
-        What windows had read and is gone can be judged anew where a point upstream says what must be in the topic.
+        What windows had read and is gone can be judged anew where a point upstream says what must be in the topic. So
+        can what a change of leader may have taken along; elsewhere only `reach: log` accepts that nobody can tell.
         """
         if self.is_partial or self.kind in _UNPROVEN:
             return True
         is_fed = any(hop.target == self.point for hop in pipeline.hops)
+        if self.kind is IncidentKind.LEADER_CHANGED:
+            return self.may_have_lost and not is_fed and pipeline.reach is not Reach.LOG
         return self.kind in (IncidentKind.TRUNCATED, IncidentKind.TOPIC_RECREATED) and not is_fed

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from makewhole.model.incident import Incident, IncidentKind
+from makewhole.model.incident import Doubt, Incident, IncidentKind
+from makewhole.model.text import counted
 
 _UPSTREAM = (
     "no point of this pipeline feeds the topic, so nothing says what must be in it: add the producer's ledger as a "
@@ -48,9 +49,32 @@ def settled_by(incident: Incident) -> str:
             f"look at the consumer: the record at {_place(incident)} offset {incident.detail.get('committed')} may be "
             "what it cannot get past. What waits longer than pending.max_age is missing"
         ),
-        IncidentKind.LEADER_CHANGED: f"what only the old leader had acknowledged may be gone; {_SAFER}",
+        IncidentKind.LEADER_CHANGED: _settled_leader_change(incident),
     }.get(incident.kind, "nothing has to be done")
 
+
+def _settled_leader_change(incident: Incident) -> str:
+    if "doubts" not in incident.detail:
+        return f"what only the old leader had acknowledged may be gone; {_SAFER}"
+    if not incident.may_have_lost:
+        return "nothing has to be done"
+    return (
+        "no point of this pipeline feeds the topic, so nothing says what must be in it: add the producer's ledger as a "
+        "point, or write `reach: log` into the pipeline's file to accept that windows are proven from the log on; then "
+        f"run this window again. Producers with enable.idempotence=true, {_SAFER}"
+    )
+
+
+_DOUBTS: Mapping[Doubt, Callable[[int], str]] = {
+    Doubt.NOT_LOOKED_AT: lambda _: "it was not looked into",
+    Doubt.FEW_COPIES: lambda _: "one replica alone may acknowledge a record (min.insync.replicas, replication factor)",
+    Doubt.UNCLEAN_ELECTION: lambda _: "a replica that lags may lead (unclean.leader.election.enable=true)",
+    Doubt.SETTINGS_UNKNOWN: lambda _: "the settings of the topic may not be read",
+    Doubt.ACKS_UNKNOWN: lambda count: (
+        f"{counted(count, 'record')} of the window without a producer id, whose acks are not known"
+    ),
+    Doubt.NUMBERS_MISSING: lambda count: f"the numbering of its producers has {counted(count, 'gap')}",
+}
 
 _PREVENTED = {
     IncidentKind.EXPIRED: "A longer retention, or windows that run sooner after their end, prevent it",
@@ -92,7 +116,13 @@ def _leaders(incident: Incident) -> str:
     before = incident.detail.get("before")
     if before is not None and str(before) not in epochs:
         epochs.insert(0, str(before))
-    return f"the leader of {_place(incident)} changed: leader epochs {', '.join(epochs)}"
+    changed = f"the leader of {_place(incident)} changed: leader epochs {', '.join(epochs)}"
+    if "doubts" not in incident.detail:
+        return changed
+    if not incident.may_have_lost:
+        return f"{changed}; nothing shows that it took acknowledged records along"
+    why = ", ".join(_DOUBTS[doubt](count) for doubt, count in incident.doubts.items())
+    return f"{changed}, and it may have taken acknowledged records along: {why}"
 
 
 def _beginning(incident: Incident) -> str:

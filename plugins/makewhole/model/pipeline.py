@@ -15,6 +15,13 @@ class PointKind(StrEnum):
     STORE = "store"
 
 
+class Reach(StrEnum):
+    """Where the proof of a chain of points begins: at what the producer says it sent, or at what is in the log."""
+
+    LEDGER = "ledger"
+    LOG = "log"
+
+
 class Semantics(StrEnum):
     """The promise of a hop. `event`: each key once. `upsert`: the latest version per key."""
 
@@ -218,7 +225,8 @@ class Pipeline:
     `points` may name topics that no hop joins: compensation writes to them, and nothing in them is judged.
     `until` ends the schedule: for a pipeline that is over, or whose data are of the past. A step that meets a transient
     error is tried again for `retry_for`. `pending_max_age` is how long
-    a key may be handed over from window to window.
+    a key may be handed over from window to window. `reach` is `LOG` where the file accepts that nothing upstream of a
+    topic says what was sent to it.
     """
 
     name: str
@@ -230,6 +238,7 @@ class Pipeline:
     until: datetime | None = None
     settle: timedelta = timedelta(minutes=5)
     pending_max_age: timedelta = timedelta(days=1)
+    reach: Reach | None = None
     compare: Mapping[str, str] = field(default_factory=dict)
     gate: Gate = Gate()
     limits: Limits = Limits()

@@ -33,6 +33,7 @@ from makewhole.orchestration.task_ids import (
 
 if TYPE_CHECKING:
     from makewhole.journal.certificates import ChainEntry
+    from makewhole.window.certify import ClosedWindow
     from makewhole.window.context import WindowContext
     from makewhole.window.interval import Request
     from makewhole.window.open import OpenedWindow
@@ -278,6 +279,7 @@ def certify() -> dict[str, Any]:
         closed = certify_window(journal, context.pipeline, context.window, context.storage, key)
     for revocation in closed.revoked:
         logger.warning("certificate %d is revoked: %s", revocation.revokes, revocation.uri)
+    _log_older_open(context.window.label, closed)
     if closed.state is not WindowState.CERTIFIED or closed.certificate is None:
         raise AirflowFailException(f"{context.window.label} is not certified ({closed.state.value}): {closed.reason}")
     logger.info(
@@ -291,7 +293,37 @@ def certify() -> dict[str, Any]:
         "digest": closed.certificate.digest,
         "certificate": closed.certificate.uri,
         "handed_over": closed.handed_over,
+        **_reach(context.window.label, closed),
     }
+
+
+def _reach(label: str, closed: "ClosedWindow") -> dict[str, Any]:
+    """Log how far the proof of a certified window reaches; return it, with what older windows leave open."""
+    reach = {} if closed.certificate is None else closed.certificate.body.get("reach") or {}
+    limits = reach.get("cannot_exclude", [])
+    if reach:
+        logger.info("%s is proven from the %s on", label, reach["from"])
+    for limit in limits:
+        logger.info("%s: not excluded: %s", label, limit["told"])
+    older = closed.older_open
+    return {
+        "reach": reach.get("from"),
+        "cannot_exclude": [limit["limit"] for limit in limits],
+        "older_open": {"windows": older.windows, "findings": older.findings} if older else None,
+    }
+
+
+def _log_older_open(label: str, closed: "ClosedWindow") -> None:
+    older = closed.older_open
+    if older is not None and older.windows:
+        logger.warning(
+            "%s: %d older windows are open with %d findings; the first is window %d, which begins at %s",
+            label,
+            older.windows,
+            older.findings,
+            older.first_window,
+            older.since or "the beginning",
+        )
 
 
 def _announce(outlet_events: Any, pipeline: str, certificate: "ChainEntry") -> None:

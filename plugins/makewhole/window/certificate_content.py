@@ -14,9 +14,10 @@ from makewhole.model.window import PartitionRange, Window
 from makewhole.signing.keys import canonical_bytes, sha256_of
 from makewhole.sql import PgConnection
 from makewhole.window.configuration import configuration_document, judging_sha256, plain
+from makewhole.window.reach.limits import reach_document
 
-FORMAT = 2
-"""The format of what is signed. 1 were the certificates without a signature."""
+FORMAT = 3
+"""The format of what is signed. 1 were the certificates without a signature, 2 those that do not say their reach."""
 
 
 def final_results(journal: PgConnection, window: Window) -> dict[str, HopResult]:
@@ -37,6 +38,8 @@ def certificate_body(journal: PgConnection, pipeline: Pipeline, window: Window) 
         "revision": window.revision,
         "opened_at": window.opened_at.isoformat(),
         "issued_at": datetime.now(UTC).isoformat(),
+        "reach": reach_document(journal, pipeline, window, final_results(journal, window)),
+        "older_open": vars(windows.older_open(journal, window.pipeline, window.number)),
         "decided_by": _decided_by(journal, pipeline, window),
         "how": _provenance(journal, window),
     }

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from makewhole.journal import certificates, incidents, plans, window_results, windows
 from makewhole.journal.certificates import ChainEntry
 from makewhole.journal.window_results import HopResult
+from makewhole.journal.windows import OlderOpen
 from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateAnswer, GateReport
-from makewhole.model.incident import Incident
+from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.incident_text import incident_sentence, settled_by
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import GAPS
@@ -30,7 +31,7 @@ _WAITING = f"{_CONTINUED}, and no later window is compared before it"
 @dataclass(frozen=True, kw_only=True)
 class ClosedWindow:
     """The state that a window was given. `reason` is None only for a certified one. `handed_over`: keys in flight that
-    the next window judges.
+    the next window judges. `older_open` is what windows before it leave open.
 
     `revoked` are the revocations of older certificates of the window, appended to the chain with this state.
     """
@@ -39,6 +40,7 @@ class ClosedWindow:
     reason: str | None
     certificate: ChainEntry | None = None
     handed_over: int = 0
+    older_open: OlderOpen | None = None
     revoked: Sequence[ChainEntry] = ()
 
 
@@ -65,15 +67,23 @@ def certify_window(
             reason=now.reason,
             certificate=given if is_certified else None,
             handed_over=handed_over_keys(journal, window),
+            older_open=windows.older_open(journal, window.pipeline, window.number),
         )
     state, reason = decide(journal, pipeline, window)
     certificate = chain.certify(pipeline, window) if state is WindowState.CERTIFIED else None
     revoked = chain.revoke(window, state, reason or "") if state is WindowState.GAPS else []
     windows.close(journal, window, state, reason)
-    handed_over = handed_over_keys(journal, window)
+    closed = ClosedWindow(
+        state=state,
+        reason=reason,
+        certificate=certificate,
+        handed_over=handed_over_keys(journal, window),
+        older_open=windows.older_open(journal, window.pipeline, window.number),
+        revoked=revoked,
+    )
     journal.commit()
     chain.publish([*([certificate] if certificate else []), *revoked])
-    return ClosedWindow(state=state, reason=reason, certificate=certificate, handed_over=handed_over, revoked=revoked)
+    return closed
 
 
 def handed_over_keys(journal: PgConnection, window: Window) -> int:
@@ -96,10 +106,12 @@ def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[W
             f"the gate could not answer after compensation: {'; '.join(last.failures).rstrip('.')}. {_CONTINUED}"
         )
     blocking = [one for one in incidents.of(journal, window) if one.blocks(pipeline)]
-    if blocking:
+    if any(one.kind is not IncidentKind.LEADER_CHANGED for one in blocking):
         return WindowState.NOT_KNOWN, _incident_reason(blocking, results)
     if last.answer is not GateAnswer.PASS:
         return _uncertified_state(journal, window, results, last)
+    if blocking:
+        return WindowState.NOT_KNOWN, _incident_reason(blocking, results)
     changed = _changed_configuration(journal, pipeline, window)
     if changed:
         return WindowState.NOT_KNOWN, changed

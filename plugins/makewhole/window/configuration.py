@@ -25,10 +25,11 @@ def configuration_document(pipeline: Pipeline) -> dict[str, Any]:
 def judging_sha256(pipeline: Pipeline) -> str:
     """Return the digest of the part of a configuration that decides a verdict: points, hops with their filters,
     compared columns and types, tolerances, baseline and times. Remedies and approval are left out: a plan has its own
-    hash."""
+    hash. `reach` is part of it where the file has it."""
     whole = configuration_document(pipeline)
-    names = ("name", "points", "start", "settle", "compare", "gate", "buckets")
+    names: tuple[str, ...] = ("name", "points", "start", "settle", "compare", "gate", "buckets")
     hops = [{name: hop[name] for name in _OF_A_HOP} for hop in whole["hops"]]
+    names += ("reach",) if pipeline.reach is not None else ()
     return sha256_of({name: whole[name] for name in names} | {"hops": hops})
 
 

@@ -18,6 +18,7 @@ from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.log.salvage import Undecodable
 from makewhole.kafka.sequences.audit import SequenceAudit
+from makewhole.kafka.sequences.numbering import NO_PRODUCER
 from makewhole.lake.parquet_writer import GrowingParquet
 from makewhole.model.pipeline import Point, TablePoint, TopicPoint
 from makewhole.model.window import Accounting, PartitionRange
@@ -60,7 +61,7 @@ class PieceRead:
 
     For a topic: `first_record_ms` is the timestamp of its first data record, aborted or not; `expired` are all spans
     that were gone before they could be read, `truncated` those of them that a truncation took; `sequences` audits the
-    producers of this piece alone.
+    producers of this piece alone; `unnumbered` records carry no producer id.
     """
 
     files: tuple[tuple[str, str], ...]
@@ -76,6 +77,7 @@ class PieceRead:
     sequences: SequenceAudit | None = None
     replay_plans: tuple[str, ...] = ()
     first_record_ms: int | None = None
+    unnumbered: int = 0
     sha256: tuple[tuple[str, str], ...] = ()
 
 
@@ -91,6 +93,7 @@ class BucketWriter:
     files: dict[str, GrowingParquet] = field(default_factory=dict)
     bad: list[pl.DataFrame] = field(default_factory=list)
     replay_plans: set[str] = field(default_factory=set)
+    unnumbered: int = 0
 
     def add(self, frames: tuple[pl.DataFrame, pl.DataFrame]) -> None:
         """Add the good and the undecodable rows of one batch."""
@@ -99,6 +102,8 @@ class BucketWriter:
             self.bad.append(bad)
         if "replay_plan" in good.columns:
             self.replay_plans.update(good["replay_plan"].drop_nulls().unique())
+        if "producer_id" in good.columns:
+            self.unnumbered += int((good["producer_id"] == NO_PRODUCER).sum())
         for bucket, part in split_by_bucket(good, self.context.pipeline.buckets):
             self.held.setdefault(bucket, []).append(part)
         self.held_rows += len(good)
@@ -139,6 +144,7 @@ class BucketWriter:
             undecodable=len(bad),
             undecodable_files=tuple(file.path for file in written[len(self.files) :]),
             replay_plans=tuple(sorted(self.replay_plans)),
+            unnumbered=self.unnumbered,
             sha256=tuple(sorted({**more_files, **{file.path: file.sha256 for file in written}}.items())),
             **numbers,
         )

@@ -26,6 +26,7 @@ from makewhole.window.configuration import judging_sha256
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry_released
 from makewhole_spark.snapshot.accounts import PartitionAccount, log_incidents, log_manifest, partition_accounts
+from makewhole_spark.snapshot.leader_changes import TopicReading, with_doubts
 from makewhole_spark.snapshot.read_piece import PieceRead, TablePiece, TopicPiece, read_piece
 
 logger = logging.getLogger(__name__)
@@ -166,10 +167,10 @@ def _taken_topic(
 ) -> TakenSnapshot:
     earlier = previous_window(journal, context)
     before = {} if earlier is None else window_results.snapshots(journal, earlier).get(point.name, {})
-    return TakenSnapshot(
-        manifest={**manifest, **log_manifest(context, point, accounts, before)},
-        incidents=log_incidents(point, accounts, _epochs_before(journal, context, point)),
-    )
+    taken = {**manifest, **log_manifest(context, point, accounts, before)}
+    found = log_incidents(point, accounts, _epochs_before(journal, context, point))
+    reading = TopicReading(context=context, point=point, accounts=accounts, before=before, manifest=taken)
+    return TakenSnapshot(manifest=taken, incidents=with_doubts(journal, reading, found))
 
 
 def _epochs_before(journal: PgConnection, context: WindowContext, point: TopicPoint) -> dict[int, int]:

@@ -17,6 +17,7 @@ import pytest
 from makewhole.journal import database as database_module
 from makewhole.journal import windows
 from makewhole.journal.database import connect, migrate
+from makewhole.journal.windows import OlderOpen
 from makewhole.model.errors import CorruptionError, RefusedError, TransientError
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import sql_root
@@ -227,6 +228,7 @@ def test_a_journal_with_data_is_brought_up_to_date_with_all_it_holds(database: s
                 "values ('demo', 1, %s, 'flights', %s)",
                 (revision, json.dumps(kept)),
             )
+        cursor.execute("update makewhole.window set state = 'gaps' where revision = 1")
         for partition in (0, 1):
             cursor.execute(
                 "with made as (insert into makewhole.lane (pipeline, point, topic, topic_id, partition) "
@@ -242,6 +244,7 @@ def test_a_journal_with_data_is_brought_up_to_date_with_all_it_holds(database: s
         (there,) = windows.history(session, "demo", "flights")[0]
         assert (there.lo, there.hi, there.lineage, there.leader_epochs) == (0, 10, 0, ((0, 6), (2, 10)))
         assert windows.history(session, "demo", "flights")[1][0].leader_epochs == ()
+        assert windows.older_open(session, "demo", 2) == OlderOpen(windows=1, first_window=1)
     insert(database, window(2, (0, 10, 20), (1, 10, 12)))
 
 

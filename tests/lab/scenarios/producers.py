@@ -87,8 +87,8 @@ def delayed_end_of_transaction(lab: Lab) -> Outcome:
     happens="The same, and nothing but the topic says what was sent.",
     made="As before, with a pipeline that begins at the topic.",
     why=(
-        "Not provable: an abort that nobody wanted looks like one that somebody did. The window is proven from the "
-        "topic on, and says nothing of what came before."
+        "Not provable: an abort that nobody wanted looks like one that somebody did. The certificate says so: it is "
+        "from the log on, and does not exclude that records of aborted transactions were meant to be committed."
     ),
 )
 def delayed_end_of_transaction_without_ledger(lab: Lab) -> Outcome:

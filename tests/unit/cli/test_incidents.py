@@ -9,9 +9,10 @@ import pytest
 from typer.testing import Result
 
 from makewhole.cli import documents, report
-from makewhole.journal import certificates, continuations, incidents, plans, window_results
+from makewhole.journal import certificates, continuations, incidents, plans, window_results, windows
 from makewhole.journal.continuations import Continuation
 from makewhole.journal.window_results import Waiting
+from makewhole.journal.windows import OlderOpen
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.window import Accounting, PartitionRange, Window, WindowState
 
@@ -53,6 +54,7 @@ CHANGED = Incident(
     hi=300,
     detail={"epochs": [[2, 300]], "before": 0},
 )
+OLDER = OlderOpen(windows=2, findings=1_204, first_window=3, since=AT)
 SINCE = datetime(2013, 1, 1, 2, 3, tzinfo=UTC)
 ACCOUNTING = Accounting(span=150, data=140, control=6, expired=4)
 
@@ -73,6 +75,7 @@ def journal(monkeypatch: pytest.MonkeyPatch, invoke: Callable[..., Result]) -> N
     ):
         monkeypatch.setattr(window_results, name, lambda *_, answer=answer: answer)
     monkeypatch.setattr(certificates, "of_revision", lambda *_: None)
+    monkeypatch.setattr(windows, "older_open", lambda *_: OLDER)
     monkeypatch.setattr(incidents, "of", lambda *_: [CHANGED, EXPIRED])
     monkeypatch.setattr(plans, "plan_of_window", lambda *_: None)
     monkeypatch.setattr(continuations, "of", lambda *_: [GONE_ON_WITH] * 2)
@@ -89,6 +92,12 @@ def test_programs_get_incidents_and_accounts_as_they_are_stored() -> None:
     assert document["continuations"] == [again, again]
     hops = [{"from": "orders", "to": "warehouse", "keys": 1_200, "since": SINCE.isoformat()}]
     assert document["handed_over"] == {"keys": 1_200, "since": SINCE.isoformat(), "hops": hops}
+    assert document["older_open"] == {
+        "windows": 2,
+        "findings": 1_204,
+        "first_window": 3,
+        "since": AT.isoformat(),
+    }
     first, second = document["incidents"]
     assert (first["kind"], first["told"]) == (
         "leader_changed",
@@ -107,6 +116,7 @@ def test_people_are_told_each_thing_once(invoke: Callable[..., Result], monkeypa
         "window 5: 1,200 keys are in flight and handed over to the next window; the first waits since 2013-01-01 02:03 "
         "UTC"
     ) in said
+    assert "2 older windows are open, since 2013-01-02 05:00 UTC (window 3): 1,204 findings" in said
     assert said.count("were deleted before they could be read") == 1
     assert "span" not in said
     assert "window 5: was gone on with 2 times, last by run continue__shop__5.1__2 at 2026-03-07 02:00" in said

@@ -86,8 +86,14 @@ compensation:
         ]),
         ("version: 1", "version: 1\nshedule: x", [
             "shedule (line 2): is not a key here. Allowed: compare, compensation, description, gate, hops, pending, "
-            "pipeline, points, retry_for, schedule, settle, start, time_limits, until, version. Did you mean "
+            "pipeline, points, reach, retry_for, schedule, settle, start, time_limits, until, version. Did you mean "
             "'schedule'?"
+        ]),
+        ("version: 1", "version: 1\nreach: ledger", [
+            "reach (line 2): 'ledger' is not a reach to accept. Write 'reach: log' to accept that windows are proven "
+            "from the log on, or take the line out",
+            "reach (line 2): accepts that the log alone is proven, and every chain of hops begins at a ledger. Take "
+            "the line out: every window is proven from the ledger on",
         ]),
         ("version: 1", "version: 1\npending: {max_age: 0s, min_age: 1h}", [
             "pending.min_age (line 2): is not a key here. Allowed: max_age. Did you mean 'max_age'?",

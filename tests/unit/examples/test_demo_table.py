@@ -1,8 +1,10 @@
 """Test the demo's verdict on itself: found must be what was planted, key by key."""
 
+from typing import Any
+
 import pytest
 
-from makewhole.cli.demo.command import DemoOutcome
+from makewhole.cli.demo.command import DemoOutcome, window_text
 from makewhole.cli.demo.planted_and_found import Discrepancy, Line, found_ones, lines, planted_ones
 
 pytestmark = pytest.mark.unit
@@ -85,3 +87,18 @@ def test_success_needs_the_findings_the_windows_and_the_proof() -> None:
     assert outcome(missed=[], invented=[], states=certified, holds=False).problems == [
         "the independent proof fails for 1 flights"
     ]
+
+
+def test_a_window_is_told_with_the_reach_of_its_proof_and_what_it_leaves_to_others() -> None:
+    counts = {"before_baseline": 2}
+    window: dict[str, Any] = {
+        "state": "certified",
+        "handed_over": {"keys": 1_200},
+        "hops": [{"counts": counts}, {"counts": counts}],
+        "certificate": {"uri": "file:/c/000001.json", "reach": {"from": "log"}},
+    }
+    assert (
+        window_text(window) == "certified, from the log, 1,200 handed over, 4 before the baseline, file:/c/000001.json"
+    )
+    plain = window | {"handed_over": {"keys": 0}, "hops": [], "certificate": None, "state": "gaps"}
+    assert window_text(plain) == "gaps"

@@ -34,3 +34,30 @@ def test_rows_are_chosen_by_number_in_the_order_of_the_table() -> None:
 def test_a_row_that_the_lab_does_not_have_is_refused() -> None:
     with pytest.raises(AssertionError, match=r"the lab has no rows \[21\]"):
         selected("1,21")
+
+
+def test_a_row_says_how_far_the_proof_reaches_and_what_is_handed_over_or_before_the_baseline() -> None:
+    (told,) = [one for one in load().values() if one.id == "10-acks_of_one_without_ledger"]
+    hop = "orders→warehouse"
+    window = {
+        "label": "",
+        "state": "certified",
+        "reason": None,
+        "accounting": {},
+        "matched": {hop: 3},
+        "found": {hop: [["pending", "in_flight", 2]]},
+        "before_baseline": {hop: 4},
+        "incidents": [],
+        "reach": "log",
+        "not_excluded": ["what is not in the log of orders"],
+    }
+
+    text = page({told.id: told}, {told.id: {"truth": "", "naive": [], "windows": [window]}})
+
+    assert "| **certified, from the log**, 2 handed over (`in_flight`), 4 `before_baseline` |\n" in text
+    assert "\n- **certified, from the log**\n" in text
+    assert f"\n  - {hop}: 3 matched, 4 `before_baseline`, 2 handed over (`in_flight`)\n" in text
+    assert "\n  - not excluded: what is not in the log of orders\n" in text
+    in_ledger = window | {"reach": "ledger"}
+    text = page({told.id: told}, {told.id: {"truth": "", "naive": [], "windows": [in_ledger]}})
+    assert "| **certified**, 2 handed over" in text

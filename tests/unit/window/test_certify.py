@@ -12,7 +12,7 @@ from makewhole.journal import certificates, incidents, plans, window_results, wi
 from makewhole.journal.window_results import RECONCILED, VERIFIED, HopResult
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.incident import Incident, IncidentKind
-from makewhole.model.pipeline import Gate, Hop, Pipeline, Remedies, Remedy
+from makewhole.model.pipeline import Gate, Hop, Pipeline, Reach, Remedies, Remedy
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window, WindowState
 from makewhole.sql import PgConnection
@@ -254,6 +254,69 @@ def test_what_the_window_is_judged_with_all_the_same_stops_nothing(
     committed.incidents = [replace(EXPIRED, kind=kind, detail={})]
 
     assert decided() == (WindowState.CERTIFIED, None)
+
+
+def leader_changed(point: str, **detail: Any) -> Incident:
+    return replace(
+        EXPIRED, kind=IncidentKind.LEADER_CHANGED, point=point, detail={"epochs": [[0, 2], [1, 4]], **detail}
+    )
+
+
+DOUBTS = {"few_copies": 1, "unclean_election": 1, "settings_unknown": 1, "acks_unknown": 1, "numbers_missing": 2}
+
+
+@pytest.mark.parametrize("point", ["a", "b"])
+def test_a_change_of_leader_that_may_have_lost_something_blocks_only_where_nothing_upstream_can_tell(
+    committed: CommittedEvidence, point: str
+) -> None:
+    committed.incidents = [leader_changed(point, doubts=DOUBTS)]
+
+    state, reason = decided()
+
+    if point == "b":
+        assert (state, reason) == (WindowState.CERTIFIED, None)
+        return
+    assert state is WindowState.NOT_KNOWN
+    assert reason is not None and reason.startswith(
+        "not proven: the leader of orders/0 changed: leader epochs 0, 1, and it may have taken acknowledged records "
+        "along: one replica alone may acknowledge a record (min.insync.replicas, replication factor), a replica that "
+        "lags may lead (unclean.leader.election.enable=true), the settings of the topic may not be read, 1 record of "
+        "the window without a producer id, whose acks are not known, the numbering of its producers has 2 gaps. No "
+        "point of this pipeline feeds the topic"
+    )
+
+
+def test_gaps_that_are_certain_are_gaps_whatever_else_may_have_gone_with_a_leader(committed: CommittedEvidence) -> None:
+    committed.incidents = [leader_changed("a", doubts=DOUBTS)]
+    committed.results[RECONCILED]["b→c"] = GAPPY
+    committed.gates = {RECONCILED: gate(GateAnswer.FAIL, "1 missing on b→c")}
+    assert decided() == (WindowState.GAPS, "1 missing on b→c")
+
+    committed.gates[VERIFIED] = gate(GateAnswer.PASS)
+    assert decided()[0] is WindowState.NOT_KNOWN
+
+
+def test_a_change_of_leader_that_was_looked_into_and_is_harmless_stops_nothing(committed: CommittedEvidence) -> None:
+    committed.incidents = [leader_changed("a", doubts={})]
+
+    assert decided() == (WindowState.CERTIFIED, None)
+
+
+def test_a_change_of_leader_that_nobody_looked_into_is_not_taken_for_harmless(committed: CommittedEvidence) -> None:
+    committed.incidents = [leader_changed("a")]
+
+    assert decided()[0] is WindowState.NOT_KNOWN
+
+
+def test_a_file_that_accepts_the_log_is_judged_by_it(
+    committed: CommittedEvidence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accepting = replace(PIPELINE, reach=Reach.LOG)
+    assert judging_sha256(accepting) != judging_sha256(PIPELINE)
+    committed.incidents = [leader_changed("a", doubts=DOUBTS)]
+    monkeypatch.setattr(windows, "configuration", lambda *_: {"judging_sha256": judging_sha256(accepting)})
+
+    assert decide(cast(PgConnection, None), accepting, WINDOW) == (WindowState.CERTIFIED, None)
 
 
 # What else stands against a certificate

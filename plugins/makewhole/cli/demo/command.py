@@ -191,9 +191,7 @@ def _print(out: Console, outcome: DemoOutcome) -> None:
     )
     out.print(f"windows: {outcome.certified} of {outcome.expected_windows} certified")
     for window in outcome.windows[-3:]:
-        certificate = window.get("certificate")
-        proof_of = f", {certificate['uri']}" if certificate else ""
-        out.print(f"  window {window['window']}: {window['state']}{proof_of}")
+        out.print(f"  window {window['window']}: {window_text(window)}")
     for one in [*outcome.missed[:5], *outcome.invented[:5]]:
         kind = "missed" if one in outcome.missed else "invented"
         out.print(f"  {kind}: {one.hop} {one.verdict} {one.key}")
@@ -205,6 +203,19 @@ def _print(out: Console, outcome: DemoOutcome) -> None:
         out.print(
             Text.assemble(("whole: ", "bold green"), f"found is exactly what was planted ({outcome.seconds:.0f} s)")
         )
+
+
+def window_text(window: Mapping[str, Any]) -> str:
+    """Return the state of a window; of a certified one from where on it is proven, and what it leaves to others."""
+    certificate, parts = window["certificate"], [str(window["state"])]
+    if certificate and certificate["reach"]:
+        parts.append(f"from the {certificate['reach']['from']}")
+    if window["handed_over"]["keys"]:
+        parts.append(f"{window['handed_over']['keys']:,} handed over")
+    before = sum(hop["counts"]["before_baseline"] for hop in window["hops"])
+    if before:
+        parts.append(f"{before:,} before the baseline")
+    return ", ".join([*parts, *([str(certificate["uri"])] if certificate else [])])
 
 
 def _end_or_leave_running(out: Console, *, keep: bool) -> None:

@@ -1,0 +1,109 @@
+"""List what the proof of a window cannot exclude, from what its steps committed."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from makewhole.journal import incidents, window_results
+from makewhole.journal.window_results import HopResult
+from makewhole.model.incident import Incident, IncidentKind
+from makewhole.model.pipeline import Pipeline, Reach
+from makewhole.model.text import counted
+from makewhole.model.window import Window
+from makewhole.sql import PgConnection
+from makewhole.window.reach.chains import point_chains, reach_of
+
+
+class LimitKind(StrEnum):
+    """The kinds of things that a certificate cannot exclude."""
+
+    NOT_IN_LEDGER = "not_in_ledger"
+    NOT_IN_LOG = "not_in_log"  # never sent, or acknowledged and lost before it was read
+    LEADER_CHANGED = "leader_changed"  # it may have taken acknowledged records along; accepted by `reach: log`
+    ABORTED = "aborted"  # a transaction that was ended wrongly looks like one that was meant to abort
+    COMPACTED = "compacted"
+    BEFORE_BASELINE = "before_baseline"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProofLimit:
+    """What the proof cannot exclude. `at` is the point, or the hop, that it is about; `count` where counted."""
+
+    kind: LimitKind
+    at: str
+    count: int | None = None
+
+    @property
+    def sentence(self) -> str:
+        """Say it as people say it, without a full stop."""
+        return _SENTENCES[self.kind](self)
+
+
+_SENTENCES: Mapping[LimitKind, Callable[[ProofLimit], str]] = {
+    LimitKind.NOT_IN_LEDGER: lambda one: f"what the producer never wrote into {one.at}",
+    LimitKind.NOT_IN_LOG: lambda one: (
+        f"what is not in the log of {one.at}: it was never sent, or brokers acknowledged and lost it before it was "
+        "read (acks=0 or 1, an unclean election)"
+    ),
+    LimitKind.LEADER_CHANGED: lambda one: (
+        f"{counted(one.count or 0, 'change')} of leader in {one.at} that may have taken acknowledged records along"
+    ),
+    LimitKind.ABORTED: lambda one: (
+        f"{counted(one.count or 0, 'record')} of aborted transactions in {one.at}: an abort that nobody wanted looks "
+        "like one that somebody did"
+    ),
+    LimitKind.COMPACTED: lambda one: (
+        f"{counted(one.count or 0, 'offset')} of {one.at} that were compacted before they were read"
+    ),
+    LimitKind.BEFORE_BASELINE: lambda one: f"{counted(one.count or 0, 'key')} of {one.at} from before the baseline",
+}
+
+
+def reach_document(
+    journal: PgConnection, pipeline: Pipeline, window: Window, results: Mapping[str, HopResult]
+) -> dict[str, Any]:
+    """Return what a certificate says of the reach of a revision: by chain, whether the file accepts it, the limits."""
+    manifests = window_results.snapshots(journal, window)
+    found = [
+        *_limits_of_first_points(pipeline, manifests, incidents.of(journal, window)),
+        *_limits_of_hops(results),
+    ]
+    return {
+        "from": reach_of(pipeline).value,
+        "chains": [{"points": list(chain.points), "from": chain.reach.value} for chain in point_chains(pipeline)],
+        "is_accepted": pipeline.reach is Reach.LOG,
+        "cannot_exclude": [
+            {"limit": one.kind.value, "at": one.at, "count": one.count, "told": one.sentence} for one in found
+        ],
+    }
+
+
+def _limits_of_first_points(
+    pipeline: Pipeline, manifests: Mapping[str, Mapping[str, Any]], happened: list[Incident]
+) -> Iterator[ProofLimit]:
+    begun = {chain.points[0]: chain.reach for chain in point_chains(pipeline)}
+    for name, reach in begun.items():
+        if reach is Reach.LEDGER:
+            yield ProofLimit(kind=LimitKind.NOT_IN_LEDGER, at=name)
+            continue
+        yield ProofLimit(kind=LimitKind.NOT_IN_LOG, at=name)
+        changes = sum(one.kind is IncidentKind.LEADER_CHANGED and one.may_have_lost for one in _of(name, happened))
+        accounting = manifests.get(name, {}).get("accounting", {})
+        for kind, count in (
+            (LimitKind.LEADER_CHANGED, changes),
+            (LimitKind.ABORTED, accounting.get("aborted", 0)),
+            (LimitKind.COMPACTED, accounting.get("compacted", 0)),
+        ):
+            if count:
+                yield ProofLimit(kind=kind, at=name, count=count)
+
+
+def _of(point: str, happened: list[Incident]) -> list[Incident]:
+    return [one for one in happened if one.point == point]
+
+
+def _limits_of_hops(results: Mapping[str, HopResult]) -> Iterator[ProofLimit]:
+    for hop, result in sorted(results.items()):
+        if result.counts.before_baseline:
+            yield ProofLimit(kind=LimitKind.BEFORE_BASELINE, at=hop, count=result.counts.before_baseline)
