@@ -58,15 +58,15 @@ def certified_content(journal: PgConnection, window: Window) -> dict[str, Any]:
         "end": window.end.isoformat(),
         "ranges": {point: [_range_fields(part) for part in parts] for point, parts in sorted(window.ranges.items())},
         "hops": {
-            hop: {"source_keys": result.counts.source_keys, "digest": result.digest, **_not_there(result)}
+            hop: {"source_keys": result.counts.source_keys, "digest": result.digest, **_set_apart(result)}
             for hop, result in sorted(results.items())
         },
         "handed_over": _keys_and_digest(window_results.handover_ids(journal, window)),
     }
 
 
-def _not_there(result: HopResult) -> dict[str, int]:
-    """Return how many keys have vanished or were erased, where any have: the certificate vouches for none of them."""
+def _set_apart(result: HopResult) -> dict[str, int]:
+    """Return how many keys have vanished, were erased or are in conflict, where any are: it vouches for none of them."""
     counts = {"vanished": result.counts.vanished, "erased": result.counts.erased, "conflict": result.counts.conflict}
     return {name: count for name, count in counts.items() if count}
 

@@ -215,6 +215,32 @@ def test_a_key_that_is_erased_after_it_was_judged_is_not_written(
     assert erasing.certify(context).state is WindowState.CERTIFIED
 
 
+def test_a_key_that_every_store_behind_a_topic_names_is_erased_there_too_and_is_not_produced(
+    erasing: ReconciledShop,
+) -> None:
+    erasing.describe(
+        ledger_hop={"compensation": "{missing: produce}"},
+        more_points={"warehouse": store("db", "warehouse", key="id", erased=BY_TABLE)},
+    )
+    made = orders(range(10))
+    erasing.trade(made, unsent=made[3:6])
+    erasing.sql("insert into erasures values ('O3')")
+
+    context = erasing.judge_and_ask_the_gate()
+    frozen = plan_window(context)
+    erasing.sql("insert into erasures values ('O4')")
+    compensate_window(context, lambda _: None)
+    erasing.write("warehouse", made[5:6])
+    verify_window(context, lambda *_: None, patience_seconds=0)
+
+    unproduced = ("missing", "never_produced")
+    assert erasing.found(context, LEDGER_HOP) == {"O3": ERASED, "O4": unproduced, "O5": unproduced}
+    assert [action.key for action in frozen.actions] == ["O4", "O5"]
+    assert [record.key_text for record in erasing.read()].count("O4") == 0
+    assert erasing.outcomes(context) == {"O3": "open", "O4": "erased", "O5": "repaired"}
+    assert erasing.certify(context).state is WindowState.CERTIFIED
+
+
 @pytest.mark.parametrize("remedy", ["upsert", "redeliver"])
 def test_a_plan_says_how_many_keys_nobody_has_seen_in_a_store_that_names_no_erasures(
     erasing: ReconciledShop, remedy: str
