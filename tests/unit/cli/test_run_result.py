@@ -34,6 +34,7 @@ WINDOW = {
     "handed_over": {"keys": 0},
     "incidents": [],
     "continuations": [],
+    "older_open": {"windows": 0, "findings": 0, "first_window": None, "since": None},
     "certificate": None,
     "plan": None,
     "failures": ["missing: 41"],

@@ -12,7 +12,7 @@ from makewhole.model.pipeline import Erased, Gate, Remedy, TablePoint
 pytestmark = pytest.mark.unit
 
 FILE = """\
-version: 1
+version: 2
 pipeline: shop
 points:
   outbox: {kind: ledger, connection: db, table: outbox, key: [region, id], time: at}

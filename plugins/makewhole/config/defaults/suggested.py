@@ -63,12 +63,19 @@ def _in_a_store(hop: Hop, verdict: str) -> tuple[Remedy | None, str]:
         case "unexpected":
             does = f"would move their rows in {hop.target} aside, restorable; look first whose they are"
             return Remedy.QUARANTINE, does
+        case "vanished":
+            return None, (
+                "nobody brings back unasked what somebody deleted; where it was deleted by mistake, `vanished: upsert` "
+                f"writes their rows into {hop.target} again"
+            )
         case _:
             return None, f"no remedy answers {verdict} keys"
 
 
 def _why_it_stays(kinds: HopKinds, verdict: str) -> str:
     """Return why nothing is done about a record that is in a topic."""
+    if verdict == "vanished":
+        return "what was taken out of a topic is not sent again"
     if verdict != "duplicate":
         return "a record can neither be changed in a topic nor taken out of it"
     if Remedy.REVERSE not in kinds.possible(verdict):

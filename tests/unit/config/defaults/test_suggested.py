@@ -17,6 +17,7 @@ ENDS = (("outbox", "orders"), ("orders", "delays"), ("orders", "warehouse"), ("o
 CONTAINED = "a record cannot be taken out of a topic, and its copies are contained at the stores"
 REVERSED = f"{CONTAINED}; what a copy did is taken back by `reverse`, with an event that the hop describes"
 UNCHANGEABLE = "a record can neither be changed in a topic nor taken out of it"
+GONE = "what was taken out of a topic is not sent again"
 
 
 def _file(folder: Path, hops: list[dict[str, str]], version: Settings) -> Path:
@@ -75,10 +76,12 @@ def test_what_is_suggested_and_why_there_is_nothing(tmp_path: Path) -> None:
         ("orders", "duplicate"): (None, REVERSED),
         ("orders", "mismatched"): (None, UNCHANGEABLE),
         ("orders", "unexpected"): (None, UNCHANGEABLE),
+        ("orders", "vanished"): (None, GONE),
         ("delays", "missing"): ("missing: redeliver", "would send their records into orders again"),
         ("delays", "duplicate"): (None, REVERSED),
         ("delays", "mismatched"): (None, UNCHANGEABLE),
         ("delays", "unexpected"): (None, UNCHANGEABLE),
+        ("delays", "vanished"): (None, GONE),
     }
 
 
@@ -99,6 +102,11 @@ def test_a_store_is_repaired_by_itself_whoever_else_reads_the_topic(tmp_path: Pa
         ("duplicate: quarantine", "would move the rows too many in warehouse aside, restorable"),
         ("mismatched: upsert", "would write the values of orders into their rows in warehouse"),
         ("unexpected: quarantine", "would move their rows in warehouse aside, restorable; look first whose they are"),
+        (
+            None,
+            "nobody brings back unasked what somebody deleted; where it was deleted by mistake, `vanished: upsert` writes "
+            "their rows into warehouse again",
+        ),
     ]
 
 

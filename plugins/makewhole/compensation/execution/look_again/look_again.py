@@ -1,4 +1,4 @@
-"""Refuse to send a record whose key has arrived since the window was judged, or was erased, or that a reader has already.
+"""Refuse to send a record whose key has arrived since it was judged, or was erased, or that a reader has already.
 
 Hours may lie between the verdict and the approval: the producer or a consumer catches up. Right before each chunk the
 points that lacked a key are asked once more, and so is the topic of which a record is repeated, from where it was last
