@@ -9,7 +9,7 @@ from tests.lab.scenario import load, selected
 
 pytestmark = pytest.mark.unit
 
-TOPIC_SIDE, REPAIRS, CONSUMERS = {*range(1, 21), 33, 34}, {*range(28, 33), 35}, {42, 43}
+TOPIC_SIDE, REPAIRS, CONSUMERS = {*range(1, 21), 33, 34}, {*range(28, 33), 35, 44}, {42, 43}
 
 
 def test_the_page_is_what_the_lab_said() -> None:
