@@ -159,22 +159,23 @@ def _print(report: DryRun) -> None:
         _print_line(f"It would not start now: {report.stopped_by}")
     _print_line("If it did all the same:" if report.stopped_by else "If it ran now:")
     _console.print(_parts_table(report.parts))
-    for part in report.parts:
-        for reason, count in part.reasons.items():
-            _print_line(f"refused, {part.remedy} {part.target}: {count} × {reason}")
-    for sentence in report.risks:
+    for sentence in _sentences(report):
         _print_line(sentence)
-    for table in report.tables:
-        for sentence in table.sentences():
-            _print_line(sentence)
-    for topic in report.topics:
-        for sentence in topic.sentences():
-            _print_line(sentence)
     for sample in report.samples:
         _print_line("")
         for line in _sample_lines(sample):
             _print_line(line)
     _print_line("\nNothing was changed. The guards are asked again when the plan runs")
+
+
+def _sentences(report: DryRun) -> Iterator[str]:
+    """Yield what stands below the table: refusals, risks, and what happens at tables and topics beside the plan."""
+    for part in report.parts:
+        for reason, count in part.reasons.items():
+            yield f"refused, {part.remedy} {part.target}: {count} × {reason}"
+    yield from report.risks
+    for place in (*report.tables, *report.topics):
+        yield from place.sentences()
 
 
 def _print_line(line: str) -> None:
