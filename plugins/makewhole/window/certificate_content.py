@@ -66,7 +66,7 @@ def certified_content(journal: PgConnection, window: Window) -> dict[str, Any]:
 
 
 def _set_apart(result: HopResult) -> dict[str, int]:
-    """Return how many keys have vanished, were erased or are in conflict, where any are: it vouches for none."""
+    """Return how many keys have vanished, were erased or are in conflict, where any are: none is vouched for."""
     counts = {"vanished": result.counts.vanished, "erased": result.counts.erased, "conflict": result.counts.conflict}
     return {name: count for name, count in counts.items() if count}
 
