@@ -174,8 +174,8 @@ def _sentences(report: DryRun) -> Iterator[str]:
         for reason, count in part.reasons.items():
             yield f"refused, {part.remedy} {part.target}: {count} × {reason}"
     yield from report.risks
-    for place in (*report.tables, *report.topics):
-        yield from place.sentences()
+    yield from (sentence for table in report.tables for sentence in table.sentences())
+    yield from (sentence for topic in report.topics for sentence in topic.sentences())
 
 
 def _print_line(line: str) -> None:
