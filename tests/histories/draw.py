@@ -36,14 +36,14 @@ KINDS = {
     "retention": True,  # the log loses what windows have read
     "approval": True,  # plans wait for a person
     "killed": True,  # a step dies at a commit of the journal, and is tried again
-    # What the product is known to answer wrongly, or what the model does not tell yet
-    "expired": False,  # the log loses what no window has read
-    "late_rows": False,  # ledger rows with a time of a day that was judged
-    "lagging": False,  # the loader of a named group comes a day late
-    "meanwhile": False,  # what is missing arrives between a window's steps
-    "erased": False,  # rows of the store are deleted
-    "late_originals": False,  # sent on the day after, when a repair has sent it already
-    "conflicting": False,  # copies of one key differ: sent again with another amount, or loaded again rightly
+    "expired": True,  # the log loses what no window has read
+    "late_rows": True,  # ledger rows with a time of a day that was judged
+    "lagging": True,  # the loader of a named group comes a day late
+    "meanwhile": True,  # what is missing arrives between a window's steps
+    "erased": True,  # rows of the store are deleted
+    "late_originals": True,  # sent on the day after, when a repair has sent it already
+    "conflicting": True,  # copies of one key differ: sent again with another amount, or loaded again rightly
+    "contradicting": True,  # the ledger has a key twice, with different amounts
 }
 """The kinds of events, and whether they are drawn when nobody names any."""
 
@@ -103,7 +103,7 @@ class _Draw:
         yield from self._morning(day)
         batches = [self._items(day) for _ in range(self.random.randint(1, 3))]
         for batch in batches:
-            yield from (Insert(item) for item in batch)
+            yield from self._inserted(batch)
             yield from self._sent(batch, day)
             if self.random.random() < 0.6:
                 yield self._load(day, batch)
@@ -136,6 +136,12 @@ class _Draw:
     def _next(self) -> int:
         self.number += 1
         return self.number
+
+    def _inserted(self, batch: list[Item]) -> Iterator[Event]:
+        for item in batch:
+            yield Insert(item)
+            if self._happens("contradicting", 0.04):
+                yield Insert(replace(item, cents=item.cents + 5))
 
     def _sent(self, batch: list[Item], day: int) -> Iterator[Event]:
         sent: list[Item] = []

@@ -16,6 +16,7 @@ Answer = str | None
 
 MATCHED, MISSING, DUPLICATE = "matched", "missing", "duplicate"
 UNEXPECTED, MISMATCHED, PENDING, UNDECIDABLE = "unexpected", "mismatched", "pending", "undecidable"
+CONFLICT, VANISHED = "conflict", "vanished"
 LEDGER: HopName = "ledger"
 STORE: HopName = "store"
 
@@ -80,8 +81,10 @@ def of_ledger_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:
             return {UNEXPECTED}
         return {DUPLICATE} if len(until_now) > 1 else {None}
     if len(until_now) > 1:
-        return {DUPLICATE}
+        return {DUPLICATE, CONFLICT} if len(cents) > 1 else {DUPLICATE}
     counted = until_now or originals or copies
+    if counted and len(cents) > 1:
+        return {CONFLICT}
     if counted:
         found: set[Answer] = {MATCHED if copy.item.cents in cents else MISMATCHED for copy in counted}
         # Behind an open transaction nobody reads what is committed either.
@@ -114,10 +117,13 @@ def _of_loaded(truth: Truth, scope: Scope, key: str) -> set[Answer]:
         return {DUPLICATE} if all(row.day is None or row.day <= scope.number for row in rows) else {DUPLICATE, MATCHED}
     if rows:
         judged = [copy for copy in copies if scope.side(copy) <= 0]
+        if len({copy.item.cents for copy in judged if scope.side(copy) == 0}) > 1:
+            return {CONFLICT}
         same = {copy.item.cents == rows[0].cents for copy in judged}
-        return {MATCHED if is_same else MISMATCHED for is_same in same}
+        found: set[Answer] = {MATCHED if is_same else MISMATCHED for is_same in same}
+        return found | {CONFLICT} if len({copy.item.cents for copy in judged}) > 1 else found
     if key in scope.seen:
-        return {None, MATCHED, "vanished", UNDECIDABLE}  # in whatever words: it has been there, and is not lost
+        return {None, MATCHED, VANISHED, UNDECIDABLE}  # in whatever words: it has been there, and is not lost
     ahead = {_is_ahead(truth, copy) for copy in copies if scope.side(copy) <= 0} if scope.has_group else {False}
     return {PENDING if is_ahead else MISSING for is_ahead in ahead}
 

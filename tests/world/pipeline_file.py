@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import yaml
 
 from makewhole.config.defaults.former import former_default
-from makewhole.config.remedies import VERDICTS, HopKinds
+from makewhole.config.hops.remedies import VERDICTS, HopKinds
 from makewhole.model.pipeline import PointKind, Remedy, Semantics
 
 Settings = Mapping[str, str]

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from makewhole.config import values
 from makewhole.config.defaults.former import FORMER_VERSION
-from makewhole.config.hops import read_hops
+from makewhole.config.hops.read_hops import read_hops
+from makewhole.config.hops.remedies import VERDICTS, read_wanted
 from makewhole.config.points import PointDraft, read_points
 from makewhole.config.policy import (
     below,
@@ -21,7 +22,6 @@ from makewhole.config.policy import (
     read_pending_max_age,
     read_time_limits,
 )
-from makewhole.config.remedies import VERDICTS, read_wanted
 from makewhole.config.tree import Problems, Section, YamlPlace, read_tree
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Reach

@@ -7,8 +7,8 @@ from makewhole.compute.decode.record_values import ValueShape
 from makewhole.compute.key_layout import with_layout
 from makewhole.compute.row_filter import TypedTerm, typed_term
 from makewhole.config.connections import from_environment
+from makewhole.config.hops.where import parse_where
 from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
-from makewhole.config.where import parse_where
 from makewhole.journal import windows
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection

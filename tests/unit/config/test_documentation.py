@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from makewhole.config.hops.remedies import VERDICTS, HopKinds
 from makewhole.config.pipeline_file import load_pipeline
-from makewhole.config.remedies import VERDICTS, HopKinds
 from makewhole.model.pipeline import Approval, Gate, Limits, Pipeline, PointKind, Remedies, Remedy
 
 pytestmark = pytest.mark.unit

@@ -7,8 +7,8 @@ from croniter import croniter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from makewhole.config.hops.where import WhereTerm, parse_where
 from makewhole.config.values import UnfitError, compare_type, duration, integer, schedule, table, topic, topic_part
-from makewhole.config.where import WhereTerm, parse_where
 
 pytestmark = pytest.mark.unit
 

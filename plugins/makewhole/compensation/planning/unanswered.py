@@ -11,7 +11,7 @@ from itertools import product
 
 from makewhole.compensation.planning.draft import draft_plan
 from makewhole.config.defaults.suggested import Suggestion, suggest
-from makewhole.config.remedies import VERDICTS
+from makewhole.config.hops.remedies import VERDICTS
 from makewhole.journal import window_results
 from makewhole.model.pipeline import Pipeline, Remedy
 from makewhole.model.text import counted

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from yaml.nodes import MappingNode, ScalarNode
 
-from makewhole.config.remedies import VERDICTS, HopKinds
+from makewhole.config.hops.remedies import VERDICTS, HopKinds
 from makewhole.config.tree import Section, YamlPlace, is_empty
 from makewhole.model.pipeline import Hop, PointKind, Remedy, Semantics
 

@@ -6,7 +6,7 @@ store that lacks it, not sent to every reader of a topic.
 
 from dataclasses import dataclass
 
-from makewhole.config.remedies import HopKinds
+from makewhole.config.hops.remedies import HopKinds
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedy, TopicPoint
 
 _CONTAINED = "a record cannot be taken out of a topic, and its copies are contained at the stores"

@@ -9,8 +9,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from makewhole.config.hops.remedies import VERDICTS
 from makewhole.config.pipeline_file import load_pipeline
-from makewhole.config.remedies import VERDICTS
 from makewhole.model.errors import ConfigurationError
 from makewhole.model.pipeline import Remedy
 

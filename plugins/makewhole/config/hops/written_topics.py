@@ -4,9 +4,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from makewhole.config.redelivery import Drafts, RedeliverySettings, check_redelivery, read_redelivery
-from makewhole.config.remedies import VERDICTS
-from makewhole.config.reverse import read_reverse
+from makewhole.config.hops.redelivery import Drafts, RedeliverySettings, check_redelivery, read_redelivery
+from makewhole.config.hops.remedies import VERDICTS
+from makewhole.config.hops.reverse import read_reverse
 from makewhole.config.template.reversal import names_of
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Hop, Remedy, Reverse

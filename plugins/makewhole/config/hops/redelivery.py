@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from makewhole.config import values
+from makewhole.config.hops.remedies import VERDICTS
 from makewhole.config.points import PointDraft, named_topic
-from makewhole.config.remedies import VERDICTS
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Hop, PointKind, Remedy, Semantics
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from makewhole.config.hops.written_topics import answered_by
 from makewhole.config.points import PointDraft
 from makewhole.config.tree import YamlPlace
-from makewhole.config.written_topics import answered_by
 from makewhole.model.pipeline import Hop, PointKind, Remedy
 
 

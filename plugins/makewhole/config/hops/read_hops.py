@@ -5,14 +5,21 @@ from dataclasses import replace
 
 from makewhole.config import values
 from makewhole.config.defaults.former import FORMER_VERSION, with_former_defaults
-from makewhole.config.hop_graph import Ends, note_circle, note_doubled, note_mixed, note_reversed_twice, note_unjoined
+from makewhole.config.hops.hop_graph import (
+    Ends,
+    note_circle,
+    note_doubled,
+    note_mixed,
+    note_reversed_twice,
+    note_unjoined,
+)
+from makewhole.config.hops.redelivery import note_shared
+from makewhole.config.hops.remedies import VERDICTS, HopKinds, can_join, choose, note_useless, read_wanted
+from makewhole.config.hops.where import where
+from makewhole.config.hops.written_topics import WrittenTopics, check_written, read_written
 from makewhole.config.key_types import note_unlike_types
 from makewhole.config.points import PointDraft
-from makewhole.config.redelivery import note_shared
-from makewhole.config.remedies import VERDICTS, HopKinds, can_join, choose, note_useless, read_wanted
 from makewhole.config.tree import Section, YamlPlace
-from makewhole.config.where import where
-from makewhole.config.written_topics import WrittenTopics, check_written, read_written
 from makewhole.model.pipeline import Hop, PointKind, Remedy, Semantics
 
 _KEYS = ("from", "to", "consumer_group", "where", "semantics", "compensation", "redeliver", "redeliver_to", "reverse")
