@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -149,9 +148,9 @@ def test_the_rate_can_be_changed_while_the_plan_runs(world: PlanWorld, start: Ca
         if told.chunks_done == 3:
             set_rate(world.journal, plan, 1_000, by="ann")
 
+    began = time.monotonic()
     assert start(plan, faster_after_the_third).end().error is None
-    gaps = [after - before for before, after in pairwise(moments)]
-    assert min(gaps[:2]) > 0.8, "a chunk of five is a second's worth"
+    assert moments[2] - began > 1.9, "a chunk of five is a second's worth"
     assert len(moments) == RECORDS // CHUNK
     assert world.journal_sql("select records_per_second, reason from makewhole.plan") == [
         (1_000, "set to 1000 records a second by ann")
