@@ -103,14 +103,15 @@ insert into makewhole.receipt (plan, target, chunk, actions, plan_sha256, lease_
 values (%(plan)s, %(target)s, %(chunk)s, %(actions)s, %(plan_sha256)s, %(lease_epoch)s, %(refused)s::jsonb)
 
 -- table_columns --
--- Read a table from the catalogue. The type is without its modifier: a cast to varchar(3) would cut a key short.
+-- Read a table from the catalogue. The type is without its modifier: a cast to varchar(3) would cut a key short. The
+-- last is the same, but of a domain the type that it is made of.
 -- The seventh and eighth are the same in each row: the table, and the sets of columns that no two rows ever share, where `=` means to the index what it
 -- means to a statement (types of PostgreSQL's own, their usual operators and collations) and where no child has rows of
 -- its own. A valid unique index of a partitioned table is one of all its partitions together.
 select
     n.nspname, c.relname, a.attname, format_type(a.atttypid, -1), a.attgenerated <> '', a.attidentity = 'a',
     c.oid::bigint, u.column_sets, a.attnotnull or d.typnotnull,
-    a.atthasdef or a.attidentity <> '' or d.typdefault is not null
+    a.atthasdef or a.attidentity <> '' or d.typdefault is not null, b.name
 from pg_class as c
 join pg_namespace as n on n.oid = c.relnamespace
 join pg_attribute as a on a.attrelid = c.oid
@@ -133,6 +134,14 @@ cross join lateral (
     and x.indisunique and x.indimmediate and x.indisvalid and not x.indisexclusion
     and x.indpred is null and x.indexprs is null
 ) as u
+cross join lateral (
+    with recursive made as (
+        select d.oid as id, d.typtype as kind, d.typbasetype as base
+        union all
+        select t.oid, t.typtype, t.typbasetype from made join pg_type as t on t.oid = made.base and made.kind = 'd'
+    )
+    select format_type(made.id, -1) as name from made where made.kind <> 'd'
+) as b
 where c.relname = %(name)s and c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped
 and (n.nspname = %(schema)s or %(schema)s::text is null and pg_table_is_visible(c.oid))
 order by a.attnum

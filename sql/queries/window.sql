@@ -64,7 +64,8 @@ order by number, partition;
 
 -- get --
 -- Read one revision of a window.
-select number, revision, start_time, end_time, opened_at, state, reason, plan_only
+select number, revision, start_time, end_time, opened_at, state, reason, plan_only,
+    configuration -> 'key_layout'
 from makewhole.window
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
 
@@ -73,14 +74,21 @@ where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)
 select configuration from makewhole.window
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
 
+-- last_key_layout --
+-- Read the key layout of the newest window.
+select configuration -> 'key_layout' from makewhole.window
+where pipeline = %(pipeline)s order by number desc, revision desc limit 1;
+
 -- newest --
 -- Read the newest revision of every window, newest window first.
-select distinct on (number) number, revision, start_time, end_time, opened_at, state, reason, plan_only
+select distinct on (number) number, revision, start_time, end_time, opened_at, state, reason, plan_only,
+    configuration -> 'key_layout'
 from makewhole.window where pipeline = %(pipeline)s order by number desc, revision desc;
 
 -- newest_judged --
 -- Read the newest revision of every window that was compared to its end, newest window first.
-select distinct on (number) number, revision, start_time, end_time, opened_at, state, reason, plan_only
+select distinct on (number) number, revision, start_time, end_time, opened_at, state, reason, plan_only,
+    configuration -> 'key_layout'
 from makewhole.window join makewhole.hop_result using (pipeline, number, revision)
 where pipeline = %(pipeline)s and stage = 'reconciled' order by number desc, revision desc;
 

@@ -18,7 +18,7 @@ from makewhole.journey.events import Event, Replays, events, is_replay, record_t
 from makewhole.journey.trace import Journey, Stop, business_key, trace
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import PointKind
-from makewhole.window.context import find_pipeline
+from makewhole.window.context import as_last_read, find_pipeline
 
 _console = console()
 
@@ -30,10 +30,9 @@ def explain(
 ) -> None:
     """Show one key's journey: where it is now, every verdict on it, every action, in time order. Exit code 3: not
     known."""
-    with service_environment():
-        found = find_pipeline(pipeline)
-        with connect() as journal:
-            journey = trace(journal, found, Storage.from_environment(), from_environment, business_key(found, key))
+    with service_environment(), connect() as journal:
+        found = as_last_read(journal, find_pipeline(pipeline))
+        journey = trace(journal, found, Storage.from_environment(), from_environment, business_key(found, key))
     if json:
         typer.echo(json_format.dumps(journey_document(journey), ensure_ascii=False, default=str))
     elif journey.is_known:

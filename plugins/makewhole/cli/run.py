@@ -18,10 +18,11 @@ from makewhole.cli.report import PipelineName, show_windows
 from makewhole.journal import windows
 from makewhole.journal.database import connect
 from makewhole.journey.copies import windows_holding
+from makewhole.journey.trace import business_key
 from makewhole.lake.storage import Storage
 from makewhole.model.errors import TransientError
 from makewhole.model.window import WindowState
-from makewhole.window.context import find_pipeline
+from makewhole.window.context import as_last_read, find_pipeline
 
 _DAG = "makewhole_oncall"
 _WAIT_FOR_FORM_SECONDS = 120.0
@@ -107,9 +108,10 @@ def run(
 
 def _requests_of_keys(request: _RunRequest, keys: Path, out: Console) -> list[_RunRequest]:
     """Return one request per window that holds any of the keys, oldest first."""
-    wanted = list(dict.fromkeys(line for line in keys.read_text(encoding="utf-8").splitlines() if line))
-    pipeline = find_pipeline(request.pipeline)
+    lines = [line for line in keys.read_text(encoding="utf-8").splitlines() if line]
     with connect() as journal:
+        pipeline = as_last_read(journal, find_pipeline(request.pipeline))
+        wanted = list(dict.fromkeys(business_key(pipeline, line) for line in lines))
         places = windows_holding(journal, pipeline, Storage.from_environment(), wanted)
     unknown = [key for key, found in places.items() if not found]
     for key in unknown:

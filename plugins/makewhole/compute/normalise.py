@@ -96,11 +96,14 @@ def _plan(headers: Sequence[Mapping[str, Any]]) -> str | None:
     return None
 
 
-def table_frame(rows: pl.DataFrame, compare: dict[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+def table_frame(
+    rows: pl.DataFrame, compare: dict[str, str], without_key: str = "key is null or empty"
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Normalise exported rows: (keys frame in `KEYS`, rows without a key in `UNDECODABLE`).
 
     `rows` has `key` (text or null), `place`, `time_us` (int64, microseconds, or null), `version`, `c:<name>` texts that
     PostgreSQL rendered in the declared types, and `excluded_by` (hop names joined by commas, empty for none).
+    `without_key` is the reason of rows without a key.
     """
     doubles = [f"c:{name}" for name, declared in compare.items() if declared == "double"]
     frame = rows.with_columns(
@@ -114,6 +117,6 @@ def table_frame(rows: pl.DataFrame, compare: dict[str, str]) -> tuple[pl.DataFra
         ]
     )
     frame = with_row_hash(frame, [f"c:{name}" for name in compare])
-    without_key = pl.col("key").is_null() | (pl.col("key") == "")
-    bad = frame.filter(without_key).select("place", pl.lit("key is null or empty").alias("reason"))
-    return _select(with_hash(frame.filter(~without_key)), KEYS), _typed(bad, UNDECODABLE)
+    lacks_key = pl.col("key").is_null() | (pl.col("key") == "")
+    bad = frame.filter(lacks_key).select("place", pl.lit(without_key).alias("reason"))
+    return _select(with_hash(frame.filter(~lacks_key)), KEYS), _typed(bad, UNDECODABLE)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from makewhole.config import values
 from makewhole.config.hop_graph import Ends, note_circle, note_doubled, note_mixed, note_reversed_twice, note_unjoined
+from makewhole.config.key_types import note_unlike_types
 from makewhole.config.points import PointDraft
 from makewhole.config.remedies import VERDICTS, HopKinds, can_join, choose, note_useless, read_wanted
 from makewhole.config.tree import Section, YamlPlace
@@ -46,6 +47,7 @@ def read_hops(
     note_doubled(ends)
     note_circle(ends)
     note_unjoined(ends, written_topics, drafts)
+    note_unlike_types([hop for _, hop in hops], {name: draft.key for name, draft in drafts.items() if draft.key})
     note_mixed([hop for _, hop in hops], drafts)
     note_reversed_twice(hops, drafts)
     if len(kinds) == len(elements):

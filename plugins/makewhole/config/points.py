@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from makewhole.config import values
+from makewhole.config.key_types import KeyDraft, read_key
 from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Partitioner, Point, PointKind, TablePoint, TopicPoint
 
@@ -22,9 +23,13 @@ class PointDraft:
 
     place: YamlPlace
     kind: PointKind | None
-    key_parts: int | None
+    key: KeyDraft | None
     has_version: bool
     point: Point | None
+
+    @property
+    def key_parts(self) -> int | None:
+        return len(self.key.names) if self.key else None
 
 
 def read_points(top: Section) -> Mapping[str, PointDraft]:
@@ -52,11 +57,11 @@ def _check_name(name: str, place: YamlPlace) -> None:
 def _read_point(name: str, place: YamlPlace) -> PointDraft:
     section = place.section()
     if section is None:
-        return PointDraft(place=place, kind=None, key_parts=None, has_version=False, point=None)
+        return PointDraft(place=place, kind=None, key=None, has_version=False, point=None)
     kind_place = section.need("kind", f"Say which it is: {', '.join(PointKind)}")
     kind = kind_place.text(values.choice(PointKind, "a kind of point")) if kind_place else None
     section.only(*(_KEYS[kind] if kind else _ANY_KEYS))
-    key = _read_key(section, values.topic_part if kind is PointKind.TOPIC else values.column) if kind else None
+    key = read_key(section, values.topic_part if kind is PointKind.TOPIC else values.column) if kind else None
     point: Point | None = None
     if kind is PointKind.TOPIC:
         point = _read_topic(name, section, key)
@@ -65,18 +70,13 @@ def _read_point(name: str, place: YamlPlace) -> PointDraft:
     return PointDraft(
         place=place,
         kind=kind,
-        key_parts=len(key) if key else None,
+        key=key,
         has_version=section.has("version"),
         point=point,
     )
 
 
-def _read_key(section: Section, parse: Callable[[str], str]) -> tuple[str, ...] | None:
-    place = section.need("key", "Say what identifies a business event, one name or a list of them")
-    return place.words(parse) if place else None
-
-
-def _read_topic(name: str, section: Section, key: tuple[str, ...] | None) -> TopicPoint | None:
+def _read_topic(name: str, section: Section, key: KeyDraft | None) -> TopicPoint | None:
     connection = _needed(section, "connection", values.connection_id, "Name the connection to its Kafka cluster")
     topic = _needed(section, "topic", values.topic, "Name the topic")
     value = _optional(section, "value", values.value_format) or "json"
@@ -88,7 +88,8 @@ def _read_topic(name: str, section: Section, key: tuple[str, ...] | None) -> Top
         name=name,
         connection=connection,
         topic=topic,
-        key=key,
+        key=key.names,
+        key_types=key.types,
         value=value,
         version=version,
         partitioner=partitioner,
@@ -101,7 +102,7 @@ def _read_partitioner(section: Section) -> Partitioner:
     return named or Partitioner.MURMUR2
 
 
-def _read_table(name: str, kind: PointKind, section: Section, key: tuple[str, ...] | None) -> TablePoint | None:
+def _read_table(name: str, kind: PointKind, section: Section, key: KeyDraft | None) -> TablePoint | None:
     connection = _needed(section, "connection", values.connection_id, "Name the connection to its PostgreSQL database")
     table = _needed(section, "table", values.table, "Name the table, with its schema if it has one: 'ops.departures'")
     if kind is PointKind.LEDGER:
@@ -119,7 +120,8 @@ def _read_table(name: str, kind: PointKind, section: Section, key: tuple[str, ..
         kind=kind,
         connection=connection,
         table=table,
-        key=key,
+        key=key.names,
+        key_types=key.types,
         time=time,
         version=version,
         payload=payload,

@@ -9,6 +9,7 @@ import psycopg2
 from psycopg2.extras import Json
 
 from makewhole.model.errors import RefusedError
+from makewhole.model.pipeline import KeyType
 from makewhole.model.window import PartitionRange, Window, WindowState
 from makewhole.sql import PgConnection, load_queries
 
@@ -167,7 +168,7 @@ def newest_judged(journal: PgConnection, pipeline: str) -> list[Window]:
 
 
 def _window(journal: PgConnection, pipeline: str, row: Sequence[Any]) -> Window:
-    number, revision, start, end, opened_at, state, reason, _ = row
+    number, revision, start, end, opened_at, state, reason, _, layout = row
     return Window(
         pipeline=pipeline,
         number=number,
@@ -178,7 +179,19 @@ def _window(journal: PgConnection, pipeline: str, row: Sequence[Any]) -> Window:
         ranges=ranges(journal, pipeline, number),
         state=WindowState(state),
         reason=reason,
+        key_layout=_key_layout(layout),
     )
+
+
+def _key_layout(stored: Mapping[str, Sequence[str]] | None) -> dict[str, tuple[KeyType, ...]]:
+    """Return a key layout as it is stored; windows of an older makewhole have none."""
+    return {point: tuple(KeyType(kind) for kind in kinds) for point, kinds in (stored or {}).items()}
+
+
+def last_key_layout(journal: PgConnection, pipeline: str) -> dict[str, tuple[KeyType, ...]]:
+    """Return the key layout of the pipeline's newest window; empty without a window."""
+    rows = _run(journal, "last_key_layout", pipeline=pipeline)
+    return _key_layout(rows[0][0] if rows else None)
 
 
 def close(journal: PgConnection, window: Window, state: WindowState, reason: str | None) -> None:

@@ -12,14 +12,15 @@ from typing import Any
 
 import polars as pl
 
-from makewhole.compute.keys import key_hash, key_text, split_hex
+from makewhole.compute.key_values import part_text
+from makewhole.compute.keys import KeyProblem, key_hash, key_text, split_hex
 from makewhole.journal import key_history, window_results, windows
 from makewhole.journal.key_history import Judgement, KeyAction
 from makewhole.journey.copies import JourneyCopy, copies_in, rows_now
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem
-from makewhole.model.pipeline import Pipeline, Point, PointKind, TablePoint
+from makewhole.model.pipeline import KeyType, Pipeline, Point, PointKind, TablePoint
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
@@ -57,20 +58,27 @@ class Journey:
 
 
 def business_key(pipeline: Pipeline, text: str) -> str:
-    """Return the key that a person wrote, in its one spelling: several components are a JSON array of strings.
+    """Return the key that a person wrote, in its one spelling: several components are a JSON array of strings, and each
+    is read by its type.
 
     Raises:
         ConfigurationError: it cannot be a key of this pipeline.
     """
-    parts = len(pipeline.ordered_points()[0].key)
+    point = pipeline.ordered_points()[0]
+    parts = len(point.key)
     components = [text] if parts == 1 else _array(text)
+    why = ""
     if len(components) == parts and all(isinstance(part, str) and part and _is_unicode(part) for part in components):
-        return key_text(components)
+        kinds = point.key_layout or (KeyType.STRING,) * parts
+        try:
+            return key_text([part_text(part, kind) for part, kind in zip(components, kinds, strict=True)])
+        except KeyProblem as unfit:
+            why = f": {unfit}"
     example = "the key's text" if parts == 1 else json.dumps([f"part {at}" for at in range(1, parts + 1)])
     problem = Problem(
         file="command line",
         path="KEY",
-        found=f"is no key of pipeline {pipeline.name}",
+        found=f"is no key of pipeline {pipeline.name}{why}",
         remedy=f"Write {example}, as `makewhole findings` shows keys",
     )
     raise ConfigurationError([problem])

@@ -6,6 +6,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+IN_DOCUMENT = "in_document"
+WRITTEN_IF_ANY: Mapping[str, str] = {IN_DOCUMENT: "if any"}
+NEVER_WRITTEN: Mapping[str, str] = {IN_DOCUMENT: "never"}
+"""Metadata of fields that the document of a configuration has only where they are set, or never has."""
+
 
 class PointKind(StrEnum):
     """The kind of system a point is in: decides how it is read and what can be done to it."""
@@ -34,6 +39,19 @@ class Remedy(StrEnum):
     RESTORE = "restore"
 
 
+class KeyType(StrEnum):
+    """The type of one part of a business key: what makes two spellings one key. `STRING`: each spelling is its own."""
+
+    STRING = "string"
+    CHAR = "char"
+    BIGINT = "bigint"
+    DECIMAL = "decimal"
+    UUID = "uuid"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+
+
 class Partitioner(StrEnum):
     """The rule by which producers of a topic choose a partition: Java's default, librdkafka's default, or by chance."""
 
@@ -50,6 +68,8 @@ class TablePoint:
     (timestamp or timestamptz, read as UTC); a store without it is read by the window's keys only and cannot have
     `unexpected` rows. `payload` (ledger) is the column with the record value to produce, as JSON; without it the whole
     row becomes the JSON object. `record_key` (ledger) is the column with Kafka's record key; default: the business key.
+    `key_types` is what the file says of the key's parts. `key_layout` is by what a window reads them, on every point of
+    a hop the same; it is none of the file's, and empty means texts as they are.
     """
 
     name: str
@@ -61,6 +81,8 @@ class TablePoint:
     version: str | None = None
     payload: str | None = None
     record_key: str | None = None
+    key_types: tuple[KeyType, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
+    key_layout: tuple[KeyType, ...] = field(default=(), metadata=NEVER_WRITTEN)
 
     @property
     def place(self) -> str:
@@ -73,6 +95,7 @@ class TopicPoint:
     """A Kafka topic. Each part of `key` is `$.path.to.field` in the JSON value, `kafka.key`, or `header:NAME`.
 
     `partitioner` is that of the topic's producers: records of compensation that have no partition yet go by it.
+    `key_types` and `key_layout` are as in `TablePoint`.
     """
 
     name: str
@@ -82,6 +105,8 @@ class TopicPoint:
     value: str = "json"
     version: str | None = None
     partitioner: Partitioner = Partitioner.MURMUR2
+    key_types: tuple[KeyType, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
+    key_layout: tuple[KeyType, ...] = field(default=(), metadata=NEVER_WRITTEN)
 
     @property
     def kind(self) -> PointKind:
@@ -241,6 +266,15 @@ class Pipeline:
     def hops_from(self, point: str) -> tuple[Hop, ...]:
         """Return the hops whose source is `point`, in file order."""
         return tuple(hop for hop in self.hops if hop.source == point)
+
+    def joined_points(self) -> tuple[tuple[str, ...], ...]:
+        """Return the groups of points that hops join, directly or through others: their keys are the same."""
+        groups: list[list[str]] = []
+        for hop in self.hops:
+            touched = [group for group in groups if hop.source in group or hop.target in group]
+            names = dict.fromkeys([name for group in touched for name in group] + [hop.source, hop.target])
+            groups = [group for group in groups if group not in touched] + [list(names)]
+        return tuple(tuple(group) for group in groups)
 
     def ordered_points(self) -> tuple[Point, ...]:
         """Return the points on hops in the order their snapshots are taken: every hop's source before its target."""

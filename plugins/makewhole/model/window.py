@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from makewhole.model.pipeline import KeyType
+
 
 class WindowState(StrEnum):
     """The states of a window. Only `certified` closes it."""
@@ -75,7 +77,7 @@ class Window:
 
     `start`/`end` label it and bound the rows of tables by their time column, half-open; `start` None is the beginning
     of time (the first window of `start: earliest`). `ranges` per topic point decide membership. `opened_at` is when the
-    bounds were frozen (S1).
+    bounds were frozen (S1). `key_layout`: the types by which keys are read, by point; frozen as well.
     """
 
     pipeline: str
@@ -87,6 +89,7 @@ class Window:
     ranges: Mapping[str, tuple[PartitionRange, ...]]
     state: WindowState = WindowState.OPEN
     reason: str | None = None
+    key_layout: Mapping[str, tuple[KeyType, ...]] = field(default_factory=dict)
 
     @property
     def prefix(self) -> str:

@@ -10,20 +10,23 @@ import psycopg2
 from psycopg2 import sql
 
 from makewhole.model.errors import RefusedError
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.pipeline import KeyType, TablePoint
 from makewhole.postgres.connect import describe
+from makewhole.postgres.key_columns import is_native, key_column_matches, key_column_text, kinds_of
 from makewhole.sql import PgConnection, PgCursor, load_queries
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column of a table. `type` is without its modifier (`character varying`, not `character varying(3)`).
+    """A column of a table. `type` is without its modifier (`character varying`, not `character varying(3)`);
+    `base_type` is the same, but of a domain the type that it is made of.
 
     `is_required`: it takes no null. `has_default`: a row that does not name it gets a value all the same.
     """
 
     name: str
     type: str
+    base_type: str
     is_generated: bool
     is_identity_always: bool
     is_required: bool
@@ -58,9 +61,10 @@ class Table:
         """Place of row `t`: its ctid, after the partition's name where it lies in one, as in snapshots."""
         return sql.SQL(f"case when t.tableoid = {self.oid} then '' else t.tableoid::regclass::text end || t.ctid::text")
 
-    def has_one_row_per(self, key: Iterable[str]) -> bool:
-        """Tell whether a unique index promises one row at most for values of these columns, none of them null."""
-        names = set(key)
+    def has_one_row_per(self, point: TablePoint) -> bool:
+        """Tell whether a unique index promises one row at most for a key: of columns that tell keys apart by their own
+        `=`, none of them null."""
+        names = {name for name, kind in _typed_parts(point) if is_native(self.columns[name].base_type, kind)}
         return any(columns <= names for columns in self.unique)
 
     @property
@@ -107,6 +111,7 @@ def describe_table(session: PgConnection, point: TablePoint) -> Table:
             is_identity_always=row[5],
             is_required=row[8],
             has_default=row[9],
+            base_type=row[10],
         )
         for row in found
     }
@@ -163,23 +168,51 @@ def key_parameters(columns: Sequence[str], key: str) -> dict[str, str]:
     return dict(zip(key_fields(columns), key_components(key, columns), strict=True))
 
 
-def match_key(table: Table, columns: Sequence[str], key: str, *, is_exact: bool) -> tuple[sql.Composed, dict[str, str]]:
+def _typed_parts(point: TablePoint) -> Iterator[tuple[str, KeyType]]:
+    """Yield each key column with the type of the key's part."""
+    return zip(point.key, kinds_of(point.key_layout, len(point.key)), strict=True)
+
+
+def key_texts(table: Table, point: TablePoint, row: str = "t") -> sql.Composed:
+    """Return the canonical texts of the key's parts of a row, as an array."""
+    texts = [
+        key_column_text(quoted(row, name), table.columns[name].base_type, kind) for name, kind in _typed_parts(point)
+    ]
+    return sql.SQL("array[{}]").format(listed(texts))
+
+
+def key_values(table: Table, point: TablePoint, row: str = "t") -> list[sql.Composable]:
+    """Return what tells the keys of rows apart by `=`: the columns, or their canonical texts where their own `=` does
+    not."""
+    return [
+        quoted(row, name)
+        if is_native(table.columns[name].base_type, kind)
+        else key_column_text(quoted(row, name), table.columns[name].base_type, kind)
+        for name, kind in _typed_parts(point)
+    ]
+
+
+def match_key(table: Table, point: TablePoint, key: str, *, is_exact: bool) -> tuple[sql.Composed, dict[str, str]]:
     """Return the condition that row `t` has this key, and its parameters; see `match_parts`."""
-    placeholders = [sql.Placeholder(name) for name in key_fields(columns)]
-    return match_parts(table, columns, placeholders, is_exact=is_exact), key_parameters(columns, key)
+    placeholders = [sql.Placeholder(name) for name in key_fields(point.key)]
+    return match_parts(table, point, placeholders, is_exact=is_exact), key_parameters(point.key, key)
 
 
 def match_parts(
-    table: Table, columns: Sequence[str], parts: Sequence[sql.Composable], *, is_exact: bool, row: str = "t"
+    table: Table, point: TablePoint, parts: Sequence[sql.Composable], *, is_exact: bool, row: str = "t"
 ) -> sql.Composed:
     """Return the condition that `row` has this key; `parts` are the key's components as texts in the statement.
 
-    Compared in the column's own type, so that an index serves; `is_exact` also requires the same text (1.0 is not
-    1.00). Without it an equal value in another spelling counts, too, as it must when asking whether a key is *free*.
+    A part of a type is compared by its value. A text as it is, too, is compared in the column's own type, so that an
+    index serves; `is_exact` then also requires the same text (1.0 is not 1.00). Without it an equal value in another
+    spelling counts, too, as it must when asking whether a key is *free*.
     """
     terms: list[sql.Composable] = []
-    for name, part in zip(columns, parts, strict=True):
+    for (name, kind), part in zip(_typed_parts(point), parts, strict=True):
         column = quoted(row, name)
+        if kind is not KeyType.STRING:
+            terms.append(key_column_matches(column, table.columns[name].base_type, kind, part))
+            continue
         cast = sql.SQL(table.columns[name].type.replace("%", "%%"))  # from format_type: quoted by the catalogue
         terms.append(sql.SQL("{} = {}::{}").format(column, part, cast))
         if is_exact:
@@ -233,7 +266,7 @@ def rows_of_key(
     is_latest_first: bool = False,
 ) -> list[TableRow]:
     """Return all rows of a key by (time column, ctid), or the latest version first: the first is the survivor."""
-    match, parameters = match_key(table, point.key, key, is_exact=is_exact)
+    match, parameters = match_key(table, point, key, is_exact=is_exact)
     order = survivor_order(point, is_latest_first=is_latest_first)
     query = statement("rows_of_key", table=table.identifier, match=match, order=order)
     with key_lookup(session) as cursor:

@@ -1,13 +1,13 @@
 """Describe a pipeline as a document that can be signed: everything that its file decides, and no secret."""
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from typing import Any
 
-from makewhole.model.pipeline import Pipeline
+from makewhole.model.pipeline import IN_DOCUMENT, WRITTEN_IF_ANY, Pipeline
 from makewhole.signing.keys import sha256_of
 
 _OF_A_HOP = ("source", "target", "semantics", "where", "consumer_group")
@@ -40,12 +40,18 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int):
         return value
     if is_dataclass(value) and not isinstance(value, type):
-        return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
+        return {item.name: plain(getattr(value, item.name)) for item in fields(value) if _is_written(value, item)}
     if isinstance(value, Mapping):
         return {str(name): plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(inner) for inner in value]
     return _text(value)
+
+
+def _is_written(value: Any, item: Field[Any]) -> bool:
+    """Tell whether the document has a field: one that came later leaves older documents alone while it is empty."""
+    rule = item.metadata.get(IN_DOCUMENT)
+    return rule is None or (rule == WRITTEN_IF_ANY[IN_DOCUMENT] and bool(getattr(value, item.name)))
 
 
 def _text(value: Any) -> str:

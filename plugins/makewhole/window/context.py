@@ -4,16 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from makewhole.compute.decode.record_values import ValueShape
+from makewhole.compute.key_layout import with_layout
 from makewhole.compute.row_filter import TypedTerm, typed_term
 from makewhole.config.connections import from_environment
 from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
 from makewhole.config.where import parse_where
+from makewhole.journal import windows
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import Pipeline, Semantics, TablePoint, TopicPoint
 from makewhole.model.window import Window
 from makewhole.postgres.read.expressions import TableShape
+from makewhole.sql import PgConnection
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +54,7 @@ def value_shape(pipeline: Pipeline, point: TopicPoint) -> ValueShape:
     hops = [hop for hop in pipeline.hops if point.name in (hop.source, hop.target)]
     return ValueShape(
         key=point.key,
+        key_layout=point.key_layout,
         compare=pipeline.compare,
         filters=_filters(pipeline, point.name),
         version=point.version,
@@ -72,18 +76,24 @@ def _filters(pipeline: Pipeline, point: str) -> dict[str, tuple[TypedTerm, ...]]
 
 
 def window_context(window: Window, pipeline: Pipeline | None = None) -> WindowContext:
-    """Return the context of a window. `pipeline` None: it is read from its file.
+    """Return the context of a window, which reads keys by the window's layout. `pipeline` None: it is read from its
+    file.
 
     Raises:
         ConfigurationError: the pipeline is not known, or a connection or the storage is not configured.
     """
-    pipeline = pipeline or find_pipeline(window.pipeline)
+    pipeline = with_layout(pipeline or find_pipeline(window.pipeline), window.key_layout)
     return WindowContext(
         pipeline=pipeline,
         window=window,
         connections=connections_of(pipeline),
         storage=Storage.from_environment(),
     )
+
+
+def as_last_read(journal: PgConnection, pipeline: Pipeline) -> Pipeline:
+    """Return the pipeline with keys that are read as its newest window read them."""
+    return with_layout(pipeline, windows.last_key_layout(journal, pipeline.name))
 
 
 def connections_of(pipeline: Pipeline) -> dict[str, Connection]:

@@ -5,9 +5,10 @@ already gets a new revision of the window that covers it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from makewhole.compute.key_layout import KeyColumns, KeyLayout, key_layout, require_same_keys, require_same_spelling
 from makewhole.journal import incidents, plans, window_results, windows
 from makewhole.journal.windows import WindowBounds
 from makewhole.kafka.offsets import TopicLog
@@ -16,6 +17,7 @@ from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Pipeline, TopicPoint
 from makewhole.model.window import Window, WindowState
+from makewhole.postgres.read.key_columns import read_key_columns
 from makewhole.signing.keys import sha256_of
 from makewhole.sql import PgConnection
 from makewhole.window.configuration import configuration_document, judging_sha256
@@ -74,7 +76,9 @@ def open_interval(
     """Open the window of an interval, or a new revision of the one that covers it; the same one for the same request.
 
     Raises:
-        RefusedError: the interval lies in the future, or cuts through windows.
+        RefusedError: the interval lies in the future, or cuts through windows, or keys would be spelled in another way
+            than in the windows before.
+        ConfigurationError: a table does not exist, or the columns of keys have types that cannot meet.
         TransientError: a server does not answer, or a leader changed meanwhile.
     """
     windows.lock_pipeline(journal, pipeline.name)
@@ -89,6 +93,9 @@ def open_interval(
         _require_compared(journal, pipeline, existing)
     else:
         _supersede_plans(journal, pipeline, covering)
+    columns = read_key_columns(pipeline, connections)
+    layout = key_layout(pipeline, columns)
+    _require_same_spelling(journal, pipeline, columns, layout)
     with topic_logs(pipeline.ordered_points(), connections) as logs:
         states = {name: read_topic_state(log) for name, log in logs.items()}
         topics = _ObservedTopics(logs=logs, states=states, observed_at=observe(journal, pipeline, connections, states))
@@ -100,6 +107,7 @@ def open_interval(
         draft.incidents.extend(_transaction_incidents(pipeline, draft.window, topics))
         for name, log in logs.items():
             require_same_leaders(log, states[name])
+    draft = replace(draft, window=replace(draft.window, key_layout=layout))
     _insert_revision(journal, pipeline, request, draft)
     return _opened(journal, pipeline, draft.window, is_new=covering is None)
 
@@ -131,6 +139,17 @@ def _require_compared(journal: PgConnection, pipeline: Pipeline, existing: Seque
         f"window {last.number} ({interval_text(last)}) of {pipeline.name} was never compared, and duplicates are found "
         f"against all windows before. Run it again first: `makewhole run {pipeline.name} --to {moment_text(last.end)}`"
     )
+
+
+def _require_same_spelling(journal: PgConnection, pipeline: Pipeline, columns: KeyColumns, layout: KeyLayout) -> None:
+    """Refuse to spell keys in another way than the windows that were compared."""
+    for window in windows.newest_judged(journal, pipeline.name)[:1]:
+        require_same_spelling(pipeline, columns, window.key_layout, layout)
+        if dict(window.key_layout) != dict(layout):
+            sources = {hop.name: hop.source for hop in pipeline.hops}
+            waiting = window_results.handovers(journal, pipeline.name, window.number)
+            known = ((sources[one.hop], one.key) for one in waiting if one.hop in sources)
+            require_same_keys(pipeline, layout, known)
 
 
 def _supersede_plans(journal: PgConnection, pipeline: Pipeline, covering: WindowBounds) -> None:
@@ -241,6 +260,7 @@ def _insert_revision(journal: PgConnection, pipeline: Pipeline, request: Request
         configuration={
             "sha256": sha256_of(configuration_document(pipeline)),
             "judging_sha256": judging_sha256(pipeline),
+            "key_layout": {point: [kind.value for kind in kinds] for point, kinds in draft.window.key_layout.items()},
             "settle_seconds": pipeline.settle.total_seconds(),
             "reason": request.reason,
         },

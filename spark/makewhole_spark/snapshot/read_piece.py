@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from makewhole.compute.buckets import split_by_bucket
 from makewhole.compute.frames import NEVER_NULL, UNDECODABLE
+from makewhole.compute.key_values import without_key
 from makewhole.compute.normalise import log_columns, stored_topic_frame, table_frame
 from makewhole.kafka.log.account import OffsetSpan
 from makewhole.kafka.log.archive import SegmentWriter
@@ -208,7 +209,7 @@ def read_table_piece(piece: TablePiece) -> PieceRead:
     frames = reader.part(piece.bounds, piece.part) if piece.keys_of is None else reader.keys(_keys(piece))
     with closing(writer):
         for frame in frames:
-            writer.add(table_frame(frame, dict(context.pipeline.compare)))
+            writer.add(table_frame(frame, dict(context.pipeline.compare), without_key(piece.point.key_layout)))
         return writer.finish(rows_counted=reader.counted)
 
 

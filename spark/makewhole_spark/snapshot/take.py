@@ -250,6 +250,7 @@ def _manifest(
         "undecodable_files": sorted(path for read in reads for path in read.undecodable_files),
         "sha256": {path: digest for read in reads for path, digest in read.sha256},
         "judging_sha256": judging_sha256(pipeline),
+        "key_layout": [kind.value for kind in point.key_layout],
     }
     if plan is not None:
         manifest["pg_snapshot"] = plan.pg_snapshot

@@ -289,6 +289,7 @@ def test_a_journey_does_not_steer_the_terminal_and_is_one_object(
     )
     journey = Journey(pipeline="flights", key=NASTY, key_hash="0" * 32, stops=(stop,), judgements=(), actions=())
     monkeypatch.setattr(explain, "find_pipeline", lambda _: None)
+    monkeypatch.setattr(explain, "as_last_read", lambda _, pipeline: pipeline)
     monkeypatch.setattr(explain, "business_key", lambda _, key: key)
     monkeypatch.setattr(explain, "trace", lambda *_: journey)
     text = invoke("explain", "flights", "K").stdout

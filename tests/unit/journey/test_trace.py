@@ -7,12 +7,13 @@ from typing import Any
 import polars as pl
 import pytest
 
+from makewhole.compute.key_layout import with_layout
 from makewhole.compute.keys import key_hash
 from makewhole.journal.key_history import Judgement
 from makewhole.journal.window_results import HopResult
 from makewhole.journey.trace import _WindowCopies, _without_finding, business_key
 from makewhole.model.errors import ConfigurationError
-from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, KeyType, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window
 
@@ -64,6 +65,17 @@ def test_what_cannot_be_a_key_is_refused_with_an_example(parts: tuple[str, ...],
     example = "the key's text" if len(parts) == 1 else '["part 1", "part 2"]'
     assert str(caught.value) == (
         f"command line: KEY: is no key of pipeline flights. Write {example}, as `makewhole findings` shows keys"
+    )
+
+
+def test_a_key_is_read_by_the_types_of_its_parts() -> None:
+    typed = with_layout(pipeline("id", "region"), {"outbox": (KeyType.DECIMAL, KeyType.STRING)})
+    assert business_key(typed, '["5.00", "007"]') == '["5","007"]'
+    with pytest.raises(ConfigurationError) as caught:
+        business_key(typed, '["1_2", "007"]')
+    assert str(caught.value) == (
+        "command line: KEY: is no key of pipeline flights: key is not a number. "
+        'Write ["part 1", "part 2"], as `makewhole findings` shows keys'
     )
 
 

@@ -16,7 +16,8 @@ from makewhole.cli.plan.control import PlanId
 from makewhole.compensation.execution.targets import targets_of
 from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, RecordToSend, Sample
 from makewhole.compensation.preview.dry_run import SAMPLES, dry_run
-from makewhole.journal import plans
+from makewhole.compute.key_layout import with_layout
+from makewhole.journal import plans, windows
 from makewhole.journal.database import connect, journal_dsn
 from makewhole.postgres.write.dry_run import RowChange
 from makewhole.window.context import connections_of, find_pipeline
@@ -42,7 +43,9 @@ def run_dry(
     """
     with service_environment(), _Bar() as bar:
         with connect() as journal:
-            pipeline = find_pipeline(plans.get_plan(journal, plan).plan.pipeline)
+            frozen = plans.get_plan(journal, plan).plan
+            window = windows.load(journal, frozen.pipeline, frozen.window, frozen.revision)
+        pipeline = with_layout(find_pipeline(frozen.pipeline), window.key_layout)
         targets = targets_of(pipeline, connections_of(pipeline))
         report = dry_run(journal_dsn(), plan, targets, samples=samples, progress=bar.update)
     if json:

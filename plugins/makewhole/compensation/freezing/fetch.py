@@ -107,7 +107,7 @@ class Fetcher:
         zoneless = [name for name in columns if table.columns[name].is_zoneless and name not in point.key]
         before = rows_of_key(session, table, point, draft.action.key, is_exact=False)
         _require_as_judged(draft, before, has_version=point.version is not None)
-        locks_table = not _is_mismatched(draft) and not table.has_one_row_per(point.key)
+        locks_table = not _is_mismatched(draft) and not table.has_one_row_per(point)
         return Payload(
             key=draft.action.key.encode(),
             value=value.spelled(meant, zoneless, lambda text: moment_in_utc(session, text)),

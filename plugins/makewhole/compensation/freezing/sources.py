@@ -146,7 +146,9 @@ class Sources:
 
 def business_key(point: TopicPoint, record: SourceRecord) -> str | None:
     """Return the business key of a record, as snapshots decode it; None: it has none."""
-    key: str | None = decoded(record, ValueShape(key=point.key, compare={}, keeps_tombstones=True))["key"]
+    key: str | None = decoded(
+        record, ValueShape(key=point.key, key_layout=point.key_layout, compare={}, keeps_tombstones=True)
+    )["key"]
     return key
 
 

@@ -18,9 +18,19 @@ import pyarrow as pa
 from makewhole.compute.canonical import canonical_text, decimal_scale
 from makewhole.compute.decode.json_document import parse_document
 from makewhole.compute.decode.json_lines import UnusualBatch, are_usable_texts, column_at, read_lines
-from makewhole.compute.decode.same_layout import KEY, VERSION, WantedLeaf, decode_same_layout
+from makewhole.compute.decode.same_layout import (
+    BOOLEAN_KEY,
+    KEY,
+    NUMBER_KEY,
+    TEXT_KEY,
+    VERSION,
+    WantedLeaf,
+    decode_same_layout,
+)
+from makewhole.compute.key_values import canonical_keys, part_text
 from makewhole.compute.keys import KeyProblem, component_text, key_text
 from makewhole.compute.row_filter import TypedTerm
+from makewhole.model.pipeline import KeyType
 from makewhole.native.arrays import ArrowArray
 
 _ARROW_TYPES: dict[str, pa.DataType] = {
@@ -36,6 +46,13 @@ _ARROW_TYPES: dict[str, pa.DataType] = {
 _SCALE_WITHOUT_EXPONENT = 6  # Arrow writes smaller fractions as 1E-7
 _FEWEST_HALVED = 128
 _RECORD_KEY = "kafka.key"
+_KEY_LEAVES = {
+    KeyType.STRING: KEY,
+    KeyType.BIGINT: KEY,
+    KeyType.DECIMAL: NUMBER_KEY,
+    KeyType.CHAR: KEY,
+    KeyType.BOOLEAN: BOOLEAN_KEY,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +61,7 @@ class ValueShape:
     and the place of the version.
 
     `keeps_tombstones`: a null value is a version of its key (its deletion), not a bad record, where the key is not part
-    of the value.
+    of the value. `key_layout`: the types of the key's parts; empty: texts as they are.
     """
 
     key: tuple[str, ...]
@@ -52,10 +69,16 @@ class ValueShape:
     filters: Mapping[str, tuple[TypedTerm, ...]] = field(default_factory=dict)
     version: str | None = None
     keeps_tombstones: bool = False
+    key_layout: tuple[KeyType, ...] = ()
 
     @property
     def key_paths(self) -> list[str]:
         return [part.removeprefix("$.") for part in self.key if part.startswith("$.")]
+
+    @property
+    def key_kinds(self) -> tuple[KeyType, ...]:
+        """The types of the key's parts."""
+        return self.key_layout or (KeyType.STRING,) * len(self.key)
 
     @property
     def needs_record_key(self) -> bool:
@@ -134,7 +157,7 @@ def _is_columnar(shape: ValueShape) -> bool:
 
 def _wanted(shape: ValueShape) -> dict[str, WantedLeaf]:
     """Return the leaves of a value that a shape needs, by their column."""
-    wanted = {"key": WantedLeaf(_names(shape.key_paths[0]), KEY)}
+    wanted = {"key": WantedLeaf(_names(shape.key_paths[0]), _KEY_LEAVES.get(shape.key_kinds[0], TEXT_KEY))}
     wanted |= {f"c:{name}": WantedLeaf(_names(name), declared) for name, declared in shape.compare.items()}
     if shape.version is not None:
         wanted["version"] = WantedLeaf(_names(shape.version.removeprefix("$.")), VERSION)
@@ -146,11 +169,12 @@ def _names(path: str) -> tuple[str, ...]:
 
 
 def _with_constant_columns(frame: pl.DataFrame, shape: ValueShape) -> pl.DataFrame:
-    """Add the columns that are the same for every record without a problem."""
+    """Make the keys canonical, and add the columns that are the same for every record without a problem."""
     has_version = "version" in frame.columns
+    keys, problems = canonical_keys(frame["key"], shape.key_kinds[0])
     return frame.select(
-        "key",
-        pl.lit(None, dtype=pl.String).alias("problem"),
+        keys.alias("key"),
+        problems.alias("problem"),
         *(f"c:{name}" for name in shape.compare),
         pl.col("version") if has_version else pl.lit(None, dtype=pl.Int64).alias("version"),
         pl.lit([], dtype=pl.List(pl.String)).alias("excluded_by"),
@@ -222,7 +246,12 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
         try:
             document = parse_document(value) if needs_json and not is_tombstone else {}
             keys.append(
-                key_text([component_text(_component(part, record_key, document, headers)) for part in shape.key])
+                key_text(
+                    [
+                        part_text(_component(part, record_key, document, headers), kind)
+                        for part, kind in zip(shape.key, shape.key_kinds, strict=True)
+                    ]
+                )
             )
             problems.append(None)
         except KeyProblem as problem:

@@ -19,12 +19,21 @@ from makewhole.native.json_scan import BOOLEAN, NULL, NUMBER, TEXT
 
 _MOST_LAYOUTS = 4
 _INT64_DIGITS = 18
+_MOST_FRACTION_DIGITS = 30
 _TIME_TYPES = ("timestamp", "date")
-KEY, VERSION = "a key", "a version"
+KEY, NUMBER_KEY, TEXT_KEY, BOOLEAN_KEY = "a key", "a number as key", "a text as key", "a boolean as key"
+VERSION = "a version"
+_KEYS: Mapping[str, LeafRule] = {
+    KEY: LeafRule(TEXT | NUMBER, least_bytes=1),
+    NUMBER_KEY: LeafRule(TEXT | NUMBER, least_bytes=1, fraction_digits=_MOST_FRACTION_DIGITS),
+    TEXT_KEY: LeafRule(TEXT, least_bytes=1),
+    BOOLEAN_KEY: LeafRule(TEXT | BOOLEAN, least_bytes=1),
+}
+"""Rules of leaves whose own text is a key, or can be made one as a text can."""
 
 
 class WantedLeaf(NamedTuple):
-    """A leaf by its path of names, and its declared type: that of a compared column, or `KEY` or `VERSION`."""
+    """A leaf by its path of names, and its declared type: that of a compared column, or one of `_KEYS` or `VERSION`."""
 
     path: tuple[str, ...]
     declared: str
@@ -63,7 +72,7 @@ def _match_wanted(
     """
     rules: dict[int, LeafRule] = {}
     for path, declared in wanted.values():
-        if path in layout.branches or (declared == KEY and path not in layout.leaf_numbers):
+        if path in layout.branches or (declared in _KEYS and path not in layout.leaf_numbers):
             raise NoLayout
         if path in layout.leaf_numbers:
             leaf, rule = layout.leaf_numbers[path], _rule(declared)
@@ -75,8 +84,8 @@ def _match_wanted(
 
 def _rule(declared: str) -> LeafRule:
     """Return the rule of leaves whose own text can be rendered as the declared type."""
-    if declared == KEY:
-        return LeafRule(TEXT | NUMBER, least_bytes=1)
+    if declared in _KEYS:
+        return _KEYS[declared]
     if declared in ("string", *_TIME_TYPES):
         return LeafRule(TEXT | NULL)
     if declared == VERSION:

@@ -7,7 +7,7 @@ many as PostgreSQL says it sent is a failed read.
 import os
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
@@ -21,7 +21,9 @@ from psycopg2 import sql
 
 from makewhole.model.connection import PostgresConnection
 from makewhole.model.errors import PermanentError, TransientError
+from makewhole.model.pipeline import KeyType
 from makewhole.postgres.connect import connect
+from makewhole.postgres.key_columns import INTEGERS, bare, is_native, kinds_of
 from makewhole.postgres.read.expressions import (
     TableShape,
     TimeBounds,
@@ -36,11 +38,17 @@ from makewhole.sql import PgConnection, PgCursor
 
 _BLOCK_BYTES = 16 << 20
 _PAGES_PER_PART = 4_096  # 32 MiB: below that a second connection costs more than it saves
-_INT_TYPES = ("smallint", "integer", "bigint")
 _TEXT_TYPES = ("text", "character varying")
 # Only the spelling that PostgreSQL itself writes: `007` must not find the row of 7, whose key is another.
 _INT = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_CANONICAL = {
+    KeyType.BIGINT: _INT,
+    KeyType.DECIMAL: re.compile(r"-?(0|[1-9][0-9]*)([.][0-9]*[1-9])?"),
+    KeyType.DATE: re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"),
+    KeyType.TIMESTAMP: re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}[.][0-9]{6}Z"),
+}
+"""Types whose canonical texts a column of the type reads, so that its index helps."""
 _KEYS_PER_STATEMENT = 20_000
 
 
@@ -160,7 +168,8 @@ class ExportReader:
         """
         with connect(self._connection) as session:
             _set_snapshot(session, self._snapshot)
-            yield from self._read(session, _condition(self._shape, bounds, part))
+            types = column_types(session, self._shape)
+            yield from self._read(session, types, _condition(self._shape, bounds, part))
 
     def keys(self, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Read every row with one of these business keys, whatever its time.
@@ -175,14 +184,17 @@ class ExportReader:
             types = column_types(session, self._shape)
             for start in range(0, len(keys), _KEYS_PER_STATEMENT):
                 some = keys[start : start + _KEYS_PER_STATEMENT]
-                yield from self._read(session, key_condition(self._shape, types, some))
+                yield from self._read(session, types, key_condition(self._shape, types, some))
 
-    def _read(self, session: PgConnection, condition: sql.Composable) -> Iterator[pl.DataFrame]:
+    def _read(
+        self, session: PgConnection, types: Mapping[str, str], condition: sql.Composable
+    ) -> Iterator[pl.DataFrame]:
         rows = sql.SQL("from {} t where {}").format(table_identifier(self._shape.point), condition)
         with session.cursor() as cursor:
             cursor.execute(sql.SQL("select count(*) {}").format(rows))
             self.counted += int(_single_value(cursor))
-        yield from _copy_rows(session, sql.SQL("select {} {}").format(select_list(self._shape), rows), self._shape)
+        selected = select_list(self._shape, types)
+        yield from _copy_rows(session, sql.SQL("select {} {}").format(selected, rows), self._shape)
 
 
 def read_keys(connection: PostgresConnection, shape: TableShape, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
@@ -190,13 +202,14 @@ def read_keys(connection: PostgresConnection, shape: TableShape, keys: Sequence[
     return ExportReader(connection, shape, None).keys(keys)
 
 
-def key_condition(shape: TableShape, types: dict[str, str], keys: Sequence[str]) -> sql.Composable:
+def key_condition(shape: TableShape, types: Mapping[str, str], keys: Sequence[str]) -> sql.Composable:
     """Return the condition for rows with one of these keys, in the column's own type where that lets an index help."""
     point = shape.point
-    kind = types[point.key[0]].split("(")[0] if len(point.key) == 1 else "several"
+    kind = bare(types[point.key[0]]) if len(point.key) == 1 else "several"
+    typed = kinds_of(point.key_layout, len(point.key))[0]
     column = sql.SQL("t.{}").format(sql.Identifier(point.key[0]))
     usable = [key for key in keys if "\x00" not in key]
-    if kind in _INT_TYPES:
+    if kind in INTEGERS:
         numbers = [int(key) for key in usable if _INT.fullmatch(key)]
         fitting = [number for number in numbers if -(2**63) <= number < 2**63]
         return sql.SQL("{} = any({}::bigint[])").format(column, sql.Literal(fitting))
@@ -204,9 +217,12 @@ def key_condition(shape: TableShape, types: dict[str, str], keys: Sequence[str])
         return sql.SQL("{} = any({}::uuid[])").format(
             column, sql.Literal([key for key in usable if _UUID.fullmatch(key)])
         )
-    if kind in _TEXT_TYPES:
+    if kind in _TEXT_TYPES and typed is KeyType.STRING:
         return sql.SQL("{} = any({}::text[])").format(column, sql.Literal(usable))
-    return sql.SQL("{} = any({}::text[])").format(key_expression(point), sql.Literal(usable))
+    if typed in _CANONICAL and is_native(kind, typed):
+        fitting_texts = [key for key in usable if _CANONICAL[typed].fullmatch(key)]
+        return sql.SQL("{} = any({}::{}[])").format(column, sql.Literal(fitting_texts), sql.SQL(kind))
+    return sql.SQL("{} = any({}::text[])").format(key_expression(point, types), sql.Literal(usable))
 
 
 def _copy_rows(session: PgConnection, statement: sql.Composable, shape: TableShape) -> Iterator[pl.DataFrame]:

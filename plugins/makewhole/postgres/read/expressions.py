@@ -13,12 +13,22 @@ from makewhole.compute.row_filter import TypedTerm
 from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import TablePoint
 from makewhole.postgres.canonical import canonical_expression
+from makewhole.postgres.key_columns import key_column_text, kinds_of
 from makewhole.sql import PgConnection
 
+# Of a domain, the type that it is made of.
 _COLUMNS = """
-select a.attname, format_type(a.atttypid, a.atttypmod)
-from pg_attribute a
-where a.attrelid = to_regclass(%s) and a.attnum > 0 and not a.attisdropped
+with recursive named as (
+    select a.attname, a.attnum, a.atttypid as id, a.atttypmod as modifier
+    from pg_attribute a
+    where a.attrelid = to_regclass(%s) and a.attnum > 0 and not a.attisdropped
+    union all
+    select named.attname, named.attnum, t.typbasetype, greatest(t.typtypmod, named.modifier)
+    from named join pg_type t on t.oid = named.id and t.typtype = 'd'
+)
+select named.attname, format_type(named.id, named.modifier)
+from named join pg_type t on t.oid = named.id and t.typtype <> 'd'
+order by named.attnum
 """
 # The full transaction id of a row: its 32 bits of xmin on the epoch of now, never in the future.
 ROW_XID = """(case when xmin::text::bigint < 3 then 3 else
@@ -91,20 +101,28 @@ def regclass_text(point: TablePoint) -> str:
     return ".".join('"{}"'.format(part.replace('"', '""')) for part in point.table.split("."))
 
 
-def key_expression(point: TablePoint) -> sql.Composable:
-    """Return the business key as text, see `makewhole.compute.keys.key_text`; null when one of several is empty."""
-    parts = [sql.SQL("t.{}::text").format(sql.Identifier(name)) for name in point.key]
+def key_expression(point: TablePoint, types: Mapping[str, str]) -> sql.Composable:
+    """Return the business key as text, see `makewhole.compute.keys.key_text`; `types` are those of the columns.
+
+    Null when one of several is empty, or no value of its type.
+    """
+    kinds = kinds_of(point.key_layout, len(point.key))
+    parts = [
+        key_column_text(sql.SQL("t.{}").format(sql.Identifier(name)), types[name], kind)
+        for name, kind in zip(point.key, kinds, strict=True)
+    ]
     if len(parts) == 1:
         return parts[0]
     quoted = [sql.SQL("to_json(nullif({}, ''))::text").format(part) for part in parts]
     return sql.SQL("'[' || {} || ']'").format(sql.SQL(" || ',' || ").join(quoted))
 
 
-def select_list(shape: TableShape) -> sql.Composable:
-    """Return the exported columns, named as `makewhole.compute.normalise.table_frame` wants them."""
+def select_list(shape: TableShape, types: Mapping[str, str]) -> sql.Composable:
+    """Return the exported columns, named as `makewhole.compute.normalise.table_frame` wants them; `types` are those of
+    the columns."""
     point = shape.point
     columns = [
-        sql.SQL("{} as key").format(key_expression(point)),
+        sql.SQL("{} as key").format(key_expression(point, types)),
         _place(point),
         _microseconds(point.time),
         sql.SQL("null::bigint as version")

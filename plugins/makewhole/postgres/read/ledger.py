@@ -37,7 +37,7 @@ def ledger_record(
 
     Of several rows: the first by (time, place), or for `upsert` the latest version.
     """
-    match, parameters = match_key(table, point.key, key, is_exact=True)
+    match, parameters = match_key(table, point, key, is_exact=True)
     query = statement(
         "ledger_rows",
         table=table.identifier,

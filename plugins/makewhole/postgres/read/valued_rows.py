@@ -46,7 +46,7 @@ class ValuedTable:
                 f"unfit: {self.point.table} has no column {', '.join(absent)} to compare with the source; "
                 "the table changed, or the pipeline file is wrong"
             )
-        match, parameters = match_key(self.table, self.point.key, key, is_exact=True)
+        match, parameters = match_key(self.table, self.point, key, is_exact=True)
         query = statement(
             "rows_with_values",
             table=self.table.identifier,

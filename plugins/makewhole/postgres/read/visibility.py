@@ -35,7 +35,7 @@ def keys_not_visible(
         for start in range(0, len(keys), _KEYS_PER_STATEMENT):
             cursor.execute(
                 sql.SQL("select distinct {} from {} t where {} and {}").format(
-                    key_expression(shape.point),
+                    key_expression(shape.point, types),
                     table_identifier(shape.point),
                     key_condition(shape, types, keys[start : start + _KEYS_PER_STATEMENT]),
                     surely_visible(snapshot),

@@ -70,7 +70,7 @@ def _open_chunk(session: PgConnection, point: TablePoint, chunk: ChunkId, items:
 
 def locks_table(table: Table, point: TablePoint, items: Sequence[RowItem]) -> bool:
     """Tell whether a chunk of these items makes other writers of the table wait until its end."""
-    return not table.has_one_row_per(point.key) and any(item.may_insert for item in items)
+    return not table.has_one_row_per(point) and any(item.may_insert for item in items)
 
 
 def _write_many(chunk: TableChunk, items: Sequence[RowItem]) -> dict[int, str]:

@@ -59,7 +59,7 @@ def item_key_array(chunk: TableChunk) -> sql.Composed:
 
 def match_item_keys(chunk: TableChunk, row: str, *, is_exact: bool = False) -> sql.Composed:
     """Return the condition that a row, by its name in the statement, has the key of item `i`."""
-    return match_parts(chunk.table, chunk.point.key, item_key_parts(chunk), row=row, is_exact=is_exact)
+    return match_parts(chunk.table, chunk.point, item_key_parts(chunk), row=row, is_exact=is_exact)
 
 
 def lock_rows_of_items(

@@ -10,7 +10,16 @@ from psycopg2 import sql
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import TablePoint
 from makewhole.postgres.canonical import canonical_expression
-from makewhole.postgres.tables import Table, TableRow, cascading_references, listed, match_key, quoted, statement
+from makewhole.postgres.tables import (
+    Table,
+    TableRow,
+    cascading_references,
+    key_texts,
+    listed,
+    match_key,
+    quoted,
+    statement,
+)
 from makewhole.postgres.write.receipts import ChunkId
 from makewhole.sql import PgConnection
 
@@ -45,7 +54,7 @@ class TableChunk:
 
         They are locked until the transaction ends, or only read where the chunk holds no rows.
         """
-        match, parameters = match_key(self.table, self.point.key, key, is_exact=is_exact)
+        match, parameters = match_key(self.table, self.point, key, is_exact=is_exact)
         found = self.run("lock_rows_of_key", parameters, match=match, hold=self.lock_clause)
         return [TableRow(table_oid=row[0], ctid=row[1], text=row[2], image=row[3], place=row[4]) for row in found]
 
@@ -62,14 +71,12 @@ class TableChunk:
     @property
     def has_unique_keys(self) -> bool:
         """Whether the catalogue guarantees at most one row per key."""
-        return self.table.has_one_row_per(self.point.key)
+        return self.table.has_one_row_per(self.point)
 
     @property
     def key_texts(self) -> sql.Composed:
-        """Texts of the key's columns of row `t`, as an array."""
-        return sql.SQL("array[{}]").format(
-            listed(sql.SQL("{}::text").format(quoted("t", name)) for name in self.point.key)
-        )
+        """Canonical texts of the key's columns of row `t`, as an array."""
+        return key_texts(self.table, self.point)
 
     def compared_texts(self, columns: Sequence[tuple[str, str]], row: str = "t") -> sql.Composable:
         """Return the texts of a row's compared columns (name, declared type), as `UpsertRow.meant_texts` has them.

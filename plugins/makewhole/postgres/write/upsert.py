@@ -73,7 +73,7 @@ def _is_older(chunk: TableChunk, item: UpsertRow) -> bool:
 
 def _compare(chunk: TableChunk, item: UpsertRow, test: sql.SQL) -> bool:
     version = chunk.point.version or ""
-    match, parameters = match_key(chunk.table, chunk.point.key, item.key, is_exact=False)
+    match, parameters = match_key(chunk.table, chunk.point, item.key, is_exact=False)
     verdict = test.format(quoted("t", version), quoted("wanted", version))
     ((answer,),) = chunk.run("compare_version", {**parameters, **item.wanted}, match=match, verdict=verdict)
     return bool(answer)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import msgspec
 from psycopg2 import sql
 
-from makewhole.postgres.tables import TableRow, listed, quoted
+from makewhole.postgres.tables import TableRow, key_values, listed, quoted
 from makewhole.postgres.write.array_parameter import (
     CannotRunTogether,
     item_key_array,
@@ -79,8 +79,8 @@ def _insert(chunk: TableChunk, columns: "_Columns", items: Sequence[UpsertRow]) 
         texts=chunk.compared_texts(columns.compared),
         as_meant=columns.is_as_meant(quoted("n", "texts")),
         key_columns=listed(
-            sql.SQL("{} as {}").format(quoted("t", name), alias)
-            for name, alias in zip(chunk.point.key, typed, strict=True)
+            sql.SQL("{} as {}").format(column, alias)
+            for column, alias in zip(key_values(chunk.table, chunk.point), typed, strict=True)
         ),
         key_names=listed(typed),
         key=item_key_array(chunk),

@@ -76,7 +76,7 @@ def _after_triggers(
     texts = chunk.compared_texts(write.compared)
     found = chunk.run("row_at", {"table_oid": table_oid, "ctid": ctid}, texts=texts)
     if not found:
-        match, parameters = match_key(chunk.table, chunk.point.key, write.key, is_exact=False)
+        match, parameters = match_key(chunk.table, chunk.point, write.key, is_exact=False)
         found = chunk.run("row_of_key", parameters, match=match, texts=texts)
     if len(found) != 1:
         raise RefusedError(NOT_TAKEN)

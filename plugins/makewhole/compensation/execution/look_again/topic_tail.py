@@ -65,7 +65,7 @@ class TopicTail(ClosingContext):
         """`seen` None: nobody looked at it before, so that only what comes from now on is read. Records of `own` do not
         count. `renew` is called from time to time while it reads."""
         self._connection, self._point, self._seen, self._own = connection, point, seen, own
-        self._shape = ValueShape(key=point.key, compare={}, keeps_tombstones=True)
+        self._shape = ValueShape(key=point.key, key_layout=point.key_layout, compare={}, keeps_tombstones=True)
         self._renew, self._renewed_at = renew, time.monotonic()
         self._keys = keys.unique().implode()
         self._read_until: dict[int, int] = {}

@@ -1,0 +1,157 @@
+"""Test that a key has one text, whether PostgreSQL renders it from a column or we render it from JSON."""
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import psycopg2
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from makewhole.compute.key_values import part_text
+from makewhole.compute.keys import KeyProblem, key_text
+from makewhole.compute.normalise import table_frame
+from makewhole.model.pipeline import KeyType
+from makewhole.postgres.connect import connect
+from makewhole.postgres.read.export import key_condition
+from makewhole.postgres.read.expressions import TableShape, column_types
+from makewhole.postgres.tables import describe_table, rows_of_key
+from tests.integration.postgres.people import People
+from tests.world.key_spellings import MOMENTS, SPELLINGS
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(280)]
+
+NATIVE = [
+    ("smallint", KeyType.BIGINT),
+    ("bigint", KeyType.BIGINT),
+    ("bigint", KeyType.DECIMAL),
+    ("numeric", KeyType.BIGINT),
+    ("numeric", KeyType.DECIMAL),
+    ("numeric(12,3)", KeyType.DECIMAL),
+    ("real", KeyType.DECIMAL),
+    ("double precision", KeyType.DECIMAL),
+    ("amount", KeyType.DECIMAL),
+    ("uuid", KeyType.UUID),
+    ("boolean", KeyType.BOOLEAN),
+    ("date", KeyType.DATE),
+    ("timestamptz", KeyType.TIMESTAMP),
+    ("timestamp", KeyType.TIMESTAMP),
+    ("timestamptz(3)", KeyType.TIMESTAMP),
+    ("char(12)", KeyType.CHAR),
+]
+MANY = settings(
+    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+
+
+def rendered(value: Any, *kinds: KeyType) -> str | None:
+    """Return the key that we make of JSON values, None where they are none."""
+    parts = value if len(kinds) > 1 else [value]
+    try:
+        return key_text([part_text(part, kind) for part, kind in zip(parts, kinds, strict=True)])
+    except KeyProblem:
+        return None
+
+
+def keys_of(people: People, shape: TableShape) -> dict[int, str | None]:
+    """Return the key of each row by its number, as a snapshot reads it, None where it has none."""
+    rows = people.read(shape)
+    if rows.is_empty():
+        return {}
+    good, bad = table_frame(rows, {"number": "int"})
+    numbers = dict(rows.select("place", "c:number").rows())
+    found: dict[int, str | None] = {int(numbers[place]): None for place in bad["place"]}
+    return found | {int(numbers[place]): key for place, key in good.select("place", "key").rows()}
+
+
+def fill(people: People, column_type: str, values: list[str]) -> dict[int, Any]:
+    """Write the values that a column of this type takes; return each row's value as PostgreSQL makes JSON of it."""
+    people.sql("drop table if exists rows; drop domain if exists amount; create domain amount as numeric check (true)")
+    people.sql(f"create table rows (id {column_type}, number int)")
+    for number, value in enumerate(values):
+        try:
+            people.sql("insert into rows values (%s, %s)", value, number)
+        except psycopg2.DataError:
+            continue
+    rows = people.sql("select number, row_to_json(r)::text from rows r")
+    return {number: json.loads(row, parse_float=Decimal)["id"] for number, row in rows}
+
+
+def found_again(people: People, shape: TableShape, keys: dict[int, str | None]) -> dict[int, bool]:
+    """Tell of each row that has a key whether its key finds it, in bulk and alone."""
+    wanted = sorted({key for key in keys.values() if key is not None})
+    in_bulk = set(people.look_up(shape, wanted))
+    with connect(people.connection) as session:
+        table = describe_table(session, shape.point)
+        alone = {
+            key: {json.loads(row.text)["number"] for row in rows_of_key(session, table, shape.point, key)}
+            for key in wanted
+        }
+    return {number: key in in_bulk and number in alone[key] for number, key in keys.items() if key is not None}
+
+
+@pytest.mark.parametrize(("column_type", "kind"), NATIVE)
+def test_a_column_of_a_type_has_the_keys_of_the_json_that_is_made_of_it(
+    people: People, column_type: str, kind: KeyType
+) -> None:
+    spellings = st.lists(SPELLINGS.get(kind, MOMENTS), min_size=20, max_size=20)
+
+    @MANY
+    @given(spellings)
+    def check(values: list[str]) -> None:
+        in_json = fill(people, column_type, values)
+        shape = people.shape(compare={"number": "int"}, key_layout=(kind,))
+        keys = keys_of(people, shape)
+        assert keys == {number: rendered(value, kind) for number, value in in_json.items()}
+        assert found_again(people, shape, keys) == dict.fromkeys(
+            [number for number, key in keys.items() if key is not None], True
+        )
+
+    check()
+
+
+@pytest.mark.parametrize("kind", list(SPELLINGS))
+def test_a_text_in_a_column_is_the_key_that_the_same_text_is_in_json(people: People, kind: KeyType) -> None:
+    @MANY
+    @given(st.lists(SPELLINGS[kind], min_size=20, max_size=20))
+    def check(values: list[str]) -> None:
+        in_json = fill(people, "text", values)
+        shape = people.shape(compare={"number": "int"}, key_layout=(kind,))
+        keys = keys_of(people, shape)
+        assert keys == {number: rendered(value, kind) for number, value in in_json.items()}
+        assert all(found_again(people, shape, keys).values())
+
+    check()
+
+
+def test_parts_of_a_key_each_have_their_type(people: People) -> None:
+    people.sql("create table rows (number int, id numeric(8,2), region text, day text)")
+    people.sql("insert into rows values (0, 5, '007', '2013-01-01'), (1, null, 'a', '2013-01-01'), (2, 5, '', null)")
+    people.sql("insert into rows values (3, -0.00, '\"ü\"', '2013-12-31'), (4, 7, 'a', '2013-02-30')")
+    kinds = (KeyType.DECIMAL, KeyType.STRING, KeyType.DATE)
+    shape = people.shape(key=("id", "region", "day"), compare={"number": "int"}, key_layout=kinds)
+
+    keys = keys_of(people, shape)
+
+    assert keys == {
+        0: '["5","007","2013-01-01"]',
+        1: None,
+        2: None,
+        3: '["0","\\"ü\\"","2013-12-31"]',
+        4: None,
+    }
+    assert keys[0] == rendered([Decimal("5.0"), "007", "2013-01-01"], *kinds)
+    assert found_again(people, shape, keys) == {0: True, 3: True}
+
+
+def test_an_index_on_a_numeric_column_serves_its_keys(people: People) -> None:
+    people.sql("create table rows (number int, id numeric(12,2) primary key)")
+    people.sql("insert into rows select n, n from generate_series(1, 20000) n")
+    people.sql("analyze rows")
+    shape = people.shape(compare={"number": "int"}, key_layout=(KeyType.DECIMAL,))
+    with connect(people.connection) as session, session.cursor() as cursor:
+        condition = key_condition(shape, column_types(session, shape), ["5", "7.5", "not a number"])
+        cursor.execute("explain select * from rows t where " + condition.as_string(session))
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "Index" in plan and "Seq Scan" not in plan
