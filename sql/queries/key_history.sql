@@ -50,6 +50,6 @@ with judged as (
 select distinct finding.key_hash
 from makewhole.finding join judged using (number, revision)
 where finding.pipeline = %(pipeline)s and finding.hop = %(hop)s
-    and finding.verdict in ('duplicate', 'unexpected', 'mismatched', 'undecidable')
+    and finding.verdict in ('duplicate', 'unexpected', 'mismatched', 'conflict', 'vanished', 'erased', 'undecidable')
     and finding.outcome not in ('repaired', 'handed_over')
 order by finding.key_hash;
