@@ -292,12 +292,12 @@ class Healed:
 
 
 def healed(stage: Stage, shop: ScenarioShop) -> Healed:
-    """The table of the warehouse is not there for two runs; then somebody makes it, and touches nothing in Airflow."""
+    """A column of the warehouse is not there for two runs; then somebody makes it, and touches nothing in Airflow."""
     shop.build()
     middle = STARTED - timedelta(hours=2)
     shop.trade(range(ORDERS), STARTED - timedelta(hours=6))
     shop.trade(range(1000, 1000 + 30), STARTED - timedelta(hours=1))
-    shop.sql("alter table healed.warehouse rename to elsewhere")
+    shop.sql("alter table healed.warehouse rename column amount to elsewhere")
     stage.wait_for_dag(shop.pipeline_dag)
     stage.wait_for_dag(CONTINUE)
     first = stage.begin(shop.name, to=utc(middle))
@@ -305,7 +305,7 @@ def healed(stage: Stage, shop: ScenarioShop) -> Healed:
     second = stage.begin(shop.name, to=utc(STARTED))
     stage.ended(second, "failed")
     told, held = stage.log(second, "open_window"), len(_windows(stage, shop))
-    shop.sql("alter table healed.elsewhere rename to warehouse")
+    shop.sql("alter table healed.warehouse rename column elsewhere to amount")
     third = stage.begin(shop.name, to=utc(STARTED))
     stage.ended(third, "success")
     again = Run(dag=CONTINUE, id="continue__healed__1.1__2")
