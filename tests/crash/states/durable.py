@@ -107,6 +107,10 @@ COVERED = {
     "admin: create_topics": "marker topic",
     **{f"raw: {name}": "records, transaction" for name in ("LogEndsRequest", "PartitionFetchRequest")},
     **{f"raw: {name}": _ASKED for name in ("connect", "ApiVersionRequest", "TopicMetadataRequest")},
+    **{
+        f"raw: {name}": "who reads a topic: no group but the plan's own, which is the marker"
+        for name in ("ListGroupsRequest", "OffsetFetchRequest")
+    },
     "producer: init_transactions": "transaction",
     "producer: send_offsets_to_transaction": "transaction",
     "producer: commit_transaction": "transaction, marker, records",
