@@ -1,6 +1,7 @@
 """Run the tests' small shop on a cluster of three brokers, with a loader that does its work well."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -54,9 +55,12 @@ class LabShop(ReconciledShop):
         return self
 
     def _with_loader_named(self, pipeline: Mapping[str, Any]) -> dict[str, Any]:
-        """Name the loader's group as one that may read a record again, unless the pipeline says which group loads."""
+        """Name the loader's group as one that may read a record again, unless the pipeline says which group loads, or
+        answers what is missing in another way."""
         hop = dict(pipeline.get("hop", {}))
-        if not self.is_upsert and "consumer_group" not in hop and "redeliver" not in hop:
+        missing = re.search(r"missing: (\w+)", hop.get("compensation", ""))
+        is_redelivered = missing is None or missing[1] == "redeliver"
+        if is_redelivered and not self.is_upsert and "consumer_group" not in hop and "redeliver" not in hop:
             hop["redeliver"] = f"{{to: source, despite: [{self.group}]}}"
         return {**pipeline, "hop": hop}
 
