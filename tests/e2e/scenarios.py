@@ -237,7 +237,7 @@ def ignored(stage: Stage, shop: ScenarioShop) -> Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Broken:
-    """A run without its warehouse, and the same run when somebody has made it and cleared the failed tasks."""
+    """A run over a table without a column, and the same run when somebody has made it and cleared the failed tasks."""
 
     tasks: Mapping[str, str]
     tries: int
@@ -249,16 +249,16 @@ class Broken:
 
 
 def broken(stage: Stage, shop: ScenarioShop) -> Broken:
-    """The table of the warehouse is not there at first."""
+    """A column of the warehouse is not there at first."""
     shop.build()
     shop.trade(range(ORDERS), STARTED - timedelta(hours=3))
-    shop.sql("alter table broken.warehouse rename to elsewhere")
+    shop.sql("alter table broken.warehouse rename column amount to elsewhere")
     stage.wait_for_dag(shop.pipeline_dag)
     run = stage.begin(shop.name, to=utc(STARTED))
     tasks = stage.ended(run, "failed")
     tries = stage.get(f"{run.path}/taskInstances/snapshot")["try_number"]
     log, certify_log, window = stage.log(run, "snapshot"), stage.log(run, "certify"), stage.window_of(run)
-    shop.sql("alter table broken.elsewhere rename to warehouse")
+    shop.sql("alter table broken.warehouse rename column elsewhere to amount")
     clear = {"dry_run": False, "dag_run_id": run.id, "only_failed": True, "reset_dag_runs": True}
     stage.client().post(f"/dags/{ONCALL}/clearTaskInstances", json=clear).raise_for_status()
     until(lambda: None if stage.state(run) == "failed" else True, 30, lambda: "the cleared run going on")

@@ -201,7 +201,7 @@ def test_an_interval_that_cannot_be_judged_is_red_at_once_and_says_why(
 # Something is not there
 
 
-def test_a_missing_table_is_red_at_once_and_says_what_to_do(broken: Broken) -> None:
+def test_a_missing_column_is_red_at_once_and_says_what_to_do(broken: Broken) -> None:
     assert broken.tasks["snapshot"] == "failed"
     assert broken.tries == 1
     assert "broken.warehouse" in broken.log
@@ -210,6 +210,6 @@ def test_a_missing_table_is_red_at_once_and_says_what_to_do(broken: Broken) -> N
     assert "the comparison did not finish; see the failed task of this run" in broken.certify_log
 
 
-def test_when_the_table_is_there_the_cleared_run_goes_on_and_certifies(broken: Broken) -> None:
+def test_when_the_column_is_there_the_cleared_run_goes_on_and_certifies(broken: Broken) -> None:
     assert broken.mended_tasks == dict.fromkeys(WAY, "success") | dict.fromkeys(SKIPPED_WITHOUT_GAPS, "skipped")
     assert (broken.mended["revision"], broken.mended["state"], broken.mended["reason"]) == (1, "certified", None)

@@ -48,7 +48,8 @@ def right_answers(moments: Collection[Truth], scope: Scope) -> dict[tuple[HopNam
     for truth in moments:
         for key in keys_of(truth):
             for hop, right in ((LEDGER, of_ledger_hop), (STORE, of_store_hop)):
-                found.setdefault((hop, key), set()).update(_with_doubt(right(truth, scope, key), scope))
+                answers = _with_doubt(right(truth, scope, key), scope, is_gone=_is_gone(truth, key))
+                found.setdefault((hop, key), set()).update(answers)
     return found
 
 
@@ -61,10 +62,15 @@ def keys_of(truth: Truth) -> set[str]:
     }
 
 
-def _with_doubt(answers: set[Answer], scope: Scope) -> set[Answer]:
-    """Add undecidable where a part of the log that nobody has read may have held the key."""
-    doubtful = answers & {MISSING, UNEXPECTED}
+def _with_doubt(answers: set[Answer], scope: Scope, *, is_gone: bool) -> set[Answer]:
+    """Add undecidable where a part of the log that nobody has read may have held the key, or did (`is_gone`)."""
+    doubtful = answers & ({MISSING, UNEXPECTED, MATCHED} if is_gone else {MISSING, UNEXPECTED})
     return answers | {UNDECIDABLE} if scope.has_gone and doubtful else answers
+
+
+def _is_gone(truth: Truth, key: str) -> bool:
+    """Tell whether the log has lost a record of a key."""
+    return any(copy.offset < truth.starts[copy.partition] for copy in truth.committed_copies(key))
 
 
 def of_ledger_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:
@@ -83,10 +89,9 @@ def of_ledger_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:
     if len(until_now) > 1:
         return {DUPLICATE, CONFLICT} if len(cents) > 1 else {DUPLICATE}
     counted = until_now or originals or copies
-    if counted and len(cents) > 1:
-        return {CONFLICT}
     if counted:
         found: set[Answer] = {MATCHED if copy.item.cents in cents else MISMATCHED for copy in counted}
+        found = {CONFLICT} if len(cents) > 1 else found
         # Behind an open transaction nobody reads what is committed either.
         return found | {PENDING} if any(not truth.is_stable(copy) for copy in counted) else found
     is_open = any(copy.status == "open" for copy in truth.copies_of(key))
