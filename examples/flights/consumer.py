@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from psycopg2 import extensions
 from psycopg2.extras import execute_values
 
@@ -30,6 +30,11 @@ Step = Callable[[Sequence[Message]], None]
 ANSWER_SECONDS = 30.0
 POLL_SECONDS = 0.5
 AT_START = -2
+COORDINATOR_MOVES = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
 
 INSERT = f"insert into dw.departures (flight_id, departed_at, {', '.join(COLUMNS)}) values %s"  # noqa: S608, our own names
 OFFSETS = "select partition, next_offset from dw.loader_offsets where topic = %s"
@@ -108,9 +113,7 @@ class Loader:
 
     def _start(self) -> list[TopicPartition]:
         """Return where to begin: the group's committed offsets, or what the warehouse knows when that is further."""
-        committed = self._consumer.committed(
-            [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)], timeout=ANSWER_SECONDS
-        )
+        committed = self._committed([TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)])
         known = {place.partition: place.offset if place.offset >= 0 else AT_START for place in committed}
         if self._settings.mode == "exact":
             with self._database, self._database.cursor() as cursor:
@@ -118,6 +121,17 @@ class Loader:
                 stored = dict(cursor.fetchall())
             known = {partition: max(offset, stored.get(partition, AT_START)) for partition, offset in known.items()}
         return [TopicPartition(TOPIC, partition, offset) for partition, offset in sorted(known.items())]
+
+    def _committed(self, places: list[TopicPartition]) -> list[TopicPartition]:
+        """Ask the group's coordinator, again while a broker that has just started is still moving it."""
+        until = time.monotonic() + ANSWER_SECONDS
+        while True:
+            try:
+                return self._consumer.committed(places, timeout=ANSWER_SECONDS)
+            except KafkaException as error:
+                if error.args[0].code() not in COORDINATOR_MOVES or time.monotonic() > until:
+                    raise
+                time.sleep(POLL_SECONDS)
 
     def _is_done(self) -> bool:
         if self._settings.max_records and self._loaded >= self._settings.max_records:
