@@ -84,7 +84,7 @@ def judged(journal_dsn: str, context: WindowContext, closed: ClosedWindow) -> Ju
 
 
 def _not_excluded(certificate: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a certificate cannot exclude, in its words."""
+    """Return what a certificate cannot exclude, in its words."""
     return tuple(limit["told"] for limit in certificate["reach"]["cannot_exclude"])
 
 

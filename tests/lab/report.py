@@ -86,7 +86,7 @@ def _state(window: Mapping[str, Any]) -> str:
 
 
 def _verdict(window: Mapping[str, Any], verdict: str, cause: str) -> str:
-    """What is pending in a certified window is the next one's to judge."""
+    """Return the word for a verdict; what is pending in a certified window is handed over to the next one."""
     is_handed_over = verdict == "pending" and window["state"] == "certified"
     return f"{'handed over' if is_handed_over else verdict} (`{cause}`)"
 

@@ -21,7 +21,7 @@ from makewhole_spark.snapshot.accounts import PartitionAccount
 
 @dataclass(frozen=True, kw_only=True)
 class TopicReading:
-    """What was read of a topic for a window. `before` and `manifest`: of the window before, and of this one."""
+    """Hold what was read of a topic for a window. `before` and `manifest`: of the window before, and of this one."""
 
     context: WindowContext
     point: TopicPoint

@@ -51,7 +51,7 @@ def test_findings_come_back_with_hostile_keys_and_values(journal: str, window: W
 
 
 def test_of_the_open_findings_of_each_hop_and_verdict_the_first_come_back(journal: str, window: Window) -> None:
-    """Those that were not known, that are whole, or that are of another verdict are left out."""
+    """Leave out those that were not known, that are whole, or that are of another verdict."""
     missing = [found(f"k{number}", number) for number in range(5)]
     other = [replace(one, hop="b→c", key_hash=f"1{one.key_hash[1:]}") for one in missing[:3]]
     pending = replace(found("p", 100), verdict=Verdict.PENDING)

@@ -110,7 +110,7 @@ def renumbered(drafts: Sequence[ActionDraft]) -> tuple[ActionDraft, ...]:
 
 
 class _Known:
-    """What is known beside a finding: what was reversed before, and whom a redelivery would reach."""
+    """Hold what is known beside a finding: what was reversed before, and whom a redelivery would reach."""
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from makewhole.config.tree import Section, YamlPlace
 from makewhole.model.pipeline import Hop, PointKind, Remedy, Semantics
 
 SOURCE = "source"
-"""What stands for the topic that the hop starts from."""
+"""Name the topic that the hop starts from."""
 
 Drafts = Mapping[str, PointDraft]
 

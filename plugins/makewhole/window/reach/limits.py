@@ -28,7 +28,7 @@ class LimitKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ProofLimit:
-    """What the proof cannot exclude. `at` is the point, or the hop, that it is about; `count` where counted."""
+    """Name one thing that the proof cannot exclude. `at`: the point or hop that it is about; `count` where counted."""
 
     kind: LimitKind
     at: str

@@ -18,8 +18,8 @@ from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 
 @dataclass(frozen=True, kw_only=True)
 class LateFacts:
-    """What earlier windows know of a hop, by bucket: the keys whose rows they told already, and the files of a ledger
-    at its source in the windows whose rows are read again."""
+    """Hold what earlier windows know of a hop, by bucket: the keys whose rows they told already, and the files of a
+    ledger at its source in the windows whose rows are read again."""
 
     told: Mapping[str, list[tuple[int, int]]] = field(default_factory=dict)
     source_files: Mapping[str, list[str]] = field(default_factory=dict)
