@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from makewhole.model.errors import MakewholeError
 from makewhole.sql import PgConnection
-from makewhole_spark.zip_importers import forget_zips
+from makewhole_spark.python_worker import shorten_next_start
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -54,7 +54,7 @@ def carry(spark: SparkSession, tasks: Sequence[Task], run: Callable[[Task], Resu
             for number in batch.column("id").to_numpy():
                 answer = pickle.dumps(_answer(run, pickled[number]))
                 yield pa.RecordBatch.from_pydict({"number": [int(number)], "answer": [answer]}, schema=_ANSWERS)
-        forget_zips()
+        shorten_next_start()
 
     slots = min(len(tasks), _WAVES * spark.sparkContext.defaultParallelism)
     rows = spark.range(0, len(tasks), 1, slots).mapInArrow(work, "number long, answer binary").collect()

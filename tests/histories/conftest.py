@@ -31,6 +31,8 @@ _SMALL = {
     # To compile a query takes longer than to run it over a handful of rows.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # Through a socket of TCP every exchange with a Python worker waits for an acknowledgement that is delayed.
+    "spark.python.unix.domain.socket.enabled": "true",
 }
 
 

@@ -96,7 +96,7 @@ class Player:
     @happen.register
     def _(self, event: Send) -> None:
         with self._appending(self.truth.append(event.items)) as delivered:
-            client = self._producer(**{"enable.idempotence": True}) if event.producer == "idempotent" else self._plain
+            client = self._idempotent if event.producer == "idempotent" else self._plain
             self._send(client, event.items, delivered)
 
     @happen.register
@@ -155,8 +155,14 @@ class Player:
         """A producer without identity: one is like another."""
         return self._producer()
 
+    @cached_property
+    def _idempotent(self) -> Producer:
+        """A producer with an identity, which takes a second to get one."""
+        return self._producer(**{"enable.idempotence": True})
+
     def _producer(self, **settings: Any) -> Producer:
-        return Producer({"bootstrap.servers": self.shop.bootstrap, "linger.ms": 1, "log_level": 0, **settings})
+        quick = {"linger.ms": 1, "socket.nagle.disable": True, "log_level": 0}
+        return Producer({"bootstrap.servers": self.shop.bootstrap, **quick, **settings})
 
     @contextmanager
     def _appending(self, expected: Iterable[Copy]) -> Iterator[list[Message]]:

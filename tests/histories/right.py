@@ -25,7 +25,8 @@ STORE: HopName = "store"
 class Scope:
     """What a window is to judge. `ranges`: `[lo, hi)` by partition; `rows`: the keys of its ledger rows; `handed`: the
     keys that the window before has left to it, by hop. `has_gone`: part of the log was gone before it was read. `late`:
-    keys whose rows came after the window was opened. `seen`: keys that a certified window has seen in the store."""
+    keys whose rows came after the window was opened. `seen`: keys that a certified window has seen in the store;
+    `perhaps_seen`: and those that it has seen if it looked again at the right moment."""
 
     number: int
     ranges: Mapping[int, tuple[int, int]]
@@ -35,6 +36,7 @@ class Scope:
     has_gone: bool = False
     late: frozenset[str] = field(default=frozenset())
     seen: frozenset[str] = field(default=frozenset())
+    perhaps_seen: frozenset[str] = field(default=frozenset())
 
     def side(self, copy: Copy) -> int:
         """Return −1 for a record before the window, 0 for one in it, 1 for one behind it."""
@@ -49,6 +51,8 @@ def right_answers(moments: Collection[Truth], scope: Scope) -> dict[tuple[HopNam
         for key in keys_of(truth):
             for hop, right in ((LEDGER, of_ledger_hop), (STORE, of_store_hop)):
                 answers = _with_doubt(right(truth, scope, key), scope, is_gone=_is_gone(truth, key))
+                if scope.has_gone and _is_unheard_of(truth, scope, key):
+                    answers.add(None)
                 found.setdefault((hop, key), set()).update(answers)
     return found
 
@@ -71,6 +75,13 @@ def _with_doubt(answers: set[Answer], scope: Scope, *, is_gone: bool) -> set[Ans
 def _is_gone(truth: Truth, key: str) -> bool:
     """Tell whether the log has lost a record of a key."""
     return any(copy.offset < truth.starts[copy.partition] for copy in truth.committed_copies(key))
+
+
+def _is_unheard_of(truth: Truth, scope: Scope, key: str) -> bool:
+    """Tell whether all that a window could know of a key is records that the log has lost."""
+    if key in scope.rows | scope.handed["ledger"] | scope.handed["store"] or truth.rows_of(key):
+        return False
+    return all(copy.offset < truth.starts[copy.partition] for copy in truth.committed_copies(key))
 
 
 def of_ledger_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:
@@ -130,7 +141,8 @@ def _of_loaded(truth: Truth, scope: Scope, key: str) -> set[Answer]:
     if key in scope.seen:
         return {None, MATCHED, VANISHED, UNDECIDABLE}  # in whatever words: it has been there, and is not lost
     ahead = {_is_ahead(truth, copy) for copy in copies if scope.side(copy) <= 0} if scope.has_group else {False}
-    return {PENDING if is_ahead else MISSING for is_ahead in ahead}
+    waiting: set[Answer] = {PENDING if is_ahead else MISSING for is_ahead in ahead}
+    return waiting | {VANISHED} if key in scope.perhaps_seen else waiting
 
 
 def _is_ahead(truth: Truth, copy: Copy) -> bool:

@@ -47,13 +47,20 @@ class Said:
             rows=frozenset(),
             handed={hop: last.handed_over(hop) if last else frozenset() for hop in (LEDGER, STORE)},
             has_group=history.has_group,
-            seen=frozenset(row.key for one in certified for row in one.moments[0].store),
+            seen=frozenset(key for one in certified for key in one.seen()),
+            perhaps_seen=frozenset(row.key for one in certified for truth in one.moments for row in truth.store),
         )
         return cls(scope=scope, before=last, opened=truth.copy())
 
     def handed_over(self, hop: HopName) -> frozenset[str]:
         """Return the keys that this window leaves to the next."""
         return frozenset(key for (at, key), (verdict, _) in self.found.items() if at == hop and verdict == PENDING)
+
+    def seen(self) -> frozenset[str]:
+        """Return the keys that this window has seen in the store: when it read it, and what it repaired."""
+        repaired = {key for hop, key in self.found if hop == STORE} if self.repairs else set()
+        read = {row.key for row in self.moments[0].store}
+        return frozenset(read | {row.key for row in self.moments[-1].store if row.key in repaired})
 
     def take_rows(self, truth: Truth) -> None:
         """Note what is read now: the ledger's rows that are old enough and no window has read, and what is gone."""

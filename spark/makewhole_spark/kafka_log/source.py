@@ -35,7 +35,7 @@ from makewhole.model.errors import PermanentError
 from makewhole.model.window import PartitionRange
 from makewhole_spark.kafka_log.options import COLUMNS, LogOptions
 from makewhole_spark.kafka_log.plan import plan_ranges
-from makewhole_spark.zip_importers import forget_zips
+from makewhole_spark.python_worker import shorten_next_start
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class KafkaLogReader(DataSourceReader):
             )
             for batch in reader:
                 yield _for_spark(batch)
-        forget_zips()
+        shorten_next_start()
         _report_missing(reader, fails=options.fails_on_data_loss)
 
 

@@ -1,5 +1,6 @@
 """Test tasks carried to Spark's workers: in order, errors as raised, and nothing of one left for the next."""
 
+import gc
 import sys
 from zipimport import zipimporter
 
@@ -14,6 +15,11 @@ pytestmark = pytest.mark.integration
 
 def zips(_: int) -> int:
     return sum(isinstance(finder, zipimporter) for finder in sys.path_importer_cache.values())
+
+
+def walked(_: int) -> tuple[int, int]:
+    """Return how many objects a collection of garbage leaves out, and how many it walks over."""
+    return gc.get_freeze_count(), len(gc.get_objects())
 
 
 def halved(number: int) -> int:
@@ -32,3 +38,9 @@ def test_answers_come_in_the_order_of_the_tasks_and_errors_as_they_were_raised(s
 def test_a_worker_that_was_used_before_holds_no_zip_whose_directory_would_be_read_again(spark: SparkSession) -> None:
     carry(spark, range(32), zips)
     assert carry(spark, range(32), zips).count(0) > 16  # Spark may start another worker meanwhile
+
+
+def test_collecting_garbage_after_a_task_does_not_walk_over_the_loaded_modules(spark: SparkSession) -> None:
+    carry(spark, range(32), walked)
+    frozen, left = max(carry(spark, range(32), walked))
+    assert frozen > 10 * left
