@@ -26,7 +26,8 @@ class Scope:
     """What a window is to judge. `ranges`: `[lo, hi)` by partition; `rows`: the keys of its ledger rows; `handed`: the
     keys that the window before has left to it, by hop. `has_gone`: part of the log was gone before it was read. `late`:
     keys whose rows came after the window was opened. `seen`: keys that a certified window has seen in the store;
-    `perhaps_seen`: and those that it has seen if it looked again at the right moment."""
+    `perhaps_seen`: and those that it has seen if it looked again at the right moment. `restored`: keys of which an
+    earlier window wrote a row into the store, which are looked at again."""
 
     number: int
     ranges: Mapping[int, tuple[int, int]]
@@ -37,6 +38,7 @@ class Scope:
     late: frozenset[str] = field(default=frozenset())
     seen: frozenset[str] = field(default=frozenset())
     perhaps_seen: frozenset[str] = field(default=frozenset())
+    restored: frozenset[str] = field(default=frozenset())
 
     def side(self, copy: Copy) -> int:
         """Return −1 for a record before the window, 0 for one in it, 1 for one behind it."""
@@ -67,9 +69,14 @@ def keys_of(truth: Truth) -> set[str]:
 
 
 def _with_doubt(answers: set[Answer], scope: Scope, *, is_gone: bool) -> set[Answer]:
-    """Add undecidable where a part of the log that nobody has read may have held the key, or did (`is_gone`)."""
+    """Add undecidable where a part of the log that nobody has read may have held the key, or did (`is_gone`). Of two
+    copies one may be gone, and only one is seen."""
+    if not scope.has_gone:
+        return answers
+    if is_gone and DUPLICATE in answers:
+        return answers | {None, MATCHED, UNDECIDABLE}
     doubtful = answers & ({MISSING, UNEXPECTED, MATCHED} if is_gone else {MISSING, UNEXPECTED})
-    return answers | {UNDECIDABLE} if scope.has_gone and doubtful else answers
+    return answers | {UNDECIDABLE} if doubtful else answers
 
 
 def _is_gone(truth: Truth, key: str) -> bool:
@@ -116,7 +123,7 @@ def of_store_hop(truth: Truth, scope: Scope, key: str) -> set[Answer]:
     if here or key in scope.handed["store"]:
         return _of_loaded(truth, scope, key)
     if not any(row.day is not None and _is_of(row.day, scope) for row in rows):
-        return {None}
+        return {None, DUPLICATE} if key in scope.restored and len(rows) > 1 else {None}
     if not copies:
         return {UNEXPECTED}
     return {DUPLICATE} if len(rows) > 1 else {None}

@@ -18,6 +18,10 @@ class Repair:
     before: Truth
     after: Truth
 
+    def restored(self) -> set[str]:
+        """Return the keys that had no row in the store before and have one after."""
+        return {row.key for row in self.after.store} - {row.key for row in self.before.store}
+
 
 @dataclass
 class Said:
@@ -48,6 +52,7 @@ class Said:
             handed={hop: last.handed_over(hop) if last else frozenset() for hop in (LEDGER, STORE)},
             has_group=history.has_group,
             seen=frozenset(key for one in certified for key in one.seen()),
+            restored=frozenset(key for one in earlier for repair in one.repairs for key in repair.restored()),
             perhaps_seen=frozenset(row.key for one in certified for truth in one.moments for row in truth.store),
         )
         return cls(scope=scope, before=last, opened=truth.copy())

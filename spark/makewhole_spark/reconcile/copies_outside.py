@@ -7,7 +7,13 @@ import polars as pl
 from makewhole.compute.frames import ELSEWHERE, HASH, TAIL, empty
 from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
 from makewhole.compute.judge.log_history import remaining_copies, truncated_copies
-from makewhole.compute.key_runs import build_key_run, first_and_latest_copies, first_copies, passing_rows
+from makewhole.compute.key_runs import (
+    build_key_run,
+    first_and_latest_copies,
+    first_copies,
+    passing_rows,
+    with_comparable_values,
+)
 from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles, TruncatedFiles
 
 
@@ -69,6 +75,7 @@ def _from_runs(task: BucketTask, files: Iterable[str], *, is_later: bool, hop: s
     runs = task.context.storage.read_parquet(tuple(files))
     if runs is None:
         return empty(ELSEWHERE)
+    runs = with_comparable_values(runs, task.context.pipeline.compare)
     runs = runs if hop is None else passing_rows(runs, hop)
     return first_and_latest_copies(runs, is_later=is_later) if task.is_upsert else first_copies(runs, is_later=is_later)
 

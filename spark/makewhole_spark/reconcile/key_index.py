@@ -7,7 +7,7 @@ import polars as pl
 from pyspark.sql import SparkSession
 
 from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
-from makewhole.compute.key_runs import COPIES, build_key_run, count_keys
+from makewhole.compute.key_runs import COPIES, build_key_run, count_keys, with_compared
 from makewhole.model.pipeline import Pipeline, PointKind, Semantics
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry_released
@@ -58,6 +58,7 @@ def write_run(task: IndexTask) -> tuple[str, int]:
         mark_replays(committed_copies(frame), task.replays),
         has_versions=_has_versions(task.context.pipeline, task.point),
     )
+    run = with_compared(run, task.context.pipeline.compare)
     folder = f"{task.context.pipeline.name}/index/{task.point}/window={task.context.window.number}/bucket={task.bucket}"
     return task.context.storage.write_parquet(folder, run), count_keys(run)
 

@@ -88,6 +88,59 @@ def test_records_of_a_key_with_different_values_leave_its_row_in_doubt(shop: Rec
     assert closed.state is WindowState.GAPS
 
 
+def test_a_record_that_comes_again_with_another_value_days_later_overwrites_nothing(shop: ReconciledShop) -> None:
+    """The store agrees with the first record; nobody but a person knows whether the second one is right."""
+    shop.describe(hop={"compensation": "{mismatched: upsert, missing: upsert}"})
+    made = orders(range(10))
+    shop.trade(made, unloaded=made[4:5])
+    plan_window(shop.judge_and_ask_the_gate())
+    following = orders(range(100, 105), 1)
+    shop.trade(following)
+    shop.send([{**one, "at": following[0]["at"], "amount": "99.00"} for one in made[3:5]])
+
+    second, closed = shop.whole_way(1)
+
+    assert shop.found(second, STORE_HOP) == {"O3": CONTRADICTS, "O4": ("missing", "lost_after_topic")}
+    evidence = shop.evidence(second, STORE_HOP, "O3")
+    assert evidence["conflict"] == {"source": [_held("0:15", "99.00")], "target": [_held("(0,4)", "3.50")]}
+    assert [copy["place"] for copy in evidence["source_elsewhere"]] == ["0:3"]
+    assert plan_window(second).plan is None
+    assert shop.sql("select id, amount::text from warehouse where id in ('O3', 'O4')") == [("O3", "3.50")]
+    assert closed.state is WindowState.GAPS
+
+
+def test_a_record_of_a_conflict_that_comes_again_is_a_duplicate_in_its_own_window(shop: ReconciledShop) -> None:
+    """The conflict was told in the window of the rows, and the gate counts only what lies in this one."""
+    made = orders(range(10))
+    shop.trade(made)
+    shop.write("outbox", [{**made[3], "amount": "99.00"}])
+    first = shop.judge_and_ask_the_gate()
+    assert shop.found(first, LEDGER_HOP) == {"O3": CONTRADICTS}
+    following = orders(range(100, 105), 1)
+    shop.trade(following)
+    shop.send([{**made[3], "at": following[0]["at"]}])
+
+    second, closed = shop.whole_way(1)
+
+    assert shop.found(second, LEDGER_HOP) == {"O3": ("duplicate", "retry_without_idempotence")}
+    assert closed.state is WindowState.GAPS
+
+
+@pytest.mark.parametrize("compared", ["{number: int}", "{amount: 'decimal(8,2)', number: int}"])
+def test_values_that_were_compared_by_other_columns_contradict_nothing(shop: ReconciledShop, compared: str) -> None:
+    made = orders(range(10))
+    shop.trade(made)
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    shop.file.write_text(shop.file.read_text().replace('{amount: "decimal(8,2)"}', compared))
+    following = orders(range(100, 105), 1)
+    shop.trade(following)
+    shop.send([{**made[3], "at": following[0]["at"]}])
+
+    second = shop.judge_and_ask_the_gate(1)
+
+    assert shop.found(second, STORE_HOP) == {}
+
+
 @pytest.mark.parametrize("right_in", [0, 1])
 def test_a_wrong_original_beside_a_right_replay_is_a_conflict_wherever_they_lie(
     shop: ReconciledShop, right_in: int

@@ -150,6 +150,7 @@ def evidence_of(row: FrameRow, known: KeyFacts, context: HopContext, cause: Caus
     """Return the evidence of one judged row and its cause."""
     source, target = known.source.of(row), known.target.of(row)
     evidence = _copies_evidence(row, source, target, known.elsewhere.of(row), context.hop)
+    evidence |= _contradiction(row, [*_passing(source, context.hop), *_before(known.source_elsewhere.of(row))])
     if context.source_kind is PointKind.TOPIC:
         evidence |= _outside_evidence(row, known.source_elsewhere.of(row), is_upsert=context.is_upsert)
     evidence |= _group_evidence(source, context)
@@ -177,7 +178,7 @@ def _group_evidence(source: Sequence[CopyFields], context: HopContext) -> dict[s
 
 def _outside_evidence(row: FrameRow, copies: Sequence[CopyFields], *, is_upsert: bool) -> dict[str, Any]:
     """Return the source's records outside the slice: for events the first, under upsert the latest, last."""
-    if row["verdict"] != Verdict.DUPLICATE.value or not copies:
+    if row["verdict"] not in (Verdict.DUPLICATE.value, Verdict.CONFLICT.value) or not copies:
         return {}
     if is_upsert:
         copies = sorted(copies, key=lambda copy: (copy["version"] is not None, copy["version"] or 0))[-_SHOWN:]
@@ -267,7 +268,7 @@ def _copies_evidence(
         "source": [_shown_copy(copy, hop) for copy in source[:_SHOWN]],
         "target": [_shown_copy(copy) for copy in target[:_SHOWN]],
     }
-    passing = [copy for copy in source if hop not in copy["excluded_by"]]
+    passing = _passing(source, hop)
     latest = _compared_copy(row, passing)
     if row["row_hash"] is not None:
         evidence["row_hash"] = str(row["row_hash"])
@@ -286,7 +287,17 @@ def _copies_evidence(
             evidence["elsewhere_producers"] = known
     if row["verdict"] == Verdict.DUPLICATE.value and target and "offset" in target[0]:
         evidence["repeated"] = _repeated(row, target)
-    return evidence | _compared_values(row, passing, target) | _contradiction(row, passing)
+    return evidence | _compared_values(row, passing, target)
+
+
+def _passing(copies: Sequence[CopyFields], hop: str) -> list[CopyFields]:
+    """Return the copies that pass the filter of a hop."""
+    return [copy for copy in copies if hop not in copy["excluded_by"]]
+
+
+def _before(copies: Sequence[CopyFields]) -> list[CopyFields]:
+    """Return the copies outside the slice that lie before it."""
+    return [copy for copy in copies if not copy["is_later"]]
 
 
 def _contradiction(row: FrameRow, source: Sequence[CopyFields]) -> CopyFields:

@@ -166,6 +166,11 @@ def _aggregated_elsewhere(frame: pl.DataFrame, prefix: str) -> pl.DataFrame:
         pl.col("place").alias(f"{prefix}_places"),
         pl.col("row_hash").drop_nulls().first().alias(f"{prefix}_row_hash"),
         pl.col("row_hash").drop_nulls().unique(maintain_order=True).alias(f"{prefix}_row_hashes"),
+        pl.col("row_hash")
+        .filter(~pl.col("is_later"))
+        .drop_nulls()
+        .unique(maintain_order=True)
+        .alias(f"{prefix}_earlier"),
     )
 
 
@@ -197,19 +202,22 @@ def _is_judged_here() -> pl.Expr:
 
 
 def _values_known() -> list[pl.Expr]:
-    """Return the values of both sides: of the source those outside the slice only where the slice has none."""
+    """Return the values of both sides: of the source those of the slice and of the copies before it, and those of all
+    others only where the slice has none."""
     nothing = pl.lit([], dtype=pl.List(pl.UInt64))
     source, beyond = (pl.col(f"source{where}_row_hashes").fill_null(nothing) for where in ("", "_elsewhere"))
+    earlier = pl.col("source_elsewhere_earlier").fill_null(nothing)
     target, elsewhere = (pl.col(f"target{where}_row_hashes").fill_null(nothing) for where in ("", "_elsewhere"))
     return [
-        pl.when(source.list.len() > 0).then(source).otherwise(beyond).alias("source_values"),
+        pl.when(source.list.len() > 0).then(source.list.set_union(earlier)).otherwise(beyond).alias("source_values"),
         target.list.set_union(elsewhere).alias("target_values"),
     ]
 
 
 def _verdict(*, is_table: bool) -> pl.Expr:
     """Return the verdict. What a log says first of an event counts where it is repeated; rows of a table (`is_table`)
-    have no order that says which of them is right."""
+    have no order that says which of them is right. They are told in the window that they lie in: to another one a
+    repeat is a duplicate."""
     known = pl.col("in_source") | (pl.col("source_elsewhere_copies") > 0)
     source, target = pl.col("source_values"), pl.col("target_values")
     contradicts = source.list.len() > 1
@@ -219,7 +227,7 @@ def _verdict(*, is_table: bool) -> pl.Expr:
     return (
         pl.when(~known)
         .then(pl.lit(Verdict.UNEXPECTED.value))
-        .when(repeated & ~(contradicts & pl.lit(is_table)))
+        .when(repeated & ~(contradicts & pl.col("in_source") & pl.lit(is_table)))
         .then(pl.lit(Verdict.DUPLICATE.value))
         .when(absent & pl.col("is_unsettled").fill_null(False))
         .then(pl.lit(Verdict.PENDING.value))

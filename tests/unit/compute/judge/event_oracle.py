@@ -37,8 +37,10 @@ def oracle(key: str, known: dict[str, Any]) -> str | None:
     if present != 1:
         return "duplicate" if present else "pending" if key in known["unsettled"] else "missing"
     held = {c["row_hash"] for c in target + outside} - {None}
-    beyond = {c["row_hash"] for c in known["source_elsewhere"] if c["key"] == key} - {None}
-    values = {c["row_hash"] for c in source} or beyond
+    others = [c for c in known["source_elsewhere"] if c["key"] == key]
+    beyond = {c["row_hash"] for c in others} - {None}
+    before = {c["row_hash"] for c in others if not c["is_later"]} - {None}
+    values = ({c["row_hash"] for c in source} | before) if source else beyond
     if len(values) > 1 or (len(held) > 1 and values & held):
         return "conflict"
     if not values or not held:
@@ -71,6 +73,7 @@ def situations(draw: st.DrawFn) -> dict[str, Any]:
             "place": st.integers(50, 90).map(lambda n: f"0:{n}"),
             "is_replay": st.booleans(),
             "row_hash": st.sampled_from([None, 1, 2]),
+            "is_later": st.booleans(),
         }
     )
     target_is_topic = draw(st.booleans())

@@ -209,6 +209,27 @@ def test_a_source_that_has_a_key_with_different_values_is_a_conflict_whatever_th
     assert verdicts(bucket(rows, [one("b", 1)], source_is_topic=source_is_topic)) == {"a": "missing", "b": "matched"}
 
 
+def test_a_source_that_had_the_key_before_with_another_value_contradicts_itself() -> None:
+    """One that has it later is judged in the later window."""
+    before = {"key": "a", "place": "0:7", "is_replay": False, "row_hash": OLD, "is_later": False}
+    same, later = before | {"key": "b", "row_hash": NEW}, before | {"key": "c", "is_later": True}
+    rows = [one("a", 10, NEW), one("b", 11, NEW), one("c", 12, NEW)]
+    known = bucket(rows, [one("a", 0), one("b", 1, NEW), one("c", 2, NEW)], source_elsewhere=[before, same, later])
+
+    assert verdicts(known) == {"a": "conflict", "b": "matched", "c": "matched"}
+    assert hints(known)["a"] == "source_contradicts_itself"
+
+
+def test_a_repeat_of_a_key_whose_rows_in_another_window_contradict_each_other_is_a_duplicate() -> None:
+    """The rows were told in their own window, and are not counted in this one."""
+    rows = [
+        {"key": "a", "place": f"(0,{row_hash})", "row_hash": row_hash, "is_later": False} for row_hash in (OLD, NEW)
+    ]
+    known = bucket([], [one("a", 0), one("a", 1)], source_is_topic=False, source_elsewhere=rows)
+
+    assert verdicts(known) == {"a": "duplicate"}
+
+
 def test_copies_of_both_values_are_a_conflict_of_a_table_and_a_duplicate_of_a_log() -> None:
     """Of a log, what it says first of an event counts; rows of a table have no order that says which is right."""
     rows, target = [one("a", 0), one("a", 1, NEW)], [one("a", 0), one("a", 1, NEW)]
