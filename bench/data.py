@@ -44,22 +44,10 @@ def millions(records: int) -> str:
 
 def fill(bootstrap: str, data: DataSet, progress: Progress) -> None:
     """Make the topic and produce the records; `progress` is called with how many more are written."""
-    _make_topic(bootstrap, data.topic)
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "enable.idempotence": True,
-            "compression.type": data.codec,
-            "batch.num.messages": _RECORDS_PER_BATCH,
-            "batch.size": 1 << 20,
-            "message.max.bytes": 2 << 20,
-            "linger.ms": 50,
-            "queue.buffering.max.messages": 500_000,
-            "queue.buffering.max.kbytes": 512 << 10,
-        }
-    )
+    make_topic(bootstrap, data.topic)
+    producer = idempotent_producer(bootstrap, data.codec)
     for number, messages in enumerate(_calls(data)):
-        _produce(producer, data.topic, number % PARTITIONS, messages)
+        produce(producer, data.topic, number % PARTITIONS, messages)
         progress(len(messages))
     if left := producer.flush(120):
         raise RuntimeError(f"{left} records of {data.topic} were not written in two minutes")
@@ -71,7 +59,25 @@ def records(data: DataSet) -> Iterator[dict[str, Any]]:
         yield from messages
 
 
-def _make_topic(bootstrap: str, topic: str) -> None:
+def idempotent_producer(bootstrap: str, codec: str) -> Producer:
+    """Return a producer that fills topics in batches of about a thousand records."""
+    return Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "enable.idempotence": True,
+            "compression.type": codec,
+            "batch.num.messages": _RECORDS_PER_BATCH,
+            "batch.size": 1 << 20,
+            "message.max.bytes": 2 << 20,
+            "linger.ms": 50,
+            "queue.buffering.max.messages": 500_000,
+            "queue.buffering.max.kbytes": 512 << 10,
+        }
+    )
+
+
+def make_topic(bootstrap: str, topic: str) -> None:
+    """Make a topic of four partitions."""
     settings = {"max.message.bytes": str(4 << 20)}
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, PARTITIONS, 1, config=settings)])[topic].result()
@@ -83,7 +89,8 @@ def remove(bootstrap: str, data: DataSet) -> None:
     admin.delete_topics([data.topic])[data.topic].result()
 
 
-def _produce(producer: Producer, topic: str, partition: int, messages: list[dict[str, Any]]) -> None:
+def produce(producer: Producer, topic: str, partition: int, messages: list[dict[str, Any]]) -> None:
+    """Produce messages (`key`, `value`), however full the producer's queue is."""
     waiting = messages
     while waiting:
         producer.produce_batch(topic, waiting, partition=partition)

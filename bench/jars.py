@@ -1,14 +1,14 @@
-"""Provide the jars of Spark's own Kafka connector, the peer: resolved by the Ivy of pyspark, verified by hash, cached.
+"""Provide the jars of the peers: resolved by the Ivy of pyspark, verified by hash, cached.
 
-By hand, not by `spark.jars.packages`: the connector asks for a token provider that the registries do not have, an older
-one works.
+They are Spark's own Kafka connector and PostgreSQL's JDBC driver. By hand, not by `spark.jars.packages`: the connector
+asks for a token provider that the registries do not have, an older one works.
 """
 
 import hashlib
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyspark
@@ -22,6 +22,7 @@ _ARTIFACTS = (
     ("org.apache.kafka", "kafka-clients", "3.9.1"),
     ("org.apache.commons", "commons-pool2", "2.12.1"),
 )
+_JDBC_DRIVER = ("org.postgresql", "postgresql", "42.7.4")
 _HASHES = Path(__file__).with_name("jars.sha256")
 _TIMEOUT_SECONDS = 300
 
@@ -32,14 +33,24 @@ def connector_jars() -> list[Path]:
     Raises:
         RuntimeError: they could not be resolved, or are not the expected ones.
     """
-    folder = cache_root() / f"spark-kafka-connector-{CONNECTOR_VERSION}"
+    return _resolved(f"spark-kafka-connector-{CONNECTOR_VERSION}", _ARTIFACTS)
+
+
+def jdbc_driver() -> Path:
+    """Return the jar of PostgreSQL's JDBC driver; raises as `connector_jars` does."""
+    (driver,) = _resolved(f"postgresql-jdbc-{_JDBC_DRIVER[2]}", (_JDBC_DRIVER,))
+    return driver
+
+
+def _resolved(name: str, artifacts: Sequence[tuple[str, str, str]]) -> list[Path]:
+    folder = cache_root() / name
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix="resolving-") as work:
             resolved = Path(work) / "jars"
             resolved.mkdir()
-            for organisation, name, version in _ARTIFACTS:
-                _resolve(Path(work), resolved, (organisation, name, version))
+            for organisation, artifact, version in artifacts:
+                _resolve(Path(work), resolved, (organisation, artifact, version))
             verify(resolved)
             resolved.rename(folder)
     return sorted(folder.glob("*.jar"))
@@ -61,9 +72,10 @@ def _resolve(work: Path, target: Path, artifact: tuple[str, str, str]) -> None:
 
 def verify(folder: Path) -> None:
     """Compare the jars in a folder with the committed hashes."""
-    found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in folder.glob("*.jar")}
-    if found != expected_hashes():
-        raise RuntimeError(f"the connector's jars in {folder} are not the expected ones; remove it and try again")
+    expected = expected_hashes()
+    for jar in folder.glob("*.jar"):
+        if hashlib.sha256(jar.read_bytes()).hexdigest() != expected.get(jar.name):
+            raise RuntimeError(f"{jar.name} in {folder} is not the expected one; remove the folder and try again")
 
 
 def expected_hashes() -> Mapping[str, str]:

@@ -4,13 +4,17 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from bench.data import DataSet
+from bench.window_data import Orders
+
+_ONE_IN_TEN_THOUSAND, _ONE_IN_A_HUNDRED = 50_000, 500
+"""Strides at which that share of the keys goes wrong, in five ways."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """The data sets of each part, smaller ones first; `rounds` are counted runs of each side, after those that warm up.
 
-    Those of `replays` and `upserts` are made by the parts themselves.
+    Those of `replays`, `upserts` and `windows` are made by the parts themselves. `window_runs`: runs of each side.
     """
 
     reads: Sequence[DataSet]
@@ -18,8 +22,10 @@ class Plan:
     snapshots: Sequence[DataSet]
     replays: Sequence[DataSet]
     upserts: Sequence[DataSet]
+    windows: Sequence[Orders]
     rounds: int
     writes: int
+    window_runs: int
 
     def topics(self, parts: Collection[str]) -> list[DataSet]:
         """Return the data sets that have to be in topics before these parts, each once."""
@@ -37,8 +43,14 @@ def full() -> Plan:
         snapshots=(DataSet(records=1_000_000), DataSet(records=5_000_000), ten),
         replays=(DataSet(records=1_000_000), DataSet(records=100_000, is_large=True)),
         upserts=(DataSet(records=500_000),),
+        windows=tuple(
+            Orders(number=number, stride=stride)
+            for number in (2_000_000, 10_000_000)
+            for stride in (_ONE_IN_TEN_THOUSAND, _ONE_IN_A_HUNDRED)
+        ),
         rounds=5,
         writes=3,
+        window_runs=3,
     )
 
 
@@ -51,11 +63,23 @@ def quick() -> Plan:
         snapshots=(one,),
         replays=(one,),
         upserts=(DataSet(records=200_000),),
+        windows=(Orders(number=1_000_000, stride=_ONE_IN_TEN_THOUSAND),),
         rounds=3,
         writes=1,
+        window_runs=1,
     )
 
 
 def tiny() -> Plan:
     data = DataSet(records=20_000)
-    return Plan(reads=(data,), scans=(data,), snapshots=(data,), replays=(data,), upserts=(data,), rounds=1, writes=1)
+    return Plan(
+        reads=(data,),
+        scans=(data,),
+        snapshots=(data,),
+        replays=(data,),
+        upserts=(data,),
+        windows=(Orders(number=20_000, stride=_ONE_IN_A_HUNDRED),),
+        rounds=1,
+        writes=1,
+        window_runs=1,
+    )

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
+from bench.data import millions
 from bench.reads import CONNECTOR, KAFKA_LOG
 from bench.replays import PRODUCER, REPLAY
 from bench.results import Series, ratio
 from bench.snapshots import BY_HAND, MAKEWHOLE
 from bench.upserts import COPY, MISMATCHED, MISSING, UPSERT
+from bench.windows import WINDOW
 
 _MIB = 2**20
 _ABOUT = """\
@@ -28,6 +30,7 @@ def page(machine: dict[str, str], load: float, series: Sequence[Series]) -> str:
         "## Snapshot of a topic: decoded, hashed, bucketed, archived\n\n" + _snapshots(series),
         "## Replaying a plan into a topic, exactly once, 10,000 records per transaction\n\n" + _replays(series),
         "## Upserting a plan into PostgreSQL, exactly once, 10,000 rows per transaction\n\n" + _upserts(series),
+        "## A whole window, from spark-submit to the gate's answer, in fresh processes\n\n" + _windows(series),
         "## Memory\n\n" + _memory(series),
     ]
     return "\n".join(parts)
@@ -140,12 +143,34 @@ def _upserts(series: Sequence[Series]) -> str:
     return head + _table(rows)
 
 
+def _windows(series: Sequence[Series]) -> str:
+    head = (
+        f"| orders | keys wrong | {MAKEWHOLE} s | {BY_HAND} s | × time | × processor time | {MAKEWHOLE} MiB "
+        f"| {BY_HAND} MiB |\n|---|---|---|---|---|---|---|---|\n"
+    )
+    rows = []
+    for ours in (one for one in series if one.part.startswith(WINDOW) and one.side == MAKEWHOLE):
+        theirs = next(one for one in series if (one.part, one.side, one.data) == (ours.part, BY_HAND, ours.data))
+        rows.append(
+            [
+                millions(ours.data.records),
+                ours.part.removeprefix(WINDOW),
+                _seconds(ours),
+                _seconds(theirs),
+                f"**{ratio(ours, theirs, 'wall_seconds'):.2f}**",
+                f"{ratio(ours, theirs, 'cpu_seconds'):.2f}",
+                *(_mib(one.peak("python_bytes") + one.peak("jvm_bytes")) for one in (ours, theirs)),
+            ]
+        )
+    return head + _table(rows)
+
+
 def _memory(series: Sequence[Series]) -> str:
     head = "| part | side | data | Python's peak MiB | the Java machine's peak MiB |\n|---|---|---|---|---|\n"
     rows = [
         [one.part, one.side, one.data.title, _mib(one.peak("python_bytes")), _mib(one.peak("jvm_bytes"))]
         for one in series
-        if one.part != "scan"
+        if one.part != "scan" and not one.part.startswith(WINDOW)
     ]
     return head + _table(rows)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench import headers, reads, replays, snapshots, upserts
+from bench import headers, reads, replays, snapshots, upserts, windows
 from bench.contender import Contender, Task
 from bench.data import DataSet
 from bench.jars import connector_jars
@@ -113,3 +113,8 @@ class Bench:
         """Measure plans of compensation that write rows, side by side with a plain COPY of the same rows."""
         for data in self.plan.upserts:
             yield from upserts.measured(self.folder, data, self.plan.rounds, self.tell)
+
+    def windows(self) -> Iterator[Series]:
+        """Measure whole windows, side by side with the job that people write by hand."""
+        for orders in self.plan.windows:
+            yield from windows.measured(self.bootstrap, self.folder, orders, self.plan.window_runs, self.tell)

@@ -20,7 +20,7 @@ def test_every_part_runs_and_gives_its_rows(kafka: KafkaServer, tmp_path: Path) 
         data.fill(kafka.bootstrap, one, lambda _: None)
     bench = Bench(bootstrap=kafka.bootstrap, plan=tiny, folder=tmp_path, tell=told.append)
     try:
-        series = [*bench.duels(), *bench.scans(), *bench.snapshots(), *bench.replays()]
+        series = [*bench.duels(), *bench.scans(), *bench.snapshots(), *bench.replays(), *bench.windows()]
     finally:
         for one in filled:
             data.remove(kafka.bootstrap, one)
@@ -36,9 +36,12 @@ def test_every_part_runs_and_gives_its_rows(kafka: KafkaServer, tmp_path: Path) 
         ("snapshot", "by hand"),
         ("replay", "makewhole"),
         ("replay", "plain producer"),
+        ("window 1.00%", "makewhole"),
+        ("window 1.00%", "by hand"),
     ]
     assert all(cost.cpu_seconds > 0 for one in series for cost in one.warm)
     snapshot = next(one for one in series if one.part == "snapshot")
     assert snapshot.peak("python_bytes") > 0 < snapshot.peak("jvm_bytes")
     assert page({}, 0.0, series).count("20 k × 110 B, lz4") == 14
+    assert page({}, 0.0, series).count("| 20 k | 1.00% |") == 1
     assert any(line.startswith("snapshot") for line in told)

@@ -1,0 +1,106 @@
+"""Make a ledger, a topic and a store of orders with planted faults, and know which verdicts are right."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg2 import sql
+
+from bench.data import idempotent_producer, make_topic, produce
+from makewhole.model.connection import PostgresConnection
+from makewhole.postgres.connect import connect
+
+LEDGER_HOP, STORE_HOP = "ledger→orders", "orders→store"
+VERDICTS = ("missing", "duplicate", "mismatched", "unexpected", "conflict", "pending", "undecidable")
+_STATES = ("NEW", "PAID", "SHIPPED", "DONE")
+_NEVER_SENT, _CHANGED, _NEVER_LOADED, _LOADED_TWICE, _SENT_TWICE = 3, 5, 7, 11, 13
+_ORDERS_PER_CALL = 50_000
+_BY_KEY = -1  # the partition that the record's key says
+_FLUSH_SECONDS = 120
+_TABLES = """
+create schema {schema};
+create unlogged table {schema}.ledger as
+    select 'O' || lpad(i::text, 10, '0') as order_id, ((i::bigint * 7919) % 1000000 / 100.0)::numeric(12,2) as amount,
+           (array['NEW', 'PAID', 'SHIPPED', 'DONE'])[1 + i % 4] as status, now() as at
+    from generate_series(1, {orders}) i;
+create unlogged table {schema}.store as
+    select order_id, case when n % {stride} = {changed} then amount + 1 else amount end as amount, status,
+           now() as loaded
+    from {schema}.ledger, lateral (select substr(order_id, 2)::bigint as n) number
+    where n % {stride} not in ({never_loaded}, {never_sent});
+insert into {schema}.store
+    select * from {schema}.store where substr(order_id, 2)::bigint % {stride} = {twice};
+alter table {schema}.ledger add primary key (order_id);
+create index on {schema}.ledger (at);
+create index on {schema}.store (order_id);
+create index on {schema}.store (loaded);
+analyze {schema}.ledger;
+analyze {schema}.store;
+"""
+Counts = Mapping[tuple[str, str], int]
+"""(hop, verdict) → number of keys."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Orders:
+    """So many orders, one in `stride` of which goes wrong in each of five ways: never sent, sent twice, never loaded,
+    loaded twice, changed on the way into the store."""
+
+    number: int
+    stride: int
+
+    @property
+    def name(self) -> str:
+        """The name of the topic, and of the schema of the tables."""
+        return f"orders_{self.number}_{self.stride}"
+
+    @property
+    def planted(self) -> Counts:
+        """The number of keys of each verdict that is no match."""
+        never_sent, changed, never_loaded, loaded_twice, sent_twice = (
+            len(range(one, self.number + 1, self.stride))
+            for one in (_NEVER_SENT, _CHANGED, _NEVER_LOADED, _LOADED_TWICE, _SENT_TWICE)
+        )
+        return {
+            (LEDGER_HOP, "missing"): never_sent,
+            (LEDGER_HOP, "duplicate"): sent_twice,
+            (STORE_HOP, "missing"): never_loaded,
+            (STORE_HOP, "duplicate"): loaded_twice,
+            (STORE_HOP, "mismatched"): changed,
+        }
+
+
+def fill_tables(connection: PostgresConnection, orders: Orders) -> None:
+    """Make the ledger and the store, with the indexes that such tables have."""
+    faults = {"changed": _CHANGED, "never_loaded": _NEVER_LOADED, "never_sent": _NEVER_SENT, "twice": _LOADED_TWICE}
+    numbers = {name: sql.Literal(number) for name, number in faults.items()}
+    statements = sql.SQL(_TABLES).format(
+        schema=sql.Identifier(orders.name),
+        orders=sql.Literal(orders.number),
+        stride=sql.Literal(orders.stride),
+        **numbers,
+    )
+    with connect(connection) as session, session.cursor() as cursor:
+        cursor.execute(statements)
+        session.commit()
+
+
+def fill_topic(bootstrap: str, orders: Orders) -> None:
+    """Make the topic and produce the records."""
+    make_topic(bootstrap, orders.name)
+    producer = idempotent_producer(bootstrap, "lz4")
+    for start in range(1, orders.number + 1, _ORDERS_PER_CALL):
+        produce(producer, orders.name, _BY_KEY, list(_messages(orders, start)))
+    if left := producer.flush(_FLUSH_SECONDS):
+        raise RuntimeError(f"{left} records of {orders.name} were not written in two minutes")
+
+
+def _messages(orders: Orders, start: int) -> Iterator[dict[str, Any]]:
+    for number in range(start, min(start + _ORDERS_PER_CALL, orders.number + 1)):
+        key = f"O{number:010d}"
+        value = (
+            f'{{"order_id":"{key}","amount":{number * 7919 % 1_000_000 / 100:.2f},"status":"{_STATES[number % 4]}",'
+            '"note":"standard delivery, two parcels","channel":"web"}'
+        )
+        for _ in range({_NEVER_SENT: 0, _SENT_TWICE: 2}.get(number % orders.stride, 1)):
+            yield {"key": key, "value": value}
