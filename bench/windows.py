@@ -22,7 +22,7 @@ from bench.window_data import VERDICTS, Counts, Orders, fill_tables, fill_topic
 from makewhole.config.pipeline_file import read_pipelines
 from makewhole.journal import window_results
 from makewhole.journal.database import connect, migrate
-from makewhole.model.connection import KafkaConnection, PostgresConnection
+from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
 from makewhole.model.window import Window
 from makewhole.stack.environment import connection_kafka, connection_postgres
 from makewhole.stack.postgres_server import PostgresServer, create_database
@@ -75,7 +75,7 @@ class Stage:
         pipelines, problems = read_pipelines([self.folder / "pipelines"])
         if problems:
             raise RuntimeError(f"the pipeline of the benchmark is refused: {problems}")
-        connections = {
+        connections: dict[str, Connection] = {
             "log": KafkaConnection(id="log", properties={"bootstrap.servers": self.bootstrap}),
             "db": PostgresConnection(id="db", dsn=self.dsn),
         }
@@ -87,9 +87,7 @@ class Stage:
 def measured(bootstrap: str, folder: Path, orders: Orders, runs: int, tell: Tell) -> Iterator[Series]:
     """Measure so many runs of each side, in turn."""
     home = folder / orders.name
-    server = PostgresServer(home / "postgres", is_durable=False)
-    try:
-        server.start()
+    with PostgresServer(home / "postgres", is_durable=False) as server:
         stage = _stage(server, bootstrap, home, orders)
         data = DataSet(records=orders.number)
         found = {side: Series(part=part_of(orders), side=side, data=data) for side in (MAKEWHOLE, BY_HAND)}
@@ -101,8 +99,6 @@ def measured(bootstrap: str, folder: Path, orders: Orders, runs: int, tell: Tell
                 taken = f"{cost.wall_seconds:6.1f} s, {cost.cpu_seconds:6.1f} s of cores"
                 tell(f"window   {millions(orders.number):18} {side:18} {taken}{told}")
         yield from found.values()
-    finally:
-        server.stop()
 
 
 def part_of(orders: Orders) -> str:
