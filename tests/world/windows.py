@@ -86,10 +86,15 @@ class ReconciledShop(Shop):
             key = signing_key_from_environment()
             return certify_window(journal, context.pipeline, context.window, Storage.from_environment(), key)
 
-    def judge_and_ask_the_gate(self, day: int = 0) -> WindowContext:
-        """Take a window up to the point where a plan could be made."""
+    def judged(self, day: int = 0) -> WindowContext:
+        """Take a window as far as its findings."""
         context = self.open(day)
         self.judge(context)
+        return context
+
+    def judge_and_ask_the_gate(self, day: int = 0) -> WindowContext:
+        """Take a window up to the point where a plan could be made."""
+        context = self.judged(day)
         self.validate(context)
         return context
 
