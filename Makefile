@@ -35,7 +35,7 @@ test-crash: install ## the crash points that every change runs
 	$(PYTEST) -m crash tests/crash --crash-points short
 
 test-histories: install ## the dozen random histories that every change runs
-	$(PYTEST) -m histories tests/histories
+	$(PYTEST) -m histories -n $(WORKERS) tests/histories
 
 lab: install ## all faults on a real cluster, docs/faults.md made of them (LAB_ARGS="--lab-rows 6,9 --lab-seeds 10")
 	$(PYTEST) -m lab tests/lab --lab-results docs/faults.json $(LAB_ARGS)

@@ -12,14 +12,28 @@ import psutil
 import pytest
 
 from makewhole.stack import local
-from tests.e2e import scenarios
-from tests.e2e.scenarios import Answered, Asked, Backfilled, Broken, Healed, Observed, Scheduled, Undone
+from tests.e2e.scenarios import approvals, failures, unattended
+from tests.e2e.scenarios.approvals import Answered, Asked, Undone
+from tests.e2e.scenarios.failures import Broken, Healed
+from tests.e2e.scenarios.pipeline_files import FILES, GROUPS
+from tests.e2e.scenarios.unattended import Backfilled, Observed, Scheduled
 from tests.e2e.shop import ScenarioShop
 from tests.e2e.stage import Stage
 
 _FOLDER_PREFIX = "makewhole-e2e-"
 _AT_ONCE = 2  # as many as the cores that are there to be counted on
 _SECONDS = 800.0
+_SCENARIOS: Mapping[str, Callable[[Stage, ScenarioShop], Any]] = {
+    "healed": failures.healed,
+    "answered": approvals.answered,
+    "backfilled": unattended.backfilled,
+    "scheduled": unattended.scheduled,
+    "undone": approvals.undone,
+    "observed": unattended.observed,
+    "broken": failures.broken,
+    "ignored": approvals.ignored,
+}
+"""The longest first."""
 
 
 @pytest.fixture(scope="session")
@@ -42,10 +56,10 @@ def stage(folder: Path) -> Iterator[Stage]:
     """A stack of its own, with a folder of pipelines of its own, by `makewhole up` and `makewhole down`."""
     pipelines = folder / "pipelines"
     pipelines.mkdir()
-    for name, text in scenarios.FILES.items():
+    for name, text in FILES.items():
         (pipelines / f"{name}.yaml").write_text(text)
     stage = Stage(folder / "home", pipelines)
-    (folder / "groups.yaml").write_text(scenarios.GROUPS)
+    (folder / "groups.yaml").write_text(GROUPS)
     stage.variables["MAKEWHOLE_GROUPS"] = str(folder / "groups.yaml")
     try:
         started = stage.command("up")
@@ -59,8 +73,7 @@ def stage(folder: Path) -> Iterator[Stage]:
 def shops(stage: Stage) -> Iterator[Mapping[str, ScenarioShop]]:
     """A shop for each scenario, not built yet."""
     made = {
-        name: ScenarioShop(name, stage.status["kafka"]["bootstrap"], stage.status["postgres"]["dsn"])
-        for name in scenarios.FILES
+        name: ScenarioShop(name, stage.status["kafka"]["bootstrap"], stage.status["postgres"]["dsn"]) for name in FILES
     }
     yield made
     for shop in made.values():
@@ -74,9 +87,7 @@ def begun(
     """Every scenario that a test of this session looks at, on its way."""
     wanted = {name for item in request.session.items for name in getattr(item, "fixturenames", ())}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        yield {
-            name: pool.submit(play, stage, shops[name]) for name, play in scenarios.SCENARIOS.items() if name in wanted
-        }
+        yield {name: pool.submit(play, stage, shops[name]) for name, play in _SCENARIOS.items() if name in wanted}
 
 
 def _seen(name: str) -> Callable[[dict[str, Future[Any]]], Any]:

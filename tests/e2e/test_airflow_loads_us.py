@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.scenarios import FILES
+from tests.e2e.scenarios.pipeline_files import FILES
 from tests.e2e.stage import Stage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]

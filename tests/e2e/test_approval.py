@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.e2e.scenarios import ACTIONS, MISTAKES, Answered, Asked
+from tests.e2e.scenarios.approvals import Answered, Asked
+from tests.e2e.scenarios.pipeline_files import ACTIONS, MISTAKES
 from tests.e2e.shop import ScenarioShop
 from tests.e2e.stage import Stage
 

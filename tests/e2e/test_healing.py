@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.e2e.scenarios import ORDERS, Healed
+from tests.e2e.scenarios.failures import Healed
+from tests.e2e.scenarios.pipeline_files import ORDERS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.scenarios import Observed
+from tests.e2e.scenarios.unattended import Observed
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 

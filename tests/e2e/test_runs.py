@@ -6,17 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from tests.e2e.scenarios import (
-    ACTIONS,
-    DAY,
-    FIRST_DAY,
-    MISTAKES,
-    ORDERS,
-    STARTED,
-    Backfilled,
-    Broken,
-    Scheduled,
-)
+from tests.e2e.scenarios.failures import Broken
+from tests.e2e.scenarios.pipeline_files import ACTIONS, DAY, FIRST_DAY, MISTAKES, ORDERS, STARTED
+from tests.e2e.scenarios.unattended import Backfilled, Scheduled
 from tests.e2e.shop import ScenarioShop, moment_of
 from tests.e2e.stage import Stage, utc
 

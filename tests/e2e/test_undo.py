@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.scenarios import Undone
+from tests.e2e.scenarios.approvals import Undone
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 

@@ -25,15 +25,6 @@ from tests.world.windows import ReconciledShop
 
 _HISTORIES = 12
 _BUCKETS = 2
-_SMALL = {
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.adaptive.enabled": "false",
-    # To compile a query takes longer than to run it over a handful of rows.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # Through a socket of TCP every exchange with a Python worker waits for an acknowledgement that is delayed.
-    "spark.python.unix.domain.socket.enabled": "true",
-}
 
 
 class HistoryShop(ReconciledShop):
@@ -69,7 +60,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    with spark_session("local[1]", _SMALL) as session:
+    with spark_session("local[1]") as session:
         yield session
 
 

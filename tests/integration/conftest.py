@@ -1,7 +1,8 @@
-"""Make topics of a test's own, and start the Spark session."""
+"""Make topics of a test's own, start the Spark session, and begin with the files that take longest."""
 
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -14,6 +15,24 @@ from tests.world import topics
 from tests.world.spark_session import spark_session
 
 MakeTopic = Callable[..., str]
+
+_LONGEST = (
+    "spark/test_late_strangers",
+    "compensation/execution/test_kills",
+    "spark/test_windows",
+    "spark/test_erased",
+    "spark/test_silence",
+    "stack/test_stack_with_airflow",
+    "spark/test_faults_of_logs",
+    "spark/test_baseline",
+)
+_HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files that take longest first: with a long one at the end, all processes but one have nothing to do."""
+    order = {_HERE / f"{name}.py": place for place, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: order.get(item.path, len(order)))
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,8 @@
-"""Start the one Spark session that a process can have."""
+"""Start the one Spark session that a process can have, set for queries over a handful of rows."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from types import MappingProxyType
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,21 +12,25 @@ _SETTINGS = {
     "spark.driver.memory": "512m",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    # To compile a query takes longer than to run it over a handful of rows.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # Through a socket of TCP every exchange with a Python worker waits for an acknowledgement that is delayed.
+    "spark.python.unix.domain.socket.enabled": "true",
 }
 
 
 @contextmanager
-def spark_session(
-    master: str = "local[2]", settings: Mapping[str, str] = MappingProxyType({})
-) -> Iterator[SparkSession]:
-    """Start a small local session, and stop it at the end; `settings` beside the usual ones, or instead of them."""
+def spark_session(master: str = "local[2]") -> Iterator[SparkSession]:
+    """Start a small local session, and stop it at the end."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)  # the workers need this environment's packages
         builder = SparkSession.builder.master(master).appName("tests")
-        for name, value in {**_SETTINGS, **settings}.items():
+        for name, value in _SETTINGS.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()
         session.sparkContext.setLogLevel("OFF")

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Self
 
@@ -12,6 +12,7 @@ from makewhole.journal import window_results
 from makewhole.journal.database import connect
 from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateReport
+from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import HopCounts
 from makewhole.signing.key_files import signing_key_from_environment
 from makewhole.window.certify import ClosedWindow, certify_window
@@ -29,9 +30,20 @@ Found = dict[str, tuple[str, str]]
 
 @dataclass(kw_only=True)
 class ReconciledShop(Shop):
-    """A shop, and the steps of its windows."""
+    """A shop, and the steps of its windows.
+
+    `buckets` other than the pipeline's own: each of them costs a task, however few keys it has. A context that a test
+    makes itself is of this `pipeline`, too: all windows have the same buckets.
+    """
 
     spark: SparkSession
+    buckets: int | None = None
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The pipeline as the file has it now, but for its buckets."""
+        described = super().pipeline
+        return described if self.buckets is None else replace(described, buckets=self.buckets)
 
     # The steps
 
@@ -45,7 +57,7 @@ class ReconciledShop(Shop):
 
     def open(self, day: int = 0) -> WindowContext:
         """Open the window that ends with a day."""
-        return window_context(self.ask(day).window)
+        return window_context(self.ask(day).window, self.pipeline)
 
     def snapshot(self, context: WindowContext, parallelism: int = 2) -> list[str]:
         """Take the snapshots; return the points."""
@@ -74,10 +86,15 @@ class ReconciledShop(Shop):
             key = signing_key_from_environment()
             return certify_window(journal, context.pipeline, context.window, Storage.from_environment(), key)
 
-    def judge_and_ask_the_gate(self, day: int = 0) -> WindowContext:
-        """Take a window up to the point where a plan could be made."""
+    def judged(self, day: int = 0) -> WindowContext:
+        """Take a window as far as its findings."""
         context = self.open(day)
         self.judge(context)
+        return context
+
+    def judge_and_ask_the_gate(self, day: int = 0) -> WindowContext:
+        """Take a window up to the point where a plan could be made."""
+        context = self.judged(day)
         self.validate(context)
         return context
 

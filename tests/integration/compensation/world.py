@@ -250,8 +250,7 @@ class PlanWorld(World):
         """Open the next revision of the window, which found this."""
         self.revision += 1
         self.window = self._open_window(self.revision)
-        for finding in findings:
-            self._put_finding(finding)
+        self._put_findings(findings)
         return self.window
 
     def _open_window(self, revision: int) -> Window:
@@ -272,17 +271,24 @@ class PlanWorld(World):
             ranges={},
         )
 
-    def _put_finding(self, finding: Finding) -> None:
+    def _put_findings(self, findings: Iterable[Finding]) -> None:
+        rows = [
+            {
+                "hop": finding.hop,
+                "key": finding.key,
+                "key_hash": finding.key_hash,
+                "verdict": finding.verdict.value,
+                "cause": finding.cause.value,
+            }
+            for finding in findings
+        ]
         self.journal_sql(
             "insert into makewhole.finding (pipeline, number, revision, hop, key, key_hash, verdict, cause, evidence) "
-            "values (%s, 1, %s, %s, %s, %s, %s, %s, '{}')",
+            "select %s, 1, %s, hop, key, key_hash, verdict, cause, '{}' "
+            "from json_to_recordset(%s) as found (hop text, key text, key_hash text, verdict text, cause text)",
             self.pipeline.name,
             self.revision,
-            finding.hop,
-            finding.key,
-            finding.key_hash,
-            finding.verdict.value,
-            finding.cause.value,
+            json.dumps(rows),
         )
 
     # The plan

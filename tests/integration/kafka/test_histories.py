@@ -54,7 +54,8 @@ def actors(kafka: KafkaServer, java: JavaClients) -> list[Actor]:
 def consumed(bootstrap: str, ranges: Sequence[PartitionRange]) -> dict[int, list[Row]]:
     """What a consumer sees of the ranges, by partition. It is at its end when it says so at `hi` or later."""
     settings = {"bootstrap.servers": bootstrap, "group.id": uuid.uuid4().hex, "enable.auto.commit": False}
-    consumer = Consumer({**settings, "isolation.level": "read_committed", "enable.partition.eof": True})
+    at_once = {"enable.partition.eof": True, "fetch.wait.max.ms": 50}
+    consumer = Consumer({**settings, **at_once, "isolation.level": "read_committed"})
     consumer.assign([TopicPartition(one.topic, one.partition, one.lo) for one in ranges])
     missing = {one.partition: one.hi for one in ranges}
     seen: dict[int, list[Row]] = {one.partition: [] for one in ranges}

@@ -4,6 +4,7 @@ import itertools
 import os
 import subprocess
 import time
+import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,10 +23,13 @@ from makewhole.stack.kafka_jars import java
 from makewhole.stack.kafka_server import KafkaServer, kafka_libs
 from tests.integration.conftest import MakeTopic
 from tests.integration.kafka.records import consume, produce, range_of
+from tests.world import topics
 from tests.world.java_clients import JavaClients
 from tests.world.topics import left_open, producer
 
 pytestmark = pytest.mark.integration
+
+_TRANSACTION_MS = 600_000  # it is left open while the tests of this module run
 
 
 def rows(reader: RangeReader) -> list[tuple[int, bytes, bytes]]:
@@ -67,11 +71,16 @@ def test_every_codec_of_javas_gives_what_a_consumer_gets(
     assert (b"\x82SNAPPY\x00" in b"".join(fetched)) == (codec == "snappy"), "Java frames snappy, nobody else does"
 
 
-@pytest.fixture
-def transactions(kafka: KafkaServer, make_topic: MakeTopic) -> Iterator[str]:
-    """Two transactional producers and a plain one on one partition; every third transaction aborted, one left open."""
-    topic = make_topic()
-    clients = [producer(kafka.bootstrap, transactional_id=f"{topic}-{n}", linger_ms=0) for n in range(3)]
+@pytest.fixture(scope="module")
+def transactions(kafka: KafkaServer, admin: AdminClient) -> Iterator[str]:
+    """Two transactional producers and a plain one on one partition; every third transaction aborted, one left open.
+
+    The tests only read it.
+    """
+    topic = f"t-{uuid.uuid4().hex[:12]}"
+    topics.make_topic(admin, topic)
+    settings = {"linger_ms": 0, "transaction_timeout_ms": _TRANSACTION_MS}
+    clients = [producer(kafka.bootstrap, transactional_id=f"{topic}-{n}", **settings) for n in range(3)]
     for client in clients:
         client.init_transactions(30)
     for turn in range(9):
@@ -97,6 +106,7 @@ def transactions(kafka: KafkaServer, make_topic: MakeTopic) -> Iterator[str]:
     assert len(left_open(kafka.bootstrap, topic, 1)) == 1
     yield topic
     clients[2].abort_transaction(30)
+    topics.delete_topics(admin, [topic])
 
 
 @pytest.mark.parametrize("page_bytes", [1, 700, 8 << 20])

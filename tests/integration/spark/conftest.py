@@ -11,6 +11,8 @@ from tests.world.environment import enter, service_environment
 from tests.world.topics import delete_topics, make_topic
 from tests.world.windows import ReconciledShop
 
+_BUCKETS = 2
+
 
 @pytest.fixture
 def shop(
@@ -22,7 +24,9 @@ def shop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[ReconciledShop]:
     """Empty tables and an empty topic; the pipeline is described with its defaults."""
-    made = ReconciledShop(spark=spark, bootstrap=kafka.bootstrap, dsn=database, journal=journal, folder=tmp_path)
+    made = ReconciledShop(
+        spark=spark, bootstrap=kafka.bootstrap, dsn=database, journal=journal, folder=tmp_path, buckets=_BUCKETS
+    )
     enter(monkeypatch, service_environment(made, tmp_path))
     made.describe()
     made.make_tables()

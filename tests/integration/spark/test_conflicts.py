@@ -194,7 +194,7 @@ def test_a_key_that_was_handed_over_and_whose_row_is_gone_is_not_known(shop: Rec
     made = orders(range(10))
     shop.trade(made, unsent=made[3:4])
     client = shop.begin_transaction(made[3:4])
-    context = shop.judge_and_ask_the_gate()
+    context = shop.judged()
     assert shop.found(context, LEDGER_HOP) == {"O3": ("pending", "in_flight")}
     shop.end_transaction(client, is_committed=True)
     shop.write("warehouse", made[3:4])

@@ -160,7 +160,7 @@ def test_a_key_that_the_store_names_as_erased_is_no_gap(erasing: ReconciledShop)
     erasing.trade(made, unloaded=made[3:5])
     erasing.sql("insert into erasures values ('O3'), ('O7')")
 
-    context = erasing.judge_and_ask_the_gate()
+    context = erasing.judged()
 
     assert erasing.found(context, STORE_HOP) == {"O3": ERASED, "O4": MISSING}
     assert erasing.evidence(context, STORE_HOP, "O3")["erased"] == "warehouse: erasures names this key"

@@ -216,7 +216,7 @@ def test_a_topic_that_is_made_again_before_it_is_read_leaves_that_window_partial
     made = orders(range(100, 105), 1)
     shop.write("outbox", made)
     shop.write("warehouse", made)
-    second = shop.judge_and_ask_the_gate(1)
+    second = shop.judged(1)
     assert places(second) == [(0, 0, 5)]
     assert kinds(shop, second) == ["topic_recreated"]
 

@@ -52,7 +52,7 @@ def test_the_window_that_was_repaired_tells_it_when_it_is_run_again(shop: Reconc
     repaired(shop)
     shop.write("warehouse", made[4:5])
 
-    again = shop.judge_and_ask_the_gate(0)
+    again = shop.judged(0)
 
     assert (again.window.revision, shop.found(again, STORE_HOP)) == (2, {"O4": LATE})
 
@@ -70,7 +70,7 @@ def test_a_row_from_the_ledger_is_followed_as_well_and_the_ledger_says_that_it_i
     tomorrow = orders(range(100, 105), 1)
     shop.trade(tomorrow)
     shop.write("direct", tomorrow)
-    second = shop.judge_and_ask_the_gate(1)
+    second = shop.judged(1)
 
     assert shop.found(second, "outbox→direct") == {"O4": LATE}
     counts = shop.counts(second, "outbox→direct")
@@ -87,8 +87,8 @@ def test_nobody_is_followed_for_ever(shop: ReconciledShop) -> None:
     shop.write("warehouse", made[4:5])
     shop.trade(orders(range(100, 105), 1))
 
-    assert shop.found(shop.judge_and_ask_the_gate(1), STORE_HOP) == {}
-    assert shop.found(shop.judge_and_ask_the_gate(0), STORE_HOP) == {"O4": LATE}
+    assert shop.found(shop.judged(1), STORE_HOP) == {}
+    assert shop.found(shop.judged(0), STORE_HOP) == {"O4": LATE}
 
 
 def repaired(shop: ReconciledShop) -> WindowContext:

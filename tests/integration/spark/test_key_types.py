@@ -87,7 +87,7 @@ def test_equal_values_are_one_key_however_they_are_spelled(
     set_types(shop, ledger, store)
     trade(shop, spellings)
 
-    context = shop.judge_and_ask_the_gate()
+    context = shop.judged()
 
     assert findings(shop, context) == {
         LEDGER_HOP: {key(10): ("missing", "never_produced")},
@@ -148,7 +148,7 @@ def test_what_is_no_value_of_the_type_has_no_key_and_its_row_and_record_say_why(
         shop.send_raw(json.dumps(order | {"id": 0}).replace('"id": 0', f'"id": {text}').encode())
     shop.write("warehouse", rows([100, 7], whole_text) + rows([0, 1, 2, 3], lambda n: ["1_2", " 8", "abc", ""][n]))
 
-    context = shop.judge_and_ask_the_gate()
+    context = shop.judged()
 
     manifests = shop.manifests(context)
     assert shop.accounting(context)["undecodable"] == manifests["orders"]["undecodable"] == 6
@@ -170,7 +170,7 @@ def test_what_is_no_value_of_the_type_has_no_key_and_its_row_and_record_say_why(
 def test_leading_zeros_are_another_key_under_a_text_and_none_under_a_declared_number(shop: ReconciledShop) -> None:
     trade(shop, (lambda n: f"{n:03d}",) * 3)
     shop.send_raw(json.dumps(orders([7])[0] | {"id": 7}).encode())
-    context = shop.judge_and_ask_the_gate()
+    context = shop.judged()
     assert findings(shop, context) == {
         LEDGER_HOP: {"010": ("missing", "never_produced"), "7": ("unexpected", "not_in_source")},
         STORE_HOP: {"009": ("missing", "lost_after_topic"), "7": ("missing", "lost_after_topic")},
@@ -208,7 +208,7 @@ def test_a_pipeline_in_operation_is_not_silently_read_by_other_spellings(
     shop.describe(key="{id: string}")
     as_before = (two_places,) * 3
     trade(shop, as_before)
-    first = shop.judge_and_ask_the_gate()
+    first = shop.judged()
     assert set(shop.found(first, STORE_HOP)) == {"9.00"}
     if is_upgraded:
         shop.journal_sql("update makewhole.window set configuration = configuration - 'key_layout'")
@@ -227,21 +227,21 @@ def test_a_pipeline_in_operation_is_not_silently_read_by_other_spellings(
     )
     shop.describe(key="{id: string}")
     shop.send_raw(json.dumps(rows([1], two_places)[0]).encode(), 1)
-    second = shop.judge_and_ask_the_gate(1)
+    second = shop.judged(1)
     assert set(shop.found(second, LEDGER_HOP)) == {"20.00", "1.00"}
 
 
 def test_a_pipeline_whose_keys_are_spelled_as_before_goes_on(shop: ReconciledShop) -> None:
     set_types(shop, "bigint", "integer")
     trade(shop, (int,) * 3)
-    first = shop.judge_and_ask_the_gate()
+    first = shop.judged()
     assert set(shop.found(first, STORE_HOP)) == {"9"}
     shop.journal_sql("update makewhole.window set configuration = configuration - 'key_layout'")
     shop.describe(key="{id: bigint}")
     trade(shop, (int, whole_text, int), day=1)
     shop.send_raw(json.dumps(rows([1], int)[0]).encode(), 1)
 
-    second = shop.judge_and_ask_the_gate(1)
+    second = shop.judged(1)
 
     assert shop.found(second, LEDGER_HOP) == {
         "1": ("duplicate", "retry_without_idempotence"),
@@ -256,7 +256,7 @@ def test_a_key_that_a_person_wrote_is_read_by_its_type(shop: ReconciledShop) -> 
     for record in rows(numbers, uuid_text):
         shop.send_raw(json.dumps(record).encode())
     shop.write("warehouse", rows(numbers, uuid_text))
-    shop.judge_and_ask_the_gate()
+    shop.judged()
     with connect(shop.journal) as journal:
         pipeline = as_last_read(journal, shop.pipeline)
         key = business_key(pipeline, uuid_text(2).upper())

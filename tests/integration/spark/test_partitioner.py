@@ -139,7 +139,7 @@ def test_keys_are_known_from_the_last_offsets_of_the_newest_window_that_has_any(
     assert client.flush(30) == 0
     context, _ = wide.whole_way()
     _say_nothing_of_keys(wide, orders(range(200, 203), 1))
-    later = wide.judge_and_ask_the_gate(1)
+    later = wide.judged(1)
 
     with connect(wide.journal) as journal:
         judged = windows.newest_judged(journal, "shop")

@@ -20,16 +20,14 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 LAKE_HOP = "orders→lake"
 DESPITE = "{to: source, despite: [lake-loader]}"
 TWICE = ("duplicate", "redelivered")
+MADE = orders(range(10))
+LOST = MADE[4]
 
 
 def test_a_second_store_that_a_redelivery_doubles_is_a_finding_until_it_is_mended(shop: ReconciledShop) -> None:
     """The lake appends whatever it reads, at the time at which it reads it: no slice of its window has the copy."""
-    describe(shop, redeliver=DESPITE)
-    made = orders(range(10))
-    trade(shop, made, unloaded=made[4:5])
-    first = sent_again(shop, day=0)
-    shop.write("warehouse", made[4:5])
-    shop.write("lake", [loaded_on(made[4], day=1)])
+    first = repaired_by_redelivery(shop)
+    shop.write("lake", [loaded_on(LOST, day=1)])
 
     verified = verify_window(first, lambda *_: None, patience_seconds=0)
 
@@ -59,12 +57,8 @@ def test_a_second_store_that_a_redelivery_doubles_is_a_finding_until_it_is_mende
 
 
 def test_a_doubled_store_that_is_mended_while_verify_waits_is_whole(shop: ReconciledShop) -> None:
-    describe(shop, redeliver=DESPITE)
-    made = orders(range(10))
-    trade(shop, made, unloaded=made[4:5])
-    first = sent_again(shop, day=0)
-    shop.write("warehouse", made[4:5])
-    shop.write("lake", [loaded_on(made[4], day=1)])
+    first = repaired_by_redelivery(shop)
+    shop.write("lake", [loaded_on(LOST, day=1)])
     verify_window(first, lambda *_: None, patience_seconds=0)
     before = shop.verified_counts(first, LAKE_HOP)
     assert (before.matched, before.duplicate, before.extra_copies) == (9, 1, 1)
@@ -79,11 +73,7 @@ def test_a_doubled_store_that_is_mended_while_verify_waits_is_whole(shop: Reconc
 
 
 def test_verify_waits_for_a_reader_that_has_not_passed_the_records(shop: ReconciledShop) -> None:
-    describe(shop, redeliver=DESPITE)
-    made = orders(range(10))
-    trade(shop, made, unloaded=made[4:5])
-    first = sent_again(shop, day=0)
-    shop.write("warehouse", made[4:5])
+    first = repaired_by_redelivery(shop)
     with pytest.raises(NotYetError, match="other readers may still load what was sent again, for which consumers have"):
         verify_window(first, lambda *_: None, patience_seconds=20, stays_seconds=0)
 
@@ -96,8 +86,7 @@ def test_verify_waits_for_a_reader_that_has_not_passed_the_records(shop: Reconci
 
 def test_a_key_that_the_other_store_has_is_not_sent_and_the_finding_says_why(shop: ReconciledShop) -> None:
     describe(shop, redeliver="{to: source}")
-    made = orders(range(10))
-    trade(shop, made, unloaded=made[4:5])
+    trade(shop, MADE, unloaded=[LOST])
     before = len(shop.read())
     first = sent_again(shop, day=0)
     verify_window(first, lambda *_: None, patience_seconds=0)
@@ -132,6 +121,15 @@ def trade(shop: ReconciledShop, made: Sequence[Order], *, unloaded: Sequence[Ord
     shop.trade(made, unloaded=unloaded)
     shop.write("lake", made)
     shop.commit_group("lake-loader", len(shop.read()))
+
+
+def repaired_by_redelivery(shop: ReconciledShop) -> WindowContext:
+    """A window in which the warehouse lacked an order: its record was sent again, and the warehouse has loaded it."""
+    describe(shop, redeliver=DESPITE)
+    trade(shop, MADE, unloaded=[LOST])
+    context = sent_again(shop, day=0)
+    shop.write("warehouse", [LOST])
+    return context
 
 
 def sent_again(shop: ReconciledShop, day: int) -> WindowContext:

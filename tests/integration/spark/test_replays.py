@@ -68,7 +68,7 @@ def test_an_original_that_comes_after_the_produced_record_is_a_finding(shop: Rec
 
     shop.send(made[5:6])  # in a later one
     shop.trade(orders(range(200, 205), 2))
-    third = shop.judge_and_ask_the_gate(2)
+    third = shop.judged(2)
     assert shop.found(third, LEDGER_HOP) == {"O5": LATE}
 
 

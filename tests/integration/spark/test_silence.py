@@ -232,7 +232,8 @@ def test_while_kafka_is_down_a_retry_may_help_and_the_next_try_goes_on(
     monkeypatch.setattr(cluster, "PATIENCE_SECONDS", 3.0)  # of this process; Spark's have all of theirs
 
     def walk() -> WindowContext:
-        found = window_context(shop.ask(request="one run").window if context is None else context.window)
+        window = shop.ask(request="one run").window if context is None else context.window
+        found = window_context(window, shop.pipeline)
         shop.judge(found)
         return found
 

@@ -31,7 +31,8 @@ def go_on(shop: ReconciledShop, found: OlderWindow, asked_by: str = "tonight") -
     with connect(shop.journal) as journal:
         continuations.put(journal, found.window, found.run, asked_by)
     with connect(shop.journal) as journal:
-        return window_context(continue_window(journal, shop.pipeline, bounds.number, bounds.revision).window)
+        window = continue_window(journal, shop.pipeline, bounds.number, bounds.revision).window
+    return window_context(window, shop.pipeline)
 
 
 def state(shop: ReconciledShop, window: Window) -> WindowState:

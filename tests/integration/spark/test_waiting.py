@@ -149,11 +149,11 @@ def test_a_settle_time_longer_than_max_age_is_waited_for(shop: ReconciledShop) -
     shop.trade(made, unloaded=made[6:])
     shop.commit_group("loader", 6)
     young = all_of(made[6:], WAITING)
-    assert shop.found(shop.judge_and_ask_the_gate(), STORE_HOP) == young
+    assert shop.found(shop.judged(), STORE_HOP) == young
     shop.let_pass(DAY)
-    assert shop.found(shop.judge_and_ask_the_gate(), STORE_HOP) == young
+    assert shop.found(shop.judged(), STORE_HOP) == young
     shop.let_pass(DAY * 1.01)
-    assert shop.found(shop.judge_and_ask_the_gate(), STORE_HOP) == all_of(made[6:], LOST)
+    assert shop.found(shop.judged(), STORE_HOP) == all_of(made[6:], LOST)
 
 
 def test_the_gate_allows_no_more_keys_in_flight_than_the_file_says(shop: ReconciledShop) -> None:

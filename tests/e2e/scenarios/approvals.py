@@ -1,0 +1,186 @@
+"""Run windows whose plans wait for a person: answered, ignored, and undone afterwards."""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from tests.e2e.scenarios.pipeline_files import MISTAKES, ORDERS, STARTED
+from tests.e2e.shop import Contents, Mistakes, ScenarioShop
+from tests.e2e.stage import ONCALL, RUN_SECONDS, UNDO, Run, Stage, until, utc
+
+READING_SECONDS = 5.0
+"""Nobody answers before the page is read. Until the scheduler has seen the asking process end, a resumed task can be
+taken for one that died: it is tried again then, and asks again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """One revision of the same window: the contents before and after, and what was answered to whom."""
+
+    run: str
+    window: Mapping[str, Any]
+    tasks: Mapping[str, str]
+    before: Contents
+    after: Contents
+    answers: Mapping[str, Any]
+    approval: tuple[Any, ...] | None = None
+    seen: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answered:
+    """The same window three times: only planned, rejected, approved."""
+
+    planned: Mapping[str, Any]
+    planned_exit_code: int
+    planned_before: Contents
+    planned_after: Contents
+    rejected: Asked
+    approved: Asked
+
+
+def answered(stage: Stage, shop: ScenarioShop) -> Answered:
+    """Every plan of this shop needs `oncall`."""
+    shop.build()
+    shop.trade(range(ORDERS), STARTED - timedelta(hours=3), MISTAKES)
+    shop.start_loader()
+    stage.wait_for_dag(shop.pipeline_dag)
+    before = shop.contents()
+    planned = stage.run_command("run", shop.name, "--to", utc(STARTED), "--plan-only", "--json")
+    return Answered(
+        planned=planned.document,
+        planned_exit_code=planned.code,
+        planned_before=before,
+        planned_after=shop.contents(),
+        rejected=_asked(stage, shop, _reject, "failed"),
+        approved=_asked(stage, shop, _approve, "success"),
+    )
+
+
+def ignored(stage: Stage, shop: ScenarioShop) -> Asked:
+    """Nobody answers, and the plan waits for two seconds only."""
+    shop.build()
+    shop.trade(range(ORDERS), STARTED - timedelta(hours=3), Mistakes(never_loaded=(11,)))
+    shop.start_loader()
+    stage.wait_for_dag(shop.pipeline_dag)
+    return _asked(stage, shop, None, "failed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Undone:
+    """A repaired window whose plan was taken back, and what the table held before, between and after."""
+
+    repaired: Mapping[str, Any]
+    before: Contents
+    between: Contents
+    after: Contents
+    exit_code: int
+    told: Mapping[str, Any]
+    tasks: Mapping[str, str]
+    approval: tuple[Any, ...] | None
+    window: Mapping[str, Any]
+
+
+def undone(stage: Stage, shop: ScenarioShop) -> Undone:
+    """Rows that were loaded twice are moved aside, and put back again: somebody wants to look at them first."""
+    shop.build()
+    shop.trade(range(ORDERS), STARTED - timedelta(hours=3), Mistakes(loaded_twice=(55, 56)))
+    before = shop.contents()
+    stage.wait_for_dag(shop.pipeline_dag)
+    repaired = _asked(stage, shop, None, "success")
+    plan = repaired.window["plan"]["id"]
+    with ThreadPoolExecutor(1) as beside:
+        asked = beside.submit(stage.run_command, "plan", "undo", plan, "--reason", "to look at them", "--json")
+        run = Run(dag=UNDO, id=until(lambda: _newest_run(stage, UNDO), 60, lambda: "a run of the undo"))
+        stage.wait_for_task(run, "approve", "awaiting_input")
+        undo = stage.journal("select id from makewhole.plan where undoes = %s", plan)[0][0]
+        accepted = stage.command("plan", "approve", undo, user="oncall")
+        assert accepted.returncode == 0, accepted.stderr
+        told = asked.result(RUN_SECONDS)
+    window = stage.window_of(Run(dag=ONCALL, id=repaired.run))
+    return Undone(
+        repaired=repaired.window,
+        before=before,
+        between=repaired.after,
+        after=shop.contents(),
+        exit_code=told.code,
+        told=told.document,
+        tasks=stage.tasks(run),
+        approval=_approval(stage, {"plan": {"id": undo}}),
+        window=window,
+    )
+
+
+def _newest_run(stage: Stage, dag: str) -> str | None:
+    runs = stage.get(f"/dags/{dag}/dagRuns")["dag_runs"]
+    return str(runs[0]["dag_run_id"]) if runs else None
+
+
+def _asked(
+    stage: Stage, shop: ScenarioShop, answer: Callable[[Stage, Run], Mapping[str, Any]] | None, state: str
+) -> Asked:
+    before = shop.contents()
+    run = stage.begin(shop.name, to=utc(STARTED))
+    answers: Mapping[str, Any] = {}
+    if answer is not None:
+        stage.wait_for_task(run, "approve", "awaiting_input")
+        time.sleep(READING_SECONDS)
+        answers = answer(stage, run)
+    tasks = stage.ended(run, state)
+    window = stage.window_of(run)
+    return Asked(
+        run=run.id,
+        window=window,
+        tasks=tasks,
+        before=before,
+        after=shop.contents(),
+        answers=answers,
+        approval=_approval(stage, window),
+        seen=_what_was_seen(stage, window),
+    )
+
+
+def _what_was_seen(stage: Stage, window: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What the journal says that the person was shown."""
+    rows = stage.journal(
+        "select seen from makewhole.approval where plan = %s", window["plan"]["id"] if window["plan"] else ""
+    )
+    return rows[0][0] if rows else None
+
+
+def _approval(stage: Stage, window: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """(decision, by, hash) of the answer in the journal."""
+    statement = "select decision, by, sha256 from makewhole.approval where plan = %s"
+    rows = stage.journal(statement, window["plan"]["id"]) if window["plan"] else []
+    return rows[0] if rows else None
+
+
+def _reject(stage: Stage, run: Run) -> Mapping[str, Any]:
+    """Two who may not answer, then oncall's no, then a second thought."""
+    return {
+        "viewer": stage.answer(run, "Approve", "viewer").status_code,
+        "admin": stage.answer(run, "Approve", "admin").status_code,
+        "state after both": stage.tasks(run)["approve"],
+        "oncall": stage.answer(run, "Reject", "oncall").status_code,
+        "oncall again": stage.answer(run, "Approve", "oncall").status_code,
+    }
+
+
+def _approve(stage: Stage, run: Run) -> Mapping[str, Any]:
+    """On the command line, by one who may not and one who may."""
+    plan = stage.window_of(run)["plan"]["id"]
+    detail = stage.get(f"{run.path}/taskInstances/approve/-1/hitlDetails")
+    looked = stage.run_command("plan", "dry-run", plan, "--samples", "1", "--json")
+    refused = stage.command("plan", "approve", plan, user="admin")
+    accepted = stage.command("plan", "approve", plan, user="oncall")
+    return {
+        "page": {"subject": detail["subject"], "body": detail["body"]},
+        "dry run": looked.document,
+        "admin": refused.returncode,
+        "admin is told": refused.stderr,
+        "oncall": accepted.returncode,
+        "oncall is told": accepted.stdout,
+    }

@@ -1,0 +1,104 @@
+"""Run windows that break on a table without a column, and go on when somebody has made it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from tests.e2e.scenarios.pipeline_files import ORDERS, STARTED
+from tests.e2e.shop import ScenarioShop
+from tests.e2e.stage import CONTINUE, ONCALL, Run, Stage, until, utc
+
+
+@dataclass(frozen=True, kw_only=True)
+class Broken:
+    """A run over a table without a column, and the same run when somebody has made it and cleared the failed tasks."""
+
+    tasks: Mapping[str, str]
+    tries: int
+    log: str
+    certify_log: str
+    window: Mapping[str, Any]
+    mended_tasks: Mapping[str, str]
+    mended: Mapping[str, Any]
+
+
+def broken(stage: Stage, shop: ScenarioShop) -> Broken:
+    """A column of the warehouse is not there at first."""
+    shop.build()
+    shop.trade(range(ORDERS), STARTED - timedelta(hours=3))
+    shop.sql("alter table broken.warehouse rename column amount to elsewhere")
+    stage.wait_for_dag(shop.pipeline_dag)
+    run = stage.begin(shop.name, to=utc(STARTED))
+    tasks = stage.ended(run, "failed")
+    tries = stage.get(f"{run.path}/taskInstances/snapshot")["try_number"]
+    log, certify_log, window = stage.log(run, "snapshot"), stage.log(run, "certify"), stage.window_of(run)
+    shop.sql("alter table broken.warehouse rename column elsewhere to amount")
+    clear = {"dry_run": False, "dag_run_id": run.id, "only_failed": True, "reset_dag_runs": True}
+    stage.client().post(f"/dags/{ONCALL}/clearTaskInstances", json=clear).raise_for_status()
+    until(lambda: None if stage.state(run) == "failed" else True, 30, lambda: "the cleared run going on")
+    mended_tasks = stage.ended(run, "success")
+    return Broken(
+        tasks=tasks,
+        tries=tries,
+        log=log,
+        certify_log=certify_log,
+        window=window,
+        mended_tasks=mended_tasks,
+        mended=stage.window_of(run),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Healed:
+    """Three runs: one that left its window in error, one that could not mend it, one that could.
+
+    `told` and `waited` are the logs of the second's and the third's `open_window`; `held` the number of windows after
+    the second; `ends` when the continuing run of the third ended and when the window after it was opened.
+    """
+
+    told: str
+    held: int
+    waited: str
+    windows: tuple[Mapping[str, Any], ...]
+    continuations: tuple[tuple[str, str], ...]
+    order: tuple[datetime, datetime]
+    steps: Mapping[str, str]
+
+
+def healed(stage: Stage, shop: ScenarioShop) -> Healed:
+    """A column of the warehouse is not there for two runs; then somebody makes it, and touches nothing in Airflow."""
+    shop.build()
+    middle = STARTED - timedelta(hours=2)
+    shop.trade(range(ORDERS), STARTED - timedelta(hours=6))
+    shop.trade(range(1000, 1000 + 30), STARTED - timedelta(hours=1))
+    shop.sql("alter table healed.warehouse rename column amount to elsewhere")
+    stage.wait_for_dag(shop.pipeline_dag)
+    stage.wait_for_dag(CONTINUE)
+    first = stage.begin(shop.name, to=utc(middle))
+    stage.ended(first, "failed")
+    second = stage.begin(shop.name, to=utc(STARTED))
+    stage.ended(second, "failed")
+    told, held = stage.log(second, "open_window"), len(_windows(stage, shop))
+    shop.sql("alter table healed.warehouse rename column elsewhere to amount")
+    third = stage.begin(shop.name, to=utc(STARTED))
+    stage.ended(third, "success")
+    again = Run(dag=CONTINUE, id="continue__healed__1.1__2")
+    opened = stage.journal("select opened_at from makewhole.window where pipeline = 'healed' and number = 2")[0][0]
+    ended = datetime.fromisoformat(stage.get(again.path)["end_date"])
+    asked = stage.journal("select run, asked_by from makewhole.continuation where pipeline = 'healed' order by attempt")
+    return Healed(
+        told=told,
+        held=held,
+        waited=stage.log(third, "open_window"),
+        windows=(stage.window_of(first), stage.window_of(third)),
+        continuations=tuple(
+            (run, asker.replace(second.id, "second").replace(third.id, "third")) for run, asker in asked
+        ),
+        order=(ended, opened),
+        steps=stage.tasks(again),
+    )
+
+
+def _windows(stage: Stage, shop: ScenarioShop) -> list[tuple[Any, ...]]:
+    return list(stage.journal("select number, revision from makewhole.window where pipeline = %s", shop.name))

@@ -1,0 +1,122 @@
+"""Run windows that nobody answers for: on schedule, by backfill, and of a pipeline that only observes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from tests.e2e.scenarios.pipeline_files import DAY, FIRST_DAY, MISTAKES, ORDERS, STARTED
+from tests.e2e.shop import NONE, Contents, ScenarioShop
+from tests.e2e.stage import ONCALL, Run, Stage, until, utc
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scheduled:
+    """A run that Airflow's scheduler began, and the same window asked for again on the command line.
+
+    `certified` is the result of its task `certify`.
+    """
+
+    run: Mapping[str, Any]
+    certified: Mapping[str, Any]
+    window: Mapping[str, Any]
+    before_again: Contents
+    exit_code: int
+    again: Mapping[str, Any]
+    after_again: Contents
+
+
+def scheduled(stage: Stage, shop: ScenarioShop) -> Scheduled:
+    """Nothing is wrong here."""
+    shop.build()
+    shop.trade(range(ORDERS), STARTED - timedelta(hours=3))
+    stage.wait_for_dag(shop.pipeline_dag)
+    stage.unpause(shop.pipeline_dag)
+
+    def first() -> Mapping[str, Any] | None:
+        runs = stage.get(f"/dags/{shop.pipeline_dag}/dagRuns")["dag_runs"]
+        return runs[0] if runs else None
+
+    found = until(first, 60, lambda: "a scheduled run")
+    run = Run(dag=shop.pipeline_dag, id=found["dag_run_id"])
+    stage.ended(run, "success")
+    before = shop.contents()
+    again = stage.run_command("run", shop.name, "--from", utc(STARTED - DAY), "--to", utc(STARTED), "--json")
+    return Scheduled(
+        run=found,
+        certified=stage.result_of(run, "certify"),
+        window=stage.window_of(run),
+        before_again=before,
+        exit_code=again.code,
+        again=again.document,
+        after_again=shop.contents(),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backfilled:
+    """Two days, the first with mistakes, the second without."""
+
+    runs: tuple[Mapping[str, Any], ...]
+    windows: tuple[Mapping[str, Any], ...]
+    tasks: tuple[Mapping[str, str], ...]
+
+
+def backfilled(stage: Stage, shop: ScenarioShop) -> Backfilled:
+    """Its plan is small enough to need nobody."""
+    shop.build()
+    shop.trade(range(ORDERS), FIRST_DAY + timedelta(hours=1), MISTAKES)
+    shop.trade(range(1000, 1000 + ORDERS), FIRST_DAY + DAY + timedelta(hours=1), NONE)
+    shop.start_loader()
+    stage.wait_for_dag(shop.pipeline_dag)
+    wanted = {"dag_id": shop.pipeline_dag, "from_date": utc(FIRST_DAY), "to_date": utc(FIRST_DAY + DAY)}
+    order = {"max_active_runs": 1, "reprocess_behavior": "none"}
+    stage.client().post("/backfills", json=wanted | order).raise_for_status()
+    stage.unpause(shop.pipeline_dag)
+
+    def begun() -> list[Mapping[str, Any]] | None:
+        runs = stage.get(f"/dags/{shop.pipeline_dag}/dagRuns", order_by="logical_date")["dag_runs"]
+        return runs if len(runs) == 2 else None
+
+    runs = [
+        Run(dag=shop.pipeline_dag, id=run["dag_run_id"]) for run in until(begun, 60, lambda: "two runs of a backfill")
+    ]
+    tasks = tuple(stage.ended(run, "success") for run in runs)
+    ended = stage.get(f"/dags/{shop.pipeline_dag}/dagRuns", order_by="logical_date")["dag_runs"]
+    return Backfilled(runs=tuple(ended), windows=tuple(stage.window_of(run) for run in runs), tasks=tasks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    """A window of a shop whose file names no remedy, for people and once more for programs."""
+
+    before: Contents
+    after: Contents
+    exit_codes: tuple[int, int]
+    told: str
+    document: Mapping[str, Any]
+    tasks: Mapping[str, str]
+    plan_log: str
+    certify_log: str
+
+
+def observed(stage: Stage, shop: ScenarioShop) -> Observed:
+    """There are mistakes, and nobody has asked for their repair."""
+    shop.build()
+    shop.trade(range(ORDERS), STARTED - timedelta(hours=3), MISTAKES)
+    before = shop.contents()
+    stage.wait_for_dag(shop.pipeline_dag)
+    people = stage.command("run", shop.name, "--to", utc(STARTED))
+    programs = stage.run_command("run", shop.name, "--to", utc(STARTED), "--json")
+    request = stage.journal("select request from makewhole.window where pipeline = %s order by revision", shop.name)
+    run = Run(dag=ONCALL, id=request[0][0])
+    return Observed(
+        before=before,
+        after=shop.contents(),
+        exit_codes=(people.returncode, programs.code),
+        told=people.stdout,
+        document=programs.document,
+        tasks=stage.tasks(run),
+        plan_log=stage.log(run, "plan"),
+        certify_log=stage.log(run, "certify"),
+    )
