@@ -3,17 +3,13 @@
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from makewhole.model.pipeline import Pipeline
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.postgres_server import create_database, drop_database
-from makewhole.window.context import find_pipeline
 from tests.conftest import AnyPostgres
 from tests.histories.events import History
 from tests.histories.play import Player
@@ -25,15 +21,6 @@ from tests.world.windows import ReconciledShop
 
 _HISTORIES = 12
 _BUCKETS = 2
-
-
-class HistoryShop(ReconciledShop):
-    """A shop whose keys are in few buckets: each of them costs a task, however few keys it has."""
-
-    @cached_property
-    def pipeline(self) -> Pipeline:
-        """The pipeline as its file has it, which does not change."""
-        return replace(find_pipeline("shop"), buckets=_BUCKETS)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -75,13 +62,14 @@ def stage(
         name = uuid.uuid4().hex
         folder = tmp_path / name
         folder.mkdir()
-        shop = HistoryShop(
+        shop = ReconciledShop(
             spark=spark,
             bootstrap=kafka.bootstrap,
             dsn=create_database(postgres.dsn, f"test_{name}"),
             journal=create_database(postgres.dsn, f"journal_{name}", template=journal_template),
             folder=folder,
             partitions=history.partitions,
+            buckets=_BUCKETS,
         )
         with pytest.MonkeyPatch.context() as patch:
             enter(patch, service_environment(shop, folder))
