@@ -145,9 +145,10 @@ def _of_loaded(truth: Truth, scope: Scope, key: str) -> set[Answer]:
         same = {copy.item.cents == rows[0].cents for copy in judged}
         found: set[Answer] = {MATCHED if is_same else MISMATCHED for is_same in same}
         return found | {CONFLICT} if len({copy.item.cents for copy in judged}) > 1 else found
-    if key in scope.seen:
-        return {None, MATCHED, VANISHED, UNDECIDABLE}  # in whatever words: it has been there, and is not lost
     ahead = {_is_ahead(truth, copy) for copy in copies if scope.side(copy) <= 0} if scope.has_group else {False}
+    if key in scope.seen:
+        # In whatever words: it has been there, and is not lost. A record that came again may still be loaded.
+        return {None, MATCHED, VANISHED, UNDECIDABLE} | ({PENDING} if True in ahead else set())
     waiting: set[Answer] = {PENDING if is_ahead else MISSING for is_ahead in ahead}
     return waiting | {VANISHED} if key in scope.perhaps_seen else waiting
 
