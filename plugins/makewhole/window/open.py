@@ -85,6 +85,7 @@ def open_interval(
     known = windows.by_request(journal, pipeline.name, request.id)
     if known is not None:
         window = windows.load(journal, pipeline.name, *known)
+        require_offsets(pipeline, window)
         return _opened(journal, pipeline, window, is_new=window.revision == 1)
     require_past(request)
     existing = windows.bounds(journal, pipeline.name)
@@ -119,6 +120,26 @@ def _opened(journal: PgConnection, pipeline: Pipeline, window: Window, *, is_new
         is_new=is_new,
         incidents=incidents.of(journal, window),
     )
+
+
+def require_offsets(pipeline: Pipeline, window: Window) -> None:
+    """Refuse a window that was opened before a topic of the pipeline was in its file: it has no offsets of it.
+
+    Raises:
+        RefusedError: it cannot be judged with that topic.
+    """
+    unknown = [
+        point.name
+        for point in pipeline.ordered_points()
+        if isinstance(point, TopicPoint) and point.name not in window.ranges
+    ]
+    if unknown:
+        bounds = WindowBounds(number=window.number, revision=window.revision, start=window.start, end=window.end)
+        raise RefusedError(
+            f"window {window.number} ({interval_text(bounds)}) of {pipeline.name} has no offsets of "
+            f"{', '.join(unknown)}: it was opened before its file named that topic, and cannot be judged with it. Ask "
+            "for a window that was opened since; to judge this one, take the topic out of the file until it is done"
+        )
 
 
 def _require_compared(journal: PgConnection, pipeline: Pipeline, existing: Sequence[WindowBounds]) -> None:
@@ -215,7 +236,7 @@ def _covered_ranges(
 ) -> CoveredRanges:
     ranges = windows.history(journal, pipeline.name, point.name)
     last = next(iter(windows.newest_judged(journal, pipeline.name)[:1]), None) if existing else None
-    manifest = {} if last is None else window_results.snapshots(journal, last).get(point.name, {})
+    manifest = {} if last is None else window_results.fullest_snapshots(journal, last).get(point.name, {})
     read_until = {int(partition): offset for partition, offset in manifest.get("read_until", {}).items()}
     return CoveredRanges(ranges=ranges, read_until=read_until)
 
@@ -225,6 +246,7 @@ def _draft_revision(
 ) -> _NewRevision:
     """Draft a revision with the ranges of the first one, and the incidents that shaped them."""
     first = windows.load(journal, pipeline.name, covering.number, 1)
+    require_offsets(pipeline, first)
     window = Window(
         pipeline=pipeline.name,
         number=covering.number,

@@ -17,10 +17,12 @@ from makewhole.model.pipeline import TablePoint
 from makewhole.model.verdict import GAPS, Cause, Verdict
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
 from makewhole_spark.reconcile.copies_outside import (
+    handed_over_copies,
     newly_truncated_keys,
     open_copies,
     source_copies_outside,
     target_copies_outside,
+    with_values_of_now,
 )
 from makewhole_spark.reconcile.hop_facts.late_rows import without_told_rows
 from makewhole_spark.reconcile.hop_facts.waiting import (
@@ -71,8 +73,7 @@ def _gather(task: BucketTask) -> _Gathered:
     target = slice_frame(task, task.hop.target, task.target_files)
     handed = pl.DataFrame(list(task.handed_over), schema=_KEY_NAMES, orient="row")
     if len(handed):
-        earlier = slice_frame(task, task.hop.source, task.handed_over_files).join(handed, on=HASH, how="semi")
-        source = pl.concat([source, earlier], how="diagonal_relaxed")
+        source = pl.concat([source, *handed_over_copies(task, handed)], how="diagonal_relaxed")
     elsewhere = source_copies_outside(task)
     names, rows = _judged_anew(task, elsewhere)
     source = pl.concat([source, rows.join(source, on=[*HASH, "place"], how="anti")], how="diagonal_relaxed")
@@ -84,7 +85,7 @@ def _gather(task: BucketTask) -> _Gathered:
         source=source,
         target=target,
         source_elsewhere=elsewhere,
-        target_elsewhere=target_copies_outside(task, target),
+        target_elsewhere=with_values_of_now(task, target_copies_outside(task, target), source.select(HASH)),
         handed_over=pl.concat([handed, anew]),
         overdue=overdue_keys(task, waiting),
         replays=task.replays,
