@@ -20,6 +20,16 @@ from makewhole.snapshot join makewhole.hop_result using (pipeline, number, revis
 where pipeline = %(pipeline)s and number = %(number)s and stage = 'reconciled'
 order by point, coalesce((manifest #>> '{accounting,expired}')::bigint, 0), revision desc;
 
+-- snapshots_before --
+-- Read the manifests of a point's snapshots that earlier compared revisions of a window took.
+select manifest from makewhole.snapshot
+where pipeline = %(pipeline)s and number = %(number)s and revision < %(revision)s and point = %(point)s
+  and revision in (
+    select revision from makewhole.hop_result
+    where pipeline = %(pipeline)s and number = %(number)s and stage = 'reconciled'
+  )
+order by revision;
+
 -- delete_results --
 -- Delete the results of an earlier attempt at the same revision and stage.
 delete from makewhole.hop_result

@@ -70,6 +70,11 @@ def fullest_snapshots(journal: PgConnection, window: Window) -> dict[str, dict[s
     return dict(_run(journal, "fullest_snapshots", pipeline=window.pipeline, number=window.number))
 
 
+def snapshots_before(journal: PgConnection, window: Window, point: str) -> list[dict[str, Any]]:
+    """Return the manifests of a point that earlier compared revisions of the window committed, oldest first."""
+    return [manifest for (manifest,) in _run(journal, "snapshots_before", **_scope(window), point=point)]
+
+
 def commit_results(journal: PgConnection, window: Window, stage: str, results: Iterable[HopResult]) -> None:
     """Replace the results of a stage."""
     _run(journal, "delete_results", **_scope(window), stage=stage)

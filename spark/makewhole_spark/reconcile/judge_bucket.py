@@ -72,9 +72,10 @@ def _gather(task: BucketTask) -> _Gathered:
     source = slice_frame(task, task.hop.source, task.source_files)
     target = slice_frame(task, task.hop.target, task.target_files)
     handed = pl.DataFrame(list(task.handed_over), schema=_KEY_NAMES, orient="row")
+    elsewhere = source_copies_outside(task)
     if len(handed):
         source = pl.concat([source, *handed_over_copies(task, handed)], how="diagonal_relaxed")
-    elsewhere = source_copies_outside(task)
+        elsewhere = elsewhere.join(source, on=[*HASH, "place"], how="anti")  # the index has the same records
     names, rows = _judged_anew(task, elsewhere)
     source = pl.concat([source, rows.join(source, on=[*HASH, "place"], how="anti")], how="diagonal_relaxed")
     anew = names.join(handed, on=HASH, how="anti")

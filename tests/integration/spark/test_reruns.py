@@ -152,3 +152,31 @@ def test_a_window_that_knows_no_offsets_of_a_new_topic_says_so(shop: ReconciledS
         "its file named that topic, and cannot be judged with it. Ask for a window that was opened since; to judge "
         "this one, take the topic out of the file until it is done"
     )
+
+
+def test_purged_ledger_rows_are_known_to_every_revision_that_comes(shop: ReconciledShop) -> None:
+    shop.trade(orders(range(5)))
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    for purged in ("O1", "O3"):
+        shop.sql(f"delete from outbox where id = '{purged}'")
+
+        again, closed = shop.whole_way()
+
+        assert shop.found(again, LEDGER_HOP) == {}
+        assert closed.state is WindowState.CERTIFIED
+
+
+def test_the_record_of_a_handed_over_key_is_no_second_one(shop: ReconciledShop) -> None:
+    """The key index has it as well as the window that handed it over."""
+    shop.describe(hop={"consumer_group": "loader"})
+    made = orders(range(5))
+    shop.trade(made, unloaded=made[4:])
+    shop.commit_group("loader", 4)
+    assert shop.whole_way()[1].handed_over == 1
+
+    shop.write("warehouse", [made[4], made[4]])
+    shop.trade(orders(range(100, 103), 1))
+    shop.commit_group("loader", 8)
+    second, _ = shop.whole_way(1)
+
+    assert shop.found(second, STORE_HOP) == {"O4": ("duplicate", "written_before_committed")}

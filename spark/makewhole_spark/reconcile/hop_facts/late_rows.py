@@ -9,6 +9,7 @@ import polars as pl
 
 from makewhole.compute.frames import HASH, HASHES
 from makewhole.compute.keys import split_hex
+from makewhole.journal import window_results
 from makewhole.journal.key_history import told_keys
 from makewhole.model.pipeline import Hop, Semantics, TablePoint
 from makewhole.model.window import Window
@@ -46,14 +47,19 @@ def _told(neighbours: NeighbouringWindows, hop: Hop, number: int) -> dict[str, l
 
 def _ledger_files(neighbours: NeighbouringWindows, hop: Hop, reached: Sequence[Window]) -> dict[str, list[str]]:
     """Return the files of a ledger at a hop's source, by bucket: of the windows whose rows the target was read for
-    again; of an event also of those that `late` reaches, and of the one before, whose last records may lie behind its
-    end. Of versions the row that is gone was deleted."""
+    again; of an event also of those that `late` reaches, of the one before, whose last records may lie behind its end,
+    and of earlier revisions. Of versions the row that is gone was deleted."""
     if not isinstance(neighbours.context.pipeline.points[hop.source], TablePoint):
         return {}
-    meant = [*reached, *(windows_before(neighbours) if hop.semantics is Semantics.EVENT else ())]
+    meant, manifests = list(reached), list[Mapping[str, Any]]()
+    if hop.semantics is Semantics.EVENT:
+        meant += windows_before(neighbours)
+        manifests += window_results.snapshots_before(neighbours.journal, neighbours.context.window, hop.source)
+    windows = {one.number: one for one in meant}.values()
+    manifests += [neighbours.manifests_of(one).get(hop.source, {"files": {}}) for one in windows]
     files: dict[str, list[str]] = {}
-    for window in {one.number: one for one in meant}.values():
-        for bucket, paths in neighbours.manifests_of(window).get(hop.source, {"files": {}})["files"].items():
+    for manifest in manifests:
+        for bucket, paths in manifest["files"].items():
             files.setdefault(bucket, []).extend(paths)
     return files
 
