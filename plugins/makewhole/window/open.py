@@ -92,6 +92,7 @@ def open_interval(
     covering = find_covering_window(existing, request)
     if covering is None:
         _require_compared(journal, pipeline, existing)
+        _require_hops_of_waiting(journal, pipeline)
     else:
         _supersede_plans(journal, pipeline, covering)
     columns = read_key_columns(pipeline, connections)
@@ -160,6 +161,25 @@ def _require_compared(journal: PgConnection, pipeline: Pipeline, existing: Seque
         f"window {last.number} ({interval_text(last)}) of {pipeline.name} was never compared, and duplicates are found "
         f"against all windows before. Run it again first: `makewhole run {pipeline.name} --to {moment_text(last.end)}`"
     )
+
+
+def _require_hops_of_waiting(journal: PgConnection, pipeline: Pipeline) -> None:
+    """Refuse a new window while the last one has left keys to it on a hop that the file does not have any more.
+
+    Raises:
+        RefusedError: nobody would judge these keys.
+    """
+    for window in windows.newest_judged(journal, pipeline.name)[:1]:
+        hops = [one.hop for one in window_results.handovers(journal, pipeline.name, window.number)]
+        gone = sorted({*hops} - {hop.name for hop in pipeline.hops})
+        if gone:
+            listed = ", ".join(f"{hops.count(hop):,} on {hop}" for hop in gone)
+            raise RefusedError(
+                f"{pipeline.name}: window {window.number} left keys in flight to this one ({listed}), and the file has "
+                "no such hop any more: nobody would judge them. Write the points of these hops under their names again "
+                "until a window without such keys is certified; or give the pipeline another name: it begins a history "
+                "of its own, from `start:` on"
+            )
 
 
 def _require_same_spelling(journal: PgConnection, pipeline: Pipeline, columns: KeyColumns, layout: KeyLayout) -> None:
@@ -236,7 +256,7 @@ def _covered_ranges(
 ) -> CoveredRanges:
     ranges = windows.history(journal, pipeline.name, point.name)
     last = next(iter(windows.newest_judged(journal, pipeline.name)[:1]), None) if existing else None
-    manifest = {} if last is None else window_results.fullest_snapshots(journal, last).get(point.name, {})
+    manifest = {} if last is None else window_results.snapshots(journal, last).get(point.name, {})
     read_until = {int(partition): offset for partition, offset in manifest.get("read_until", {}).items()}
     return CoveredRanges(ranges=ranges, read_until=read_until)
 

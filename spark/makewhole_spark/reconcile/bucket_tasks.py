@@ -17,6 +17,7 @@ from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult, Hande
 from makewhole_spark.reconcile.followed_rows import followed_rows
 from makewhole_spark.reconcile.hop_facts.baseline import hop_baseline
 from makewhole_spark.reconcile.hop_facts.late_rows import late_facts, windows_before
+from makewhole_spark.reconcile.hop_facts.other_sources import HopsBeside
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, TruncatedWindow, truncated_windows
 
 _KeysByBucket = dict[str, list[tuple[str, int, int]]]
@@ -42,7 +43,9 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     committed = neighbours.group_committed(hop)
     group = None if committed is None else {at: offset for at, offset in committed.items() if offset is not None}
     certified = _certified(neighbours, hop)
-    indexes = {point: _PointRuns.of(neighbours, point) for point in (hop.source, hop.target)}
+    beside = HopsBeside.of(neighbours, hop)
+    joined = {hop.source, hop.target, *(one.source for one, _ in beside.hops)}
+    indexes = {point: _PointRuns.of(neighbours, point) for point in joined}
     reached = {one.window.number for one in truncated}
     late = late_facts(neighbours, hop)
     otherwise = _target_read_otherwise(neighbours, hop)
@@ -74,6 +77,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             later_source_files=_later_source_files(neighbours, hop, bucket),
             target_read_otherwise=otherwise,
             earlier_source_files=tuple(late.source_files.get(bucket, ())),
+            other_sources=beside.in_bucket(bucket, {name: runs.files(bucket) for name, runs in indexes.items()}),
             told=tuple(late.told.get(bucket, ())),
             certified=tuple(result for result in certified.get(bucket, ())),
             baseline=baseline,

@@ -82,6 +82,17 @@ class CertifiedResult:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OtherSource:
+    """Another hop to the same target: the files of its source in this window, and its runs of the key index; of a
+    ledger also its files in the windows before."""
+
+    hop: Hop
+    files: tuple[str, ...] = ()
+    earlier_files: tuple[str, ...] = ()
+    index: IndexFiles = field(default_factory=IndexFiles)
+
+
+@dataclass(frozen=True, kw_only=True)
 class BucketTask:
     """The input of an executor for a bucket: files below the storage root, and what the driver asked once for all.
 
@@ -92,6 +103,7 @@ class BucketTask:
     `earlier_source_files`: of a ledger in the windows before whose rows may be meant, `told`: the keys (hash
     high, hash low) of which an earlier window said already what is wrong.
     `target_read_otherwise`: of a topic, the windows right before this one that read it with another configuration.
+    `other_sources`: what other hops bring to the same target.
     `certified`: what certified windows found on this hop, this window's earlier revisions included.
 
     `waiting_since`: the keys (hash high, hash low) that were judged pending before, each with the moment since which it
@@ -123,6 +135,7 @@ class BucketTask:
     later_source_files: tuple[str, ...] = ()
     target_read_otherwise: tuple[OtherReading, ...] = ()
     earlier_source_files: tuple[str, ...] = ()
+    other_sources: tuple[OtherSource, ...] = ()
     told: tuple[tuple[int, int], ...] = ()
     certified: tuple[CertifiedResult, ...] = ()
     source_log: LogHistory = field(default_factory=LogHistory)

@@ -25,6 +25,7 @@ from makewhole_spark.reconcile.copies_outside import (
     with_values_of_now,
 )
 from makewhole_spark.reconcile.hop_facts.late_rows import without_told_rows
+from makewhole_spark.reconcile.hop_facts.other_sources import without_keys_of_others, without_rows_of_others
 from makewhole_spark.reconcile.hop_facts.waiting import (
     behind_limits,
     overdue_keys,
@@ -54,7 +55,7 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     gathered = _gather(task)
     kernel = judge_versions if task.is_upsert else judge
     known, rows = confirm(task, gathered.known, kernel(gathered.known))
-    judged = kernel(known)
+    judged = without_keys_of_others(task, kernel(known))
     wanted, late = ({}, {}) if task.tails is not None else _write_wanted(task, judged)
     marked = mark_undecidable(mark_before_baseline(judged, task.baseline), _undecidable_spans(task))
     found = mark_not_lost(task, marked, known.source_elsewhere)
@@ -79,7 +80,9 @@ def _gather(task: BucketTask) -> _Gathered:
     names, rows = _judged_anew(task, elsewhere)
     source = pl.concat([source, rows.join(source, on=[*HASH, "place"], how="anti")], how="diagonal_relaxed")
     anew = names.join(handed, on=HASH, how="anti")
-    target = without_told_rows(task, target, pl.concat([source.select(HASH), handed.select(HASH), anew.select(HASH)]))
+    own = pl.concat([source.select(HASH), handed.select(HASH), anew.select(HASH)])
+    target = without_told_rows(task, target, own)
+    target = without_rows_of_others(task, target, pl.concat([own, elsewhere.select(HASH)]))
     waiting = waiting_keys(task, source)
     known = BucketInput(
         hop=task.hop.name,
@@ -139,7 +142,11 @@ def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> tuple[dict[str, str
         of_source = (*of_target, Verdict.DUPLICATE)
     wanted = {
         point: judged.filter(pl.col("verdict").is_in([verdict.value for verdict in verdicts]))
-        for point, verdicts in ((task.hop.target, of_target), (task.hop.source, of_source))
+        for point, verdicts in (
+            (task.hop.target, of_target),
+            *((one.hop.source, (Verdict.UNEXPECTED,)) for one in task.other_sources),
+            (task.hop.source, of_source),
+        )
         if task.is_topic(point)
     }
     late = {
