@@ -180,3 +180,39 @@ def test_the_record_of_a_handed_over_key_is_no_second_one(shop: ReconciledShop) 
     second, _ = shop.whole_way(1)
 
     assert shop.found(second, STORE_HOP) == {"O4": ("duplicate", "written_before_committed")}
+
+
+def test_a_file_without_the_hop_on_which_keys_wait_is_refused(shop: ReconciledShop) -> None:
+    shop.describe(hop={"consumer_group": "loader"})
+    made = orders(range(5))
+    shop.trade(made, unloaded=made[4:])
+    shop.commit_group("loader", 4)
+    assert shop.whole_way()[1].handed_over == 1
+    text = shop.file.read_text()
+    shop.file.write_text(text.replace("  warehouse: ", "  lake: ").replace("to: warehouse", "to: lake"))
+
+    with pytest.raises(RefusedError) as refused:
+        shop.ask(1)
+
+    assert str(refused.value) == (
+        "shop: window 1 left keys in flight to this one (1 on orders→warehouse), and the file has no such hop any "
+        "more: nobody would judge them. Write the points of these hops under their names again until a window without "
+        "such keys is certified; or give the pipeline another name: it begins a history of its own, from `start:` on"
+    )
+
+
+def test_keys_of_another_number_of_parts_are_refused(shop: ReconciledShop) -> None:
+    shop.trade(orders(range(5)))
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    text = shop.file.read_text()
+    text = text.replace("key: id", "key: [id, number]").replace('key: "$.id"', 'key: ["$.id", "$.number"]')
+    shop.file.write_text(text)
+
+    with pytest.raises(RefusedError) as refused:
+        shop.ask(1)
+
+    assert str(refused.value) == (
+        "shop: the windows before compared keys of 1 parts at outbox, and this one would of 2; what is kept from "
+        "before (the key index, keys handed over) would not be found again. Write the `key` of before, or give the "
+        "pipeline another name: it begins a history of its own, from `start:` on"
+    )

@@ -67,7 +67,9 @@ def _ledger_files(neighbours: NeighbouringWindows, hop: Hop, reached: Sequence[W
 def windows_before(neighbours: NeighbouringWindows) -> list[Window]:
     """Return the windows before this one that `late` reaches, and the one right before it."""
     from_when = reaches_from(neighbours.context.window, neighbours.context.pipeline.late)
-    return [one for one in neighbours.earlier if one.end > from_when or one is neighbours.earlier[-1]]
+    earlier = neighbours.earlier
+    reached = [window for window in earlier[:-1] if window.end > from_when]
+    return [*reached, *earlier[-1:]]
 
 
 def _reached_windows(neighbours: NeighbouringWindows, point: str) -> list[Window]:
