@@ -137,11 +137,10 @@ order by (hop || '|' || key_hash) collate "C";
 -- them.
 with judged as (
     select revision, coalesce(max((manifest #>> '{accounting,expired}')::bigint), 0) as unread
-    from makewhole.snapshot
-    where pipeline = %(pipeline)s and number = %(number)s and revision in (
-        select revision from makewhole.hop_result
+    from (
+        select distinct pipeline, number, revision from makewhole.hop_result
         where pipeline = %(pipeline)s and number = %(number)s and stage = 'reconciled'
-    )
+    ) as compared left join makewhole.snapshot using (pipeline, number, revision)
     group by revision
 ), counted as (
     select revision from judged where revision >= (select revision from judged order by unread, revision desc limit 1)
