@@ -165,10 +165,17 @@ on conflict (pipeline, point, number, revision) do update set files = excluded.f
 
 -- key_runs --
 -- Read a run of every other window, by window: of the revision that could read most of its offsets, the newest of such.
-select distinct on (number) number, files
-from makewhole.key_run left join makewhole.snapshot using (pipeline, point, number, revision)
-where pipeline = %(pipeline)s and point = %(point)s and number <> %(number)s
-order by number, coalesce((manifest #>> '{accounting,expired}')::bigint, 0), revision desc;
+-- Manifests are large: only those of windows with several revisions are read.
+with run as (
+    select number, revision, files, count(*) over (partition by number) as revisions
+    from makewhole.key_run
+    where pipeline = %(pipeline)s and point = %(point)s and number <> %(number)s
+)
+select distinct on (run.number) run.number, run.files
+from run left join makewhole.snapshot as taken
+    on run.revisions > 1 and (taken.pipeline, taken.number, taken.revision, taken.point) =
+        (%(pipeline)s, run.number, run.revision, %(point)s)
+order by run.number, coalesce((taken.manifest #>> '{accounting,expired}')::bigint, 0), run.revision desc;
 
 -- put_gate_report --
 -- Write the gate's report on a stage; the newest one counts.
