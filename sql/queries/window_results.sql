@@ -12,6 +12,24 @@ returning true;
 select point, manifest from makewhole.snapshot
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
 
+-- fullest_snapshots --
+-- Read the manifests of a window by point: of the compared revision that could read most of its offsets, the newest of
+-- such, as `revision`. What was read once is not forgotten when a later revision finds it deleted.
+select distinct on (point) point, manifest || jsonb_build_object('revision', revision)
+from makewhole.snapshot join makewhole.hop_result using (pipeline, number, revision)
+where pipeline = %(pipeline)s and number = %(number)s and stage = 'reconciled'
+order by point, coalesce((manifest #>> '{accounting,expired}')::bigint, 0), revision desc;
+
+-- snapshots_before --
+-- Read the manifests of a point's snapshots that earlier compared revisions of a window took.
+select manifest from makewhole.snapshot
+where pipeline = %(pipeline)s and number = %(number)s and revision < %(revision)s and point = %(point)s
+  and revision in (
+    select revision from makewhole.hop_result
+    where pipeline = %(pipeline)s and number = %(number)s and stage = 'reconciled'
+  )
+order by revision;
+
 -- delete_results --
 -- Delete the results of an earlier attempt at the same revision and stage.
 delete from makewhole.hop_result
@@ -114,13 +132,30 @@ where pipeline = %(pipeline)s and from_number = %(number)s and from_revision = %
 order by (hop || '|' || key_hash) collate "C";
 
 -- handovers --
--- Read the keys that the newest judged revision of a window handed over; a revision that ended before has none.
-select hop, key, key_hash, since from makewhole.handover
-where pipeline = %(pipeline)s and from_number = %(number)s and from_revision = (
-    select max(revision) from makewhole.hop_result
-    where pipeline = %(pipeline)s and number = %(number)s and stage = 'reconciled'
+-- Read the keys that the newest judged revision of a window handed over; a revision that ended before has none. Where it
+-- could not read offsets that an older one read, also those of older ones that it has no verdict of: it may not have met
+-- them.
+with judged as (
+    select revision, coalesce(max((manifest #>> '{accounting,expired}')::bigint), 0) as unread
+    from (
+        select distinct pipeline, number, revision from makewhole.hop_result
+        where pipeline = %(pipeline)s and number = %(number)s and stage = 'reconciled'
+    ) as compared left join makewhole.snapshot using (pipeline, number, revision)
+    group by revision
+), counted as (
+    select revision from judged where revision >= (select revision from judged order by unread, revision desc limit 1)
 )
-order by hop, key;
+select hop, min(key), key_hash, min(since) from makewhole.handover as handed
+where pipeline = %(pipeline)s and from_number = %(number)s and from_revision in (select revision from counted)
+  and not exists (
+    select from makewhole.finding
+    where (finding.pipeline, finding.number) = (handed.pipeline, handed.from_number)
+      and finding.revision > handed.from_revision
+      and (finding.hop, finding.key_hash) = (handed.hop, handed.key_hash)
+      and finding.verdict not in ('pending', 'undecidable')
+  )
+group by hop, key_hash
+order by hop, min(key);
 
 -- put_key_run --
 -- Write a sorted run of the key index.
@@ -129,10 +164,18 @@ values (%(pipeline)s, %(point)s, %(number)s, %(revision)s, %(files)s, %(keys)s)
 on conflict (pipeline, point, number, revision) do update set files = excluded.files, keys = excluded.keys;
 
 -- key_runs --
--- Read the newest run of every other window, by window.
-select distinct on (number) number, files from makewhole.key_run
-where pipeline = %(pipeline)s and point = %(point)s and number <> %(number)s
-order by number, revision desc;
+-- Read a run of every other window, by window: of the revision that could read most of its offsets, the newest of such.
+-- Manifests are large: only those of windows with several revisions are read.
+with run as (
+    select number, revision, files, count(*) over (partition by number) as revisions
+    from makewhole.key_run
+    where pipeline = %(pipeline)s and point = %(point)s and number <> %(number)s
+)
+select distinct on (run.number) run.number, run.files
+from run left join makewhole.snapshot as taken
+    on run.revisions > 1 and (taken.pipeline, taken.number, taken.revision, taken.point) =
+        (%(pipeline)s, run.number, run.revision, %(point)s)
+order by run.number, coalesce((taken.manifest #>> '{accounting,expired}')::bigint, 0), run.revision desc;
 
 -- put_gate_report --
 -- Write the gate's report on a stage; the newest one counts.

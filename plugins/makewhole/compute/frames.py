@@ -127,6 +127,9 @@ FINDINGS: Schema = {
 
 HASH = ("key_hi", "key_lo")
 
+IS_GONE = "is_gone"
+"""A column of handed-over copies: the topic was made again since, or truncated before the copy."""
+
 
 def place_in_log() -> pl.Expr:
     """Return column `place` of a topic's copies: `partition:offset`."""

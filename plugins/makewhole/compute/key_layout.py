@@ -179,6 +179,7 @@ def require_same_spelling(pipeline: Pipeline, columns: KeyColumns, before: KeyLa
         RefusedError: keys of the windows before would not be found again.
     """
     for names in pipeline.joined_points():
+        _require_same_number(pipeline, names, before, now)
         for part in _parts(pipeline, names, columns):
             was = _kind_in(before, names, part.number)
             kind = _kind_in(now, names, part.number)
@@ -193,6 +194,18 @@ def require_same_spelling(pipeline: Pipeline, columns: KeyColumns, before: KeyLa
                 "handed over) would not be found under their new spelling. To go on as before, write "
                 f"`{declaration(point, before.get(first, ()))}` at points.{first}. To compare them as {kind.value}, "
                 "give the pipeline another name: it begins a history of its own, from `start:` on"
+            )
+
+
+def _require_same_number(pipeline: Pipeline, names: Sequence[str], before: KeyLayout, now: KeyLayout) -> None:
+    for name in names:
+        were, are = len(before.get(name, ())), len(now.get(name, ()))
+        if were and are and were != are:
+            raise RefusedError(
+                f"{pipeline.name}: the windows before compared keys of {were} parts at {name}, and this one would of "
+                f"{are}; what is kept from before (the key index, keys handed over) would not be found again. "
+                "Write the `key` of before, or give the pipeline another name: it begins a history of its own, from "
+                "`start:` on"
             )
 
 

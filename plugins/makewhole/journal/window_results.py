@@ -64,6 +64,17 @@ def snapshots(journal: PgConnection, window: Window) -> dict[str, dict[str, Any]
     return dict(_run(journal, "snapshots", **_scope(window)))
 
 
+def fullest_snapshots(journal: PgConnection, window: Window) -> dict[str, dict[str, Any]]:
+    """Return manifests of the window by point: those of the compared revision (`revision`) that could read most of its
+    offsets."""
+    return dict(_run(journal, "fullest_snapshots", pipeline=window.pipeline, number=window.number))
+
+
+def snapshots_before(journal: PgConnection, window: Window, point: str) -> list[dict[str, Any]]:
+    """Return the manifests of a point that earlier compared revisions of the window committed, oldest first."""
+    return [manifest for (manifest,) in _run(journal, "snapshots_before", **_scope(window), point=point)]
+
+
 def commit_results(journal: PgConnection, window: Window, stage: str, results: Iterable[HopResult]) -> None:
     """Replace the results of a stage."""
     _run(journal, "delete_results", **_scope(window), stage=stage)
@@ -221,7 +232,8 @@ def handover_ids(journal: PgConnection, window: Window) -> Iterator[str]:
 
 
 def handovers(journal: PgConnection, pipeline: str, number: int) -> list[Handover]:
-    """Return the keys that the newest judged revision of window `number` handed over to the next."""
+    """Return the keys that the newest judged revision of window `number` handed over to the next, and those of older
+    revisions that it could not read."""
     rows = _run(journal, "handovers", pipeline=pipeline, number=number)
     return [Handover(hop=hop, key=key, key_hash=key_hash, since=since) for hop, key, key_hash, since in rows]
 
@@ -232,7 +244,7 @@ def put_key_run(journal: PgConnection, window: Window, point: str, files: Mappin
 
 
 def key_runs(journal: PgConnection, window: Window, point: str) -> dict[int, dict[str, str]]:
-    """Return the runs of all other windows: `{number: {bucket: file}}`."""
+    """Return the runs of all other windows: `{number: {bucket: file}}`, of each the one that has most of its keys."""
     return dict(_run(journal, "key_runs", pipeline=window.pipeline, point=point, number=window.number))
 
 

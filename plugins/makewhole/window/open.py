@@ -85,12 +85,14 @@ def open_interval(
     known = windows.by_request(journal, pipeline.name, request.id)
     if known is not None:
         window = windows.load(journal, pipeline.name, *known)
+        require_offsets(pipeline, window)
         return _opened(journal, pipeline, window, is_new=window.revision == 1)
     require_past(request)
     existing = windows.bounds(journal, pipeline.name)
     covering = find_covering_window(existing, request)
     if covering is None:
         _require_compared(journal, pipeline, existing)
+        _require_hops_of_waiting(journal, pipeline)
     else:
         _supersede_plans(journal, pipeline, covering)
     columns = read_key_columns(pipeline, connections)
@@ -121,6 +123,26 @@ def _opened(journal: PgConnection, pipeline: Pipeline, window: Window, *, is_new
     )
 
 
+def require_offsets(pipeline: Pipeline, window: Window) -> None:
+    """Refuse a window that was opened before a topic of the pipeline was in its file: it has no offsets of it.
+
+    Raises:
+        RefusedError: it cannot be judged with that topic.
+    """
+    unknown = [
+        point.name
+        for point in pipeline.ordered_points()
+        if isinstance(point, TopicPoint) and point.name not in window.ranges
+    ]
+    if unknown:
+        bounds = WindowBounds(number=window.number, revision=window.revision, start=window.start, end=window.end)
+        raise RefusedError(
+            f"window {window.number} ({interval_text(bounds)}) of {pipeline.name} has no offsets of "
+            f"{', '.join(unknown)}: it was opened before its file named that topic, and cannot be judged with it. Ask "
+            "for a window that was opened since; to judge this one, take the topic out of the file until it is done"
+        )
+
+
 def _require_compared(journal: PgConnection, pipeline: Pipeline, existing: Sequence[WindowBounds]) -> None:
     """Refuse a new window before the last one was compared: duplicates are found against all windows before.
 
@@ -139,6 +161,25 @@ def _require_compared(journal: PgConnection, pipeline: Pipeline, existing: Seque
         f"window {last.number} ({interval_text(last)}) of {pipeline.name} was never compared, and duplicates are found "
         f"against all windows before. Run it again first: `makewhole run {pipeline.name} --to {moment_text(last.end)}`"
     )
+
+
+def _require_hops_of_waiting(journal: PgConnection, pipeline: Pipeline) -> None:
+    """Refuse a new window while the last one has left keys to it on a hop that the file does not have any more.
+
+    Raises:
+        RefusedError: nobody would judge these keys.
+    """
+    for window in windows.newest_judged(journal, pipeline.name)[:1]:
+        hops = [one.hop for one in window_results.handovers(journal, pipeline.name, window.number)]
+        gone = sorted({*hops} - {hop.name for hop in pipeline.hops})
+        if gone:
+            listed = ", ".join(f"{hops.count(hop):,} on {hop}" for hop in gone)
+            raise RefusedError(
+                f"{pipeline.name}: window {window.number} left keys in flight to this one ({listed}), and the file has "
+                "no such hop any more: nobody would judge them. Write the points of these hops under their names again "
+                "until a window without such keys is certified; or give the pipeline another name: it begins a history "
+                "of its own, from `start:` on"
+            )
 
 
 def _require_same_spelling(journal: PgConnection, pipeline: Pipeline, columns: KeyColumns, layout: KeyLayout) -> None:
@@ -225,6 +266,7 @@ def _draft_revision(
 ) -> _NewRevision:
     """Draft a revision with the ranges of the first one, and the incidents that shaped them."""
     first = windows.load(journal, pipeline.name, covering.number, 1)
+    require_offsets(pipeline, first)
     window = Window(
         pipeline=pipeline.name,
         number=covering.number,

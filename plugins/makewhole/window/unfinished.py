@@ -15,7 +15,7 @@ from makewhole.model.pipeline import Pipeline
 from makewhole.sql import PgConnection
 from makewhole.window.interval import Request, interval_text
 from makewhole.window.observe import settled_at
-from makewhole.window.open import OpenedWindow
+from makewhole.window.open import OpenedWindow, require_offsets
 
 ATTEMPTS_MOST = 5
 """So often a compared window is gone on with unasked; one that later windows wait for is gone on with by every run."""
@@ -109,7 +109,7 @@ def continue_window(journal: PgConnection, pipeline: Pipeline, number: int, revi
     """Take an unfinished window up where it was left: the steps that committed are not done again.
 
     Raises:
-        RefusedError: it is finished, or has a newer revision.
+        RefusedError: it is finished, has a newer revision, or has no offsets of a topic that the file names now.
     """
     windows.lock_pipeline(journal, pipeline.name)
     window = windows.load(journal, pipeline.name, number, revision)
@@ -118,5 +118,6 @@ def continue_window(journal: PgConnection, pipeline: Pipeline, number: int, revi
         raise RefusedError(
             f"{window.label} is {window.state.value}, or was judged again since; there is nothing left to go on with"
         )
+    require_offsets(pipeline, window)
     continuations.reopen(journal, window)
     return OpenedWindow(window=window, settled_at=settled_at(journal, pipeline, window), is_new=False)

@@ -11,12 +11,13 @@ from makewhole.compute.frames import HASHES, empty
 from makewhole.compute.keys import split_hex
 from makewhole.journal import observations, window_results
 from makewhole.journal.window_results import Handover
-from makewhole.model.pipeline import Hop, Semantics, TablePoint
+from makewhole.model.pipeline import Hop, Semantics, TablePoint, TopicPoint
 from makewhole.model.window import Window
-from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult, IndexFiles
+from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult, HandedOverFiles, IndexFiles, OtherReading
 from makewhole_spark.reconcile.followed_rows import followed_rows
 from makewhole_spark.reconcile.hop_facts.baseline import hop_baseline
-from makewhole_spark.reconcile.hop_facts.late_rows import late_facts
+from makewhole_spark.reconcile.hop_facts.late_rows import late_facts, windows_before
+from makewhole_spark.reconcile.hop_facts.other_sources import HopsBeside
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, TruncatedWindow, truncated_windows
 
 _KeysByBucket = dict[str, list[tuple[str, int, int]]]
@@ -42,9 +43,12 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     committed = neighbours.group_committed(hop)
     group = None if committed is None else {at: offset for at, offset in committed.items() if offset is not None}
     certified = _certified(neighbours, hop)
-    indexes = {point: _PointRuns.of(neighbours, point) for point in (hop.source, hop.target)}
+    beside = HopsBeside.of(neighbours, hop)
+    joined = {hop.source, hop.target, *(one.source for one, _ in beside.hops)}
+    indexes = {point: _PointRuns.of(neighbours, point) for point in joined}
     reached = {one.window.number for one in truncated}
     late = late_facts(neighbours, hop)
+    otherwise = _target_read_otherwise(neighbours, hop)
     return [
         BucketTask(
             context=context,
@@ -71,7 +75,9 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
                 if bucket in one.files_by_bucket(neighbours)
             ),
             later_source_files=_later_source_files(neighbours, hop, bucket),
+            target_read_otherwise=otherwise,
             earlier_source_files=tuple(late.source_files.get(bucket, ())),
+            other_sources=beside.in_bucket(bucket, {name: runs.files(bucket) for name, runs in indexes.items()}),
             told=tuple(late.told.get(bucket, ())),
             certified=tuple(result for result in certified.get(bucket, ())),
             baseline=baseline,
@@ -151,13 +157,35 @@ def _handing_windows(neighbours: NeighbouringWindows, hop: Hop) -> list[Window]:
     return found
 
 
-def _handed_over_files(neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window]) -> dict[str, list[str]]:
+def _handed_over_files(
+    neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window]
+) -> dict[str, list[HandedOverFiles]]:
     """Return the source's files, by bucket, of the windows that handed keys over."""
-    files: dict[str, list[str]] = {}
+    files: dict[str, list[HandedOverFiles]] = {}
+    now = {part.topic_id for part in neighbours.context.window.ranges.get(hop.source, ())}
     for earlier in handing:
+        parts = earlier.ranges.get(hop.source, ())
+        is_gone = bool(parts) and not now & {part.topic_id for part in parts}
+        gone_from = neighbours.log(hop.source).truncated_from(parts)
         for bucket, paths in neighbours.manifests_of(earlier).get(hop.source, {"files": {}})["files"].items():
-            files.setdefault(bucket, []).extend(paths)
+            of_window = HandedOverFiles(
+                files=tuple(paths),
+                read_otherwise=neighbours.read_otherwise(earlier, hop.source),
+                is_gone=is_gone,
+                gone_from=gone_from,
+            )
+            files.setdefault(bucket, []).append(of_window)
     return files
+
+
+def _target_read_otherwise(neighbours: NeighbouringWindows, hop: Hop) -> tuple[OtherReading, ...]:
+    """Return the windows right before this one that read the topic at a hop's end with another configuration, and in
+    which records of this window's keys may lie."""
+    if not isinstance(neighbours.context.pipeline.points[hop.target], TopicPoint):
+        return ()
+    topic_ids = {part.topic_id for part in neighbours.context.window.ranges.get(hop.target, ())}
+    found = (neighbours.read_otherwise(window, hop.target) for window in windows_before(neighbours))
+    return tuple(one for one in found if one is not None and topic_ids & {part.topic_id for part in one.ranges})
 
 
 def _seen_ranges(

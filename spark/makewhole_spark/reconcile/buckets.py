@@ -11,6 +11,7 @@ from makewhole.compute.judge.baseline import Baseline
 from makewhole.compute.judge.log_history import LogHistory
 from makewhole.model.pipeline import Hop, PointKind, Semantics
 from makewhole.model.verdict import HopCounts
+from makewhole.model.window import PartitionRange
 from makewhole.window.consumer_groups import Unreached
 from makewhole.window.context import WindowContext
 
@@ -42,6 +43,26 @@ class TruncatedFiles:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OtherReading:
+    """A window before whose points were read with another configuration, so that its hashes of values are of other
+    columns. `archive` and `ranges` are those of a topic."""
+
+    archive: str
+    ranges: tuple[PartitionRange, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HandedOverFiles:
+    """The source's files of a window that handed keys over. `is_gone`: that incarnation of the topic is; `gone_from`:
+    truncations took its records from there on, by partition."""
+
+    files: tuple[str, ...]
+    read_otherwise: OtherReading | None = None
+    is_gone: bool = False
+    gone_from: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class CertifiedResult:
     """The result of a hop in a certified revision of a window: the files of a bucket's verdicts, and of the keys that
     were repaired. `ranges`: the source's (partition, lo, hi)."""
@@ -61,6 +82,17 @@ class CertifiedResult:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OtherSource:
+    """Another hop to the same target: the files of its source in this window, and its runs of the key index; of a
+    ledger also its files in the windows before."""
+
+    hop: Hop
+    files: tuple[str, ...] = ()
+    earlier_files: tuple[str, ...] = ()
+    index: IndexFiles = field(default_factory=IndexFiles)
+
+
+@dataclass(frozen=True, kw_only=True)
 class BucketTask:
     """The input of an executor for a bucket: files below the storage root, and what the driver asked once for all.
 
@@ -68,8 +100,10 @@ class BucketTask:
     `written`: keys of which plans for this window wrote records to the source, wherever these are. `followed`: keys of
     which plans wrote rows straight into the target lately.
 
-    `earlier_source_files`: of a ledger in the windows whose rows the target was read for again, `told`: the keys (hash
+    `earlier_source_files`: of a ledger in the windows before whose rows may be meant, `told`: the keys (hash
     high, hash low) of which an earlier window said already what is wrong.
+    `target_read_otherwise`: of a topic, the windows right before this one that read it with another configuration.
+    `other_sources`: what other hops bring to the same target.
     `certified`: what certified windows found on this hop, this window's earlier revisions included.
 
     `waiting_since`: the keys (hash high, hash low) that were judged pending before, each with the moment since which it
@@ -87,7 +121,7 @@ class BucketTask:
     source_index: IndexFiles
     target_index: IndexFiles
     handed_over: tuple[tuple[str, int, int], ...]
-    handed_over_files: tuple[str, ...]
+    handed_over_files: tuple[HandedOverFiles, ...]
     settled_offsets: Mapping[int, int] | None
     settled_snapshot: str | None
     group_committed: Mapping[int, int] | None
@@ -99,7 +133,9 @@ class BucketTask:
     followed: pl.DataFrame = field(default_factory=lambda: empty({"key": pl.String} | HASHES))
     truncated_files: tuple[TruncatedFiles, ...] = ()
     later_source_files: tuple[str, ...] = ()
+    target_read_otherwise: tuple[OtherReading, ...] = ()
     earlier_source_files: tuple[str, ...] = ()
+    other_sources: tuple[OtherSource, ...] = ()
     told: tuple[tuple[int, int], ...] = ()
     certified: tuple[CertifiedResult, ...] = ()
     source_log: LogHistory = field(default_factory=LogHistory)

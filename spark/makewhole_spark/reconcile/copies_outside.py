@@ -1,12 +1,20 @@
-"""Collect the copies outside a window's own slice: from the key index, the log's tail, and truncated windows."""
+"""Collect the copies outside a window's own slice: from the key index, the log's tail, truncated windows, and windows
+that handed keys over.
 
-from collections.abc import Iterable
+Hashes of values are of the columns that were compared when they were read. Where the pipeline's file says others since,
+the copies that are compared with this window's are read again: those of handed-over keys, and of keys whose record lies
+in the window before their row.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import replace
 
 import polars as pl
 
-from makewhole.compute.frames import ELSEWHERE, HASH, TAIL, empty
+from makewhole.compute.frames import ELSEWHERE, HASH, IS_GONE, TAIL, TOPIC_KEYS, empty
 from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
-from makewhole.compute.judge.log_history import remaining_copies, truncated_copies
+from makewhole.compute.judge.log_history import is_truncated, remaining_copies, truncated_copies
 from makewhole.compute.key_runs import (
     build_key_run,
     first_and_latest_copies,
@@ -14,7 +22,15 @@ from makewhole.compute.key_runs import (
     passing_rows,
     with_comparable_values,
 )
-from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles, TruncatedFiles
+from makewhole.compute.normalise import log_columns, topic_frame
+from makewhole.kafka.log.archive import ArchiveLog
+from makewhole.kafka.log.reader import read_range
+from makewhole.model.pipeline import TablePoint, TopicPoint
+from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles, OtherReading, TruncatedFiles
+from makewhole_spark.reconcile.look_ups import look_up, slice_frame
+
+_GAP_MOST = 10_000  # offsets; positions closer than this are read together
+_POSITION = ("partition", "offset")
 
 
 def source_copies_outside(task: BucketTask) -> pl.DataFrame:
@@ -52,6 +68,16 @@ def target_copies_outside(task: BucketTask, target: pl.DataFrame) -> pl.DataFram
     found = pl.concat([earlier, _first_of_absent(later, committed_copies(target), earlier)])
     former = _from_runs(task, index.former, is_later=False)
     return pl.concat([found, _first_of_absent(former, committed_copies(target), found)])
+
+
+def handed_over_copies(task: BucketTask, keys: pl.DataFrame) -> Iterable[pl.DataFrame]:
+    """Yield the source's copies of handed-over keys in the windows before; `is_gone`: the topic has it no more."""
+    for one in task.handed_over_files:
+        copies = slice_frame(task, task.hop.source, one.files).join(keys, on=HASH, how="semi")
+        if one.read_otherwise is not None:
+            copies = _read_again(task, copies, one.read_otherwise)
+        is_gone = pl.lit(one.is_gone) | is_truncated(one.gone_from) if one.gone_from else pl.lit(one.is_gone)
+        yield copies.with_columns(is_gone.alias(IS_GONE))
 
 
 def open_copies(task: BucketTask, point: str) -> pl.DataFrame:
@@ -110,8 +136,15 @@ def _copies(task: BucketTask, truncated: TruncatedFiles) -> pl.DataFrame:
 def _first_of_absent(others: pl.DataFrame, target: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
     """Return the first of the others for each key that has no copy in the target's slice or among those found."""
     present = pl.concat([target.select(HASH), found.select(HASH)]).unique()
-    first_places = others.join(present, on=HASH, how="anti").sort(*HASH, "is_replay", "place")
+    absent = others.join(present, on=HASH, how="anti")
+    first_places = absent.sort(*HASH, "is_replay", *_position(), maintain_order=True)
     return first_places.unique(subset=HASH, keep="first", maintain_order=True)
+
+
+def _position() -> Iterable[pl.Expr]:
+    """Yield partition and offset of a place, `partition:offset`, as numbers: as texts, 10 comes before 9."""
+    parts = pl.col("place").str.split_exact(":", 1)
+    return (parts.struct[at].cast(pl.Int64, strict=False).alias(name) for at, name in enumerate(("_part", "_at")))
 
 
 def _tail(task: BucketTask, point: str) -> pl.DataFrame:
@@ -121,3 +154,77 @@ def _tail(task: BucketTask, point: str) -> pl.DataFrame:
     if tail is None:
         return empty(TAIL)
     return tail.filter(pl.col("key_hi") % task.context.pipeline.buckets == int(task.bucket))
+
+
+# What was read with another configuration
+
+
+def _read_again(task: BucketTask, copies: pl.DataFrame, of: OtherReading) -> pl.DataFrame:
+    """Return the source's copies in another window as they are compared now: records from its archive, rows as the
+    table has them. What is not there any more has no known values.
+
+    Raises:
+        CorruptionError: the archive is not whole.
+    """
+    point = task.context.pipeline.points[task.hop.source]
+    if copies.is_empty():
+        return copies
+    if isinstance(point, TablePoint):
+        again = look_up(task, point, copies.select("key", *HASH).unique())
+        lost = copies.join(again, on=HASH, how="anti")
+        unknown = lost.with_columns(pl.lit(None, dtype=pl.UInt64).alias("row_hash"))
+        return pl.concat([again, unknown], how="diagonal_relaxed")
+    again = _records(task, point, copies.select(*_POSITION).unique(), of)
+    return again.join(copies, on=[*HASH, "place"], how="semi")
+
+
+def with_values_of_now(task: BucketTask, elsewhere: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return the target's copies outside the slice (`ELSEWHERE`) with the values that are compared now, where a window
+    right before read them with another configuration. `keys`: those whose values count."""
+    point = task.context.pipeline.points[task.hop.target]
+    if not task.target_read_otherwise or not isinstance(point, TopicPoint):
+        return elsewhere
+    parts = pl.col("place").str.split_exact(":", 1)
+    wanted = elsewhere.join(keys, on=HASH, how="semi").select(
+        parts.struct[0].cast(pl.Int32).alias("partition"), parts.struct[1].cast(pl.Int64).alias("offset")
+    )
+    frames = [_records(task, point, wanted.unique(), of) for of in task.target_read_otherwise]
+    now = pl.concat([_no_records(), *(frame.select(*HASH, "place", "row_hash") for frame in frames)])
+    return elsewhere.join(now, on=[*HASH, "place"], how="left", suffix="_now", maintain_order="left").select(
+        pl.coalesce("row_hash_now", "row_hash").alias("row_hash") if name == "row_hash" else pl.col(name)
+        for name in elsewhere.columns
+    )
+
+
+def _no_records() -> pl.DataFrame:
+    """Return no records, with the columns that say their values."""
+    return pl.DataFrame(schema={name: TOPIC_KEYS[name] for name in (*HASH, "place", "row_hash")})
+
+
+def _records(task: BucketTask, point: TopicPoint, positions: pl.DataFrame, of: OtherReading) -> pl.DataFrame:
+    """Return the records at positions (`partition`, `offset`) of an archive, decoded as the file says now."""
+    shape = task.context.value_shape(point)
+    frames = []
+    with closing(ArchiveLog(task.context.storage.uri(of.archive))) as archive:
+        for part in of.ranges:
+            of_part = positions.filter(
+                (pl.col("partition") == part.partition) & pl.col("offset").is_between(part.lo, part.hi, closed="left")
+            )
+            for lo, hi in _runs(sorted(of_part["offset"].to_list())):
+                wanted = replace(part, lo=lo, hi=hi, leader_epochs=())
+                reader = read_range(archive, wanted, include_aborted=True, columns=log_columns(shape))
+                found = (topic_frame(batch, shape)[0] for batch in reader.batches())
+                frames += [frame.join(of_part, on=_POSITION, how="semi") for frame in found]
+    return pl.concat([slice_frame(task, point.name, ()), *frames], how="diagonal_relaxed")
+
+
+def _runs(offsets: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield ranges `[lo, hi)` that hold these sorted offsets, near ones together."""
+    first, last = None, None
+    for offset in offsets:
+        if first is not None and last is not None and offset - last > _GAP_MOST:
+            yield first, last + 1
+            first = None
+        first, last = (offset if first is None else first), offset
+    if first is not None and last is not None:
+        yield first, last + 1

@@ -17,12 +17,15 @@ from makewhole.model.pipeline import TablePoint
 from makewhole.model.verdict import GAPS, Cause, Verdict
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
 from makewhole_spark.reconcile.copies_outside import (
+    handed_over_copies,
     newly_truncated_keys,
     open_copies,
     source_copies_outside,
     target_copies_outside,
+    with_values_of_now,
 )
 from makewhole_spark.reconcile.hop_facts.late_rows import without_told_rows
+from makewhole_spark.reconcile.hop_facts.other_sources import without_keys_of_others, without_rows_of_others
 from makewhole_spark.reconcile.hop_facts.waiting import (
     behind_limits,
     overdue_keys,
@@ -52,7 +55,7 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     gathered = _gather(task)
     kernel = judge_versions if task.is_upsert else judge
     known, rows = confirm(task, gathered.known, kernel(gathered.known))
-    judged = kernel(known)
+    judged = without_keys_of_others(task, kernel(known))
     wanted, late = ({}, {}) if task.tails is not None else _write_wanted(task, judged)
     marked = mark_undecidable(mark_before_baseline(judged, task.baseline), _undecidable_spans(task))
     found = mark_not_lost(task, marked, known.source_elsewhere)
@@ -70,21 +73,23 @@ def _gather(task: BucketTask) -> _Gathered:
     source = slice_frame(task, task.hop.source, task.source_files)
     target = slice_frame(task, task.hop.target, task.target_files)
     handed = pl.DataFrame(list(task.handed_over), schema=_KEY_NAMES, orient="row")
-    if len(handed):
-        earlier = slice_frame(task, task.hop.source, task.handed_over_files).join(handed, on=HASH, how="semi")
-        source = pl.concat([source, earlier], how="diagonal_relaxed")
     elsewhere = source_copies_outside(task)
+    if len(handed):
+        source = pl.concat([source, *handed_over_copies(task, handed)], how="diagonal_relaxed")
+        elsewhere = elsewhere.join(source, on=[*HASH, "place"], how="anti")  # the index has the same records
     names, rows = _judged_anew(task, elsewhere)
     source = pl.concat([source, rows.join(source, on=[*HASH, "place"], how="anti")], how="diagonal_relaxed")
     anew = names.join(handed, on=HASH, how="anti")
-    target = without_told_rows(task, target, pl.concat([source.select(HASH), handed.select(HASH), anew.select(HASH)]))
+    own = pl.concat([source.select(HASH), handed.select(HASH), anew.select(HASH)])
+    target = without_told_rows(task, target, own)
+    target = without_rows_of_others(task, target, pl.concat([own, elsewhere.select(HASH)]))
     waiting = waiting_keys(task, source)
     known = BucketInput(
         hop=task.hop.name,
         source=source,
         target=target,
         source_elsewhere=elsewhere,
-        target_elsewhere=target_copies_outside(task, target),
+        target_elsewhere=with_values_of_now(task, target_copies_outside(task, target), source.select(HASH)),
         handed_over=pl.concat([handed, anew]),
         overdue=overdue_keys(task, waiting),
         replays=task.replays,
@@ -137,7 +142,11 @@ def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> tuple[dict[str, str
         of_source = (*of_target, Verdict.DUPLICATE)
     wanted = {
         point: judged.filter(pl.col("verdict").is_in([verdict.value for verdict in verdicts]))
-        for point, verdicts in ((task.hop.target, of_target), (task.hop.source, of_source))
+        for point, verdicts in (
+            (task.hop.target, of_target),
+            *((one.hop.source, (Verdict.UNEXPECTED,)) for one in task.other_sources),
+            (task.hop.source, of_source),
+        )
         if task.is_topic(point)
     }
     late = {

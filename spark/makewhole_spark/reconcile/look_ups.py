@@ -5,7 +5,7 @@ from dataclasses import replace
 import polars as pl
 
 from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, KEYS, TOPIC_KEYS, Schema, empty
-from makewhole.compute.judge.judge_copies import BucketInput
+from makewhole.compute.judge.judge_copies import BucketInput, committed_copies
 from makewhole.compute.normalise import table_frame
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.verdict import Verdict
@@ -29,9 +29,8 @@ def confirm(task: BucketTask, known: BucketInput, judged: pl.DataFrame) -> tuple
         known = _with_source_rows(task, source, known, _with_followed(task, known, judged), to_confirm)
     elif task.is_upsert and task.later_source_files:
         later = slice_frame(task, source.name, task.later_source_files).join(to_confirm, on=HASH, how="semi")
-        known = replace(
-            known, source_elsewhere=pl.concat([known.source_elsewhere, _as_elsewhere(later, is_later=True)])
-        )
+        versions = _as_elsewhere(_passing(task, committed_copies(later)), is_later=True)
+        known = replace(known, source_elsewhere=pl.concat([known.source_elsewhere, versions]))
     return known, rows
 
 
@@ -88,8 +87,8 @@ def _with_source_rows(
 
 
 def _purged(task: BucketTask, source: TablePoint, absent: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of absent keys that the source had in the windows whose rows the target was read for again: the
-    target's row may be as old."""
+    """Return the rows of absent keys that the source had in the windows before: what the target has may be as old, and
+    the row purged since."""
     files = task.earlier_source_files if len(absent) else ()
     return slice_frame(task, source.name, files).join(absent, on=HASH, how="semi")
 

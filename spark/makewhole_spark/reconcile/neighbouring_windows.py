@@ -1,7 +1,7 @@
 """Read the windows around the one that is judged from the journal, with what truncations took from them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -21,7 +21,7 @@ from makewhole.model.positions import PositionSpan
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
-from makewhole_spark.reconcile.buckets import TruncatedFiles
+from makewhole_spark.reconcile.buckets import OtherReading, TruncatedFiles
 
 Manifests = Mapping[str, Any]
 
@@ -59,10 +59,18 @@ class NeighbouringWindows:
         return [(named[place], incident) for place, incident in found if place in named]
 
     def manifests_of(self, window: Window) -> Manifests:
-        """Return the snapshots of another window, by point."""
+        """Return the snapshots of another window by point: of its revisions those that could read most of it."""
         if window.number not in self._read:
-            self._read[window.number] = window_results.snapshots(self.journal, window)
+            self._read[window.number] = window_results.fullest_snapshots(self.journal, window)
         return self._read[window.number]
+
+    def read_otherwise(self, window: Window, point: str) -> OtherReading | None:
+        """Return where the records of another window are, if it read a point with another configuration than this."""
+        manifest = self.manifests_of(window).get(point)
+        if manifest is None or manifest.get("judging_sha256") == self.manifests[point]["judging_sha256"]:
+            return None
+        prefix = replace(window, revision=manifest["revision"]).prefix
+        return OtherReading(archive=f"{prefix}/{point}/archive", ranges=tuple(window.ranges.get(point, ())))
 
     def log(self, point: str) -> LogHistory:
         """Return the history of a point's log; an empty one for a table."""
@@ -80,7 +88,7 @@ class NeighbouringWindows:
         return first.ranges[point]
 
     def handovers(self, number: int, hop: Hop) -> Sequence[Handover]:
-        """Return the keys that the newest judged revision of a window hands over on a hop."""
+        """Return the keys that a window hands over on a hop."""
         if number not in self._handed:
             self._handed[number] = window_results.handovers(self.journal, self.context.pipeline.name, number)
         return [item for item in self._handed[number] if item.hop == hop.name]

@@ -194,3 +194,17 @@ def test_a_key_that_waits_in_another_spelling_is_not_forgotten() -> None:
         'is, and this window would not find them again. Write `key: {"$.id": string, "$.region": string}` at '
         "points.topic until they are judged"
     )
+
+
+def test_keys_of_another_number_of_parts_are_refused() -> None:
+    several = pipeline(key=("id", "region"), parts=2)
+    now = dict.fromkeys(("ledger", "topic", "store"), (STRING, STRING))
+    before = dict.fromkeys(("ledger", "topic", "store"), (STRING,))
+
+    with pytest.raises(RefusedError) as refused:
+        require_same_spelling(several, {}, before, now)
+
+    assert "compared keys of 1 parts at ledger, and this one would of 2; what is kept" in str(refused.value)
+    with pytest.raises(RefusedError, match=r"keys of 2 parts at ledger, and this one would of 1;"):
+        require_same_spelling(pipeline(), {}, now, before)
+    require_same_spelling(several, {}, {}, now)

@@ -11,7 +11,7 @@ not known any more.
 
 import polars as pl
 
-from makewhole.compute.frames import HASH
+from makewhole.compute.frames import HASH, IS_GONE
 from makewhole.compute.judge.judge_copies import (
     BucketInput,
     committed_copies,
@@ -86,10 +86,11 @@ def _versions(copies: pl.DataFrame) -> pl.DataFrame:
             pl.col("time").dt.epoch("us").fill_null(_BEFORE_ALL).alias("offset"),
         )
     wanted = ("key", *HASH, "place", "time", "version", "partition", "offset", "row_hash", "state", "rank")
+    marks = [name for name in ("is_replay", IS_GONE) if name in copies.columns]
     return (
         copies.unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
         .with_columns(_state(copies), pl.lit(_SLICE).alias("rank"))
-        .select(*wanted, *(name for name in ("is_replay",) if name in copies.columns))
+        .select(*wanted, *marks)
         .sort(*HASH, "partition", "offset", "place")
     )
 
@@ -122,6 +123,9 @@ def _latest_states(copies: pl.DataFrame, side: str) -> pl.DataFrame:
     )
     newest = numbered.filter(pl.col("number") == pl.col("number").max().over(HASH))
     newest = newest.filter(pl.col("rank") == pl.col("rank").max().over(HASH))
+    if IS_GONE in newest.columns:  # its offset is of another log, which came before
+        is_gone = pl.col(IS_GONE).fill_null(False)
+        newest = newest.filter(~is_gone | is_gone.all().over(HASH))
     at = pl.col("offset").fill_null(_BEFORE_ALL)
     last = newest.filter(at == at.max().over(*HASH, "partition")).sort(*HASH, "partition", "offset", "place")
     return last.group_by(HASH, maintain_order=True).agg(

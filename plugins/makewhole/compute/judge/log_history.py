@@ -122,15 +122,16 @@ def _truncation(incident: Incident) -> Truncation:
 
 def truncated_copies(copies: pl.DataFrame, limits: Mapping[int, int]) -> pl.DataFrame:
     """Return the copies (with `partition`, `offset`) that a truncation took: from the limit of their partition on."""
-    return copies.filter(_is_truncated(limits))
+    return copies.filter(is_truncated(limits))
 
 
 def remaining_copies(copies: pl.DataFrame, limits: Mapping[int, int]) -> pl.DataFrame:
     """Return the copies that no truncation took."""
-    return copies.filter(~_is_truncated(limits))
+    return copies.filter(~is_truncated(limits))
 
 
-def _is_truncated(limits: Mapping[int, int]) -> pl.Expr:
+def is_truncated(limits: Mapping[int, int]) -> pl.Expr:
+    """Tell of a copy (with `partition`, `offset`) whether a truncation took it."""
     is_gone = pl.lit(False)
     for partition, limit in sorted(limits.items()):
         is_gone = is_gone | ((pl.col("partition") == partition) & (pl.col("offset") >= limit))

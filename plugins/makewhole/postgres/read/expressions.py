@@ -68,7 +68,8 @@ class EarlierRows:
 
 @dataclass(frozen=True, kw_only=True)
 class TimeBounds:
-    """The times `[start, end)` of the rows; `start` None has no lower bound, and takes rows without a time, too.
+    """The times `[start, end)` of the rows; `start` None has no lower bound, and takes rows without a time, too. A row
+    of infinite time has none that a window could reach.
 
     `earlier`: rows of earlier times that belong here as well, since they came late. `seen_before`: the transaction
     snapshot of the window before; rows without a time that it may not have seen belong here.
@@ -202,10 +203,11 @@ def time_condition(point: TablePoint, bounds: TimeBounds | None) -> sql.Composab
         return sql.SQL("true")
     column = sql.SQL("t.{}").format(sql.Identifier(point.time))
     parts = [time_between(point.time, bounds.start, bounds.end)]
+    without_time = sql.SQL("({0} is null or {0} = 'infinity')").format(column)
     if bounds.start is None:
-        parts.append(sql.SQL("{} is null").format(column))
+        parts.append(without_time)
     elif bounds.seen_before is not None:
-        parts.append(sql.SQL("({} is null and not {})").format(column, surely_visible(bounds.seen_before)))
+        parts.append(sql.SQL("({} and not {})").format(without_time, surely_visible(bounds.seen_before)))
     for rows in bounds.earlier:
         within = time_between(point.time, rows.start, rows.end)
         if rows.seen_before is not None:

@@ -1,6 +1,6 @@
 """Find out what earlier windows say of the rows of a table that came late, or were changed since."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -9,38 +9,67 @@ import polars as pl
 
 from makewhole.compute.frames import HASH, HASHES
 from makewhole.compute.keys import split_hex
+from makewhole.journal import window_results
 from makewhole.journal.key_history import told_keys
-from makewhole.model.pipeline import Hop, TablePoint
+from makewhole.model.pipeline import Hop, Semantics, TablePoint
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.buckets import BucketTask
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
+from makewhole_spark.snapshot.census import reaches_from
 
 
 @dataclass(frozen=True, kw_only=True)
 class LateFacts:
     """Hold what earlier windows know of a hop, by bucket: the keys whose rows they told already, and the files of a
-    ledger at its source in the windows whose rows are read again."""
+    ledger at its source in the windows before."""
 
     told: Mapping[str, list[tuple[int, int]]] = field(default_factory=dict)
     source_files: Mapping[str, list[str]] = field(default_factory=dict)
 
 
 def late_facts(neighbours: NeighbouringWindows, hop: Hop) -> LateFacts:
-    """Return what is known of the late rows of a hop's target; nothing where none were looked for."""
+    """Return what earlier windows know of what came late to a hop's target."""
     reached = _reached_windows(neighbours, hop.target)
-    if not reached:
-        return LateFacts()
-    window, buckets = neighbours.context.window, neighbours.context.pipeline.buckets
+    return LateFacts(
+        told=_told(neighbours, hop, reached[0].number) if reached else {},
+        source_files=_ledger_files(neighbours, hop, reached),
+    )
+
+
+def _told(neighbours: NeighbouringWindows, hop: Hop, number: int) -> dict[str, list[tuple[int, int]]]:
+    """Return the keys by bucket of which the windows since a number told already what is wrong."""
     told: dict[str, list[tuple[int, int]]] = {}
-    for key_hash in told_keys(neighbours.journal, window, hop.name, reached[0].number):
+    for key_hash in told_keys(neighbours.journal, neighbours.context.window, hop.name, number):
         high, low = split_hex(key_hash)
-        told.setdefault(f"{high % buckets:02d}", []).append((high, low))
+        told.setdefault(f"{high % neighbours.context.pipeline.buckets:02d}", []).append((high, low))
+    return told
+
+
+def _ledger_files(neighbours: NeighbouringWindows, hop: Hop, reached: Sequence[Window]) -> dict[str, list[str]]:
+    """Return the files of a ledger at a hop's source, by bucket: of the windows whose rows the target was read for
+    again; of an event also of those that `late` reaches, of the one before, whose last records may lie behind its end,
+    and of earlier revisions. Of versions the row that is gone was deleted."""
+    if not isinstance(neighbours.context.pipeline.points[hop.source], TablePoint):
+        return {}
+    meant, manifests = list(reached), list[Mapping[str, Any]]()
+    if hop.semantics is Semantics.EVENT:
+        meant += windows_before(neighbours)
+        manifests += window_results.snapshots_before(neighbours.journal, neighbours.context.window, hop.source)
+    windows = {one.number: one for one in meant}.values()
+    manifests += [neighbours.manifests_of(one).get(hop.source, {"files": {}}) for one in windows]
     files: dict[str, list[str]] = {}
-    if isinstance(neighbours.context.pipeline.points[hop.source], TablePoint):
-        for earlier in reached:
-            for bucket, paths in neighbours.manifests_of(earlier).get(hop.source, {"files": {}})["files"].items():
-                files.setdefault(bucket, []).extend(paths)
-    return LateFacts(told=told, source_files=files)
+    for manifest in manifests:
+        for bucket, paths in manifest["files"].items():
+            files.setdefault(bucket, []).extend(paths)
+    return files
+
+
+def windows_before(neighbours: NeighbouringWindows) -> list[Window]:
+    """Return the windows before this one that `late` reaches, and the one right before it."""
+    from_when = reaches_from(neighbours.context.window, neighbours.context.pipeline.late)
+    earlier = neighbours.earlier
+    reached = [window for window in earlier[:-1] if window.end > from_when]
+    return [*reached, *earlier[-1:]]
 
 
 def _reached_windows(neighbours: NeighbouringWindows, point: str) -> list[Window]:

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import polars as pl
 
-from makewhole.compute.frames import HASH, HASHES, WAITING, Schema, empty
+from makewhole.compute.frames import HASH, HASHES, IS_GONE, WAITING, Schema, empty
 from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.window.consumer_groups import Unreached
 from makewhole_spark.reconcile.buckets import BucketTask
@@ -19,9 +19,11 @@ _SEEN: Schema = {"partition": pl.Int32, "lo": pl.Int64, "hi": pl.Int64, "since":
 
 
 def behind_limits(source: pl.DataFrame, limits: Mapping[int, int]) -> pl.DataFrame:
-    """Return the committed copies of a topic at or behind the limit of their partition; without a limit, all of it."""
+    """Return the committed copies of a topic at or behind the limit of their partition; without a limit, all of it.
+    A copy that is gone is behind none: its offset is of another log, and nobody will come to it."""
     bounds = pl.DataFrame(list(limits.items()), schema={"partition": pl.Int32, "limit": pl.Int64}, orient="row")
-    joined = committed_copies(source).join(bounds, on="partition", how="left", maintain_order="left")
+    there = source.filter(~pl.col(IS_GONE).fill_null(False)) if IS_GONE in source.columns else source
+    joined = committed_copies(there).join(bounds, on="partition", how="left", maintain_order="left")
     return joined.filter(pl.col("offset") >= pl.col("limit").fill_null(0)).drop("limit")
 
 

@@ -1,14 +1,16 @@
 """Check what each verdict of an upsert hop means, one by one."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
 import pytest
 
+from makewhole.compute.frames import IS_GONE
 from makewhole.compute.judge.judge_copies import BucketInput
 from makewhole.compute.judge.judge_versions import judge_versions
-from tests.unit.compute.judge.bucket_input import NEW, NEWER, OLD, bucket, one, verdict_by_key
+from tests.unit.compute.judge.bucket_input import NEW, NEWER, OLD, bucket, copies, one, verdict_by_key
 
 pytestmark = pytest.mark.unit
 
@@ -144,3 +146,22 @@ def test_a_key_that_waited_too_long_is_missing_where_the_target_has_no_version_o
         bucket(source, target, unsettled=["none", "older"], overdue=["none", "older", "late"]),
     )
     assert found == {"none": "missing", "older": "pending", "late": "mismatched"}
+
+
+def test_a_version_of_a_log_that_is_gone_came_before_those_of_the_log_that_is_there() -> None:
+    rows = [one("a", 9, OLD), one("a", 1, NEW), one("b", 9, OLD), one("c", 9, OLD), one("c", 1, NEW)]
+    known = bucket(rows, [one("a", 0, NEW), one("b", 1, OLD), one("c", 2, OLD)], target_is_topic=False)
+    gone = pl.Series(IS_GONE, [True, False, True, False, True])
+    source = copies(rows, is_topic=True).with_columns(gone)
+
+    assert verdicts(replace(known, source=source)) == {"a": "matched", "b": "matched", "c": "matched"}
+    assert verdicts(replace(known, source=source.drop(IS_GONE))) == {"a": "mismatched", "b": "matched", "c": "matched"}
+
+
+def test_a_higher_number_counts_wherever_it_was() -> None:
+    source = copies([one("a", 9, NEW, version=2), one("a", 1, OLD, version=1)], is_topic=True).with_columns(
+        pl.Series(IS_GONE, [True, False])
+    )
+    known = bucket([], [one("a", 0, NEW, version=2)], target_is_topic=False)
+
+    assert verdicts(replace(known, source=source)) == {"a": "matched"}

@@ -1,0 +1,73 @@
+"""Test that a revision which could read less than an older one does not take its place for later windows."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from makewhole.journal import window_results, windows
+from makewhole.journal.database import connect
+from makewhole.journal.window_results import Handover, HopResult
+from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
+from makewhole.model.window import Window
+from makewhole.sql import PgConnection
+
+pytestmark = pytest.mark.integration
+
+MOMENT = datetime(2013, 1, 2, tzinfo=UTC)
+FIRST = Window(pipeline="demo", number=1, revision=1, start=None, end=MOMENT, opened_at=MOMENT, ranges={})
+NEXT = replace(FIRST, number=2)
+HOP = "a→b"
+
+
+def judge(session: PgConnection, revision: int, *, expired: int, keys: tuple[str, ...] = ()) -> Window:
+    """Commit a revision of the first window that could not read so many offsets, and hands over these keys."""
+    window = replace(FIRST, revision=revision)
+    windows.insert(session, window, request=f"run{revision}", plan_only=False, configuration={})
+    window_results.commit_snapshot(session, window, "a", {"accounting": {"expired": expired}, "files": {}})
+    window_results.commit_snapshot(session, window, "b", {"rows": revision, "files": {}})
+    waiting = [Handover(hop=HOP, key=key, key_hash=key * 32, since=MOMENT) for key in keys]
+    window_results.commit_handovers(session, window, waiting)
+    window_results.put_key_run(session, window, "a", {"00": f"run of {revision}"}, 1)
+    results = [HopResult(hop=HOP, counts=HopCounts(), digest="0")]
+    window_results.commit_results(session, window, window_results.RECONCILED, results)
+    return window
+
+
+def handed(session: PgConnection) -> list[str]:
+    return [one.key for one in window_results.handovers(session, "demo", 1)]
+
+
+def test_keys_of_an_older_revision_are_handed_over_until_a_newer_one_says_what_they_are(journal: str) -> None:
+    with connect(journal) as session:
+        judge(session, 1, expired=0, keys=("1", "2", "3"))
+        partial = judge(session, 2, expired=5, keys=("3", "4"))
+        assert handed(session) == ["1", "2", "3", "4"]
+
+        missing = Finding(
+            hop=HOP,
+            key="2",
+            key_hash="2" * 32,
+            verdict=Verdict.MISSING,
+            cause=Cause.NEVER_PRODUCED,
+            evidence={},
+        )
+        window_results.commit_findings(session, partial, [missing])
+        assert handed(session) == ["1", "3", "4"]
+
+        judge(session, 3, expired=0, keys=("5",))
+        assert handed(session) == ["5"]
+
+
+def test_the_run_and_the_files_that_count_are_those_of_the_fullest_reading(journal: str) -> None:
+    with connect(journal) as session:
+        judge(session, 1, expired=2)
+        judge(session, 2, expired=2)
+        judge(session, 3, expired=9)
+        judge(session, 4, expired=4)
+
+        assert window_results.key_runs(session, NEXT, "a") == {1: {"00": "run of 2"}}
+        found = window_results.fullest_snapshots(session, FIRST)
+        assert {point: manifest["revision"] for point, manifest in found.items()} == {"a": 2, "b": 4}
+        before = window_results.snapshots_before(session, replace(FIRST, revision=3), "b")
+        assert [manifest["rows"] for manifest in before] == [1, 2]
