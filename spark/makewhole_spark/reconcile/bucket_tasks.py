@@ -13,10 +13,11 @@ from makewhole.journal import observations, window_results
 from makewhole.journal.window_results import Handover
 from makewhole.model.pipeline import Hop, Semantics, TablePoint
 from makewhole.model.window import Window
-from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult, IndexFiles
+from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult, IndexFiles, LogOfErasures
 from makewhole_spark.reconcile.followed_rows import followed_rows
 from makewhole_spark.reconcile.hop_facts.baseline import hop_baseline
 from makewhole_spark.reconcile.hop_facts.late_rows import late_facts
+from makewhole_spark.reconcile.hop_facts.tombstones import logs_of_erasures
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, TruncatedWindow, truncated_windows
 
 _KeysByBucket = dict[str, list[tuple[str, int, int]]]
@@ -45,6 +46,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     indexes = {point: _PointRuns.of(neighbours, point) for point in (hop.source, hop.target)}
     reached = {one.window.number for one in truncated}
     late = late_facts(neighbours, hop)
+    erasures = logs_of_erasures(neighbours, hop, handing)
     return [
         BucketTask(
             context=context,
@@ -74,6 +76,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             earlier_source_files=tuple(late.source_files.get(bucket, ())),
             told=tuple(late.told.get(bucket, ())),
             certified=tuple(result for result in certified.get(bucket, ())),
+            log_of_erasures=erasures.get(bucket, LogOfErasures()),
             baseline=baseline,
             source_log=logs[hop.source],
             target_log=logs[hop.target],

@@ -1,12 +1,13 @@
 """Judge findings whose keys were erased on purpose since: they need no repair."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from makewhole.compensation.verification.verified_results import ERASED, WHOLE
 from makewhole.journal.window_results import JudgedFinding
+from makewhole.model.pipeline import TablePoint
 from makewhole.model.verdict import Verdict
-from makewhole.postgres.read.erased import erased_everywhere
+from makewhole.postgres.read.erased import erased_everywhere, told_by_table
 from makewhole.window.context import WindowContext
 
 
@@ -32,4 +33,8 @@ def _may_be_erased(item: JudgedFinding) -> bool:
 
 def _erased_at(context: WindowContext, hop_name: str, keys: set[str]) -> dict[str, str]:
     hop = next(hop for hop in context.pipeline.hops if hop.name == hop_name)
-    return erased_everywhere(context.pipeline.stores_at(hop.target), context.postgres, keys)
+
+    def ask(store: TablePoint, asked: Iterable[str]) -> Mapping[str, str]:
+        return told_by_table(context.postgres(store), store, asked)
+
+    return erased_everywhere(context.pipeline.stores_at(hop.target), ask, keys)
