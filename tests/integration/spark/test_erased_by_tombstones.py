@@ -205,7 +205,12 @@ def test_two_stores_of_a_topic_are_each_asked_in_their_own_way(shop: ReconciledS
     shop.sql("create table erasures (order_id text primary key)")
     shop.sql("create table archive (like warehouse)")
     by_table = store("db", "archive", key="id", erased="{table: erasures, key: order_id}")
-    describe(shop, more_points={**warehouse(), "archive": by_table}, more_hops=[{"from": "orders", "to": "archive"}])
+    describe(
+        shop,
+        more_points={**warehouse(), "archive": by_table},
+        more_hops=[{"from": "orders", "to": "archive"}],
+        is_observing=True,
+    )
     made = orders(range(10))
     shop.trade(made, unsent=made[3:6], unloaded=made[6:8])
     shop.sql("insert into archive select * from warehouse")
