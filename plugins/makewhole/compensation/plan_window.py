@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from makewhole.compensation.execution.look_again.tombstones import TombstonesSince, ranges_read
+from makewhole.compensation.execution.look_again.topic_tail import TombstonesSince, ranges_read
 from makewhole.compensation.execution.supersede import end_earlier_plans
 from makewhole.compensation.execution.targets import targets_of
 from makewhole.compensation.freezing.freeze import (

@@ -45,7 +45,7 @@ def log_columns(shape: ValueShape) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopicRecords:
+class NormalisedRecords:
     """The records of a batch: the copies of keys (`STORED_TOPIC_KEYS`), those without a usable key (`UNDECODABLE`), and
     the tombstones that delete their keys on purpose (`TOMBSTONES`), which are no copies."""
 
@@ -66,7 +66,7 @@ def stored_topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.Dat
     return found.copies, found.undecodable
 
 
-def topic_records(batch: pa.RecordBatch, shape: ValueShape) -> TopicRecords:
+def topic_records(batch: pa.RecordBatch, shape: ValueShape) -> NormalisedRecords:
     """Normalise a batch of the log reader. Aborted tombstones say nothing and are left out."""
     decoded = decode_values(batch, shape)
     log = pl.from_arrow(batch.select(_IDENTITY))
@@ -82,7 +82,7 @@ def topic_records(batch: pa.RecordBatch, shape: ValueShape) -> TopicRecords:
     good = with_hash(frame.filter(~without_key) if frame["key"].null_count() else frame)
     tombstones = good.filter("is_tombstone") if shape.tombstones_erase else good.clear()
     good = good.filter(~pl.col("is_tombstone")) if len(tombstones) else good
-    return TopicRecords(
+    return NormalisedRecords(
         copies=_select(good, STORED_TOPIC_KEYS),
         undecodable=_typed(bad, UNDECODABLE),
         tombstones=_typed(tombstones.filter(~pl.col("is_aborted")), TOMBSTONES),

@@ -102,8 +102,9 @@ def test_of_a_key_without_a_record_the_moment_of_its_row_counts() -> None:
 )
 def test_standing_tombstones_are_those_that_a_comparison_one_by_one_finds(records: list[Record]) -> None:
     def follows(tombstone: Record, value: Record) -> bool:
-        at = 3 if tombstone[2] == value[2] else 4
-        return (tombstone[at] or 0) > (value[at] or 0)
+        if tombstone[2] == value[2]:
+            return tombstone[3] > value[3]
+        return (tombstone[4] or 0) > (value[4] or 0)
 
     expected = {
         one[0]

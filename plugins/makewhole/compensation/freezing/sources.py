@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, Self
 
@@ -13,6 +13,7 @@ from makewhole.kafka.partitioner import KnownKeys
 from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Pipeline, TablePoint, TopicPoint
+from makewhole.model.plan import ErasedSince
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.erased import erased_in
 from makewhole.postgres.tables import Table, describe_table
@@ -47,21 +48,6 @@ class SourceRecord:
     headers: tuple[tuple[str, bytes | None], ...]
     timestamp_ms: int | None
     kept_in: PayloadFrom = PayloadFrom.ARCHIVE
-
-
-@dataclass(frozen=True, kw_only=True)
-class ErasedSince:
-    """The keys that tombstones erased since their window was judged, each with what says so. `not_known`: why that
-    cannot be known of any key."""
-
-    told: Mapping[str, str] = field(default_factory=dict)
-    not_known: str | None = None
-
-    def reasons(self, store: str, keys: Iterable[str]) -> dict[str, str]:
-        """Return why these keys must not be written to a store, by key."""
-        if self.not_known is not None:
-            return dict.fromkeys(keys, f"not known: {self.not_known}; run the window again")
-        return {key: f"erased: {store}: {self.told[key]}" for key in keys if key in self.told}
 
 
 class TombstoneSource(Protocol):

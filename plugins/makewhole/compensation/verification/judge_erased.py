@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from makewhole.compensation.execution.look_again.tombstones import TombstonesSince, ranges_read
+from makewhole.compensation.execution.look_again.topic_tail import TombstonesSince, ranges_read
 from makewhole.compensation.verification.committed_since import StartOffsets
 from makewhole.compensation.verification.verified_results import ERASED, WHOLE
 from makewhole.journal.window_results import JudgedFinding

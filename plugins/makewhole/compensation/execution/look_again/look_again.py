@@ -12,17 +12,15 @@ from contextlib import ExitStack
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compensation.execution.look_again.tombstones import erased_in
 from makewhole.compensation.execution.look_again.topic_tail import FollowedTopic, OwnRecords, TopicTail
 from makewhole.compensation.execution.targets import Target
-from makewhole.compensation.freezing.sources import ErasedSince
 from makewhole.journal.actions import ArrowColumn
 from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.kafka.topic_readers import topic_readers
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import KafkaConnection, PostgresConnection
 from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint
-from makewhole.model.plan import ERASABLE, GROUPS, LACKING, ONCE, REPEATS
+from makewhole.model.plan import ERASABLE, GROUPS, LACKING, ONCE, REPEATS, ErasedSince
 from makewhole.model.positions import RecordPositions
 from makewhole.postgres.read.erased import erased_keys
 from makewhole.postgres.read.export import read_keys
@@ -123,9 +121,12 @@ class LookAgain(ClosingContext):
         """Return the keys that came to be erased from a store by tombstones, or of which that cannot be known; none of
         a store that something else tells."""
         found: dict[str, str] = {}
-        for topic in store.erased.topics if store.erased is not None and keys else ():
+        if store.erased is None or not keys:
+            return found
+        for topic in store.erased.topics:
             tail = self._tail(topic)
-            since = ErasedSince(not_known=f"{topic} cannot be asked") if tail is None else erased_in(tail, store)
+            gone = ErasedSince(not_known=f"{topic} cannot be asked any more which keys were erased")
+            since = gone if tail is None else tail.erased_since(store.erased)
             found = {**since.reasons(store.name, keys), **found}
         return found
 

@@ -1,7 +1,7 @@
 """Follow the end of a topic for some keys: each record is read once, however often somebody asks."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -17,9 +17,11 @@ from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.offsets import TopicLog
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import KafkaConnection
-from makewhole.model.pipeline import TopicPoint
+from makewhole.model.pipeline import Erased, TablePoint, TopicPoint
+from makewhole.model.plan import ErasedSince
 from makewhole.model.positions import RecordPositions, SeenLog
-from makewhole.model.window import PartitionRange
+from makewhole.model.window import PartitionRange, Window
+from makewhole.window.context import WindowContext
 
 _RENEW_SECONDS = 5.0
 _PLACE = ("partition", "offset")
@@ -112,20 +114,25 @@ class TopicTail(ClosingContext):
                 self._read_until[partition] = end
         return self._places
 
-    @property
-    def erased(self) -> Mapping[str, str]:
-        """The keys that a tombstone among what was read deletes, each with its place as `topic/partition/offset`: all
-        that was known before lies before it. None where tombstones do not erase."""
+    def erased_since(self, erased: Erased) -> ErasedSince:
+        """Read on, and return the keys that a tombstone deletes: all that was known before lies before it."""
+        self.read_on()
+        if self.not_known is not None:
+            return ErasedSince(not_known=f"{self.not_known}, so that a tombstone of the key may have been there")
         if self._erased is None:
-            self._erased = {}
-            if self._ordered:
-                records = pl.concat(self._ordered)
-                named = standing_tombstones(records.select(*LOG_ORDER)).join(
-                    records.select("key", *HASH).unique(HASH), on=HASH, how="left"
-                )
-                places = named.select("key", "partition", "offset").rows()
-                self._erased = {key: f"{self._point.topic}/{partition}/{at}" for key, partition, at in places}
-        return self._erased
+            self._erased = self._standing()
+        return ErasedSince(told={key: f"{erased.told_by}: {place}" for key, place in self._erased.items()})
+
+    def _standing(self) -> dict[str, str]:
+        """Return the place (topic, partition, offset) of the tombstone that stands, by key."""
+        if not self._ordered:
+            return {}
+        records = pl.concat(self._ordered)
+        named = standing_tombstones(records.select(*LOG_ORDER)).join(
+            records.select("key", *HASH).unique(HASH), on=HASH, how="left"
+        )
+        places = named.select("key", "partition", "offset").rows()
+        return {key: f"{self._point.topic}/{partition}/{at}" for key, partition, at in places}
 
     def skip(self, positions: RecordPositions) -> None:
         """Leave out the plan's own records where they follow what was read without a gap."""
@@ -194,6 +201,35 @@ class TopicTail(ClosingContext):
 
     def _note_gap(self, what: str) -> None:
         self.not_known = self.not_known or f"{self._point.topic} {what}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TombstonesSince:
+    """The tombstones behind the places up to which topics were looked at, by `seen` of a topic point."""
+
+    context: WindowContext
+    seen: Callable[[str], SeenLog]
+
+    def erased(self, store: TablePoint, keys: Iterable[str]) -> ErasedSince:
+        """Return which of the keys were erased from a store that tombstones tell."""
+        assert store.erased is not None
+        wanted, told = pl.Series("key", sorted(set(keys)), dtype=pl.String), dict[str, str]()
+        for name in store.erased.topics if len(wanted) else ():
+            point = self.context.pipeline.points[name]
+            assert isinstance(point, TopicPoint)
+            topic = FollowedTopic(connection=self.context.kafka(point), point=point, tombstones_erase=True)
+            with TopicTail(topic, self.seen(name), wanted) as tail:
+                found = tail.erased_since(store.erased)
+            if found.not_known is not None:
+                return found
+            told = {**found.told, **told}
+        return ErasedSince(told=told)
+
+
+def ranges_read(window: Window, topic: str) -> SeenLog:
+    """Return the end of a window's ranges of a topic: so far it was looked at, at least."""
+    parts = window.ranges.get(topic, ())
+    return SeenLog(topic_id=parts[0].topic_id if parts else None, offsets={part.partition: part.hi for part in parts})
 
 
 def _frame(positions: RecordPositions) -> pl.DataFrame:
