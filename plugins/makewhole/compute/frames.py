@@ -42,14 +42,8 @@ NEVER_NULL = frozenset(STORED_TOPIC_KEYS) - {"time", "version", "excluded_by", "
 UNDECODABLE: Schema = {"place": pl.String, "reason": pl.String}
 """Records and rows without a usable key, with their place and the reason."""
 
-TOMBSTONES: Schema = {
-    "key": pl.String,
-    "key_hi": pl.UInt64,
-    "key_lo": pl.UInt64,
-    "partition": pl.Int32,
-    "offset": pl.Int64,
-    "time": pl.Datetime("us", "UTC"),
-}
+_OF_VALUES = ("row_hash", "version", "excluded_by")
+TOMBSTONES: Schema = {name: kind for name, kind in STORED_TOPIC_KEYS.items() if name not in _OF_VALUES}
 """Committed records with a key and no value, of a topic whose tombstones say which keys were deleted on purpose."""
 
 LOG_ORDER: Schema = {

@@ -1,9 +1,12 @@
 """Test keys that tombstones in the topic of a store delete on purpose: how windows are judged."""
 
+import time
 from collections.abc import Mapping, Sequence
 
 import pytest
+from typer.testing import CliRunner
 
+from makewhole.cli.main import app
 from makewhole.model.window import WindowState
 from tests.world.orders import Order, orders
 from tests.world.pipeline_file import Settings, store
@@ -55,6 +58,8 @@ def test_a_missing_key_with_a_tombstone_behind_its_record_is_erased_and_every_of
     evidence = shop.evidence(context, STORE_HOP, "O3")
     assert evidence["erased"] == f"warehouse: a tombstone deletes this key: {shop.topic}/0/11"
     assert evidence["tombstone"] == place(shop, 11)
+    shown = " ".join(CliRunner().invoke(app, ["explain", "shop", "O3"]).output.split())
+    assert "partition 0 offset 11, leader epoch 0, no producer id, a tombstone" in shown
     assert shop.accounting(context) == {
         "span": 14,
         "data": 10,
@@ -256,3 +261,44 @@ def test_a_key_of_several_parts_in_headers_and_in_the_record_is_erased(shop: Rec
 
     assert shop.found(context, STORE_HOP) == {'["US","O1"]': ERASED, '["US","O3"]': MISSING}
     assert shop.accounting(context)["erasures"] == 2
+
+
+def test_a_missing_key_is_undecidable_where_the_log_behind_its_window_was_gone_before_it_was_read(
+    shop: ReconciledShop,
+) -> None:
+    """A tombstone may have been in what retention took. O4 was seen by a certified window: it has vanished."""
+    describe(shop)
+    trade(shop, orders(range(10)), [])
+    _, closed = shop.whole_way()
+    assert closed.state is WindowState.CERTIFIED
+    trade(shop, orders(range(100, 110), 1), ["O103"])
+    shop.sql("delete from warehouse where id = 'O4'")
+    context = shop.open(1)
+    shop.snapshot(context)
+    shop.delete(["O103"], day=2.1)
+    shop.send(orders([200], 2))
+    shop.delete_records({0: 21})
+    shop.reconcile(context)
+
+    assert shop.found(context, STORE_HOP) == {"O103": ("undecidable", "expired")}
+    again = shop.judge_and_ask_the_gate()
+    assert shop.found(again, STORE_HOP) == {"O4": VANISHED}
+
+
+def test_a_tombstone_outlives_its_record_in_a_compacted_topic(shop: ReconciledShop) -> None:
+    shop.change_topic(cleanup_policy="compact", segment_ms=1000, min_cleanable_dirty_ratio=0.001)
+    describe(shop)
+    trade(shop, orders(range(10)), ["O3"])
+    shop.delete(["O3"])
+    deadline = time.monotonic() + 60
+    while any(record.key_text == "O3" and record.value is not None for record in shop.read()):
+        assert time.monotonic() < deadline
+        shop.send(orders([1000], 1))
+        time.sleep(0.5)
+
+    context, closed = shop.whole_way()
+
+    accounting = shop.accounting(context)
+    assert (accounting["data"], accounting["compacted"], accounting["erasures"]) == (9, 1, 1)
+    assert shop.found(context, LEDGER_HOP) == {"O3": ERASED}
+    assert (shop.found(context, STORE_HOP), closed.state) == ({}, WindowState.CERTIFIED)

@@ -17,7 +17,7 @@ from makewhole_spark.reconcile.buckets import BucketTask, LogFiles, LogOfErasure
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 
 _ASKED = (Verdict.MISSING.value, Verdict.MISMATCHED.value)
-_COLUMNS = (*HASH, "partition", "offset", "time")
+_COLUMNS = (*HASH, "partition", "offset", "time", "is_aborted")
 
 
 # What the driver gathers
@@ -191,8 +191,8 @@ def _records(task: BucketTask, asked: pl.DataFrame) -> pl.DataFrame:
 
 
 def _read(task: BucketTask, files: LogFiles, asked: pl.DataFrame, *, is_tombstone: bool) -> pl.DataFrame:
-    paths, more = (files.tombstones, ()) if is_tombstone else (files.copies, ("is_aborted",))
-    frame = task.context.storage.read_parquet(paths, [*_COLUMNS, *more]) if paths else None
+    paths = files.tombstones if is_tombstone else files.copies
+    frame = task.context.storage.read_parquet(paths, list(_COLUMNS)) if paths else None
     if frame is None:
         return empty(LOG_ORDER)
     kept = committed_copies(frame).join(asked, on=HASH, how="semi")
