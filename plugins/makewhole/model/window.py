@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from makewhole.model.pipeline import KeyType
+from makewhole.model.pipeline import WRITTEN_IF_ANY, KeyType
 
 
 class WindowState(StrEnum):
@@ -53,7 +53,7 @@ class Accounting:
     compacted: int = 0
     expired: int = 0
     undecodable: int = 0
-    erasures: int = 0
+    erasures: int = field(default=0, metadata=WRITTEN_IF_ANY)
 
     @property
     def accounted(self) -> int:

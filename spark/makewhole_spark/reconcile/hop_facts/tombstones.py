@@ -200,7 +200,9 @@ def _read(task: BucketTask, files: LogFiles, asked: pl.DataFrame, *, is_tombston
 
 
 def _unread(task: BucketTask) -> frozenset[tuple[str, int]]:
-    return task.log_of_erasures.unread | task.unread_tails
+    """Return the partitions of telling topics of which nobody could read some offsets."""
+    log = task.log_of_erasures
+    return frozenset(one for one in log.unread | task.unread_tails if one[0] in log.telling)
 
 
 def _not_known(task: BucketTask, records: pl.DataFrame, asked: pl.DataFrame) -> frozenset[str]:
