@@ -152,8 +152,8 @@ def read_tail(task: TailTask) -> TailRead:
             records = topic_records(batch, shape)
             found.append(with_place(records.copies.join(wanted, on=HASH, how="semi")))
             if len(to_order):
-                ordered.append(_ordered(task, records.copies, to_order, is_tombstone=False))
-                ordered.append(_ordered(task, records.tombstones, to_order, is_tombstone=True))
+                ordered.append(_ordered(task, records.copies, to_order))
+                ordered.append(_ordered(task, records.tombstones, to_order))
     return TailRead(
         files=_copies(task, found), expired=reader.accounting.expired, ordered_files=_written(task, "ordered", ordered)
     )
@@ -164,10 +164,10 @@ def _hashes(task: TailTask, files: tuple[str, ...]) -> pl.DataFrame:
     return empty(HASHES) if frame is None else frame.select(HASH).unique()
 
 
-def _ordered(task: TailTask, records: pl.DataFrame, to_order: pl.DataFrame, *, is_tombstone: bool) -> pl.DataFrame:
+def _ordered(task: TailTask, records: pl.DataFrame, to_order: pl.DataFrame) -> pl.DataFrame:
     """Return the committed records of the keys to order (`LOG_ORDER`)."""
     named = committed_copies(records).join(to_order, on=HASH, how="semi")
-    return log_order(named, task.point.name, task.range.topic_id, is_tombstone=is_tombstone)
+    return log_order(named, task.point.name, task.range.topic_id)
 
 
 def _copies(task: TailTask, found: Sequence[pl.DataFrame]) -> tuple[str, ...]:

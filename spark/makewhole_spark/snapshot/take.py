@@ -226,7 +226,7 @@ def _manifest(
         "kind": point.kind.value,
         "taken_at": taken_at.isoformat(),
         "files": _by_bucket(file for read in reads for file in read.files),
-        **({"tombstones": tombstones} if tombstones else {}),
+        **({"tombstones": tombstones} if pipeline.has_erasures(point.name) else {}),
         "rows": sum(read.rows for read in reads),
         "undecodable": sum(read.undecodable for read in reads),
         "undecodable_files": sorted(path for read in reads for path in read.undecodable_files),

@@ -302,3 +302,22 @@ def test_a_tombstone_outlives_its_record_in_a_compacted_topic(shop: ReconciledSh
     assert (accounting["data"], accounting["compacted"], accounting["erasures"]) == (9, 1, 1)
     assert shop.found(context, LEDGER_HOP) == {"O3": ERASED}
     assert (shop.found(context, STORE_HOP), closed.state) == ({}, WindowState.CERTIFIED)
+
+
+def test_windows_that_were_read_before_the_file_had_the_line_are_read_again_first(shop: ReconciledShop) -> None:
+    """The tombstone of the second window was undecodable when that was read: nobody knows whose it is."""
+    shop.describe(topic_key="kafka.key")
+    trade(shop, orders(range(10)), ["O3", "O4"])
+    shop.whole_way()
+    trade(shop, orders(range(100, 110), 1), [])
+    shop.delete(["O3"], day=1.1)
+    shop.whole_way(1)
+    describe(shop)
+
+    unknown, _ = shop.whole_way()
+
+    undecidable = ("undecidable", "expired")
+    assert shop.found(unknown, STORE_HOP) == {"O3": undecidable, "O4": undecidable}
+    shop.whole_way(1)
+    known, _ = shop.whole_way()
+    assert shop.found(known, STORE_HOP) == {"O3": ERASED, "O4": MISSING}

@@ -133,9 +133,7 @@ def test_a_tombstone_is_neither_a_copy_nor_undecodable_where_it_erases() -> None
     assert found.copies.select("key", "offset").rows() == [("a", 1)]
     assert found.tombstones.select("key", "partition", "offset").rows() == [("a", 2, 2)]
     assert found.undecodable.rows() == [("2:4", "key is null"), ("2:5", "value is not JSON")]
-    assert log_order(found.tombstones, "log", "id", is_tombstone=True).select("offset", "is_tombstone").rows() == [
-        (2, True)
-    ]
+    assert log_order(found.tombstones, "log", "id").select("offset", "is_tombstone").rows() == [(2, True)]
 
 
 def test_without_the_word_of_a_store_a_tombstone_is_undecodable() -> None:

@@ -14,11 +14,9 @@ from makewhole.compute.frames import HASH, LOG_ORDER
 _ORDERED = ("topic", "incarnation", "partition", "offset", "time")
 
 
-def log_order(records: pl.DataFrame, topic: str, topic_id: str, *, is_tombstone: bool) -> pl.DataFrame:
-    """Return records of a topic point (hash, `partition`, `offset`, `time`) as `LOG_ORDER`."""
-    named = records.with_columns(
-        pl.lit(topic).alias("topic"), pl.lit(topic_id).alias("topic_id"), pl.lit(is_tombstone).alias("is_tombstone")
-    )
+def log_order(records: pl.DataFrame, topic: str, topic_id: str) -> pl.DataFrame:
+    """Return records of a topic point (hash, `partition`, `offset`, `time`, `is_tombstone`) as `LOG_ORDER`."""
+    named = records.with_columns(pl.lit(topic).alias("topic"), pl.lit(topic_id).alias("topic_id"))
     return named.select(pl.col(name).cast(kind) for name, kind in LOG_ORDER.items())
 
 

@@ -17,7 +17,7 @@ from makewhole_spark.reconcile.buckets import BucketTask, LogFiles, LogOfErasure
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 
 _ASKED = (Verdict.MISSING.value, Verdict.MISMATCHED.value)
-_COLUMNS = (*HASH, "partition", "offset", "time", "is_aborted")
+_COLUMNS = (*HASH, "partition", "offset", "time", "is_aborted", "is_tombstone")
 
 
 # What the driver gathers
@@ -42,7 +42,7 @@ def logs_of_erasures(neighbours: NeighbouringWindows, hop: Hop, handing: Sequenc
     manifests = {window.number: neighbours.manifests_of(window) for window in windows}
     manifests[neighbours.context.window.number] = neighbours.manifests
     incarnations = _incarnations(neighbours, topics)
-    unread = frozenset(_unread_later(neighbours, telling, windows))
+    unread = frozenset(_unread_around(neighbours, telling, windows))
     found: dict[str, LogOfErasures] = {}
     for number in range(pipeline.buckets):
         bucket = f"{number:02d}"
@@ -92,16 +92,20 @@ def _incarnations(neighbours: NeighbouringWindows, topics: Sequence[str]) -> dic
     return {topic_id: number for number, topic_id in enumerate(dict.fromkeys(ids))}
 
 
-def _unread_later(
+def _unread_around(
     neighbours: NeighbouringWindows, topics: Sequence[str], windows: Sequence[Window]
 ) -> set[tuple[str, int]]:
-    """Return the partitions (with their topic) of which a later window could not read some offsets."""
-    found = set()
+    """Return the partitions (with their topic) of which another window may have missed a tombstone: a later one could
+    not read some offsets; or it was read before the file said that tombstones erase, with undecodable records."""
+    ours, found = neighbours.context.window.number, set()
     for window in windows:
-        if window.number > neighbours.context.window.number:
-            for topic in topics:
-                accounts = neighbours.manifests_of(window).get(topic, {}).get("accounting_by_partition", {})
-                found |= {(topic, int(number)) for number, account in accounts.items() if account["expired"]}
+        manifests = {} if window.number == ours else neighbours.manifests_of(window)
+        for topic in topics:
+            manifest = manifests.get(topic, {})
+            for number, account in manifest.get("accounting_by_partition", {}).items():
+                is_gone = window.number > ours and account["expired"]
+                if is_gone or ("tombstones" not in manifest and account["undecodable"]):
+                    found.add((topic, int(number)))
     return found
 
 
@@ -191,12 +195,14 @@ def _records(task: BucketTask, asked: pl.DataFrame) -> pl.DataFrame:
 
 
 def _read(task: BucketTask, files: LogFiles, asked: pl.DataFrame, *, is_tombstone: bool) -> pl.DataFrame:
+    """Return records of the asked keys. Among the copies are tombstones where the file did not say yet that they
+    erase."""
     paths = files.tombstones if is_tombstone else files.copies
     frame = task.context.storage.read_parquet(paths, list(_COLUMNS)) if paths else None
     if frame is None:
         return empty(LOG_ORDER)
     kept = committed_copies(frame).join(asked, on=HASH, how="semi")
-    return log_order(kept, files.topic, files.topic_id, is_tombstone=is_tombstone)
+    return log_order(kept, files.topic, files.topic_id)
 
 
 def _unread(task: BucketTask) -> frozenset[tuple[str, int]]:

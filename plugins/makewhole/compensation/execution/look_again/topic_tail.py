@@ -164,7 +164,7 @@ class TopicTail(ClosingContext):
             records = topic_records(batch, self._shape)
             self._keep_lease()
             self._add(self._of_keys(with_place(records.copies)))
-            self._add_tombstones(self._of_keys(records.tombstones))
+            self._note_order(self._of_keys(records.tombstones))
         if reader.expired:
             self._note_gap(f"partition {partition} lost offsets from {begin} on before they were looked at")
         if reader.undecodable:
@@ -182,15 +182,12 @@ class TopicTail(ClosingContext):
         for key, place in records.select("key", "place").iter_rows():
             self._places.setdefault(key, place)
         if self._shape.tombstones_erase:
-            self._note_order(records, is_tombstone=False)
+            self._note_order(records)
 
-    def _add_tombstones(self, tombstones: pl.DataFrame) -> None:
-        self._note_order(tombstones, is_tombstone=True)
-
-    def _note_order(self, records: pl.DataFrame, *, is_tombstone: bool) -> None:
+    def _note_order(self, records: pl.DataFrame) -> None:
         if len(records):
             assert self._topic_id is not None
-            ordered = log_order(records, self._point.name, self._topic_id, is_tombstone=is_tombstone)
+            ordered = log_order(records, self._point.name, self._topic_id)
             self._ordered.append(ordered.with_columns(records["key"]))
             self._erased = None
 
