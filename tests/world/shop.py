@@ -173,6 +173,29 @@ class Shop(World):
         client.produce(self.topic, partition=0, key=b"raw", value=value, timestamp=int(moment.timestamp() * 1000))
         assert client.flush(30) == 0
 
+    def delete(
+        self,
+        keys: Iterable[str],
+        *,
+        day: float = 0.5,
+        partition: int = 0,
+        headers: Mapping[str, str] | None = None,
+        by: Producer | None = None,
+    ) -> None:
+        """Send records without a value (tombstones); `day`: their time, in days after the first order. `by`: the
+        producer of an open transaction."""
+        client = by or producer(self.bootstrap)
+        for key in keys:
+            client.produce(
+                self.topic,
+                partition=partition,
+                key=key,
+                value=None,
+                timestamp=int((BORN + day * DAY).timestamp() * 1000),
+                headers=[(name, value.encode()) for name, value in (headers or {}).items()],
+            )
+        assert client.flush(30) == 0
+
     def begin_transaction(self, orders: Iterable[Order], seconds: int = 60) -> Producer:
         """Send records in a transaction that is left open; the producer can commit or abort it for so many seconds."""
         # It outlives the brokers of the session, and would say so.

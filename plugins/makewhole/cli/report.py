@@ -138,7 +138,8 @@ def show_accounts(out: Console, documents: list[dict[str, Any]]) -> None:
     if not accounts:
         return
     table = Table(box=None, pad_edge=False)
-    for heading in ("topic", "offsets", "span", *_ACCOUNT):
+    names = (*_ACCOUNT, *(("erasures",) if any(one.get("erasures") for _, one in accounts) else ()))
+    for heading in ("topic", "offsets", "span", *names):
         table.add_column(heading, overflow="fold", justify="left" if heading in ("topic", "offsets") else "right")
     for point, one in accounts:
         lineage = f" lineage {one['lineage']}" if one["lineage"] else ""
@@ -146,7 +147,7 @@ def show_accounts(out: Console, documents: list[dict[str, Any]]) -> None:
             Text(printable(f"{point} {one['topic']}/{one['partition']}{lineage}")),
             Text(f"[{one['lo']}, {one['hi']})"),
             f"{one['span']:,}",
-            *(Text(f"{one[name]:,}", style="red" if name == "expired" and one[name] else "") for name in _ACCOUNT),
+            *(Text(f"{one.get(name, 0):,}", style="red" if name == "expired" and one[name] else "") for name in names),
         )
     out.print(table)
 

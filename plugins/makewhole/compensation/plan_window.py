@@ -4,6 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from makewhole.compensation.execution.look_again.topic_tail import TombstonesSince, ranges_read
 from makewhole.compensation.execution.supersede import end_earlier_plans
 from makewhole.compensation.execution.targets import targets_of
 from makewhole.compensation.freezing.freeze import (
@@ -17,6 +18,7 @@ from makewhole.compensation.freezing.original_records import WindowRecords
 from makewhole.compensation.planning.deadlines import read_deadlines, soonest
 from makewhole.journal import plan_progress, plans, window_results, windows
 from makewhole.journal.database import connect, journal_dsn, transaction
+from makewhole.journal.replayed_positions import seen_when_opened
 from makewhole.kafka.retention import RecordRetention
 from makewhole.model.verdict import Finding
 from makewhole.sql import PgConnection
@@ -34,6 +36,7 @@ def plan_window(context: WindowContext) -> FreezeResult:
         findings = [item.finding for item in window_results.findings(journal, context.window)]
         results = window_results.results(journal, context.window)
         judged = windows.newest_judged(journal, context.pipeline.name)
+        seen = {name: seen_when_opened(journal, context.window, name) for name in context.window.ranges}
     _log_deadlines(context, findings)
     request = FreezeRequest(
         pipeline=context.pipeline,
@@ -45,6 +48,7 @@ def plan_window(context: WindowContext) -> FreezeResult:
         storage=context.storage.root,
         records=WindowRecords(context, judged, partitions),
         connections=context.connections,
+        tombstones=TombstonesSince(context=context, seen=lambda name: seen[name] or ranges_read(context.window, name)),
     )
     return freeze_plan(journal_dsn(), request, sources)
 

@@ -42,6 +42,22 @@ NEVER_NULL = frozenset(STORED_TOPIC_KEYS) - {"time", "version", "excluded_by", "
 UNDECODABLE: Schema = {"place": pl.String, "reason": pl.String}
 """Records and rows without a usable key, with their place and the reason."""
 
+_OF_VALUES = ("row_hash", "version", "excluded_by")
+TOMBSTONES: Schema = {name: kind for name, kind in STORED_TOPIC_KEYS.items() if name not in _OF_VALUES}
+"""Committed records with a key and no value, of a topic whose tombstones say which keys were deleted on purpose."""
+
+LOG_ORDER: Schema = {
+    "key_hi": pl.UInt64,
+    "key_lo": pl.UInt64,
+    "topic": pl.String,
+    "topic_id": pl.String,
+    "partition": pl.Int32,
+    "offset": pl.Int64,
+    "time": pl.Datetime("us", "UTC"),
+    "is_tombstone": pl.Boolean,
+}
+"""Records of some keys, with a value or without one, as far as their order matters. `topic` names the point."""
+
 ELSEWHERE: Schema = {
     "key_hi": pl.UInt64,
     "key_lo": pl.UInt64,

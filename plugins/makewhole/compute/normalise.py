@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +11,15 @@ import pyarrow as pa
 
 from makewhole.compute.canonical import float_text, with_row_hash
 from makewhole.compute.decode.record_values import ValueShape, decode_values
-from makewhole.compute.frames import KEYS, STORED_TOPIC_KEYS, UNDECODABLE, Schema, place_in_log, with_place
+from makewhole.compute.frames import (
+    KEYS,
+    STORED_TOPIC_KEYS,
+    TOMBSTONES,
+    UNDECODABLE,
+    Schema,
+    place_in_log,
+    with_place,
+)
 from makewhole.compute.keys import with_hash
 from makewhole.model.plan import PLAN_HEADER
 
@@ -35,6 +44,16 @@ def log_columns(shape: ValueShape) -> list[str]:
     return [*_IDENTITY, "timestamp", *key, "value", "headers", "is_replayed"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class NormalisedRecords:
+    """The records of a batch: the copies of keys (`STORED_TOPIC_KEYS`), those without a usable key (`UNDECODABLE`), and
+    the tombstones that delete their keys on purpose (`TOMBSTONES`), which are no copies."""
+
+    copies: pl.DataFrame
+    undecodable: pl.DataFrame
+    tombstones: pl.DataFrame
+
+
 def topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Normalise a batch of the log reader: (keys frame in `TOPIC_KEYS`, undecodable records in `UNDECODABLE`)."""
     good, bad = stored_topic_frame(batch, shape)
@@ -43,6 +62,12 @@ def topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.DataFrame,
 
 def stored_topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Do as `topic_frame`, but in `STORED_TOPIC_KEYS`, as a snapshot's files hold it."""
+    found = topic_records(batch, shape)
+    return found.copies, found.undecodable
+
+
+def topic_records(batch: pa.RecordBatch, shape: ValueShape) -> NormalisedRecords:
+    """Normalise a batch of the log reader. Aborted tombstones say nothing and are left out."""
     decoded = decode_values(batch, shape)
     log = pl.from_arrow(batch.select(_IDENTITY))
     assert isinstance(log, pl.DataFrame)
@@ -55,7 +80,13 @@ def stored_topic_frame(batch: pa.RecordBatch, shape: ValueShape) -> tuple[pl.Dat
     without_key = pl.col("key").is_null()
     bad = frame.filter(without_key & ~pl.col("is_aborted")).select(place_in_log(), pl.col("problem").alias("reason"))
     good = with_hash(frame.filter(~without_key) if frame["key"].null_count() else frame)
-    return _select(good, STORED_TOPIC_KEYS), _typed(bad, UNDECODABLE)
+    tombstones = good.filter("is_tombstone") if shape.tombstones_erase else good.clear()
+    good = good.filter(~pl.col("is_tombstone")) if len(tombstones) else good
+    return NormalisedRecords(
+        copies=_select(good, STORED_TOPIC_KEYS),
+        undecodable=_typed(bad, UNDECODABLE),
+        tombstones=_typed(tombstones.filter(~pl.col("is_aborted")), TOMBSTONES),
+    )
 
 
 def _moment(numbers: pl.Series, microseconds: int) -> pl.Series:

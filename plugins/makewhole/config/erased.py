@@ -1,10 +1,13 @@
 """Read where a store says which of its keys were deleted on purpose."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 from yaml import ScalarNode
 
 from makewhole.config import values
-from makewhole.config.tree import Section
-from makewhole.model.pipeline import Erased
+from makewhole.config.tree import Section, YamlPlace
+from makewhole.model.pipeline import Erased, Hop, Point, Semantics, TablePoint, TopicPoint
 
 _EXAMPLE = "Write 'erased: {table: privacy.erasures, key: flight_id}' or 'erased: {column: deleted_at}'"
 
@@ -15,11 +18,7 @@ def read_erased(point: Section, store_key: tuple[str, ...] | None) -> Erased | N
     if place is None:
         return None
     if isinstance(place.node, ScalarNode) and place.node.value == "tombstones":
-        place.complain(
-            "'tombstones' is not a place where erased keys are named",
-            "Under 'semantics: upsert' a tombstone deletes its key already: take the line out. " + _EXAMPLE,
-        )
-        return None
+        return Erased()  # in which topics, only the hops say
     section = place.section()
     if section is None:
         return None
@@ -42,3 +41,46 @@ def read_erased(point: Section, store_key: tuple[str, ...] | None) -> Erased | N
             "Name the columns of the table that hold the parts of the store's key, in the same order",
         )
     return None if named is None or not columns else Erased(table=named, key=tuple(columns))
+
+
+def with_tombstone_topics(points: Mapping[str, Point], hops: Sequence[Hop], top: Section) -> dict[str, Point]:
+    """Return the points with the topics whose tombstones say which keys of a store were erased: those from which a hop
+    leads into it. What is wrong is noted."""
+    found = dict(points)
+    for name, point in points.items():
+        if isinstance(point, TablePoint) and point.erased == Erased():
+            place = _place_of(top, name)
+            into = [hop for hop in hops if hop.target == name]
+            topics = [source for hop in into if isinstance(source := points.get(hop.source), TopicPoint)]
+            _check_topics(place, into, topics)
+            found[name] = replace(point, erased=Erased(topics=tuple(topic.name for topic in topics)))
+    return found
+
+
+def _place_of(top: Section, store: str) -> YamlPlace:
+    """Return the place of `erased` of a store that was read."""
+    place = top.place
+    for key in ("points", store, "erased"):
+        section = place.section()
+        below = None if section is None else section.get_quietly(key)
+        place = below or place
+    return place
+
+
+def _check_topics(place: YamlPlace, into: Sequence[Hop], topics: Sequence[TopicPoint]) -> None:
+    """Note a store that no topic feeds, whose tombstones are versions already, or cannot name their keys."""
+    if any(hop.semantics is Semantics.UPSERT for hop in into):
+        place.complain(
+            "'tombstones' is not a place where erased keys are named",
+            "Under 'semantics: upsert' a tombstone deletes its key already: take the line out. " + _EXAMPLE,
+        )
+    elif into and not topics:
+        place.complain("no hop leads from a topic into this store, and a table has no tombstones", _EXAMPLE)
+    for topic in topics:
+        in_value = [part for part in topic.key if part.startswith("$.")]
+        if in_value:
+            place.complain(
+                f"the key of {topic.name} is in the value ({', '.join(in_value)}), which a tombstone does not have",
+                f"Write 'key: kafka.key' (or 'header:NAME') at points.{topic.name}, if its records have the key there. "
+                + _EXAMPLE,
+            )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from makewhole.config import values
 from makewhole.config.defaults.former import FORMER_VERSION
+from makewhole.config.erased import with_tombstone_topics
 from makewhole.config.hops.read_hops import read_hops
 from makewhole.config.hops.remedies import VERDICTS, read_wanted
 from makewhole.config.points import PointDraft, read_points
@@ -192,7 +193,9 @@ def _read_pipeline(top: Section) -> Pipeline:
         late=Pipeline.late if late_time is None else late_time,
         reach=_read_reach(top, hops, drafts),
         compare=_read_compare(top),
-        points={name: draft.point for name, draft in drafts.items() if draft.point is not None},
+        points=with_tombstone_topics(
+            {name: draft.point for name, draft in drafts.items() if draft.point is not None}, hops, top
+        ),
         hops=hops,
         gate=read_gate(top),
         limits=read_limits(compensation),

@@ -31,13 +31,18 @@ def _snapshot(side: str, evidence: PointEvidence, gate: Gate, found: int) -> lis
         ),
         Number(
             name=f"{side}_rows_read",
-            value=evidence.rows_read,
+            value=None if evidence.rows_read is None else evidence.rows_read + _erasures(evidence),
             at_least=0 if gate.allow_empty or found > 0 else 1,
             at_most=HIGHEST,
             sentence=f"{point} is empty in this window, and silence is not proof (gate.allow_empty permits it)",
             role=Role.FINDING,
         ),
     ]
+
+
+def _erasures(evidence: PointEvidence) -> int:
+    """Return the number of tombstones that were read: a topic that has only these was not silent."""
+    return 0 if evidence.accounting is None else evidence.accounting.erasures
 
 
 def _table(side: str, evidence: PointEvidence) -> list[Number]:
@@ -103,7 +108,7 @@ def _offset_parts(side: str, point: str, accounting: Accounting) -> list[Number]
             at_most=most,
             sentence=f"{text(getattr(accounting, part))} offsets of {point} are counted as {part}, {most:,} allowed",
         )
-        for part in _PARTS
+        for part in (*_PARTS, *(("erasures",) if accounting.erasures else ()))
     ]
 
 

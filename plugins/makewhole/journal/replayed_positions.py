@@ -7,6 +7,7 @@ from typing import Any
 
 from makewhole.model.plan import Plan
 from makewhole.model.positions import PositionSpan, RecordPositions, SeenLog
+from makewhole.model.window import Window
 from makewhole.sql import PgConnection, load_queries
 
 
@@ -79,7 +80,16 @@ def keys_written(journal: PgConnection, plans: Iterable[str], topic_ids: Iterabl
 def last_seen(journal: PgConnection, plan: Plan, point: str) -> SeenLog | None:
     """Return what was observed of a topic when the plan's window revision was opened: what was judged reaches at least
     as far. None: nothing was observed."""
-    parameters = {"pipeline": plan.pipeline, "number": plan.window, "revision": plan.revision, "point": point}
+    return _seen(journal, plan.pipeline, (plan.window, plan.revision), point)
+
+
+def seen_when_opened(journal: PgConnection, window: Window, point: str) -> SeenLog | None:
+    """Return what was observed of a topic when a window revision was opened. None: nothing was observed."""
+    return _seen(journal, window.pipeline, (window.number, window.revision), point)
+
+
+def _seen(journal: PgConnection, pipeline: str, revision: tuple[int, int], point: str) -> SeenLog | None:
+    parameters = {"pipeline": pipeline, "number": revision[0], "revision": revision[1], "point": point}
     for topic_id, offsets in _rows(journal, "last_seen", parameters):
         return SeenLog(topic_id=topic_id, offsets={int(number): at for number, at in (offsets or {}).items()})
     return None

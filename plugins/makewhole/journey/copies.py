@@ -63,17 +63,20 @@ def rows_now(connection: PostgresConnection, pipeline: Pipeline, point: TablePoi
 
 
 def copies_in(storage: Storage, manifest: Mapping[str, Any], bucket: str, key_hash: str) -> list[JourneyCopy]:
-    """Return the copies of a key in a snapshot, read from the files of its bucket alone.
+    """Return the copies of a key in a snapshot, and the tombstones that delete it on purpose, read from the files of
+    its bucket alone.
 
     Raises:
         CorruptionError: a file that the manifest names is not there.
     """
-    frame = storage.read_parquet(manifest["files"].get(bucket, ()))
-    if frame is None:
-        return []
     high, low = split_hex(key_hash)
-    found = frame.filter((pl.col("key_hi") == high) & (pl.col("key_lo") == low))
-    return _copies(found.unique("place"))
+    files = (manifest.get(name, {}).get(bucket, ()) for name in ("files", "tombstones"))
+    found = [
+        frame.filter((pl.col("key_hi") == high) & (pl.col("key_lo") == low))
+        for paths in files
+        if (frame := storage.read_parquet(paths)) is not None
+    ]
+    return _copies(pl.concat(found, how="diagonal").unique("place")) if found else []
 
 
 def _copies(frame: pl.DataFrame) -> list[JourneyCopy]:

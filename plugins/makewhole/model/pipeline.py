@@ -70,15 +70,19 @@ class Partitioner(StrEnum):
 @dataclass(frozen=True, kw_only=True)
 class Erased:
     """The keys of a store that were deleted on purpose: those that `table` names in its columns `key`, in the same
-    database, or those whose rows have a value in `column`. One of the two is set."""
+    database, those whose rows have a value in `column`, or those of which a tombstone is in one of `topics` (topic
+    points), behind their last record. One of the three is set."""
 
     table: str | None = None
     key: tuple[str, ...] = ()
     column: str | None = None
+    topics: tuple[str, ...] = field(default=(), metadata=WRITTEN_IF_ANY)
 
     @property
     def told_by(self) -> str:
-        """Return what says so, for messages."""
+        """Return what says so, for messages. Of a tombstone the place is known besides."""
+        if self.topics:
+            return "a tombstone deletes this key"
         return f"{self.table} names this key" if self.table else f"its row has a value in {self.column}"
 
 
@@ -315,6 +319,11 @@ class Pipeline:
             return (here,)
         found = {store.name: store for hop in self.hops_from(point) for store in self.stores_at(hop.target)}
         return tuple(found.values())
+
+    def has_erasures(self, topic: str) -> bool:
+        """Tell whether the tombstones of a topic point say of a store behind it which keys were deleted on purpose."""
+        stores = (point for point in self.points.values() if isinstance(point, TablePoint))
+        return any(store.erased is not None and topic in store.erased.topics for store in stores)
 
     def overwrites(self, hop: Hop) -> bool:
         """Tell whether what reads a hop is known to overwrite the row of a key instead of adding one."""

@@ -123,6 +123,21 @@ class Receipt:
     place: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class ErasedSince:
+    """The keys that tombstones erased since their window was judged, each with what says so. `not_known`: why that
+    cannot be known of any key."""
+
+    told: Mapping[str, str] = field(default_factory=dict)
+    not_known: str | None = None
+
+    def reasons(self, store: str, keys: Iterable[str]) -> dict[str, str]:
+        """Return why these keys must not be written to a store, by key."""
+        if self.not_known is not None:
+            return dict.fromkeys(keys, f"not known: {self.not_known}; run the window again")
+        return {key: f"erased: {store}: {self.told[key]}" for key in keys if key in self.told}
+
+
 def count_remedies(actions: Iterable[Action]) -> Mapping[str, int]:
     """Count the actions of each remedy, by name."""
     return dict(sorted(Counter(action.remedy.value for action in actions).items()))

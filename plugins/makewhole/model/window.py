@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from makewhole.model.pipeline import KeyType
+from makewhole.model.pipeline import WRITTEN_IF_ANY, KeyType
 
 
 class WindowState(StrEnum):
@@ -41,7 +41,10 @@ class PartitionRange:
 
 @dataclass(frozen=True, kw_only=True)
 class Accounting:
-    """Numbers of offsets of a range, by what they were. `span` = the sum of the others, or the read was short."""
+    """Numbers of offsets of a range, by what they were. `span` = the sum of the others, or the read was short.
+
+    `erasures`: records without a value that say that their key was deleted on purpose; written where there are any.
+    """
 
     span: int
     data: int = 0
@@ -50,10 +53,12 @@ class Accounting:
     compacted: int = 0
     expired: int = 0
     undecodable: int = 0
+    erasures: int = field(default=0, metadata=WRITTEN_IF_ANY)
 
     @property
     def accounted(self) -> int:
-        return self.data + self.control + self.aborted + self.compacted + self.expired + self.undecodable
+        read = self.data + self.control + self.aborted + self.undecodable + self.erasures
+        return read + self.compacted + self.expired
 
     @property
     def is_complete(self) -> bool:
@@ -68,7 +73,12 @@ class Accounting:
             compacted=self.compacted + other.compacted,
             expired=self.expired + other.expired,
             undecodable=self.undecodable + other.undecodable,
+            erasures=self.erasures + other.erasures,
         )
+
+    def to_json_dict(self) -> dict[str, int]:
+        """Return the numbers by name; documents without erasures are as they were before there were any."""
+        return {name: count for name, count in vars(self).items() if count or name != "erasures"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -59,6 +59,7 @@ def value_shape(pipeline: Pipeline, point: TopicPoint) -> ValueShape:
         filters=_filters(pipeline, point.name),
         version=point.version,
         keeps_tombstones=any(hop.semantics is Semantics.UPSERT for hop in hops),
+        tombstones_erase=pipeline.has_erasures(point.name),
     )
 
 

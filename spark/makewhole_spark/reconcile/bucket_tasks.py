@@ -13,11 +13,19 @@ from makewhole.journal import observations, window_results
 from makewhole.journal.window_results import Handover
 from makewhole.model.pipeline import Hop, Semantics, TablePoint, TopicPoint
 from makewhole.model.window import Window
-from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult, HandedOverFiles, IndexFiles, OtherReading
+from makewhole_spark.reconcile.buckets import (
+    BucketTask,
+    CertifiedResult,
+    HandedOverFiles,
+    IndexFiles,
+    LogOfErasures,
+    OtherReading,
+)
 from makewhole_spark.reconcile.followed_rows import followed_rows
 from makewhole_spark.reconcile.hop_facts.baseline import hop_baseline
 from makewhole_spark.reconcile.hop_facts.late_rows import late_facts, windows_before
 from makewhole_spark.reconcile.hop_facts.other_sources import HopsBeside
+from makewhole_spark.reconcile.hop_facts.tombstones import logs_of_erasures
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, TruncatedWindow, truncated_windows
 
 _KeysByBucket = dict[str, list[tuple[str, int, int]]]
@@ -49,6 +57,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     reached = {one.window.number for one in truncated}
     late = late_facts(neighbours, hop)
     otherwise = _target_read_otherwise(neighbours, hop)
+    erasures = logs_of_erasures(neighbours, hop, handing)
     return [
         BucketTask(
             context=context,
@@ -80,6 +89,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             other_sources=beside.in_bucket(bucket, {name: runs.files(bucket) for name, runs in indexes.items()}),
             told=tuple(late.told.get(bucket, ())),
             certified=tuple(result for result in certified.get(bucket, ())),
+            log_of_erasures=erasures.get(bucket, LogOfErasures()),
             baseline=baseline,
             source_log=logs[hop.source],
             target_log=logs[hop.target],

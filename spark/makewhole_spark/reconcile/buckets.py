@@ -93,6 +93,31 @@ class OtherSource:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LogFiles:
+    """What a window's snapshot of a topic point has of a bucket: tombstones that erase, and copies. `topic_id`: of the
+    topic as it was then."""
+
+    topic: str
+    topic_id: str
+    tombstones: tuple[str, ...]
+    copies: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogOfErasures:
+    """What the windows know of the keys that tombstones delete on purpose.
+
+    `telling`: the topic points whose tombstones do, none where no store behind the hop is told by them. `incarnations`
+    numbers the ids of topics by their age. `unread`: partitions of which later windows could not read some offsets.
+    """
+
+    telling: tuple[str, ...] = ()
+    files: tuple[LogFiles, ...] = ()
+    incarnations: Mapping[str, int] = field(default_factory=dict)
+    unread: frozenset[tuple[str, int]] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
 class BucketTask:
     """The input of an executor for a bucket: files below the storage root, and what the driver asked once for all.
 
@@ -110,7 +135,9 @@ class BucketTask:
     waits. `seen_ranges`: (partition, lo, hi, since when it is known to exist) of the source, in this window and in
     those that handed keys over. The last three are set when the bucket is judged again with the rest of a topic's log:
     files of `tails` by point, `partial_tails` of which some offsets were gone, and the target's rows that were
-    `looked_up` before that reading.
+    `looked_up` before that reading. `log_of_erasures`: where tombstones erase, what the windows know of them; then
+    `tail_records` are files of what stands behind the windows, by point, and `unread_tails` the partitions of which
+    some of it was gone.
     """
 
     context: WindowContext
@@ -146,6 +173,9 @@ class BucketTask:
     tails: Mapping[str, list[str]] | None = None
     partial_tails: frozenset[str] = frozenset()
     looked_up: str | None = None
+    log_of_erasures: LogOfErasures = field(default_factory=LogOfErasures)
+    tail_records: Mapping[str, list[str]] = field(default_factory=dict)
+    unread_tails: frozenset[tuple[str, int]] = frozenset()
 
     @property
     def is_upsert(self) -> bool:
@@ -159,7 +189,8 @@ class BucketTask:
 @dataclass(frozen=True, kw_only=True)
 class BucketAnswer:
     """Counts, digest and files of a judged bucket. `wanted`: files of hashes to look for in a topic's tail, by point.
-    `late_wanted`: those of them whose row came late, so that its record may be before the first window.
+    `late_wanted`: those of them whose row came late, so that its record may be before the first window. `to_order`:
+    files of hashes of which the tail must tell records and tombstones, by point.
 
     `expected`: the number of verdicts that there must be, counted from the snapshot's rows, not from the verdicts.
     `older_than_log`: the number of keys that are undecidable because nobody said from when on to judge.
@@ -183,3 +214,4 @@ class BucketAnswer:
     late_wanted: Mapping[str, str] = field(default_factory=dict)
     unreached: Mapping[int, Unreached] = field(default_factory=dict)
     looked_up: str | None = None
+    to_order: Mapping[str, str] = field(default_factory=dict)

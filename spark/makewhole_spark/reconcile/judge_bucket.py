@@ -26,6 +26,7 @@ from makewhole_spark.reconcile.copies_outside import (
 )
 from makewhole_spark.reconcile.hop_facts.late_rows import without_told_rows
 from makewhole_spark.reconcile.hop_facts.other_sources import without_keys_of_others, without_rows_of_others
+from makewhole_spark.reconcile.hop_facts.tombstones import may_be_erased
 from makewhole_spark.reconcile.hop_facts.waiting import (
     behind_limits,
     overdue_keys,
@@ -57,9 +58,10 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
     known, rows = confirm(task, gathered.known, kernel(gathered.known))
     judged = without_keys_of_others(task, kernel(known))
     wanted, late = ({}, {}) if task.tails is not None else _write_wanted(task, judged)
+    to_order = {} if task.tails is not None else _write_to_order(task, judged)
     marked = mark_undecidable(mark_before_baseline(judged, task.baseline), _undecidable_spans(task))
     found = mark_not_lost(task, marked, known.source_elsewhere)
-    answer = replace(_write(task, replace(gathered, known=known), found, wanted), late_wanted=late)
+    answer = replace(_write(task, replace(gathered, known=known), found, wanted), late_wanted=late, to_order=to_order)
     if task.is_upsert and wanted and rows is not None:
         folder = f"{task.context.window.prefix}/{task.hop.slug}/looked_up"
         return replace(answer, looked_up=task.context.storage.write_parquet(folder, rows))
@@ -155,6 +157,13 @@ def _write_wanted(task: BucketTask, judged: pl.DataFrame) -> tuple[dict[str, str
         if not task.is_topic(task.hop.source if point == task.hop.target else task.hop.target)
     }
     return _hash_files(task, wanted), _hash_files(task, late)
+
+
+def _write_to_order(task: BucketTask, judged: pl.DataFrame) -> dict[str, str]:
+    """Write the hashes of the keys that a tombstone in the tail of a topic may have erased; return the files by
+    point."""
+    asked = may_be_erased(judged)
+    return _hash_files(task, dict.fromkeys(task.log_of_erasures.telling, asked))
 
 
 def _came_late(task: BucketTask) -> pl.Expr:

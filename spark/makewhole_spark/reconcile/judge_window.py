@@ -6,7 +6,7 @@ once for just those keys, and their buckets are judged again.
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +31,7 @@ from makewhole_spark.reconcile.hop_facts.baseline import baseline_incidents
 from makewhole_spark.reconcile.hop_facts.consumer_groups import GROUP, HopGroup, hop_groups
 from makewhole_spark.reconcile.judge_bucket import judge_bucket
 from makewhole_spark.reconcile.key_index import KeyRuns, write_key_runs
-from makewhole_spark.reconcile.log_tail import TailTask, head_tasks, read_tail, tail_tasks
+from makewhole_spark.reconcile.log_tail import KeysOfTopic, TailTask, head_tasks, read_tail, tail_tasks
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 from makewhole_spark.reconcile.stored_findings import first_findings, pending_keys
 from makewhole_spark.reconcile.truncated_keys import count_truncated_keys
@@ -119,44 +119,58 @@ def _judge_with_tails(
     spark: SparkSession, neighbours: NeighbouringWindows, tasks: Sequence[BucketTask], answers: list[BucketAnswer]
 ) -> list[BucketAnswer]:
     """Read the rest of a topic's log for the keys that only it can decide, and judge their buckets again."""
-    wanted: dict[str, list[str]] = {}
-    late: dict[str, list[str]] = {}
-    for answer in answers:
-        for files, paths in ((wanted, answer.wanted), (late, answer.late_wanted)):
-            for point, path in paths.items():
-                files.setdefault(point, []).append(path)
-    if not wanted:
+    keys = {
+        point: KeysOfTopic(
+            wanted=_files_at(point, (answer.wanted for answer in answers)),
+            late=_files_at(point, (answer.late_wanted for answer in answers)),
+            to_order=_files_at(point, (answer.to_order for answer in answers)),
+        )
+        for point in sorted({name for answer in answers for name in (*answer.wanted, *answer.to_order)})
+    }
+    if not keys:
         return answers
     pieces = [
         piece
-        for point in (neighbours.context.pipeline.points[name] for name in sorted(wanted))
+        for point in (neighbours.context.pipeline.points[name] for name in keys)
         if isinstance(point, TopicPoint)
-        for piece in _tasks_outside(neighbours, point, tuple(wanted[point.name]), tuple(late.get(point.name, ())))
+        for piece in _tasks_outside(neighbours, point, keys[point.name])
     ]
-    found: dict[str, list[str]] = {name: [] for name in wanted}
-    partial = set()
-    for piece, read in zip(pieces, carry_released(spark, neighbours.journal, pieces, read_tail), strict=True):
+    reads = carry_released(spark, neighbours.journal, pieces, read_tail)
+    found: dict[str, list[str]] = {name: [] for name in keys}
+    ordered: dict[str, list[str]] = {name: [] for name in keys}
+    unread = set()
+    for piece, read in zip(pieces, reads, strict=True):
         found[piece.point.name] += read.files
-        partial |= {piece.point.name} if read.expired else set()
+        ordered[piece.point.name] += read.ordered_files
+        unread |= {(piece.point.name, piece.range.partition)} if read.expired else set()
     again = [
-        replace(task, tails=found, partial_tails=frozenset(partial), looked_up=answer.looked_up)
+        replace(
+            task,
+            tails=found,
+            partial_tails=frozenset(name for name, _ in unread),
+            looked_up=answer.looked_up,
+            tail_records=ordered,
+            unread_tails=frozenset(unread),
+        )
         for task, answer in zip(tasks, answers, strict=True)
-        if answer.wanted
+        if answer.wanted or answer.to_order
     ]
     judged_again = carry_released(spark, neighbours.journal, again, judge_bucket)
     second = {(answer.hop, answer.bucket): answer for answer in judged_again}
     return [second.get((answer.hop, answer.bucket), answer) for answer in answers]
 
 
-def _tasks_outside(
-    neighbours: NeighbouringWindows, point: TopicPoint, wanted: tuple[str, ...], late: tuple[str, ...]
-) -> Iterator[TailTask]:
+def _files_at(point: str, by_point: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
+    return tuple(paths[point] for paths in by_point if point in paths)
+
+
+def _tasks_outside(neighbours: NeighbouringWindows, point: TopicPoint, keys: KeysOfTopic) -> Iterator[TailTask]:
     """Yield the tasks that look for keys in a topic's log after the windows, and before the first one of them: there
-    for all keys of the first window, and for the `late` ones of another."""
+    for all keys of the first window, and for the late ones of another."""
     covered = neighbours.covered(point.name)
-    yield from tail_tasks(neighbours.context, point, covered, wanted, neighbours.replays_behind)
+    yield from tail_tasks(neighbours.context, point, covered, keys, neighbours.replays_behind)
     is_first = not any(window.ranges.get(point.name) for window in neighbours.earlier)
-    of_before = wanted if is_first else late
+    of_before = keys.wanted if is_first else keys.late
     if of_before:
         yield from head_tasks(neighbours.context, point, neighbours.first_ranges(point.name), of_before)
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from makewhole.compute.frames import HASH, REPLAYS, TAIL, empty
+from makewhole.compute.frames import HASH, HASHES, REPLAYS, TAIL, empty, with_place
 from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
-from makewhole.compute.normalise import topic_frame
+from makewhole.compute.judge.tombstones import log_order
+from makewhole.compute.normalise import topic_records
 from makewhole.kafka.lineage import divergence
 from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.reader import read_range
@@ -28,10 +29,21 @@ FindReplays = Callable[[str, Mapping[int, int]], pl.DataFrame]
 
 
 @dataclass(frozen=True, kw_only=True)
+class KeysOfTopic:
+    """Files of hashes to look for around the windows of a topic: whose copies are `wanted`, the `late` ones of them
+    before the first window, too, and those of which records and tombstones are needed in their order."""
+
+    wanted: tuple[str, ...]
+    late: tuple[str, ...] = ()
+    to_order: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class TailTask:
     """Offsets outside the windows: after the newest one's end, or (`is_before`) before the first one's beginning.
 
-    `is_open`: behind the stable offset. `wanted`: files of hashes to look for.
+    `is_open`: behind the stable offset. `wanted`: files of hashes to look for; `to_order`: of those of which records
+    and tombstones are needed in their order.
     """
 
     context: WindowContext
@@ -40,22 +52,25 @@ class TailTask:
     is_open: bool
     wanted: tuple[str, ...]
     replays: pl.DataFrame
+    to_order: tuple[str, ...] = ()
     is_before: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class TailRead:
-    """Files of the copies that were found (`TAIL`). `expired`: number of offsets gone before they could be read."""
+    """Files of the copies that were found (`TAIL`), and of records and tombstones in their order (`LOG_ORDER`).
+    `expired`: number of offsets gone before they could be read."""
 
     files: tuple[str, ...]
     expired: int
+    ordered_files: tuple[str, ...] = ()
 
 
 def tail_tasks(
     context: WindowContext,
     point: TopicPoint,
     covered: Sequence[PartitionRange],
-    wanted: tuple[str, ...],
+    keys: KeysOfTopic,
     find_replays: FindReplays,
 ) -> Iterator[TailTask]:
     """Yield tasks from the end of the `covered` ranges to the stable offset, and from there to the high watermark."""
@@ -71,7 +86,13 @@ def tail_tasks(
             whole = PartitionRange(topic=point.topic, topic_id=topic_id, partition=partition, lo=first, hi=last)
             for piece in split_range(whole, _RECORDS_PER_TASK):
                 yield TailTask(
-                    context=context, point=point, range=piece, is_open=is_open, wanted=wanted, replays=replays
+                    context=context,
+                    point=point,
+                    range=piece,
+                    is_open=is_open,
+                    wanted=keys.wanted,
+                    replays=replays,
+                    to_order=() if is_open else keys.to_order,
                 )
 
 
@@ -121,19 +142,46 @@ def tail_starts(log: TopicLog, topic_id: str, covered: Sequence[PartitionRange])
 
 
 def read_tail(task: TailTask) -> TailRead:
-    """Write the copies of the wanted keys in this piece of the log."""
-    wanted = task.context.storage.read_parquet(task.wanted)
-    assert wanted is not None
-    hashes = wanted.select(HASH).unique()
+    """Write the copies of the wanted keys in this piece of the log, and the records of those to order."""
+    wanted, to_order = (_hashes(task, files) for files in (task.wanted, task.to_order))
     shape = task.context.value_shape(task.point)
+    found, ordered = [], []
     with closing(BrokerLog(task.context.kafka(task.point))) as broker:
         reader = read_range(broker, task.range, isolation="uncommitted" if task.is_open else "committed")
-        found = [topic_frame(batch, shape)[0].join(hashes, on=HASH, how="semi") for batch in reader.batches()]
-    expired = reader.accounting.expired
+        for batch in reader.batches():
+            records = topic_records(batch, shape)
+            found.append(with_place(records.copies.join(wanted, on=HASH, how="semi")))
+            if len(to_order):
+                ordered.append(_ordered(task, records.copies, to_order))
+                ordered.append(_ordered(task, records.tombstones, to_order))
+    return TailRead(
+        files=_copies(task, found), expired=reader.accounting.expired, ordered_files=_written(task, "ordered", ordered)
+    )
+
+
+def _hashes(task: TailTask, files: tuple[str, ...]) -> pl.DataFrame:
+    frame = task.context.storage.read_parquet(files) if files else None
+    return empty(HASHES) if frame is None else frame.select(HASH).unique()
+
+
+def _ordered(task: TailTask, records: pl.DataFrame, to_order: pl.DataFrame) -> pl.DataFrame:
+    """Return the committed records of the keys to order (`LOG_ORDER`)."""
+    named = committed_copies(records).join(to_order, on=HASH, how="semi")
+    return log_order(named, task.point.name, task.range.topic_id)
+
+
+def _copies(task: TailTask, found: Sequence[pl.DataFrame]) -> tuple[str, ...]:
+    """Write the copies that were found (`TAIL`)."""
     if not any(len(frame) for frame in found):
-        return TailRead(files=(), expired=expired)
+        return ()
     copies = mark_replays(committed_copies(pl.concat(found)), task.replays).with_columns(
         pl.lit(not task.is_before).alias("is_later"), pl.lit(task.is_open).alias("is_open")
     )
-    folder = f"{task.context.window.prefix}/{task.point.name}/tail"
-    return TailRead(files=(task.context.storage.write_parquet(folder, copies.select(*TAIL)),), expired=expired)
+    return _written(task, "tail", [copies.select(*TAIL)])
+
+
+def _written(task: TailTask, folder: str, frames: Sequence[pl.DataFrame]) -> tuple[str, ...]:
+    if not any(len(frame) for frame in frames):
+        return ()
+    prefix = f"{task.context.window.prefix}/{task.point.name}/{folder}"
+    return (task.context.storage.write_parquet(prefix, pl.concat(frames)),)

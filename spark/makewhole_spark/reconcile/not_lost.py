@@ -4,7 +4,7 @@ Only keys that are missing now are asked for. What a certified window found of a
 file of one bucket of each window in which the key's records lie, and of this window's own last certified revision.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,8 +13,8 @@ import polars as pl
 from makewhole.compute.frames import HASH
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.verdict import Cause, Verdict
-from makewhole.postgres.read.erased import erased_everywhere
 from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult
+from makewhole_spark.reconcile.hop_facts.tombstones import ErasedInLog, erased_keys_of
 
 _SEEN_BY = (Verdict.VANISHED.value, Verdict.ERASED.value)
 SeenIn = Mapping[str, tuple[int, int]]
@@ -27,12 +27,13 @@ class NotLost:
 
     judged: pl.DataFrame
     seen: SeenIn = field(default_factory=dict)
-    told_by: Mapping[str, str] = field(default_factory=dict)
+    erased: ErasedInLog = field(default_factory=ErasedInLog)
 
     def evidence_of(self, key_hash: str) -> dict[str, Any]:
-        """Return what shows that a key is not lost; nothing for any other key."""
-        if key_hash in self.told_by:
-            return {"erased": self.told_by[key_hash]}
+        """Return what shows that a key is not lost, or must not be written; nothing for any other key."""
+        if key_hash in self.erased.told_by:
+            place = self.erased.tombstones.get(key_hash)
+            return {"erased": self.erased.told_by[key_hash], **({} if place is None else {"tombstone": place})}
         if key_hash not in self.seen:
             return {}
         window, revision = self.seen[key_hash]
@@ -40,20 +41,21 @@ class NotLost:
 
 
 def mark_not_lost(task: BucketTask, judged: pl.DataFrame, source_elsewhere: pl.DataFrame) -> NotLost:
-    """Turn missing keys of `judged` (`JUDGED`) into erased and vanished ones."""
-    told_by = _erased(task, _missing(judged))
-    judged = _turned(judged, told_by, Verdict.ERASED, Cause.ERASED_ON_PURPOSE)
+    """Turn missing keys of `judged` (`JUDGED`) into erased and vanished ones; into undecidable ones where a tombstone
+    may have been in what nobody can read any more."""
+    erased = erased_keys_of(task, judged)
+    judged = _turned(judged, erased.told_by, Verdict.ERASED, Cause.ERASED_ON_PURPOSE)
     seen = _seen(task, _missing(judged), source_elsewhere)
-    return NotLost(
-        judged=_turned(judged, seen, Verdict.VANISHED, Cause.GONE_SINCE_CERTIFIED), seen=seen, told_by=told_by
-    )
+    judged = _turned(judged, seen, Verdict.VANISHED, Cause.GONE_SINCE_CERTIFIED)
+    judged = _turned(judged, erased.not_known, Verdict.UNDECIDABLE, Cause.EXPIRED)
+    return NotLost(judged=judged, seen=seen, erased=erased)
 
 
 def _missing(judged: pl.DataFrame) -> pl.DataFrame:
     return judged.filter(pl.col("verdict") == Verdict.MISSING.value)
 
 
-def _turned(judged: pl.DataFrame, found: Mapping[str, Any], verdict: Verdict, cause: Cause) -> pl.DataFrame:
+def _turned(judged: pl.DataFrame, found: Collection[str], verdict: Verdict, cause: Cause) -> pl.DataFrame:
     if not found:
         return judged
     is_found = pl.col("key_hash").is_in(list(found)) & (pl.col("verdict") == Verdict.MISSING.value)
@@ -61,13 +63,6 @@ def _turned(judged: pl.DataFrame, found: Mapping[str, Any], verdict: Verdict, ca
         pl.when(is_found).then(pl.lit(cause.value)).otherwise("hint").alias("hint"),
         pl.when(is_found).then(pl.lit(verdict.value)).otherwise("verdict").alias("verdict"),
     )
-
-
-def _erased(task: BucketTask, missing: pl.DataFrame) -> dict[str, str]:
-    """Return, by hash, what says of a missing key that it was erased: in every store that the hop leads to."""
-    stores = task.context.pipeline.stores_at(task.hop.target)
-    told = erased_everywhere(stores, task.context.postgres, missing["key"].to_list())
-    return {key_hash: told[key] for key, key_hash in missing.select("key", "key_hash").rows() if key in told}
 
 
 def _seen(task: BucketTask, missing: pl.DataFrame, source_elsewhere: pl.DataFrame) -> SeenIn:

@@ -101,7 +101,8 @@ def partition_accounts(
 
 
 def _require_whole(context: WindowContext, account: PartitionAccount) -> None:
-    """Check span = data + control + aborted + compacted + expired + undecodable, and the places of expired offsets."""
+    """Check span = data + control + aborted + compacted + expired + undecodable + erasures, and the places of expired
+    offsets."""
     part, sums = account.range, account.accounting
     placed = part.span if account.is_gone else sum(end - start for start, end in account.expired + account.truncated)
     if not sums.is_complete or sums.span != part.span or sums.expired != placed:
@@ -120,8 +121,8 @@ def log_manifest(
     folder = point_folder(context, point)
     return {
         "ranges": [asdict(one.range) for one in accounts],
-        "accounting": asdict(total),
-        "accounting_by_partition": {str(one.range.partition): asdict(one.accounting) for one in accounts},
+        "accounting": total.to_json_dict(),
+        "accounting_by_partition": {str(one.range.partition): one.accounting.to_json_dict() for one in accounts},
         "first_records": {str(one.range.partition): one.first_record_ms for one in accounts},
         "read_until": {str(one.range.partition): one.read_until for one in accounts if one.read_until < one.range.hi},
         "archive": f"{folder}/archive",

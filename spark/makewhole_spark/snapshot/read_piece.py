@@ -1,6 +1,6 @@
 """Read one piece of a point in a task: decode, hash, bucket and write it; archive a topic's batches."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -10,9 +10,9 @@ import polars as pl
 import pyarrow as pa
 
 from makewhole.compute.buckets import split_by_bucket
-from makewhole.compute.frames import NEVER_NULL, UNDECODABLE
+from makewhole.compute.frames import NEVER_NULL, TOMBSTONES, UNDECODABLE
 from makewhole.compute.key_values import without_key
-from makewhole.compute.normalise import log_columns, stored_topic_frame, table_frame
+from makewhole.compute.normalise import log_columns, table_frame, topic_records
 from makewhole.kafka.log.account import OffsetSpan
 from makewhole.kafka.log.archive import SegmentWriter
 from makewhole.kafka.log.broker import BrokerLog
@@ -56,7 +56,7 @@ class TablePiece:
 
 @dataclass(frozen=True, kw_only=True)
 class PieceRead:
-    """The files that one task wrote, as (bucket, path), and the numbers of the read.
+    """The files that one task wrote, as (bucket, path), and the numbers of the read; those of tombstones likewise.
 
     `sha256` is (path, digest in hex) of every file that the task wrote, taken while it wrote them.
 
@@ -70,6 +70,7 @@ class PieceRead:
     rows_counted: int | None = None
     undecodable_files: tuple[str, ...] = ()
     undecodable: int = 0
+    tombstone_files: tuple[tuple[str, str], ...] = ()
     accounting: Accounting | None = None
     partition: int | None = None
     leader_epochs: tuple[tuple[int, int, int], ...] = ()
@@ -93,6 +94,7 @@ class BucketWriter:
     rows: int = 0
     files: dict[str, GrowingParquet] = field(default_factory=dict)
     bad: list[pl.DataFrame] = field(default_factory=list)
+    tombstones: list[pl.DataFrame] = field(default_factory=list)
     replay_plans: set[str] = field(default_factory=set)
     unnumbered: int = 0
 
@@ -110,6 +112,11 @@ class BucketWriter:
         self.held_rows += len(good)
         if self.held_rows >= _ROWS_PER_FLUSH:
             self.flush()
+
+    def add_tombstones(self, frame: pl.DataFrame) -> None:
+        """Add tombstones (`TOMBSTONES`), which have files of their own: nobody takes them for copies of their keys."""
+        if len(frame):
+            self.tombstones.append(frame)
 
     def flush(self) -> None:
         """Write the buffered rows."""
@@ -139,16 +146,33 @@ class BucketWriter:
             with self.context.storage.growing_parquet(f"{self.folder}/undecodable") as undecodable:
                 undecodable.append(bad)
             written.append(undecodable)
+        tombstones = list(self._tombstone_files())
         return PieceRead(
             files=tuple((bucket, file.path) for bucket, file in sorted(self.files.items())),
             rows=self.rows,
             undecodable=len(bad),
             undecodable_files=tuple(file.path for file in written[len(self.files) :]),
+            tombstone_files=tuple((bucket, file.path) for bucket, file in tombstones),
             replay_plans=tuple(sorted(self.replay_plans)),
             unnumbered=self.unnumbered,
-            sha256=tuple(sorted({**more_files, **{file.path: file.sha256 for file in written}}.items())),
+            sha256=tuple(
+                sorted({**more_files, **_sha256_by_path([*written, *(file for _, file in tombstones)])}.items())
+            ),
             **numbers,
         )
+
+    def _tombstone_files(self) -> Iterator[tuple[str, GrowingParquet]]:
+        """Write the tombstones, a file per bucket."""
+        rows = pl.concat(self.tombstones) if self.tombstones else pl.DataFrame(schema=TOMBSTONES)
+        for number, part in split_by_bucket(rows, self.context.pipeline.buckets):
+            bucket = f"{number:02d}"
+            with self.context.storage.growing_parquet(f"{self.folder}/tombstones/bucket={bucket}") as file:
+                file.append(part)
+            yield bucket, file
+
+
+def _sha256_by_path(files: Sequence[GrowingParquet]) -> dict[str, str]:
+    return {file.path: file.sha256 for file in files}
 
 
 def point_folder(context: WindowContext, point: Point) -> str:
@@ -176,7 +200,9 @@ def read_topic_piece(piece: TopicPiece) -> PieceRead:
             for batch in reader.batches():
                 if first_record_ms is None and len(batch):
                     first_record_ms = batch.column("timestamp").cast(pa.int64())[0].as_py()
-                writer.add(stored_topic_frame(batch, shape))
+                records = topic_records(batch, shape)
+                writer.add((records.copies, records.undecodable))
+                writer.add_tombstones(records.tombstones)
         except BaseException:
             segment.discard()
             writer.close()
@@ -184,11 +210,12 @@ def read_topic_piece(piece: TopicPiece) -> PieceRead:
     account = reader.account
     segment.finish(account.expired, reader.aborted, truncated=account.truncated, unexplained=account.unexplained)
     archived = {f"{writer.folder}/archive/{name}": digest for name, digest in segment.sha256.items()}
-    without_key = sum(len(frame) for frame in writer.bad)
+    without_key, erasures = (sum(len(frame) for frame in frames) for frames in (writer.bad, writer.tombstones))
     writer.bad.append(_unreadable(piece.range.partition, reader.undecodable))
     return writer.finish(
         archived,
-        accounting=reader.accounting + Accounting(span=0, data=-without_key, undecodable=without_key),
+        accounting=reader.accounting
+        + Accounting(span=0, data=-without_key - erasures, undecodable=without_key, erasures=erasures),
         partition=piece.range.partition,
         leader_epochs=tuple(tuple(entry) for entry in reader.leader_epochs),
         expired=tuple(account.expired),

@@ -5,7 +5,7 @@ manifest is committed to the journal: files of attempts that died are never name
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -220,15 +220,13 @@ def _table_pieces(
 def _manifest(
     pipeline: Pipeline, point: Point, taken_at: datetime, reads: list[PieceRead], plan: ExportPlan | None
 ) -> dict[str, Any]:
-    files: dict[str, list[str]] = {}
-    for read in reads:
-        for bucket, path in read.files:
-            files.setdefault(bucket, []).append(path)
+    tombstones = _by_bucket(file for read in reads for file in read.tombstone_files)
     manifest: dict[str, Any] = {
         "point": point.name,
         "kind": point.kind.value,
         "taken_at": taken_at.isoformat(),
-        "files": {bucket: sorted(paths) for bucket, paths in sorted(files.items())},
+        "files": _by_bucket(file for read in reads for file in read.files),
+        **({"tombstones": tombstones} if pipeline.has_erasures(point.name) else {}),
         "rows": sum(read.rows for read in reads),
         "undecodable": sum(read.undecodable for read in reads),
         "undecodable_files": sorted(path for read in reads for path in read.undecodable_files),
@@ -240,3 +238,11 @@ def _manifest(
         manifest["pg_snapshot"] = plan.pg_snapshot
         manifest["rows_counted"] = sum(read.rows_counted or 0 for read in reads)
     return manifest
+
+
+def _by_bucket(written: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the paths of each bucket, sorted."""
+    files: dict[str, list[str]] = {}
+    for bucket, path in sorted(written):
+        files.setdefault(bucket, []).append(path)
+    return files

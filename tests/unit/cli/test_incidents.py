@@ -131,3 +131,17 @@ def test_of_one_window_people_are_shown_what_every_offset_was(
     heading, line = [" ".join(line.split()) for line in said.splitlines()][-2:]
     assert heading == "topic offsets span data control aborted compacted expired undecodable"
     assert line == "orders orders/3 lineage 1 [150, 300) 150 140 6 0 0 4 0"
+
+
+def test_tombstones_that_erase_have_a_column_where_there_are_any(
+    invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    accounting = Accounting(span=150, data=140, control=6, expired=1, erasures=3).to_json_dict()
+    manifest = {"orders": {"accounting_by_partition": {"3": accounting}}}
+    monkeypatch.setattr(window_results, "snapshots", lambda *_: manifest)
+    said = invoke("windows", "shop", "--window", "5").output
+
+    heading, line = [" ".join(line.split()) for line in said.splitlines()][-2:]
+    assert heading == "topic offsets span data control aborted compacted expired undecodable erasures"
+    assert line == "orders orders/3 lineage 1 [150, 300) 150 140 6 0 0 1 0 3"

@@ -8,6 +8,7 @@ import pytest
 from makewhole.config.pipeline_file import load_pipeline
 from makewhole.model.errors import ConfigurationError
 from makewhole.model.pipeline import Erased, Gate, Remedy, TablePoint
+from makewhole.window.configuration import configuration_document
 
 pytestmark = pytest.mark.unit
 
@@ -62,8 +63,9 @@ def test_a_store_names_a_table_or_a_column(write: Callable[..., Path], said: str
         ),
         (
             "tombstones",
-            "points.store.erased (line 6): 'tombstones' is not a place where erased keys are named. Under 'semantics: "
-            f"upsert' a tombstone deletes its key already: take the line out. {EXAMPLE}",
+            "points.store.erased (line 6): the key of log is in the value ($.region, $.id), which a tombstone does not "
+            "have. Write 'key: kafka.key' (or 'header:NAME') at points.log, if its records have the key there. "
+            f"{EXAMPLE}",
         ),
     ],
 )
@@ -72,6 +74,57 @@ def test_anything_else_is_refused_with_what_to_write(write: Callable[..., Path],
         load_pipeline(write(FILE.replace("ERASED", f", erased: {said}")))
     (found,) = caught.value.problems
     assert f"{found.path}: {found.found}. {found.remedy}" == problem
+
+
+IN_HEADERS = FILE.replace('"$.region", "$.id"', '"header:region", kafka.key').replace("ERASED", ", erased: tombstones")
+
+
+def test_a_store_is_told_by_the_tombstones_of_the_topics_from_which_hops_lead_into_it(
+    write: Callable[..., Path],
+) -> None:
+    pipeline = load_pipeline(write(IN_HEADERS))
+    store = pipeline.points["store"]
+
+    assert isinstance(store, TablePoint) and store.erased == Erased(topics=("log",))
+    assert store.erased.told_by == "a tombstone deletes this key"
+    assert [pipeline.has_erasures(point) for point in ("outbox", "log", "store")] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("hops", "found"),
+    [
+        (
+            "[{from: outbox, to: log, semantics: upsert}, {from: log, to: store, semantics: upsert}]",
+            "'tombstones' is not a place where erased keys are named. Under 'semantics: upsert' a tombstone deletes "
+            f"its key already: take the line out. {EXAMPLE}",
+        ),
+        (
+            "[{from: outbox, to: log}, {from: outbox, to: store}]",
+            f"no hop leads from a topic into this store, and a table has no tombstones. {EXAMPLE}",
+        ),
+    ],
+)
+def test_tombstones_that_say_nothing_of_a_store_are_refused(write: Callable[..., Path], hops: str, found: str) -> None:
+    text = IN_HEADERS.split("hops:")[0] + f"hops: {hops}\n"
+    with pytest.raises(ConfigurationError) as caught:
+        load_pipeline(write(text))
+    (problem,) = caught.value.problems
+    assert f"{problem.path}: {problem.found}. {problem.remedy}" == f"points.store.erased (line 6): {found}"
+
+
+def test_what_decides_a_verdict_has_tombstones_only_where_the_file_has_them(write: Callable[..., Path]) -> None:
+    plain, by_table, told = (
+        configuration_document(load_pipeline(write(text)))["points"]["store"]["erased"]
+        for text in (
+            FILE.replace("ERASED", ""),
+            FILE.replace("ERASED", ", erased: {table: erasures}"),
+            IN_HEADERS,
+        )
+    )
+
+    assert plain is None
+    assert by_table == {"table": "erasures", "key": ["region", "id"], "column": None}
+    assert told == {"table": None, "key": [], "column": None, "topics": ["log"]}
 
 
 def test_a_ledger_erases_nothing(write: Callable[..., Path]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from makewhole.compute.frames import ELSEWHERE, JUDGED
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
-from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult
+from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult, LogOfErasures
 from makewhole_spark.reconcile.not_lost import mark_not_lost
 from tests.unit.compute.judge.bucket_input import hashed
 
@@ -59,7 +59,13 @@ class Shelf:
             storage=self.storage, pipeline=PIPELINE, window=SimpleNamespace(number=JUDGED_NOW), postgres=lambda _: None
         )
         task = SimpleNamespace(
-            context=context, hop=PIPELINE.hops[0], certified=tuple(self.results), is_upsert=is_upsert
+            context=context,
+            hop=PIPELINE.hops[0],
+            certified=tuple(self.results),
+            is_upsert=is_upsert,
+            log_of_erasures=LogOfErasures(),
+            tail_records={},
+            unread_tails=frozenset({("log", 0)}),
         )
         return cast(BucketTask, task)
 

@@ -8,8 +8,8 @@ from functools import partial
 
 import msgspec
 
-from makewhole.compensation.execution.look_again.erased_items import refuse_erased
-from makewhole.compensation.execution.targets import Chunk, DoneChunk
+from makewhole.compensation.execution.look_again.erased_items import keys_brought_back, refuse_erased
+from makewhole.compensation.execution.targets import Arrivals, Chunk, DoneChunk
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Remedy, TablePoint
 from makewhole.model.plan import Plan
@@ -27,8 +27,12 @@ from makewhole.sql import PgConnection
 class PostgresTarget:
     """A table as the target of a plan."""
 
-    def __init__(self, plan: Plan, point: TablePoint, session: PgConnection, lease_epoch: int) -> None:
+    def __init__(
+        self, plan: Plan, point: TablePoint, session: PgConnection, lease_epoch: int, arrivals: Arrivals
+    ) -> None:
+        """`arrivals` is asked for tombstones before each chunk."""
         self._plan, self._point, self._session, self._epoch = plan, point, session, lease_epoch
+        self._arrivals = arrivals
 
     def done(self) -> list[DoneChunk]:
         with self._session:
@@ -55,7 +59,9 @@ class PostgresTarget:
             lease_epoch=self._epoch,
         )
         with _without_garbage_collection():
-            row = apply_chunk(self._session, self._point, identity, items, partial(refuse_erased, self._point))
+            told = self._arrivals.erased_by_tombstones(self._point, keys_brought_back(items))
+            refuse = partial(refuse_erased, self._point, by_tombstones=told)
+            row = apply_chunk(self._session, self._point, identity, items, refuse)
         return self._done(row.chunk, row.actions, row.refused)
 
     def _done(self, chunk: int, actions: int, refused: Mapping[int, str]) -> DoneChunk:

@@ -1,6 +1,6 @@
 """Define targets, chunks, and the protocols between a runner and either kind of target."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -11,7 +11,7 @@ from makewhole.journal.actions import ArrowColumn
 from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.model.connection import Connection
 from makewhole.model.errors import CorruptionError, RefusedError
-from makewhole.model.pipeline import Pipeline, Point
+from makewhole.model.pipeline import Pipeline, Point, TablePoint
 from makewhole.model.plan import Plan
 from makewhole.model.positions import RecordPositions
 
@@ -120,10 +120,14 @@ class PlanAtTarget(Protocol):
 
 
 class Arrivals(Protocol):
-    """Tells which keys have arrived by themselves since the window was judged."""
+    """Tells which keys have arrived by themselves since the window was judged, or were erased."""
 
     def arrived(self, rows: pa.Table) -> Mapping[int, str]:
         """Return the reasons not to send the records of these actions (rows of a chunk), by action number."""
+        ...
+
+    def erased_by_tombstones(self, store: TablePoint, keys: Sequence[str]) -> Mapping[str, str]:
+        """Return those of the keys that tombstones erased from a store since, each with the reason not to write it."""
         ...
 
     def note_own(self, positions: RecordPositions) -> None:

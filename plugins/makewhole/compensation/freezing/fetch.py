@@ -34,7 +34,7 @@ class Fetcher:
         self._values = SourceValues(sources)
         self._reversals = ReversalFetcher(window, sources, past, self._rows_to_reverse)
         self._partitions = PartitionChooser(sources)
-        self._erased: dict[str, set[str]] = {}
+        self._erased: dict[str, dict[str, str]] = {}
 
     def fetch(self, drafts: Sequence[ActionDraft]) -> tuple[list[tuple[ActionDraft, Payload]], list[Refusal]]:
         """Return the drafts that can be done with their payloads, in order, and a refusal for each finding that has one
@@ -81,9 +81,13 @@ class Fetcher:
         self._erased = {name: self._sources.erased(name, keys) for name, keys in asked.items()}
 
     def _require_not_erased(self, draft: ActionDraft) -> None:
-        for store in _erasable_at(self._pipeline, draft):
-            if draft.action.key in self._erased[store.name] and store.erased is not None:
-                raise RefusedError(f"erased: {store.name}: {store.erased.told_by}")
+        stores = _erasable_at(self._pipeline, draft)
+        if stores and "erased" in draft.finding.evidence:  # a row of an erased key that is still there, and differs
+            raise RefusedError(f"erased: {draft.finding.evidence['erased']}")
+        for store in stores:
+            reason = self._erased[store.name].get(draft.action.key)
+            if reason is not None:
+                raise RefusedError(reason)
 
     def _payload_from(self, draft: ActionDraft) -> dict[str, Any]:
         """Return the entry of the action that names its source; none for one that moves rows aside."""

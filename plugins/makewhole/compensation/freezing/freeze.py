@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from makewhole.compensation.freezing.fetch import Fetcher
-from makewhole.compensation.freezing.sources import PayloadSource, Sources
+from makewhole.compensation.freezing.sources import PayloadSource, Sources, TombstoneSource
 from makewhole.compensation.freezing.write_plan import PlanFrame, put_frozen, put_refused
 from makewhole.compensation.planning.action_draft import Refusal
 from makewhole.compensation.planning.draft import PlanDraft, draft_plan, over_limits
@@ -32,11 +32,13 @@ class FreezeRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class FreezeSources:
-    """The sources and the storage of payloads. `storage`: root path or fsspec URI; `connections` by id."""
+    """The sources and the storage of payloads. `storage`: root path or fsspec URI; `connections` by id; `tombstones`
+    where stores are told by them."""
 
     storage: str
     records: PayloadSource
     connections: Mapping[str, Connection]
+    tombstones: TombstoneSource | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +59,7 @@ def freeze_findings(journal: PgConnection, request: FreezeRequest, sources: Free
     frame = PlanFrame(window=window, storage=sources.storage, limits=request.pipeline.limits)
     if draft.refused_as_a_whole:
         return _freeze_refused(journal, frame, draft)
-    with Sources(request.pipeline, sources.records, sources.connections) as opened:
+    with Sources(request.pipeline, sources.records, sources.connections, sources.tombstones) as opened:
         items, refusals = Fetcher(request.window, opened, past).fetch(draft.drafts)
     refusals = [*draft.refusals, *refusals]
     if not items:

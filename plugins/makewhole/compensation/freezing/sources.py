@@ -13,6 +13,7 @@ from makewhole.kafka.partitioner import KnownKeys
 from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Pipeline, TablePoint, TopicPoint
+from makewhole.model.plan import ErasedSince
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.erased import erased_in
 from makewhole.postgres.tables import Table, describe_table
@@ -49,6 +50,14 @@ class SourceRecord:
     kept_in: PayloadFrom = PayloadFrom.ARCHIVE
 
 
+class TombstoneSource(Protocol):
+    """The topics that tell by tombstones which keys of a store were deleted on purpose."""
+
+    def erased(self, store: TablePoint, keys: Iterable[str]) -> ErasedSince:
+        """Return which of the keys were erased since the window was judged."""
+        ...
+
+
 class PayloadSource(Protocol):
     """Original records by position, from the archive of the window or wherever they still are, and what is known of the
     partitions of topics."""
@@ -73,9 +82,15 @@ class PayloadSource(Protocol):
 class Sources:
     """The sources of a plan's payloads, with one session per database. A context manager."""
 
-    def __init__(self, pipeline: Pipeline, records: PayloadSource, connections: Mapping[str, Connection]) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        records: PayloadSource,
+        connections: Mapping[str, Connection],
+        tombstones: TombstoneSource | None = None,
+    ) -> None:
         self.pipeline = pipeline
-        self._records, self._connections = records, connections
+        self._records, self._connections, self._tombstones = records, connections, tombstones
         self._stack = ExitStack()
         self._sessions: dict[str, PgConnection] = {}
         self._tables: dict[str, Table] = {}
@@ -138,10 +153,18 @@ class Sources:
             self._tables[name] = describe_table(session, point)
         return point, session, self._tables[name]
 
-    def erased(self, name: str, keys: Iterable[str]) -> set[str]:
-        """Return those of the keys that a store names as erased on purpose."""
-        point, session, _ = self.table(name)
-        return erased_in(session, point, sorted(set(keys)))
+    def erased(self, name: str, keys: Iterable[str]) -> dict[str, str]:
+        """Return those of the keys that a store names as erased on purpose, or of which that cannot be known; each with
+        the reason not to write it."""
+        point, wanted = self.pipeline.points[name], sorted(set(keys))
+        if not isinstance(point, TablePoint) or point.erased is None:
+            return {}
+        if point.erased.topics:
+            nobody = ErasedSince(not_known=f"nobody was told how to ask for the tombstones of {name}")
+            found = nobody if self._tombstones is None else self._tombstones.erased(point, wanted)
+            return found.reasons(name, wanted)
+        _, session, _ = self.table(name)
+        return dict.fromkeys(erased_in(session, point, wanted), f"erased: {name}: {point.erased.told_by}")
 
     def postgres(self, point: TablePoint) -> PostgresConnection:
         """Return the connection of a table."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from makewhole.compensation.execution.kafka_target import chunk_records, replay_identity
-from makewhole.compensation.execution.look_again.erased_items import refuse_erased
+from makewhole.compensation.execution.look_again.erased_items import keys_brought_back, refuse_erased
 from makewhole.compensation.execution.look_again.look_again import LookAgain
 from makewhole.compensation.execution.postgres_target import chunk_items
 from makewhole.compensation.execution.targets import Chunk, Target
@@ -73,15 +73,15 @@ def open_target_reader(
     if isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection):
         return _TopicReader(stored, target, chunks_in_journal, look_again)
     if isinstance(point, TablePoint) and isinstance(connection, PostgresConnection):
-        return _TableReader(stored.plan, point, stack.enter_context(read_only_session(connection)))
+        return _TableReader(stored.plan, point, stack.enter_context(read_only_session(connection)), look_again)
     raise RefusedError(f"point {point.name} and its connection {connection.id} are of different kinds")
 
 
 class _TableReader:
     """A table, read in transactions that cannot write."""
 
-    def __init__(self, plan: Plan, point: TablePoint, session: PgConnection) -> None:
-        self._plan, self._point, self._session = plan, point, session
+    def __init__(self, plan: Plan, point: TablePoint, session: PgConnection, look_again: LookAgain) -> None:
+        self._plan, self._point, self._session, self._look_again = plan, point, session, look_again
 
     def done(self) -> ChunksDone:
         found = read_receipts(self._session, self._id(0))
@@ -90,8 +90,9 @@ class _TableReader:
 
     def forecast(self, chunk: Chunk, choose: ChooseShown) -> ChunkPreview:
         items = chunk_items(chunk, self._point.key)
+        told = self._look_again.erased_by_tombstones(self._point, keys_brought_back(items))
         with self._session:
-            erased = refuse_erased(self._point, self._session, items)
+            erased = refuse_erased(self._point, self._session, items, told)
         left = [item for item in items if item.seq not in erased]
         judged = forecast_chunk(self._session, self._point, self._id(chunk.number), left, choose)
         return ChunkPreview(

@@ -89,7 +89,7 @@ def judge_gaps_anew(
             if time.monotonic() >= deadline or not (may_change(context, judged) or known.is_awaited()):
                 break
             time.sleep(_PAUSE_SECONDS)
-        judged = with_erased(context, [judge.with_compared_values(item, stores) for item in judged])
+        judged = with_erased(context, [judge.with_compared_values(item, stores) for item in judged], since)
     others = [item for item in findings if not is_to_repair(context.pipeline, item.finding)]
     return [*judged, *others]
 

@@ -61,7 +61,8 @@ class ValueShape:
     and the place of the version.
 
     `keeps_tombstones`: a null value is a version of its key (its deletion), not a bad record, where the key is not part
-    of the value. `key_layout`: the types of the key's parts; empty: texts as they are.
+    of the value. `tombstones_erase`: it says that its key was deleted on purpose, and is no copy of it. `key_layout`:
+    the types of the key's parts; empty: texts as they are.
     """
 
     key: tuple[str, ...]
@@ -69,6 +70,7 @@ class ValueShape:
     filters: Mapping[str, tuple[TypedTerm, ...]] = field(default_factory=dict)
     version: str | None = None
     keeps_tombstones: bool = False
+    tombstones_erase: bool = False
     key_layout: tuple[KeyType, ...] = ()
 
     @property
@@ -242,7 +244,7 @@ def _decode_one_by_one(batch: pa.RecordBatch, shape: ValueShape) -> pl.DataFrame
     records = zip(record_keys, batch.column("value").to_pylist(), batch.column("headers").to_pylist(), strict=True)
     for record_key, value, headers in records:
         document: Any = {}
-        is_tombstone = value is None and shape.keeps_tombstones and not shape.key_paths
+        is_tombstone = value is None and (shape.keeps_tombstones or shape.tombstones_erase) and not shape.key_paths
         try:
             document = parse_document(value) if needs_json and not is_tombstone else {}
             keys.append(

@@ -1,6 +1,6 @@
 """Ask a store which keys were deleted on purpose."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from psycopg2 import sql
@@ -13,39 +13,45 @@ from makewhole.postgres.read.expressions import TableShape, column_types, key_ex
 from makewhole.sql import PgConnection
 
 _KEYS_PER_STATEMENT = 20_000
+AskErased = Callable[[TablePoint, Iterable[str]], Mapping[str, str]]
+"""Ask a store which of some keys were erased; each of them with what says so."""
 
 
 def erased_keys(connection: PostgresConnection, point: TablePoint, keys: Iterable[str]) -> set[str]:
-    """Return those of the keys that were erased from a store; none where it says nothing of it.
+    """Return those of the keys that were erased from a store; none where no table and no column says so.
 
     Raises:
         ConfigurationError: the table or the column that `erased` names does not exist.
         TransientError: the server does not answer.
     """
     wanted = sorted(set(keys))
-    if point.erased is None or not wanted:
+    if point.erased is None or point.erased.topics or not wanted:
         return set()
     with connect(connection) as session:
         return erased_in(session, point, wanted)
 
 
-def erased_everywhere(
-    stores: Sequence[TablePoint], connection_of: Callable[[TablePoint], PostgresConnection], keys: Iterable[str]
-) -> dict[str, str]:
+def told_by_table(connection: PostgresConnection, point: TablePoint, keys: Iterable[str]) -> dict[str, str]:
+    """Return what `erased_keys` does, each key with what says so."""
+    erased = erased_keys(connection, point, keys)
+    return {} if point.erased is None else dict.fromkeys(erased, point.erased.told_by)
+
+
+def erased_everywhere(stores: Sequence[TablePoint], ask: AskErased, keys: Iterable[str]) -> dict[str, str]:
     """Return those of the keys that every one of these stores names as erased, each with what says so; none where a
-    store says nothing of it. Raises what `erased_keys` does."""
-    left = set(keys)
+    store says nothing of it. Raises what `ask` does."""
     if not stores or any(store.erased is None for store in stores):
         return {}
+    said: dict[str, list[str]] = {key: [] for key in keys}
     for store in stores:
-        left &= erased_keys(connection_of(store), store, left)
-    told = "; ".join(f"{store.name}: {store.erased.told_by}" for store in stores if store.erased is not None)
-    return dict.fromkeys(left, told)
+        told = ask(store, said)
+        said = {key: [*before, f"{store.name}: {told[key]}"] for key, before in said.items() if key in told}
+    return {key: "; ".join(parts) for key, parts in said.items()}
 
 
 def erased_in(session: PgConnection, point: TablePoint, keys: Sequence[str]) -> set[str]:
     """Return what `erased_keys` does, in the caller's transaction."""
-    if point.erased is None or not keys:
+    if point.erased is None or point.erased.topics or not keys:
         return set()
     shape = TableShape(point=_told_in(point), compare={}, filters={})
     types = column_types(session, shape)

@@ -1,6 +1,7 @@
 """Refuse to write keys that were erased on purpose, as the store says in the transaction of the chunk."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from makewhole.model.pipeline import TablePoint
 from makewhole.postgres.read.erased import erased_in
@@ -10,15 +11,26 @@ from makewhole.postgres.write.restore import RestoreRow
 from makewhole.postgres.write.upsert_row import UpsertRow
 from makewhole.sql import PgConnection
 
+_NONE: Mapping[str, str] = MappingProxyType({})
 
-def refuse_erased(point: TablePoint, session: PgConnection, items: Sequence[RowItem]) -> dict[int, str]:
-    """Return a refusal, by action number, for each item that would bring back an erased key."""
+
+def refuse_erased(
+    point: TablePoint, session: PgConnection, items: Sequence[RowItem], by_tombstones: Mapping[str, str] = _NONE
+) -> dict[int, str]:
+    """Return a refusal, by action number, for each item that would bring back an erased key. `by_tombstones`: the keys
+    that the topics of the point say it of, each with the reason."""
     if point.erased is None:
         return {}
     bringing = [item for item in items if _brings_back(item)]
-    erased = erased_in(session, point, sorted({item.key for item in bringing}))
+    erased = erased_in(session, point, keys_brought_back(bringing))
     reason = f"erased: {point.name}: {point.erased.told_by}"
-    return {item.seq: reason for item in bringing if item.key in erased}
+    reasons = {**by_tombstones, **dict.fromkeys(erased, reason)}
+    return {item.seq: reasons[item.key] for item in bringing if item.key in reasons}
+
+
+def keys_brought_back(items: Sequence[RowItem]) -> list[str]:
+    """Return the keys of which items write values."""
+    return sorted({item.key for item in items if _brings_back(item)})
 
 
 def _brings_back(item: RowItem) -> bool:

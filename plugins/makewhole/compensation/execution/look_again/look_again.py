@@ -12,7 +12,7 @@ from contextlib import ExitStack
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compensation.execution.look_again.topic_tail import OwnRecords, TopicTail
+from makewhole.compensation.execution.look_again.topic_tail import FollowedTopic, OwnRecords, TopicTail
 from makewhole.compensation.execution.targets import Target
 from makewhole.journal.actions import ArrowColumn
 from makewhole.journal.replayed_positions import PlanInJournal
@@ -20,7 +20,7 @@ from makewhole.kafka.topic_readers import topic_readers
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import KafkaConnection, PostgresConnection
 from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint
-from makewhole.model.plan import ERASABLE, GROUPS, LACKING, ONCE, REPEATS
+from makewhole.model.plan import ERASABLE, GROUPS, LACKING, ONCE, REPEATS, ErasedSince
 from makewhole.model.positions import RecordPositions
 from makewhole.postgres.read.erased import erased_keys
 from makewhole.postgres.read.export import read_keys
@@ -112,36 +112,68 @@ class LookAgain(ClosingContext):
             return _all_refused(
                 keys, f"not known: {name} cannot be asked any more which keys were erased; run the window again"
             )
+        if point.erased.topics:
+            return self.erased_by_tombstones(point, keys)
         erased = erased_keys(connection, point, keys)
         return _all_refused((key for key in keys if key in erased), f"erased: {name}: {point.erased.told_by}")
 
+    def erased_by_tombstones(self, store: TablePoint, keys: Sequence[str]) -> ReasonsByKey:
+        """Return the keys that came to be erased from a store by tombstones, or of which that cannot be known; none of
+        a store that something else tells."""
+        found: dict[str, str] = {}
+        if store.erased is None or not keys:
+            return found
+        for topic in store.erased.topics:
+            tail = self._tail(topic)
+            gone = ErasedSince(not_known=f"{topic} cannot be asked any more which keys were erased")
+            since = gone if tail is None else tail.erased_since(store.erased)
+            found = {**since.reasons(store.name, keys), **found}
+        return found
+
     def _at(self, name: str, keys: Sequence[str]) -> ReasonsByKey:
+        tail = self._tail(name)
+        if tail is not None:
+            return _in_topic(name, tail, keys)
         target = self._targets.get(name)
         point, connection = (None, None) if target is None else (target.point, target.connection)
-        if isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection):
-            return self._in_topic(point, connection, keys)
         if isinstance(point, TablePoint) and isinstance(connection, PostgresConnection):
             return _in_table(point, connection, keys)
         return _all_refused(
             keys, f"not known: {name} cannot be asked any more whether it has the key; run the window again"
         )
 
-    def _in_topic(self, point: TopicPoint, connection: KafkaConnection, keys: Sequence[str]) -> ReasonsByKey:
-        if point.name not in self._tails:
-            own = self._own if point.name == self._plan.target else None
-            tail = TopicTail(connection, point, self._plan.seen(point.name), self._keys, own, self._plan.renew)
-            self._tails[point.name] = self._stack.enter_context(tail)
-        tail = self._tails[point.name]
-        places = tail.read_on()
-        if tail.not_known is not None:
-            return _all_refused(
-                keys, f"not known: {tail.not_known}, so that the key may have arrived there; run the window again"
+    def _tail(self, name: str) -> TopicTail | None:
+        """Return what came to a topic since it was looked at; None: it is none, or cannot be asked."""
+        target = self._targets.get(name)
+        if target is None or not isinstance(target.point, TopicPoint):
+            return None
+        assert isinstance(target.connection, KafkaConnection)
+        if name not in self._tails:
+            own = self._own if name == self._plan.target else None
+            topic = FollowedTopic(
+                connection=target.connection, point=target.point, tombstones_erase=self._has_erasures(name)
             )
-        return {
-            key: f"arrived: a record of the key came to {point.name} at {places[key]} after the window was judged"
-            for key in keys
-            if key in places
-        }
+            tail = TopicTail(topic, self._plan.seen(name), self._keys, own, self._plan.renew)
+            self._tails[name] = self._stack.enter_context(tail)
+        return self._tails[name]
+
+    def _has_erasures(self, topic: str) -> bool:
+        points = (target.point for target in self._targets.values())
+        stores = (point for point in points if isinstance(point, TablePoint))
+        return any(store.erased is not None and topic in store.erased.topics for store in stores)
+
+
+def _in_topic(name: str, tail: TopicTail, keys: Sequence[str]) -> ReasonsByKey:
+    places = tail.read_on()
+    if tail.not_known is not None:
+        return _all_refused(
+            keys, f"not known: {tail.not_known}, so that the key may have arrived there; run the window again"
+        )
+    return {
+        key: f"arrived: a record of the key came to {name} at {places[key]} after the window was judged"
+        for key in keys
+        if key in places
+    }
 
 
 def _in_all(answers: Sequence[ReasonsByKey], keys: Sequence[str]) -> ReasonsByKey:

@@ -1,22 +1,27 @@
 """Follow the end of a topic for some keys: each record is read once, however often somebody asks."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from makewhole.compute.decode.record_values import ValueShape
-from makewhole.compute.normalise import log_columns, topic_frame
+from makewhole.compute.frames import HASH, LOG_ORDER, with_place
+from makewhole.compute.judge.tombstones import log_order, standing_tombstones
+from makewhole.compute.normalise import log_columns, topic_records
 from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.offsets import TopicLog
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import KafkaConnection
-from makewhole.model.pipeline import TopicPoint
+from makewhole.model.pipeline import Erased, TablePoint, TopicPoint
+from makewhole.model.plan import ErasedSince
 from makewhole.model.positions import RecordPositions, SeenLog
-from makewhole.model.window import PartitionRange
+from makewhole.model.window import PartitionRange, Window
+from makewhole.window.context import WindowContext
 
 _RENEW_SECONDS = 5.0
 _PLACE = ("partition", "offset")
@@ -47,6 +52,16 @@ class OwnRecords:
         return named.join(pl.concat(self._noted), on=_PLACE, how="semi")
 
 
+@dataclass(frozen=True, kw_only=True)
+class FollowedTopic:
+    """A topic and its connection. `tombstones_erase`: a record without a value says there that its key was deleted on
+    purpose, and does not count as a record of it."""
+
+    connection: KafkaConnection
+    point: TopicPoint
+    tombstones_erase: bool = False
+
+
 class TopicTail(ClosingContext):
     """The committed records of some keys behind the place up to which a topic was looked at. Close it after use.
 
@@ -55,8 +70,7 @@ class TopicTail(ClosingContext):
 
     def __init__(
         self,
-        connection: KafkaConnection,
-        point: TopicPoint,
+        topic: FollowedTopic,
         seen: SeenLog | None,
         keys: pl.Series,
         own: OwnRecords | None = None,
@@ -64,13 +78,21 @@ class TopicTail(ClosingContext):
     ) -> None:
         """`seen` None: nobody looked at it before, so that only what comes from now on is read. Records of `own` do not
         count. `renew` is called from time to time while it reads."""
-        self._connection, self._point, self._seen, self._own = connection, point, seen, own
-        self._shape = ValueShape(key=point.key, key_layout=point.key_layout, compare={}, keeps_tombstones=True)
+        self._connection, self._point, self._seen, self._own = topic.connection, topic.point, seen, own
+        self._shape = ValueShape(
+            key=topic.point.key,
+            key_layout=topic.point.key_layout,
+            compare={},
+            keeps_tombstones=True,
+            tombstones_erase=topic.tombstones_erase,
+        )
         self._renew, self._renewed_at = renew, time.monotonic()
         self._keys = keys.unique().implode()
         self._read_until: dict[int, int] = {}
         self._topic_id: str | None = None
         self._places: dict[str, str] = {}
+        self._ordered: list[pl.DataFrame] = []
+        self._erased: dict[str, str] | None = None
         self._stack = ExitStack()
         self.not_known: str | None = None
 
@@ -91,6 +113,26 @@ class TopicTail(ClosingContext):
                 self._read(partition, begin, end)
                 self._read_until[partition] = end
         return self._places
+
+    def erased_since(self, erased: Erased) -> ErasedSince:
+        """Read on, and return the keys that a tombstone deletes: all that was known before lies before it."""
+        self.read_on()
+        if self.not_known is not None:
+            return ErasedSince(not_known=f"{self.not_known}, so that a tombstone of the key may have been there")
+        if self._erased is None:
+            self._erased = self._standing()
+        return ErasedSince(told={key: f"{erased.told_by}: {place}" for key, place in self._erased.items()})
+
+    def _standing(self) -> dict[str, str]:
+        """Return the place (topic, partition, offset) of the tombstone that stands, by key."""
+        if not self._ordered:
+            return {}
+        records = pl.concat(self._ordered)
+        named = standing_tombstones(records.select(*LOG_ORDER)).join(
+            records.select("key", *HASH).unique(HASH), on=HASH, how="left"
+        )
+        places = named.select("key", "partition", "offset").rows()
+        return {key: f"{self._point.topic}/{partition}/{at}" for key, partition, at in places}
 
     def skip(self, positions: RecordPositions) -> None:
         """Leave out the plan's own records where they follow what was read without a gap."""
@@ -119,11 +161,10 @@ class TopicTail(ClosingContext):
         wanted = PartitionRange(topic=self._point.topic, topic_id=self._topic_id, partition=partition, lo=begin, hi=end)
         reader = read_range(self._broker, wanted, columns=log_columns(self._shape))
         for batch in reader.batches():
-            records, _ = topic_frame(batch, self._shape)
-            # The journal cannot hold NUL, and has it escaped in a key.
-            named = records.with_columns(pl.col("key").str.replace_all("\x00", "\\u0000", literal=True))
+            records = topic_records(batch, self._shape)
             self._keep_lease()
-            self._add(named.filter(pl.col("key").is_in(self._keys)))
+            self._add(self._of_keys(with_place(records.copies)))
+            self._note_order(self._of_keys(records.tombstones))
         if reader.expired:
             self._note_gap(f"partition {partition} lost offsets from {begin} on before they were looked at")
         if reader.undecodable:
@@ -140,9 +181,52 @@ class TopicTail(ClosingContext):
             records = records.join(self._own.among(records, self._topic_id), on=_PLACE, how="anti")
         for key, place in records.select("key", "place").iter_rows():
             self._places.setdefault(key, place)
+        if self._shape.tombstones_erase:
+            self._note_order(records)
+
+    def _note_order(self, records: pl.DataFrame) -> None:
+        if len(records):
+            assert self._topic_id is not None
+            ordered = log_order(records, self._point.name, self._topic_id)
+            self._ordered.append(ordered.with_columns(records["key"]))
+            self._erased = None
+
+    def _of_keys(self, records: pl.DataFrame) -> pl.DataFrame:
+        # The journal cannot hold NUL, and has it escaped in a key.
+        named = records.with_columns(pl.col("key").str.replace_all("\x00", "\\u0000", literal=True))
+        return named.filter(pl.col("key").is_in(self._keys))
 
     def _note_gap(self, what: str) -> None:
         self.not_known = self.not_known or f"{self._point.topic} {what}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TombstonesSince:
+    """The tombstones behind the places up to which topics were looked at, by `seen` of a topic point."""
+
+    context: WindowContext
+    seen: Callable[[str], SeenLog]
+
+    def erased(self, store: TablePoint, keys: Iterable[str]) -> ErasedSince:
+        """Return which of the keys were erased from a store that tombstones tell."""
+        assert store.erased is not None
+        wanted, told = pl.Series("key", sorted(set(keys)), dtype=pl.String), dict[str, str]()
+        for name in store.erased.topics if len(wanted) else ():
+            point = self.context.pipeline.points[name]
+            assert isinstance(point, TopicPoint)
+            topic = FollowedTopic(connection=self.context.kafka(point), point=point, tombstones_erase=True)
+            with TopicTail(topic, self.seen(name), wanted) as tail:
+                found = tail.erased_since(store.erased)
+            if found.not_known is not None:
+                return found
+            told = {**found.told, **told}
+        return ErasedSince(told=told)
+
+
+def ranges_read(window: Window, topic: str) -> SeenLog:
+    """Return the end of a window's ranges of a topic: so far it was looked at, at least."""
+    parts = window.ranges.get(topic, ())
+    return SeenLog(topic_id=parts[0].topic_id if parts else None, offsets={part.partition: part.hi for part in parts})
 
 
 def _frame(positions: RecordPositions) -> pl.DataFrame:
