@@ -20,19 +20,19 @@ from makewhole.postgres.write.receipts import ensure_schema
 
 
 def open_writer(stack: ExitStack, targets: Mapping[str, Target], plan: PlanAtTarget) -> TargetWriter:
-    """Open the writer for the plan's target, closed with the stack. All `targets` are asked before a record is sent."""
+    """Open the writer for the plan's target, closed with the stack. All `targets` may be asked before it writes."""
     target = targets[plan.target]
     point, connection = target.point, target.connection
+    look_again = stack.enter_context(LookAgain(targets, plan.in_journal, plan.keys))
     if isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection):
         identity = replay_identity(plan.plan.id, plan.target)
         writer = ReplayWriter(connection, point.topic, identity, point.partitioner)
         stack.callback(writer.close)
-        look_again = stack.enter_context(LookAgain(targets, plan.in_journal, plan.keys))
         return KafkaTarget(writer, plan, partial(chunks_in_topic, connection, point.topic, plan), look_again)
     if isinstance(point, TablePoint) and isinstance(connection, PostgresConnection):
         session = stack.enter_context(connect(connection))
         ensure_schema(session)
-        return PostgresTarget(plan.plan, point, session, plan.lease_epoch)
+        return PostgresTarget(plan.plan, point, session, plan.lease_epoch, look_again)
     raise RefusedError(f"point {point.name} and its connection {connection.id} are of different kinds")
 
 

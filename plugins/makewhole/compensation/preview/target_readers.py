@@ -73,15 +73,15 @@ def open_target_reader(
     if isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection):
         return _TopicReader(stored, target, chunks_in_journal, look_again)
     if isinstance(point, TablePoint) and isinstance(connection, PostgresConnection):
-        return _TableReader(stored.plan, point, stack.enter_context(read_only_session(connection)))
+        return _TableReader(stored.plan, point, stack.enter_context(read_only_session(connection)), look_again)
     raise RefusedError(f"point {point.name} and its connection {connection.id} are of different kinds")
 
 
 class _TableReader:
     """A table, read in transactions that cannot write."""
 
-    def __init__(self, plan: Plan, point: TablePoint, session: PgConnection) -> None:
-        self._plan, self._point, self._session = plan, point, session
+    def __init__(self, plan: Plan, point: TablePoint, session: PgConnection, look_again: LookAgain) -> None:
+        self._plan, self._point, self._session, self._look_again = plan, point, session, look_again
 
     def done(self) -> ChunksDone:
         found = read_receipts(self._session, self._id(0))
@@ -92,10 +92,11 @@ class _TableReader:
         items = chunk_items(chunk, self._point.key)
         with self._session:
             erased = refuse_erased(self._point, self._session, items)
-        left = [item for item in items if item.seq not in erased]
+        kept_out = {**erased, **self._look_again.arrived(chunk.rows)}
+        left = [item for item in items if item.seq not in kept_out]
         judged = forecast_chunk(self._session, self._point, self._id(chunk.number), left, choose)
         return ChunkPreview(
-            refused={**judged.refused, **erased},
+            refused={**judged.refused, **kept_out},
             shown=judged.changes,
             left_empty=judged.left_empty,
             locks_table=judged.locks_table,
