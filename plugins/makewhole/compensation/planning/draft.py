@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
 from makewhole.compensation.planning.conflicts import without_conflicts
@@ -96,7 +97,7 @@ def over_limits(limits: Limits, *, actions: int, keys: int, window_keys: int) ->
             f"{actions} actions are more than the limit of {limits.actions}; find out what broke before repairing it, "
             "then raise compensation.limits.actions"
         )
-    if keys > limits.share * window_keys:
+    if keys > Decimal(str(limits.share)) * window_keys:  # as a binary fraction 0.29 of 100 is less than 29
         return (
             f"{keys} keys are more than the share of {limits.share:g} of the window's {window_keys} keys; find "
             "out what broke before repairing it, then raise compensation.limits.share"
