@@ -301,7 +301,8 @@ def _as_stranger(pipeline: Pipeline, hop: Hop, draft: ActionDraft) -> ActionDraf
     taken back. A table behind a filter is not: it may have the key and not send it."""
     if draft.finding.verdict is not Verdict.UNEXPECTED:
         return draft
-    feeding = [other for other in pipeline.hops if other.target == hop.target]
+    place = pipeline.points[hop.target].place
+    feeding = [other for other in pipeline.hops if pipeline.points[other.target].place == place]
     asked = {
         other.source
         for other in feeding
