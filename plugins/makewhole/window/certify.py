@@ -122,6 +122,12 @@ def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[W
             f"revision {refuted} of this window was judged later and ended with gaps, so this one proves nothing any "
             "more; run the window again"
         )
+    undo = plans.undone_since(journal, window)
+    if undo is not None:
+        return WindowState.NOT_KNOWN, (
+            f"plan {undo} took back rows of this window after this revision was opened, which may have compared them; "
+            "run the window again"
+        )
     pending = sum(result.counts.pending for result in results.values())
     if pending and windows.is_reconciled(journal, window.pipeline, window.number + 1):
         return WindowState.NOT_KNOWN, (
