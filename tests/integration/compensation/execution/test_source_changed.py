@@ -58,6 +58,7 @@ def test_a_key_that_is_deleted_before_the_run_is_not_written(world: PlanWorld) -
     """The loader has nothing to delete when the deletion comes, so that the row would stay for ever."""
     world.remedies(HOP, missing=Remedy.UPSERT)
     world.change_hop(HOP, semantics=Semantics.UPSERT)
+    world.change_points(replace(world.topic_point(), key=("kafka.key",)))
     world.send([1, 2])
     _observe(world)
     plan = world.plan([_with_latest(world, number) for number in (1, 2)])
