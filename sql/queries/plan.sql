@@ -175,13 +175,18 @@ and finding.hop = refused.hop and finding.key_hash = refused.key_hash
 
 -- keys_written_since --
 -- Read which of the keys a plan of the pipeline wrote since a window revision was opened: by its receipts, or possibly.
--- What was sent to a topic was sent for every hop behind it.
+-- A record that was sent again was sent for every hop from its topic, and one that was produced for those behind its
+-- hop.
 select distinct on (wanted.hop, wanted.key_hash) wanted.hop, wanted.key_hash, action.plan,
        coalesce(receipt.observed_at > judged.opened_at, false)
 from unnest(%(hops)s::text[], %(hashes)s::text[]) as wanted (hop, key_hash)
 join makewhole.planned_action as action
     on action.key_hash = wanted.key_hash and action.refusal is null
-    and (action.hop = wanted.hop or action.remedy in ('redeliver', 'produce'))
+    and (
+        action.hop = wanted.hop
+        or action.remedy = 'redeliver' and split_part(action.hop, '→', 1) = split_part(wanted.hop, '→', 1)
+        or action.remedy = 'produce' and split_part(action.hop, '→', 2) = split_part(wanted.hop, '→', 1)
+    )
 join makewhole.plan on plan.id = action.plan and plan.pipeline = %(pipeline)s
 join makewhole.window as judged
     on judged.pipeline = %(pipeline)s and judged.number = %(number)s and judged.revision = %(revision)s
