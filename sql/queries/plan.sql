@@ -175,11 +175,18 @@ and finding.hop = refused.hop and finding.key_hash = refused.key_hash
 
 -- keys_written_since --
 -- Read which of the keys a plan of the pipeline wrote since a window revision was opened: by its receipts, or possibly.
+-- A record that was sent again was sent for every hop from its topic, and one that was produced for those behind its
+-- hop.
 select distinct on (wanted.hop, wanted.key_hash) wanted.hop, wanted.key_hash, action.plan,
        coalesce(receipt.observed_at > judged.opened_at, false)
 from unnest(%(hops)s::text[], %(hashes)s::text[]) as wanted (hop, key_hash)
 join makewhole.planned_action as action
-    on action.key_hash = wanted.key_hash and action.hop = wanted.hop and action.refusal is null
+    on action.key_hash = wanted.key_hash and action.refusal is null
+    and (
+        action.hop = wanted.hop
+        or action.remedy = 'redeliver' and split_part(action.hop, '→', 1) = split_part(wanted.hop, '→', 1)
+        or action.remedy = 'produce' and split_part(action.hop, '→', 2) = split_part(wanted.hop, '→', 1)
+    )
 join makewhole.plan on plan.id = action.plan and plan.pipeline = %(pipeline)s
 join makewhole.window as judged
     on judged.pipeline = %(pipeline)s and judged.number = %(number)s and judged.revision = %(revision)s
@@ -187,6 +194,17 @@ left join makewhole.chunk as receipt
     on receipt.plan = action.plan and receipt.target = action.target and receipt.chunk = action.chunk
 where receipt.observed_at > judged.opened_at or plan.is_untold and plan.settled_at > judged.opened_at
 order by wanted.hop, wanted.key_hash, receipt.observed_at desc nulls last
+
+-- undone_since --
+-- Read the newest plan that took back what a plan of an earlier revision wrote, and did so since a revision was opened.
+select undo.id
+from makewhole.plan as undo
+join makewhole.window as judged
+    on judged.pipeline = undo.pipeline and judged.number = undo.number and judged.revision = %(revision)s
+join makewhole.chunk as receipt on receipt.plan = undo.id
+where undo.pipeline = %(pipeline)s and undo.number = %(number)s and undo.revision < %(revision)s
+and undo.undoes is not null and receipt.actions > 0 and receipt.observed_at > judged.opened_at
+order by receipt.observed_at desc limit 1
 
 -- replayed_keys --
 -- Read what the plans of a pipeline that keep no positions may have written to topics: (plan, key hash).

@@ -10,6 +10,7 @@ from typing import Any
 from makewhole.journal.actions import put_actions
 from makewhole.model.errors import PermanentError
 from makewhole.model.plan import Action, Plan, PlanState
+from makewhole.model.window import Window
 from makewhole.sql import PgConnection, load_queries
 
 LogEnds = Mapping[str, Mapping[int, int]]
@@ -76,6 +77,13 @@ def newest_undo_of(journal: PgConnection, plan_id: str) -> StoredPlan | None:
     """Return the plan that was last made to undo this one, turned down or not."""
     rows = _rows(journal, "newest_undo_of_plan", {"plan": plan_id})
     return _stored(rows[0]) if rows else None
+
+
+def undone_since(journal: PgConnection, window: Window) -> str | None:
+    """Return the newest undo of an earlier revision of the window that changed rows since this one was opened."""
+    parameters = {"pipeline": window.pipeline, "number": window.number, "revision": window.revision}
+    rows = _rows(journal, "undone_since", parameters)
+    return rows[0][0] if rows else None
 
 
 def get_plan(journal: PgConnection, plan_id: str, *, is_locked: bool = False) -> StoredPlan:

@@ -120,10 +120,10 @@ class PlanInJournal:
             return SeenLog(topic_id=None, offsets=self.log_ends[point])
         return seen
 
-    def own_positions(self, topic_id: str) -> RecordPositions:
-        """Return where the plan wrote to its target."""
+    def own_positions(self, point: str, topic_id: str) -> RecordPositions:
+        """Return where the plan wrote to a topic, whichever of its targets that is."""
         with self.transaction() as journal:
-            return of_plan(journal, self.plan.id, self.target, topic_id)
+            return of_plan(journal, self.plan.id, point, topic_id)
 
 
 def _positions(rows: Sequence[tuple[int, list[int], list[int]]]) -> RecordPositions:

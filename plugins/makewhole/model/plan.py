@@ -35,7 +35,11 @@ LACKING = "lacking"
 """The field of `Action.before` that names the points which lacked the key when the plan was made, if any did."""
 
 REPEATS = "repeats"
-"""The field of `Action.before` that names the topic of which a redelivery repeats a record."""
+"""The field of `Action.before` that names the topic of which a redelivery repeats a record, or an upsert writes one."""
+
+UNKNOWN_TO = "unknown_to"
+"""The field of `Action.before` that names the points which feed a table and lack a key whose rows there are taken back:
+where one of them has it by now, its rows stay."""
 
 ERASABLE = "erasable"
 """The field of `Action.before` that names the stores which a record reaches and which tell which keys were erased."""

@@ -116,12 +116,9 @@ def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[W
     changed = _changed_configuration(journal, pipeline, window)
     if changed:
         return WindowState.NOT_KNOWN, changed
-    refuted = certificates.gaps_after(journal, window)
+    refuted = _refutation(journal, window)
     if refuted is not None:
-        return WindowState.NOT_KNOWN, (
-            f"revision {refuted} of this window was judged later and ended with gaps, so this one proves nothing any "
-            "more; run the window again"
-        )
+        return WindowState.NOT_KNOWN, refuted
     pending = sum(result.counts.pending for result in results.values())
     if pending and windows.is_reconciled(journal, window.pipeline, window.number + 1):
         return WindowState.NOT_KNOWN, (
@@ -129,6 +126,23 @@ def decide(journal: PgConnection, pipeline: Pipeline, window: Window) -> tuple[W
             "compared already; run this window again when they had time to arrive"
         )
     return WindowState.CERTIFIED, None
+
+
+def _refutation(journal: PgConnection, window: Window) -> str | None:
+    """Return what happened since a revision was opened that its comparison does not show; None: nothing."""
+    revision = certificates.gaps_after(journal, window)
+    if revision is not None:
+        return (
+            f"revision {revision} of this window was judged later and ended with gaps, so this one proves nothing any "
+            "more; run the window again"
+        )
+    undo = plans.undone_since(journal, window)
+    if undo is not None:
+        return (
+            f"plan {undo} took back rows of this window after this revision was opened, which may have compared them; "
+            "run the window again"
+        )
+    return None
 
 
 def _changed_configuration(journal: PgConnection, pipeline: Pipeline, window: Window) -> str | None:

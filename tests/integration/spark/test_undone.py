@@ -138,6 +138,27 @@ def test_a_run_answers_for_the_undo_that_it_was_asked_for_and_no_window_opens_be
     assert revisions(shop, 1)[0].state is WindowState.CERTIFIED
 
 
+def test_a_revision_that_was_judged_before_an_undo_is_not_certified_after_it(shop: ReconciledShop) -> None:
+    """It compared the rows that the plan had written, and the undo took them away."""
+    shop.describe(compensation=UPSERT)
+    made = orders(range(10))
+    shop.trade(made, unloaded=made[4:6])
+    first, plan, _ = repaired(shop)
+    later = shop.judge_and_ask_the_gate()
+    undo, reopened = undone(shop, first, plan)
+    assert reopened.state is WindowState.GAPS
+
+    closed = shop.certify(later)
+
+    assert (closed.state, closed.certificate, closed.reason) == (
+        WindowState.NOT_KNOWN,
+        None,
+        f"plan {undo.id} took back rows of this window after this revision was opened, which may have compared them; "
+        "run the window again",
+    )
+    assert shop.whole_way()[1].state is WindowState.GAPS
+
+
 def repaired(
     shop: ReconciledShop, loads: list[dict[str, Any]] | None = None
 ) -> tuple[WindowContext, Plan, ClosedWindow]:

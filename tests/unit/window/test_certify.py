@@ -46,6 +46,7 @@ class CommittedEvidence:
     incidents: list[Incident] = field(default_factory=list)
     manifests: dict[str, dict[str, Any]] = field(default_factory=dict)
     later_gaps: int | None = None
+    undone_by: str | None = None
 
 
 def gate(answer: GateAnswer, *failures: str) -> GateReport:
@@ -70,6 +71,7 @@ def committed(monkeypatch: pytest.MonkeyPatch) -> CommittedEvidence:
     monkeypatch.setattr(windows, "configuration", lambda *_: {"judging_sha256": judging_sha256(PIPELINE)})
     monkeypatch.setattr(window_results, "snapshots", lambda *_: state.manifests)
     monkeypatch.setattr(certificates, "gaps_after", lambda *_: state.later_gaps)
+    monkeypatch.setattr(plans, "undone_since", lambda *_: state.undone_by)
     return state
 
 
@@ -357,3 +359,15 @@ def test_a_revision_that_a_later_one_refuted_is_not_certified(committed: Committ
 
     assert state is WindowState.NOT_KNOWN
     assert reason is not None and reason.startswith("revision 3 of this window was judged later and ended with gaps")
+
+
+def test_a_revision_that_may_have_compared_rows_which_an_undo_took_back_is_not_certified(
+    committed: CommittedEvidence,
+) -> None:
+    committed.undone_by = "demo-1-abc"
+
+    assert decided() == (
+        WindowState.NOT_KNOWN,
+        "plan demo-1-abc took back rows of this window after this revision was opened, which may have compared them; "
+        "run the window again",
+    )

@@ -30,7 +30,7 @@ class PostgresTarget:
     def __init__(
         self, plan: Plan, point: TablePoint, session: PgConnection, lease_epoch: int, arrivals: Arrivals
     ) -> None:
-        """`arrivals` is asked for tombstones before each chunk."""
+        """`arrivals` is asked before each chunk."""
         self._plan, self._point, self._session, self._epoch = plan, point, session, lease_epoch
         self._arrivals = arrivals
 
@@ -47,10 +47,14 @@ class PostgresTarget:
                 if isinstance(item, UpsertRow):
                     with suppress(RefusedError):  # raised again when the row is written
                         _ = item.as_json
-            return _PreparedItems(self, chunk.number, items)
+            return _PreparedItems(self, chunk, items)
 
-    def write(self, chunk: int, items: Sequence[RowItem]) -> DoneChunk:
-        """Write the items and their receipt in one transaction."""
+    def refusals(self, chunk: Chunk) -> Mapping[int, str]:
+        """Return the actions for which the source of their key is not what it was, with the reasons."""
+        return self._arrivals.arrived(chunk.rows)
+
+    def write(self, chunk: int, items: Sequence[RowItem], refused: Mapping[int, str]) -> DoneChunk:
+        """Write the items that are not `refused`, and the receipt of all, in one transaction."""
         identity = ChunkId(
             plan=self._plan.id,
             plan_sha256=self._plan.sha256,
@@ -60,7 +64,7 @@ class PostgresTarget:
         )
         with _without_garbage_collection():
             told = self._arrivals.erased_by_tombstones(self._point, keys_brought_back(items))
-            refuse = partial(refuse_erased, self._point, by_tombstones=told)
+            refuse = partial(_kept_out, self._point, refused, told)
             row = apply_chunk(self._session, self._point, identity, items, refuse)
         return self._done(row.chunk, row.actions, row.refused)
 
@@ -74,20 +78,32 @@ class _PreparedItems:
     """The items of a chunk, ready to be written to their table."""
 
     target: PostgresTarget
-    number: int
+    chunk: Chunk
     items: Sequence[RowItem]
 
     def refusals(self) -> Mapping[int, str]:
-        return {}  # decided row by row, inside the transaction, and kept in its receipt
+        return self.target.refusals(self.chunk)  # the others are decided row by row, inside the transaction
 
     def write(
         self,
-        refused: Mapping[int, str],  # noqa: ARG002 - nothing is refused before the write
+        refused: Mapping[int, str],
         guard: Callable[[], None],  # noqa: ARG002 - one attempt, no loop
         on_sent: Callable[[], None],
     ) -> DoneChunk:
         on_sent()  # the server does most of the work
-        return self.target.write(self.number, self.items)
+        return self.target.write(self.chunk.number, self.items, refused)
+
+
+def _kept_out(
+    point: TablePoint,
+    refused: Mapping[int, str],
+    by_tombstones: Mapping[str, str],
+    session: PgConnection,
+    items: Sequence[RowItem],
+) -> dict[int, str]:
+    """Return the items that are not to be written: those that were refused before, and those of erased keys."""
+    known = {item.seq: refused[item.seq] for item in items if item.seq in refused}
+    return {**refuse_erased(point, session, items, by_tombstones), **known}
 
 
 @contextmanager

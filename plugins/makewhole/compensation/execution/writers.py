@@ -20,8 +20,7 @@ from makewhole.postgres.write.receipts import ensure_schema
 
 
 def open_writer(stack: ExitStack, targets: Mapping[str, Target], plan: PlanAtTarget) -> TargetWriter:
-    """Open the writer for the plan's target, closed with the stack. All `targets` are asked before a chunk is
-    written."""
+    """Open the writer for the plan's target, closed with the stack. All `targets` may be asked before it writes."""
     target = targets[plan.target]
     point, connection = target.point, target.connection
     look_again = stack.enter_context(LookAgain(targets, plan.in_journal, plan.keys))

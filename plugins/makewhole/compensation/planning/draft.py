@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
 from makewhole.compensation.planning.conflicts import without_conflicts
@@ -22,7 +23,7 @@ from makewhole.model.pipeline import (
     TablePoint,
     TopicPoint,
 )
-from makewhole.model.plan import ERASABLE, LACKING, ONCE, REPEATS, Action, count_remedies
+from makewhole.model.plan import ERASABLE, LACKING, ONCE, REPEATS, UNKNOWN_TO, Action, count_remedies
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import REPAIRABLE, Cause, Finding, Verdict
 
@@ -96,7 +97,7 @@ def over_limits(limits: Limits, *, actions: int, keys: int, window_keys: int) ->
             f"{actions} actions are more than the limit of {limits.actions}; find out what broke before repairing it, "
             "then raise compensation.limits.actions"
         )
-    if keys > limits.share * window_keys:
+    if keys > Decimal(str(limits.share)) * window_keys:  # as a binary fraction 0.29 of 100 is less than 29
         return (
             f"{keys} keys are more than the share of {limits.share:g} of the window's {window_keys} keys; find "
             "out what broke before repairing it, then raise compensation.limits.share"
@@ -209,7 +210,7 @@ def _draft_actions(
         case Remedy.REVERSE:
             return _reverse(pipeline, hop, finding, known.past)
         case _:
-            return _quarantine(target, finding)
+            return _quarantine(pipeline, hop, finding)
 
 
 def _still_to_come(pipeline: Pipeline, hop: Hop, remedy: Remedy, finding: Finding) -> str | None:
@@ -283,15 +284,31 @@ def _upsert(source: Point, target: Point, hop: Hop, finding: Finding) -> ActionD
     origin = source_position(finding, hop.semantics)
     if origin is None:
         return "the evidence names no committed record to take the row from"
-    return _draft_action(Remedy.UPSERT, target, finding, origin)
+    return _with_before(_draft_action(Remedy.UPSERT, target, finding, origin), {REPEATS: source.name})
 
 
-def _quarantine(target: Point, finding: Finding) -> ActionDraft | str:
+def _quarantine(pipeline: Pipeline, hop: Hop, finding: Finding) -> ActionDraft | str:
+    target = pipeline.points[hop.target]
     if not isinstance(target, TablePoint):
         return f"records cannot be taken out of topic {target.name}; its duplicates are contained at the stores"
     if finding.verdict not in (Verdict.DUPLICATE, Verdict.UNEXPECTED):
         return f"quarantine answers a duplicate or unexpected key; this one is {finding.verdict.value}"
-    return _draft_action(Remedy.QUARANTINE, target, finding)
+    return _as_stranger(pipeline, hop, _draft_action(Remedy.QUARANTINE, target, finding))
+
+
+def _as_stranger(pipeline: Pipeline, hop: Hop, draft: ActionDraft) -> ActionDraft:
+    """Name in the action of an unexpected key the points that feed its table: they are asked for it before its rows are
+    taken back. A table behind a filter is not: it may have the key and not send it."""
+    if draft.finding.verdict is not Verdict.UNEXPECTED:
+        return draft
+    place = pipeline.points[hop.target].place
+    feeding = [other for other in pipeline.hops if pipeline.points[other.target].place == place]
+    asked = {
+        other.source
+        for other in feeding
+        if other.where is None or isinstance(pipeline.points[other.source], TopicPoint)
+    }
+    return _with_before(draft, {UNKNOWN_TO: sorted(asked)}) if asked else draft
 
 
 def _reverse(pipeline: Pipeline, hop: Hop, finding: Finding, past: PastReversals) -> Sequence[ActionDraft] | str:
@@ -308,6 +325,7 @@ def _reverse(pipeline: Pipeline, hop: Hop, finding: Finding, past: PastReversals
         if origin is None and isinstance(source, TopicPoint) and "source" in names_of(hop.reverse):
             return "the evidence names no committed record for the template's 'source'"
         draft = _draft_action(Remedy.REVERSE, pipeline.points[hop.reverse.to], finding, origin)
+        draft = _as_stranger(pipeline, hop, draft)
         if is_topic:
             return [replace(draft, repetition=one) for one in extra_records(finding, target.place, past)]
         return [replace(draft, extra=extra) for extra in range(extra_rows(finding))]

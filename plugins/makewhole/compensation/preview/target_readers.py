@@ -93,10 +93,11 @@ class _TableReader:
         told = self._look_again.erased_by_tombstones(self._point, keys_brought_back(items))
         with self._session:
             erased = refuse_erased(self._point, self._session, items, told)
-        left = [item for item in items if item.seq not in erased]
+        kept_out = {**erased, **self._look_again.arrived(chunk.rows)}
+        left = [item for item in items if item.seq not in kept_out]
         judged = forecast_chunk(self._session, self._point, self._id(chunk.number), left, choose)
         return ChunkPreview(
-            refused={**judged.refused, **erased},
+            refused={**judged.refused, **kept_out},
             shown=judged.changes,
             left_empty=judged.left_empty,
             locks_table=judged.locks_table,

@@ -1,13 +1,14 @@
-"""Refuse to send a record whose key has arrived since it was judged, or was erased, or that a reader has already.
+"""Refuse an action whose key has arrived since it was judged, or was erased, or whose record a reader has already.
 
 Hours may lie between the verdict and the approval: the producer or a consumer catches up. Right before each chunk the
-points that lacked a key are asked once more, and so is the topic of which a record is repeated, from where it was last
-looked at.
+points that lacked a key are asked once more, and so is the topic of which a record is repeated or written into a table,
+from where it was last looked at.
 """
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 
 import polars as pl
 import pyarrow as pa
@@ -20,15 +21,14 @@ from makewhole.kafka.topic_readers import topic_readers
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import KafkaConnection, PostgresConnection
 from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint
-from makewhole.model.plan import ERASABLE, GROUPS, LACKING, ONCE, REPEATS, ErasedSince
+from makewhole.model.plan import ERASABLE, GROUPS, LACKING, ONCE, REPEATS, UNKNOWN_TO, ErasedSince
 from makewhole.model.positions import RecordPositions
 from makewhole.postgres.read.erased import erased_keys
 from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.expressions import TableShape
 
-_SENDING = (Remedy.PRODUCE.value, Remedy.REDELIVER.value)
-_ASKED = ("remedy", "lacking", "once", "groups", "repeats", "erasable")
-_FIELDS = (LACKING, ONCE, GROUPS, REPEATS, ERASABLE)
+_ASKED = ("remedy", "lacking", "once", "groups", "repeats", "erasable", "unknown_to")
+_FIELDS = (LACKING, ONCE, GROUPS, REPEATS, ERASABLE, UNKNOWN_TO)
 _TEXTS = ("key", "remedy", "before")
 _ARRIVED = "arrived: "
 
@@ -46,7 +46,7 @@ class LookAgain(ClosingContext):
         """`keys`: those of all actions of the plan at its target."""
         self._targets, self._plan = targets, plan
         self._keys = pl.Series("key", pl.from_arrow(keys), dtype=pl.String)
-        self._own = OwnRecords(plan.plan.id, plan.own_positions)
+        self._own = OwnRecords(plan.plan.id, partial(plan.own_positions, plan.target))
         self._tails: dict[str, TopicTail] = {}
         self._readers: list[str] | None = None
         self._stack = ExitStack()
@@ -55,10 +55,10 @@ class LookAgain(ClosingContext):
         self._stack.close()
 
     def arrived(self, rows: pa.Table) -> dict[int, str]:
-        """Return the reasons not to send the records of these actions (rows of a chunk), by action number."""
+        """Return the reasons not to do these actions (rows of a chunk), by action number."""
         found: dict[int, str] = {}
-        asked = _sent(rows).group_by(*_ASKED, maintain_order=True)
-        for (remedy, lacking, once, groups, repeats, erasable), actions in asked:
+        asked = _asked(rows).group_by(*_ASKED, maintain_order=True)
+        for (remedy, lacking, once, groups, repeats, erasable, unknown_to), actions in asked:
             is_produced = remedy == Remedy.PRODUCE.value
             points = _names(lacking) if lacking is not None else [self._plan.target] if is_produced else []
             keys = actions["key"].to_list()
@@ -68,6 +68,7 @@ class LookAgain(ClosingContext):
             doubled = _in_any({name: answers[name] for name in _names(once)})
             erased = [self._erased_at(store, keys) for store in sorted(telling)]
             reasons = [*erased, self._unknown_readers(groups, keys), arrived, doubled]
+            reasons += [self._at(name, keys) for name in _names(unknown_to)]
             if repeats is not None:
                 reasons.append(self._at(str(repeats), keys))
             for seq, key in actions.select("seq", "key").iter_rows():
@@ -149,13 +150,18 @@ class LookAgain(ClosingContext):
             return None
         assert isinstance(target.connection, KafkaConnection)
         if name not in self._tails:
-            own = self._own if name == self._plan.target else None
             topic = FollowedTopic(
                 connection=target.connection, point=target.point, tombstones_erase=self._has_erasures(name)
             )
-            tail = TopicTail(topic, self._plan.seen(name), self._keys, own, self._plan.renew)
+            tail = TopicTail(topic, self._plan.seen(name), self._keys, self._own_at(name), self._plan.renew)
             self._tails[name] = self._stack.enter_context(tail)
         return self._tails[name]
+
+    def _own_at(self, name: str) -> OwnRecords:
+        """Return the plan's own records in a topic: those at another target are written before or after these."""
+        if name == self._plan.target:
+            return self._own
+        return OwnRecords(self._plan.plan.id, partial(self._plan.own_positions, name))
 
     def _has_erasures(self, topic: str) -> bool:
         points = (target.point for target in self._targets.values())
@@ -212,10 +218,12 @@ def _all_refused(keys: Iterable[str], reason: str) -> ReasonsByKey:
     return dict.fromkeys(keys, reason)
 
 
-def _sent(rows: pa.Table) -> pl.DataFrame:
-    """Return `seq`, `key`, `remedy`, `lacking`, `once`, `groups`, `erasable` (JSON) and `repeats` of the actions
-    that send what a point lacks; plans of an older makewhole say none of these."""
+def _asked(rows: pa.Table) -> pl.DataFrame:
+    """Return `seq`, `key`, `remedy`, `lacking`, `once`, `groups`, `erasable`, `unknown_to` (JSON) and `repeats` of the
+    actions that name points to ask, and of those that produce; plans of an older makewhole name none."""
     texts = {name: pl.from_arrow(rows.column(name).cast(pa.string())) for name in _TEXTS}
     frame = pl.DataFrame({"seq": pl.from_arrow(rows.column("seq")), **texts}, schema_overrides={"before": pl.String})
     said = (pl.col("before").str.json_path_match(f"$.{name}").alias(name) for name in _FIELDS)
-    return frame.filter(pl.col("remedy").is_in(_SENDING)).select("seq", "key", "remedy", *said)
+    found = frame.select("seq", "key", "remedy", *said)
+    names_points = pl.any_horizontal(pl.col(name).is_not_null() for name in _FIELDS)
+    return found.filter(names_points | (pl.col("remedy") == Remedy.PRODUCE.value))
