@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from makewhole.model.errors import RefusedError
+
 IN_DOCUMENT = "in_document"
 WRITTEN_IF_ANY: Mapping[str, str] = {IN_DOCUMENT: "if any"}
 NEVER_WRITTEN: Mapping[str, str] = {IN_DOCUMENT: "never"}
@@ -298,6 +300,19 @@ class Pipeline:
     retry_for: timedelta = timedelta(hours=6)
     time_limits: TimeLimits = TimeLimits()
     buckets: int = 16
+
+    def hop(self, name: str) -> Hop:
+        """Return the hop of this name.
+
+        Raises:
+            RefusedError: the file has no such hop, or not any more.
+        """
+        found = next((hop for hop in self.hops if hop.name == name), None)
+        if found is None:
+            raise RefusedError(
+                f"pipeline {self.name} has no hop {name} any more; put it back into its file until the window is closed"
+            )
+        return found
 
     def hops_from(self, point: str) -> tuple[Hop, ...]:
         """Return the hops whose source is `point`, in file order."""

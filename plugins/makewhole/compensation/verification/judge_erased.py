@@ -36,7 +36,7 @@ def _may_be_erased(item: JudgedFinding) -> bool:
 
 
 def _erased_at(context: WindowContext, hop_name: str, keys: set[str], since: StartOffsets) -> dict[str, str]:
-    hop = next(hop for hop in context.pipeline.hops if hop.name == hop_name)
+    hop = context.pipeline.hop(hop_name)
     tombstones = TombstonesSince(context=context, seen=lambda topic: _seen(context, topic, since))
 
     def ask(store: TablePoint, asked: Iterable[str]) -> Mapping[str, str]:

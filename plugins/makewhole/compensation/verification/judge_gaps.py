@@ -101,7 +101,7 @@ def may_change(context: WindowContext, judged: Sequence[JudgedFinding]) -> bool:
 
 
 def _is_sent(context: WindowContext, item: JudgedFinding) -> bool:
-    hop = next(hop for hop in context.pipeline.hops if hop.name == item.finding.hop)
+    hop = context.pipeline.hop(item.finding.hop)
     if item.finding.verdict not in (Verdict.MISSING, Verdict.MISMATCHED, Verdict.VANISHED):
         return False
     return remedy_of(hop.remedies, item.finding.verdict) in (Remedy.REDELIVER, Remedy.PRODUCE)
@@ -111,7 +111,7 @@ def _read_stores(context: WindowContext, gaps: Iterable[JudgedFinding]) -> dict[
     """Read every row of the touched keys in every table downstream of their hops."""
     wanted: dict[str, set[str]] = {}
     for item in gaps:
-        hop = next(hop for hop in context.pipeline.hops if hop.name == item.finding.hop)
+        hop = context.pipeline.hop(item.finding.hop)
         target = context.pipeline.points[hop.target]
         tables = [target.name] if isinstance(target, TablePoint) else stores_behind(context.pipeline, target.name)
         for name in tables:
@@ -126,7 +126,7 @@ def _written_since(
     them, of unexpected ones to the topic that their hop starts from."""
     wanted: dict[str, set[str]] = {}
     for item in gaps:
-        hop = next(hop for hop in context.pipeline.hops if hop.name == item.finding.hop)
+        hop = context.pipeline.hop(item.finding.hop)
         if isinstance(context.pipeline.points[hop.target], TopicPoint):
             keys = wanted.setdefault(hop.target, set())
             if item.finding.verdict is Verdict.MISSING:

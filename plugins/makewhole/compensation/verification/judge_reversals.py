@@ -22,7 +22,7 @@ class ReversalJudge:
         """Return the finding as `reversed`, or as open (or refused) with the reason."""
         if item.outcome == "refused":
             return item
-        hop = next(hop for hop in self._context.pipeline.hops if hop.name == item.finding.hop)
+        hop = self._context.pipeline.hop(item.finding.hop)
         point = self._context.pipeline.points[hop.target]
         copies = self._past.of(point.place, item.finding.key_hash)
         problem = self._not_reversed(item, point, copies) or self._not_written(copies)

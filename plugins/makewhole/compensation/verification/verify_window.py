@@ -103,7 +103,7 @@ def _with_repaired_keys(context: WindowContext, result: HopResult, judged: Seque
     ]
     if not hashes:
         return result
-    slug = next(hop.slug for hop in context.pipeline.hops if hop.name == result.hop)
+    slug = context.pipeline.hop(result.hop).slug
     frame = pl.DataFrame({"key_hash": sorted(hashes)}, schema={"key_hash": pl.String})
     path = context.storage.write_parquet(f"{context.window.prefix}/{slug}/repaired", frame)
     return replace(result, files={**result.files, "repaired": path})
