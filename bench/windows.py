@@ -30,7 +30,7 @@ from makewhole.window.open import Request, open_interval
 
 MAKEWHOLE, BY_HAND = "makewhole", "by hand"
 WINDOW = "window "
-"""What the name of each part starts with."""
+"""Marks the name of each part, at its start."""
 Tell = Callable[[str], None]
 _PIPELINE = """\
 version: 2

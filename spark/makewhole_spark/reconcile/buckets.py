@@ -94,8 +94,8 @@ class OtherSource:
 
 @dataclass(frozen=True, kw_only=True)
 class LogFiles:
-    """What a window's snapshot of a topic point has of a bucket: tombstones that erase, and copies. `topic_id`: of the
-    topic as it was then."""
+    """Name the files of a bucket in a window's snapshot of a topic point: tombstones that erase, and copies.
+    `topic_id`: of the topic as it was then."""
 
     topic: str
     topic_id: str
@@ -105,7 +105,7 @@ class LogFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class LogOfErasures:
-    """What the windows know of the keys that tombstones delete on purpose.
+    """Hold the files and places of a bucket by which tombstones are told from the records of their keys.
 
     `telling`: the topic points whose tombstones do, none where no store behind the hop is told by them. `incarnations`
     numbers the ids of topics by their age. `unread`: partitions of which later windows could not read some offsets.

@@ -144,7 +144,7 @@ def _asked(
 
 
 def _what_was_seen(stage: Stage, window: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What the journal says that the person was shown."""
+    """Return what the person was shown, as the journal keeps it."""
     rows = stage.journal(
         "select seen from makewhole.approval where plan = %s", window["plan"]["id"] if window["plan"] else ""
     )
