@@ -1,6 +1,6 @@
 """Describe what is reconciled: points joined by hops, as one pipeline file has them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -337,8 +337,7 @@ class Pipeline:
 
     def has_erasures(self, topic: str) -> bool:
         """Tell whether the tombstones of a topic point say of a store behind it which keys were deleted on purpose."""
-        stores = (point for point in self.points.values() if isinstance(point, TablePoint))
-        return any(store.erased is not None and topic in store.erased.topics for store in stores)
+        return has_erasures(self.points.values(), topic)
 
     def overwrites(self, hop: Hop) -> bool:
         """Tell whether what reads a hop is known to overwrite the row of a key instead of adding one."""
@@ -360,3 +359,9 @@ class Pipeline:
                 if name not in names:
                     names.append(name)
         return tuple(self.points[name] for name in names)
+
+
+def has_erasures(points: Iterable[Point], topic: str) -> bool:
+    """Tell whether the tombstones of a topic point say of one of these points which keys were deleted on purpose."""
+    stores = (point for point in points if isinstance(point, TablePoint))
+    return any(store.erased is not None and topic in store.erased.topics for store in stores)

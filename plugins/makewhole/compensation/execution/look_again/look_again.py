@@ -20,7 +20,7 @@ from makewhole.journal.replayed_positions import PlanInJournal
 from makewhole.kafka.topic_readers import topic_readers
 from makewhole.model.closing import ClosingContext
 from makewhole.model.connection import KafkaConnection, PostgresConnection
-from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint
+from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint, has_erasures
 from makewhole.model.plan import ERASABLE, GROUPS, LACKING, ONCE, REPEATS, UNKNOWN_TO, ErasedSince
 from makewhole.model.positions import RecordPositions
 from makewhole.postgres.read.erased import erased_keys
@@ -150,9 +150,8 @@ class LookAgain(ClosingContext):
             return None
         assert isinstance(target.connection, KafkaConnection)
         if name not in self._tails:
-            topic = FollowedTopic(
-                connection=target.connection, point=target.point, tombstones_erase=self._has_erasures(name)
-            )
+            is_telling = has_erasures((one.point for one in self._targets.values()), name)
+            topic = FollowedTopic(connection=target.connection, point=target.point, tombstones_erase=is_telling)
             tail = TopicTail(topic, self._plan.seen(name), self._keys, self._own_at(name), self._plan.renew)
             self._tails[name] = self._stack.enter_context(tail)
         return self._tails[name]
@@ -162,11 +161,6 @@ class LookAgain(ClosingContext):
         if name == self._plan.target:
             return self._own
         return OwnRecords(self._plan.plan.id, partial(self._plan.own_positions, name))
-
-    def _has_erasures(self, topic: str) -> bool:
-        points = (target.point for target in self._targets.values())
-        stores = (point for point in points if isinstance(point, TablePoint))
-        return any(store.erased is not None and topic in store.erased.topics for store in stores)
 
 
 def _in_topic(name: str, tail: TopicTail, keys: Sequence[str]) -> ReasonsByKey:
