@@ -2,9 +2,12 @@
 
 import pytest
 
+from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.freezing.original_records import WindowRecords
 from makewhole.compensation.freezing.sources import PayloadFrom
 from makewhole.compensation.plan_window import plan_window
+from makewhole.compensation.verification.verify_window import verify_window
+from makewhole.model.window import WindowState
 from tests.world.orders import orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.windows import ReconciledShop
@@ -32,3 +35,31 @@ def test_a_record_of_a_window_comes_from_its_archive_also_when_kafka_deleted_it(
         (4, b"O4", PayloadFrom.ARCHIVE),
         (9, b"O101", PayloadFrom.BROKER),
     ]
+
+
+def test_a_record_that_only_an_older_revision_of_its_window_could_read_comes_from_that_archive(
+    shop: ReconciledShop,
+) -> None:
+    shop.describe(hop={"consumer_group": "loader"})
+    made = orders(range(5))
+    shop.trade(made, unloaded=made[4:])
+    shop.commit_group("loader", 4)
+    assert shop.whole_way()[1].handed_over == 1
+    shop.delete_records({0: 5})
+    assert shop.whole_way()[1].state is WindowState.NOT_KNOWN
+    shop.trade(orders(range(100, 103), 1))
+    shop.commit_group("loader", 8)
+    second = shop.judge_and_ask_the_gate(1)
+    assert shop.found(second, STORE_HOP) == {"O4": ("missing", "committed_before_written")}
+
+    frozen = plan_window(second)
+
+    assert frozen.refusals == ()
+    assert [(action.hop, action.key, action.before["payload_from"]) for action in frozen.actions] == [
+        (STORE_HOP, "O4", "archive")
+    ]
+    compensate_window(second, lambda _: None)
+    assert [record.document["id"] for record in shop.read() if record.offset > 7] == ["O4"]
+    shop.write("warehouse", made[4:])
+    verify_window(second, lambda *_: None)
+    assert shop.certify(second).state is WindowState.CERTIFIED

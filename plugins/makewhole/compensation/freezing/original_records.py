@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import islice
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.page import LogSource
 from makewhole.kafka.log.reader import read_range
 from makewhole.kafka.partitioner import KnownKeys
+from makewhole.model.errors import CorruptionError
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange, Window
 from makewhole.window.context import WindowContext
@@ -23,16 +25,19 @@ _GAP_MOST = 1_000  # offsets; positions closer than this are read together
 
 @dataclass(frozen=True, kw_only=True)
 class _RecordSource:
-    """The source of a position: the archive in `folder`, or the brokers (None)."""
+    """The source of a position: the archive in `folder`, or the brokers (None). `is_older`: of a revision before the
+    window's newest."""
 
     part: PartitionRange
     folder: str | None = None
+    is_older: bool = False
 
 
 class WindowRecords:
     """The payload source of one window. Records of earlier windows among those `judged` (newest first), which keys that
     were handed over need, come from their archives: the same offsets of the log may hold other records now.
 
+    What the newest revision of a window could not read any more, an older one may have read: then its archive has it.
     `partitions`: how many a topic has now, by point; of a point that is not there, those of the window count.
     """
 
@@ -49,17 +54,17 @@ class WindowRecords:
     def records(self, point: str, positions: Sequence[tuple[int, int]]) -> Iterator[SourceRecord]:
         """Return the records at these (partition, offset), ordered; those that are nowhere any more are left out."""
         topic = self._topic(point)
-        found = ((self._record_source(point, *position), position[1]) for position in sorted(set(positions)))
-        sources = ((source, offset) for source, offset in found if source is not None)
-        archives: dict[str, ArchiveLog] = {}  # each verifies its files once
+        found: dict[tuple[int, int], SourceRecord] = {}
         with closing(BrokerLog(self._context.kafka(topic))) as broker:
-            for origin, offsets in _offset_runs(sources):
-                source: LogSource = broker
-                if origin.folder is not None:
-                    source = archives.setdefault(origin.folder, ArchiveLog(origin.folder))
-                wanted = replace(origin.part, lo=offsets[0], hi=offsets[-1] + 1, leader_epochs=())
-                kept_in = PayloadFrom.BROKER if origin.folder is None else PayloadFrom.ARCHIVE
-                yield from _read_records(source, wanted, set(offsets), kept_in)
+            logs = _Logs(broker)
+            left = {position: self._record_sources(point, *position) for position in sorted(set(positions))}
+            while left:
+                nexts = {position: next(sources, None) for position, sources in left.items()}
+                asked = [(source, position[1]) for position, source in nexts.items() if source is not None]
+                for origin, offsets in _offset_runs(asked):
+                    found |= {(one.partition, one.offset): one for one in logs.read(origin, offsets)}
+                left = {at: left[at] for at, source in nexts.items() if source is not None and at not in found}
+        return (found[position] for position in sorted(found))
 
     def partition_count(self, point: str) -> int:
         """Return the number of partitions that a topic point has now."""
@@ -75,15 +80,44 @@ class WindowRecords:
         assert isinstance(topic, TopicPoint)
         return topic
 
-    def _record_source(self, point: str, partition: int, offset: int) -> _RecordSource | None:
-        """Return where to read a position; None: the topic has no such partition any more, and no archive has it."""
+    def _record_sources(self, point: str, partition: int, offset: int) -> Iterator[_RecordSource]:
+        """Yield where a position may be read, the best first; nothing: the topic has no such partition any more, and no
+        archive has it."""
         for window in self._windows:
             for part in window.ranges.get(point, ()):
                 if part.partition == partition and part.lo <= offset < part.hi:
-                    folder = self._context.storage.uri(f"{window.prefix}/{point}/archive")
-                    return _RecordSource(part=part, folder=folder)
+                    for revision in range(window.revision, 0, -1):
+                        prefix = replace(window, revision=revision).prefix
+                        folder = self._context.storage.uri(f"{prefix}/{point}/archive")
+                        yield _RecordSource(part=part, folder=folder, is_older=revision < window.revision)
+                    return
         now = (part for part in self._context.window.ranges[point] if part.partition == partition)
-        return next((_RecordSource(part=part) for part in now), None)
+        yield from (_RecordSource(part=part) for part in islice(now, 1))
+
+
+class _Logs:
+    """The logs that positions are read from: the brokers, and archives, each of which verifies its files once."""
+
+    def __init__(self, broker: LogSource) -> None:
+        self._broker = broker
+        self._archives: dict[str, ArchiveLog] = {}
+
+    def read(self, origin: _RecordSource, offsets: Sequence[int]) -> list[SourceRecord]:
+        """Return the records at these offsets, ascending, that the source has.
+
+        Raises:
+            CorruptionError: the archive of a window's newest revision is gone or damaged.
+        """
+        wanted = replace(origin.part, lo=offsets[0], hi=offsets[-1] + 1, leader_epochs=())
+        if origin.folder is None:
+            return list(_read_records(self._broker, wanted, set(offsets), PayloadFrom.BROKER))
+        archive = self._archives.setdefault(origin.folder, ArchiveLog(origin.folder))
+        try:
+            return list(_read_records(archive, wanted, set(offsets), PayloadFrom.ARCHIVE))
+        except CorruptionError:
+            if not origin.is_older:
+                raise
+            return []  # a revision that broke off leaves part of an archive, or none
 
 
 def _offset_runs(positions: Iterable[tuple[_RecordSource, int]]) -> Iterator[tuple[_RecordSource, list[int]]]:
