@@ -2,19 +2,24 @@
 
 PostgreSQL itself renders a table's column (`postgres/read/expressions.py`); this module renders JSON values. Null stays
 null. A value that its declared type cannot hold keeps its own text behind `!`, so that it can only equal itself.
+
+JSON has no NaN and no infinity. The texts that PostgreSQL and its JSON write for them are these values.
 """
 
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from math import isinf
 from typing import Any
 
 import polars as pl
 import polars_hash as plh
 
-_EXACT = Context(prec=80)
 _MOST_DIGITS = 1_000
+_EXACT = Context(prec=_MOST_DIGITS + 100)
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
+_ENDLESS = ("infinity", "-infinity")
 _BEYOND_MICROSECONDS = re.compile(r"(?<=[.,]\d{6})\d+")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DECIMAL = re.compile(r"decimal\(\s*\d+\s*,\s*(\d+)\s*\)")
@@ -41,12 +46,19 @@ def canonical_text(value: Any, declared: str) -> str | None:
 def _renderer(declared: str) -> Callable[[Any], str]:
     scale = decimal_scale(declared)
     if scale is not None:
-        return lambda value: _decimal(value, scale)
+        return lambda value: _as_not_finite(value) or _decimal(value, scale)
     return _RENDERERS[declared.strip().lower()]
 
 
+def _as_not_finite(value: Any) -> str | None:
+    return value if isinstance(value, str) and value in _NOT_FINITE else None
+
+
 def _decimal(value: Any, scale: int) -> str:
-    number = _number(value).quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=_EXACT)
+    exact = _number(value)
+    if exact and exact.adjusted() > _MOST_DIGITS:
+        raise ValueError("too many digits")
+    number = exact.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=_EXACT)
     return format(abs(number) if number == 0 else number, "f")
 
 
@@ -77,6 +89,8 @@ def plain_text(number: Decimal) -> str:
 
 
 def _integer(value: Any) -> str:
+    if (text := _as_not_finite(value)) is not None:
+        return text
     text = plain_text(_number(value))
     if "." in text:
         raise ValueError("not an integer")
@@ -84,7 +98,12 @@ def _integer(value: Any) -> str:
 
 
 def _double(value: Any) -> str:
-    return float_text(float(_number(value)))
+    if (text := _as_not_finite(value)) is not None:
+        return float_text(float(text))
+    number = float(_number(value))
+    if isinf(number):
+        raise OverflowError("no double is so large")
+    return float_text(number)
 
 
 def float_text(value: float) -> str:
@@ -111,6 +130,8 @@ def _string(value: Any) -> str:
 
 def _timestamp(value: Any) -> str:
     """Render microseconds since 1970 in UTC: no offset means UTC, finer fractions are rounded as PostgreSQL does."""
+    if value in _ENDLESS:
+        return f"!{value}"
     finer = _BEYOND_MICROSECONDS.search(value)
     moment = datetime.fromisoformat(_BEYOND_MICROSECONDS.sub("", value, count=1))
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
@@ -121,6 +142,8 @@ def _timestamp(value: Any) -> str:
 
 
 def _date(value: Any) -> str:
+    if value in _ENDLESS:
+        return f"!{value}"
     return date.fromisoformat(value).isoformat()
 
 

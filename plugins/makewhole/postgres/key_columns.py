@@ -20,7 +20,7 @@ from makewhole.compute.key_values import (
 from makewhole.model.pipeline import KeyType
 
 INTEGERS = ("smallint", "integer", "bigint")
-_FLOATS = ("real", "double precision")
+FLOATS = ("real", "double precision")
 _CHAR = ("character", "bpchar")
 _NATIVE: Mapping[KeyType, tuple[str, ...]] = {
     KeyType.CHAR: _CHAR,
@@ -81,7 +81,7 @@ def _number(column: sql.Composable, name: str) -> sql.Composable:
     """Return the column as a numeric; null where it is no number."""
     if name == "numeric":
         return column
-    if name in _FLOATS:
+    if name in FLOATS:
         return _when("{0} - {0} = 0", "{0}::text::numeric", column)
     condition = "{0}::text ~ {1} and length({0}::text) <= {2}"
     values = (column, _whole_text(NUMBER_PATTERN), sql.Literal(MOST_NUMBER_CHARACTERS))

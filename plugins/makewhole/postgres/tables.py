@@ -68,6 +68,11 @@ class Table:
         return any(columns <= names for columns in self.unique)
 
     @property
+    def base_types(self) -> Mapping[str, str]:
+        """The types of its columns by name, without modifiers; of a domain the type that it is made of."""
+        return {name: column.base_type for name, column in self.columns.items()}
+
+    @property
     def writable(self) -> tuple[str, ...]:
         """Names of the columns that an insert may set."""
         return tuple(column.name for column in self.columns.values() if not column.is_generated)

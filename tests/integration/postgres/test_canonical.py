@@ -58,6 +58,7 @@ NUMBERS = [
     "0.000000001",
 ]
 BIG = ["9007199254740993", "-9223372036854775808", "9223372036854775807", "12345678901234567890.123456789"]
+FLOATS = ["0.1", "0.30000000000000004", "123456789.12345679", "9007199254740991", "-1e-17", "1e15", "-0.0"]
 MOMENTS = [
     "2013-01-01T05:00:00Z",
     "2013-01-01T05:00:00+02:00",
@@ -82,13 +83,23 @@ CASES: list[tuple[str, str, list[Any]]] = [
     ("decimal(38,9)", "numeric", [Decimal(text) for text in [*NUMBERS, *BIG]]),
     ("decimal(6,0)", "numeric", [Decimal(text) for text in [*NUMBERS, "0.5", "1.5", "-0.5", "-0.4"]]),
     ("decimal(6,2)", "double precision", [Decimal(text) for text in ["0.1", "2.5", "-1.25", "100"]]),
+    ("decimal(38,18)", "double precision", [Decimal(text) for text in FLOATS]),
+    ("decimal(38,9)", "real", [Decimal(text) for text in ["0.1", "1234567", "16777215", "-0.0000012"]]),
+    ("bigint", "double precision", [9_007_199_254_740_991, 9_007_199_254_740_990, -1_234_567_890_123_457, 0, None]),
+    ("int", "real", [1_234_567, 16_777_215, -7]),
     ("timestamp", "timestamptz", MOMENTS),
     ("timestamp", "timestamp", [text for text in MOMENTS if "+" not in text]),
-    ("date", "date", ["2013-02-28", "2012-02-29", "0001-01-01", "9999-12-31", None]),
+    ("date", "date", ["2013-02-28", "2012-02-29", "0001-01-01", "9999-12-31", "infinity", None]),
+    ("double", "double precision", ["NaN", "Infinity", "-Infinity"]),
+    ("int", "numeric", ["NaN", "Infinity"]),
+    ("decimal(6,1)", "numeric", ["NaN", "-Infinity", Decimal("1e100"), -(10**90)]),
+    ("timestamp", "timestamptz", ["infinity", "-infinity"]),
 ]
 
 
-@pytest.mark.parametrize(("declared", "column", "values"), CASES, ids=[f"{case[0]}-{case[1]}" for case in CASES])
+@pytest.mark.parametrize(
+    ("declared", "column", "values"), CASES, ids=[f"{case[0]}-{case[1]}-{len(case[2])}" for case in CASES]
+)
 def test_a_value_has_the_same_text_from_json_and_from_a_table(
     people: People, declared: str, column: str, values: list[Any]
 ) -> None:
@@ -99,6 +110,15 @@ def test_a_value_has_the_same_text_from_json_and_from_a_table(
     texts = dict(people.texts(people.shape(compare={"x": declared})).select("key", "c:x").rows())
 
     assert texts == {str(number): canonical_text(value, declared) for number, value in enumerate(values)}
+
+
+def test_a_domain_of_floating_point_numbers_is_read_by_its_digits_too(people: People) -> None:
+    people.sql("create domain measure as float8; create table rows (id int, x measure)")
+    people.sql("insert into rows values (1, 9007199254740991), (2, 9007199254740990)")
+
+    rows = people.texts(people.shape(compare={"x": "bigint"}))
+
+    assert rows["c:x"].to_list() == ["9007199254740991", "9007199254740990"]
 
 
 def test_null_and_the_empty_text_are_told_apart(people: People) -> None:

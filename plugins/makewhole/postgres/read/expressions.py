@@ -143,15 +143,16 @@ def select_list(shape: TableShape, types: Mapping[str, str]) -> sql.Composable:
         sql.SQL("null::bigint as version")
         if point.version is None
         else sql.SQL("t.{}::bigint as version").format(sql.Identifier(point.version)),
-        *compared_columns(shape.compare),
+        *compared_columns(shape.compare, types),
         _excluded_by(shape.filters),
     ]
     return sql.SQL(", ").join(columns)
 
 
-def compared_columns(compare: Mapping[str, str]) -> list[sql.Composable]:
-    """Return the compared columns of row `t` as text in their declared types, named `c:<column>`."""
-    return [_compared(name, declared) for name, declared in compare.items()]
+def compared_columns(compare: Mapping[str, str], types: Mapping[str, str]) -> list[sql.Composable]:
+    """Return the compared columns of row `t` as text in their declared types, named `c:<column>`; `types` are those of
+    the columns."""
+    return [_compared(name, declared, types[name]) for name, declared in compare.items()]
 
 
 def _place(point: TablePoint) -> sql.Composable:
@@ -169,9 +170,10 @@ def _microseconds(column: str | None) -> sql.Composable:
     ).format(sql.Identifier(column))
 
 
-def _compared(name: str, declared: str) -> sql.Composable:
+def _compared(name: str, declared: str, column_type: str) -> sql.Composable:
     column = sql.SQL("t.{}").format(sql.Identifier(name))
-    return sql.SQL("{} as {}").format(canonical_expression(column, declared), sql.Identifier(f"c:{name}"))
+    text = canonical_expression(column, declared, column_type)
+    return sql.SQL("{} as {}").format(text, sql.Identifier(f"c:{name}"))
 
 
 def _excluded_by(filters: Mapping[str, tuple[TypedTerm, ...]]) -> sql.Composable:

@@ -45,7 +45,7 @@ def ledger_record(
         record_key=_bytes_of(table, point.record_key) if point.record_key else sql.SQL("null::bytea"),
         value=_bytes_of(table, point.payload) if point.payload else sql.SQL("convert_to(row_to_json(t)::text, 'UTF8')"),
         moment=_milliseconds(point),
-        compared=canonical_array("t", list((compare or {}).items())),
+        compared=canonical_array("t", list((compare or {}).items()), table.base_types),
         order=survivor_order(point, is_latest_first=semantics is Semantics.UPSERT),
     )
     with key_lookup(session) as cursor:

@@ -52,7 +52,9 @@ class ValuedTable:
             table=self.table.identifier,
             match=match,
             place=self.table.place,
-            values=sql.SQL("").join(sql.SQL(", {}").format(column) for column in compared_columns(self.compare)),
+            values=sql.SQL("").join(
+                sql.SQL(", {}").format(column) for column in compared_columns(self.compare, self.table.base_types)
+            ),
             order=survivor_order(self.point, is_latest_first=is_latest_first),
         )
         with key_lookup(self.session) as cursor:

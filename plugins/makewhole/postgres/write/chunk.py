@@ -87,7 +87,8 @@ class TableChunk:
         lost = [name for name, _ in columns if name not in self.table.columns]
         if lost:
             raise RefusedError(f"unfit: the table has no column {', '.join(lost)} any more")
-        texts = [_compared_text(quoted(row, name), declared) for name, declared in columns]
+        types = self.table.base_types
+        texts = [_compared_text(quoted(row, name), declared, types[name]) for name, declared in columns]
         return sql.SQL('array[{}]::text[] collate "C"').format(listed(texts))
 
     @cached_property
@@ -101,7 +102,7 @@ class TableChunk:
         return cascading_references(self.session, self.table)
 
 
-def _compared_text(column: sql.Composable, declared: str) -> sql.Composable:
+def _compared_text(column: sql.Composable, declared: str, column_type: str) -> sql.Composable:
     if declared == "double":  # by its bits; a zero has no sign
         return sql.SQL("float8send({}::float8 + 0)::text").format(column)
-    return canonical_expression(column, declared)
+    return canonical_expression(column, declared, column_type)
