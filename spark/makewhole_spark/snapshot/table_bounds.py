@@ -13,6 +13,8 @@ from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
 from makewhole_spark.snapshot.census import Census, TableCensus, reaches_from
 
+ALL_UNDATED = "all_undated"
+"""The entry of a manifest that says: all rows without a time were read, whenever they came."""
 _NO_CENSUS = Census(counted=(), earlier=(), incidents=())
 
 
@@ -27,7 +29,9 @@ class TableBounds:
         """Return what a snapshot's manifest says of rows that came late: the times that were read for them."""
         if self.bounds is None:
             return {}
+        first = {ALL_UNDATED: True} if self.bounds.seen_before is None else {}
         return {
+            **first,
             "earlier": [
                 {
                     "start": None if rows.start is None else rows.start.isoformat(),
@@ -35,7 +39,7 @@ class TableBounds:
                     "seen_before": rows.seen_before,
                 }
                 for rows in self.bounds.earlier
-            ]
+            ],
         }
 
 
@@ -62,7 +66,8 @@ def table_bounds(journal: PgConnection, context: WindowContext, point: TablePoin
     before, earlier = _snapshot_before(journal, context, point), list(census.earlier)
     if window.start is not None and before is not None and late:
         earlier.append(EarlierRows(start=reaches_from(window, late), end=window.start, seen_before=before))
-    bounds = TimeBounds(start=window.start, end=window.end, seen_before=before, earlier=tuple(earlier))
+    undated = _undated_seen_before(journal, context, point)
+    bounds = TimeBounds(start=window.start, end=window.end, seen_before=undated, earlier=tuple(earlier))
     return TableBounds(bounds=bounds, census=census)
 
 
@@ -71,6 +76,21 @@ def _snapshot_before(journal: PgConnection, context: WindowContext, point: Table
     earlier = previous_window(journal, context)
     manifest = window_results.snapshots(journal, earlier).get(point.name) if earlier else None
     return None if manifest is None else manifest["pg_snapshot"]
+
+
+def _undated_seen_before(journal: PgConnection, context: WindowContext, point: TablePoint) -> str | None:
+    """Return the transaction snapshot since which rows without a time are new; None: nobody has looked yet.
+
+    Where the window before was the first to read the table, its first revision counts: those that came to a later one
+    would be taken there for older than the baseline.
+    """
+    earlier = previous_window(journal, context)
+    manifest = window_results.snapshots(journal, earlier).get(point.name) if earlier else None
+    if earlier is None or manifest is None:
+        return None
+    of_revisions = window_results.snapshots_before(journal, earlier, point.name) if manifest.get(ALL_UNDATED) else []
+    snapshot: str = [*of_revisions, manifest][0]["pg_snapshot"]
+    return snapshot
 
 
 def previous_window(journal: PgConnection, context: WindowContext) -> Window | None:

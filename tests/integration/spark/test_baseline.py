@@ -195,3 +195,78 @@ def test_a_start_after_the_interval_is_refused(shop: ReconciledShop) -> None:
     shop.describe(start=(BORN + 2 * DAY).isoformat())
     with pytest.raises(RefusedError, match="shop starts at 2025-03-03T00:00:00"):
         shop.ask()
+
+
+def undated(numbers: range) -> list[Order]:
+    """Return orders without a time."""
+    return [order | {"at": None} for order in orders(numbers)]
+
+
+@pytest.mark.parametrize("start", [BORN.isoformat(), None, "earliest"], ids=["a time", "no start", "earliest"])
+def test_rows_without_a_time_that_were_there_before_the_first_window_are_counted(
+    shop: ReconciledShop, start: str | None
+) -> None:
+    """Of rows that came since, the last of which no window has seen, the next window says what is wrong."""
+    shop.describe(start=start)
+    old = undated(range(900, 904))
+    if start is None:
+        trade_and_forget(shop, range(40))
+    shop.write("outbox", old[:2])
+    shop.write("warehouse", old[1:3])
+    shop.write("warehouse", old[3:] * 2)
+    shop.trade(orders(range(100, 105)))
+    shop.send([order | {"at": orders([105])[0]["at"]} for order in (old[1], old[3])])
+
+    first, closed = shop.whole_way()
+
+    expected = {"O903": ("unexpected", "not_in_source")}
+    doubled = {"O903": ("duplicate", "written_before_committed")}
+    if start == "earliest":
+        assert shop.found(first, LEDGER_HOP) == expected | {"O900": ("missing", "never_produced")}
+        assert shop.found(first, STORE_HOP) == doubled | {"O902": ("unexpected", "not_in_source")}
+        return
+    assert shop.found(first, LEDGER_HOP) == expected
+    assert shop.found(first, STORE_HOP) == doubled
+    before = 40 if start is None else 0
+    assert shop.counts(first, LEDGER_HOP).before_baseline == before + 1
+    assert shop.counts(first, STORE_HOP).before_baseline == before + 1
+    assert shop.counts(first, LEDGER_HOP).matched == 6
+    assert closed.state is WindowState.GAPS
+    shop.write("outbox", undated(range(910, 911)))
+    again = shop.judged()
+    assert again.window.revision == 2
+    assert shop.counts(again, LEDGER_HOP).before_baseline == before + 2
+
+    shop.write("outbox", undated(range(911, 912)))
+    shop.trade(orders(range(200, 205), 1))
+    second, _ = shop.whole_way(1)
+
+    assert shop.found(second, LEDGER_HOP) == dict.fromkeys(("O910", "O911"), ("missing", "never_produced"))
+    assert shop.found(second, STORE_HOP) == {}
+
+
+def test_a_certificate_says_how_many_rows_without_a_time_it_says_nothing_of(shop: ReconciledShop) -> None:
+    shop.describe(start=BORN.isoformat())
+    shop.write("outbox", undated(range(900, 902)))
+    shop.trade(orders(range(100, 105)))
+
+    _, closed = shop.whole_way()
+
+    assert closed.state is WindowState.CERTIFIED
+    assert closed.certificate is not None
+    limits = [limit["told"] for limit in closed.certificate.body["reach"]["cannot_exclude"]]
+    assert limits == [
+        "what the producer never wrote into outbox",
+        "2 keys of outbox→orders from before the baseline",
+    ]
+
+
+def test_a_log_without_older_records_says_nothing_of_rows_without_a_time(shop: ReconciledShop) -> None:
+    shop.describe(start=None)
+    shop.write("outbox", undated(range(900, 901)))
+    shop.trade(orders(range(100, 105)))
+
+    context, closed = shop.whole_way()
+
+    assert shop.found(context, LEDGER_HOP) == {"O900": ("undecidable", "older_than_log")}
+    assert closed.state is WindowState.NOT_KNOWN

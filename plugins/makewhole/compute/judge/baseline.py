@@ -3,6 +3,9 @@
 What only one end has from before that moment is neither missing nor unexpected: the other end does not reach so far.
 Where a log begins at offset 0, and nobody said from when on to judge, older keys are undecidable: they may have been
 lost, or the topic may be younger than they are.
+
+A row without a time that was there when its table was first read may be as old as any: it counts as from before the
+baseline, wherever a hop has one.
 """
 
 from collections.abc import Mapping
@@ -19,27 +22,30 @@ class Baseline:
     """The moments before which a verdict cannot stand on one hop; None: it stands at any time.
 
     Keys whose time is before `missing` or `unexpected` are before the baseline; those before `missing_unknown` or
-    `unexpected_unknown` undecidable.
+    `unexpected_unknown` undecidable. `undated_missing`, `undated_unexpected`: so are keys without a time, of a table
+    that is read for the first time.
     """
 
     missing: datetime | None = None
     unexpected: datetime | None = None
     missing_unknown: datetime | None = None
     unexpected_unknown: datetime | None = None
+    undated_missing: bool = False
+    undated_unexpected: bool = False
 
 
 def mark_before_baseline(judged: pl.DataFrame, baseline: Baseline) -> pl.DataFrame:
     """Turn every missing or unexpected verdict of `judged` (`JUDGED`) from before the baseline into that.
 
-    A key without a time keeps its verdict.
+    A key without a time keeps its verdict, unless its table is read for the first time.
     """
     turned = judged
-    for verdict, before, unknown in (
-        (Verdict.MISSING, baseline.missing, baseline.missing_unknown),
-        (Verdict.UNEXPECTED, baseline.unexpected, baseline.unexpected_unknown),
+    for verdict, before, unknown, undated in (
+        (Verdict.MISSING, baseline.missing, baseline.missing_unknown, baseline.undated_missing),
+        (Verdict.UNEXPECTED, baseline.unexpected, baseline.unexpected_unknown, baseline.undated_unexpected),
     ):
-        is_before = _is_before(verdict, before)
-        is_unknown = _is_before(verdict, unknown) & ~is_before
+        is_before = _is_before(verdict, before, undated=undated)
+        is_unknown = _is_before(verdict, unknown, undated=undated) & ~is_before
         turned = turned.with_columns(
             pl.when(is_unknown).then(pl.lit(Cause.OLDER_THAN_LOG.value)).otherwise("hint").alias("hint"),
             pl.when(is_before)
@@ -52,10 +58,10 @@ def mark_before_baseline(judged: pl.DataFrame, baseline: Baseline) -> pl.DataFra
     return turned
 
 
-def _is_before(verdict: Verdict, moment: datetime | None) -> pl.Expr:
+def _is_before(verdict: Verdict, moment: datetime | None, *, undated: bool) -> pl.Expr:
     if moment is None:
         return pl.lit(False)
-    return (pl.col("verdict") == verdict.value) & (pl.col("time") < moment).fill_null(False)
+    return (pl.col("verdict") == verdict.value) & (pl.col("time") < moment).fill_null(undated)
 
 
 def latest_of(*moments: datetime | None) -> datetime | None:

@@ -68,11 +68,12 @@ class EarlierRows:
 
 @dataclass(frozen=True, kw_only=True)
 class TimeBounds:
-    """The times `[start, end)` of the rows; `start` None has no lower bound, and takes rows without a time, too. A row
-    of infinite time has none that a window could reach.
+    """The times `[start, end)` of the rows; `start` None has no lower bound. A row of infinite time has none that a
+    window could reach.
 
     `earlier`: rows of earlier times that belong here as well, since they came late. `seen_before`: the transaction
-    snapshot of the window before; rows without a time that it may not have seen belong here.
+    snapshot of the window before; rows without a time that it may not have seen belong here. Without one all of them
+    do.
     """
 
     start: datetime | None
@@ -206,9 +207,9 @@ def time_condition(point: TablePoint, bounds: TimeBounds | None) -> sql.Composab
     column = sql.SQL("t.{}").format(sql.Identifier(point.time))
     parts = [time_between(point.time, bounds.start, bounds.end)]
     without_time = sql.SQL("({0} is null or {0} = 'infinity')").format(column)
-    if bounds.start is None:
+    if bounds.start is None or bounds.seen_before is None:
         parts.append(without_time)
-    elif bounds.seen_before is not None:
+    else:
         parts.append(sql.SQL("({} and not {})").format(without_time, surely_visible(bounds.seen_before)))
     for rows in bounds.earlier:
         within = time_between(point.time, rows.start, rows.end)

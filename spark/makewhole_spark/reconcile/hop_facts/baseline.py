@@ -10,6 +10,7 @@ from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Hop, TopicPoint
 from makewhole.window.incidents import baseline_unknown
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
+from makewhole_spark.snapshot.table_bounds import ALL_UNDATED
 
 
 def hop_baseline(neighbours: NeighbouringWindows, hop: Hop) -> Baseline:
@@ -24,7 +25,14 @@ def hop_baseline(neighbours: NeighbouringWindows, hop: Hop) -> Baseline:
         unexpected=_moment(neighbours, of=hop.target, lacking_at=hop.source),
         missing_unknown=log_beginning(neighbours, hop.target, of=hop.source),
         unexpected_unknown=log_beginning(neighbours, hop.source, of=hop.target),
+        undated_missing=_has_first_undated(neighbours, hop.source),
+        undated_unexpected=_has_first_undated(neighbours, hop.target),
     )
+
+
+def _has_first_undated(neighbours: NeighbouringWindows, point: str) -> bool:
+    """Tell whether a table's rows without a time are all that were there when it was first read."""
+    return bool(neighbours.manifests[point].get(ALL_UNDATED))
 
 
 def _moment(neighbours: NeighbouringWindows, *, of: str, lacking_at: str) -> datetime | None:
