@@ -313,6 +313,12 @@ where {match}
 -- Read the rows of one key from the ledger: record key, value, time in milliseconds, texts of the compared columns.
 select {record_key}, {value}, {moment}, {compared} from {table} as t where {match} order by {order}
 
+-- column_ids --
+-- Read what the catalogue knows columns of a table by: a column that gets another name keeps it.
+select attname::text, format('%%s.%%s', attrelid::bigint, attnum)
+from pg_attribute
+where attrelid = to_regclass(%(table)s) and attname = any(%(columns)s::text[]) and not attisdropped;
+
 -- moment_in_utc --
 -- Read a text as a moment, in UTC and without an offset.
 select (%(text)s::timestamptz at time zone 'UTC')::text

@@ -156,11 +156,12 @@ def _problem(part: _Part, point: str, found: str) -> Problem:
 def declaration(point: Point, kinds: Sequence[KeyType] = ()) -> str:
     """Return the line of a pipeline file that declares the types of a point's key; texts as they are by default."""
     known = tuple(kinds) or (KeyType.STRING,) * len(point.key)
-    parts = [f"{_yaml(name)}: {kind.value}" for name, kind in zip(point.key, known, strict=True)]
+    parts = [f"{yaml_name(name)}: {kind.value}" for name, kind in zip(point.key, known, strict=True)]
     return f"key: {{{', '.join(parts)}}}"
 
 
-def _yaml(name: str) -> str:
+def yaml_name(name: str) -> str:
+    """Return a name as a pipeline file writes it: quoted where it has other signs than letters, digits and `_`."""
     return name if name.isidentifier() else f'"{name}"'
 
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from makewhole.compute.key_layout import KeyColumns, KeyLayout, key_layout, require_same_keys, require_same_spelling
+from makewhole.compute.key_layout import KeyLayout, key_layout, require_same_keys, require_same_spelling
+from makewhole.compute.same_key import KeyFields, as_document, from_document, key_fields, require_same_key
 from makewhole.journal import incidents, plans, window_results, windows
 from makewhole.journal.windows import WindowBounds
 from makewhole.kafka.offsets import TopicLog
@@ -17,7 +18,7 @@ from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Pipeline, TopicPoint
 from makewhole.model.window import Window, WindowState
-from makewhole.postgres.read.key_columns import read_key_columns
+from makewhole.postgres.read.key_columns import KeyColumnsRead, read_key_columns
 from makewhole.signing.keys import sha256_of
 from makewhole.sql import PgConnection
 from makewhole.window.configuration import configuration_document, judging_sha256
@@ -96,7 +97,7 @@ def open_interval(
     else:
         _supersede_plans(journal, pipeline, covering)
     columns = read_key_columns(pipeline, connections)
-    layout = key_layout(pipeline, columns)
+    layout = key_layout(pipeline, columns.types)
     _require_same_spelling(journal, pipeline, columns, layout)
     with topic_logs(pipeline.ordered_points(), connections) as logs:
         states = {name: read_topic_state(log) for name, log in logs.items()}
@@ -110,7 +111,7 @@ def open_interval(
         for name, log in logs.items():
             require_same_leaders(log, states[name])
     draft = replace(draft, window=replace(draft.window, key_layout=layout))
-    _insert_revision(journal, pipeline, request, draft)
+    _insert_revision(journal, pipeline, request, draft, key_fields(pipeline, columns.ids))
     return _opened(journal, pipeline, draft.window, is_new=covering is None)
 
 
@@ -182,10 +183,14 @@ def _require_hops_of_waiting(journal: PgConnection, pipeline: Pipeline) -> None:
             )
 
 
-def _require_same_spelling(journal: PgConnection, pipeline: Pipeline, columns: KeyColumns, layout: KeyLayout) -> None:
-    """Refuse to spell keys in another way than the windows that were compared."""
+def _require_same_spelling(
+    journal: PgConnection, pipeline: Pipeline, columns: KeyColumnsRead, layout: KeyLayout
+) -> None:
+    """Refuse to read keys from other fields, or to spell them in another way, than the windows that were compared."""
     for window in windows.newest_judged(journal, pipeline.name)[:1]:
-        require_same_spelling(pipeline, columns, window.key_layout, layout)
+        require_same_spelling(pipeline, columns.types, window.key_layout, layout)
+        before = from_document(windows.configuration(journal, window).get("key_fields"))
+        require_same_key(pipeline, before, key_fields(pipeline, columns.ids))
         if dict(window.key_layout) != dict(layout):
             sources = {hop.name: hop.source for hop in pipeline.hops}
             waiting = window_results.handovers(journal, pipeline.name, window.number)
@@ -293,7 +298,9 @@ def _transaction_incidents(pipeline: Pipeline, window: Window, topics: _Observed
     ]
 
 
-def _insert_revision(journal: PgConnection, pipeline: Pipeline, request: Request, draft: _NewRevision) -> None:
+def _insert_revision(
+    journal: PgConnection, pipeline: Pipeline, request: Request, draft: _NewRevision, fields: KeyFields
+) -> None:
     windows.insert(
         journal,
         draft.window,
@@ -303,6 +310,7 @@ def _insert_revision(journal: PgConnection, pipeline: Pipeline, request: Request
             "sha256": sha256_of(configuration_document(pipeline)),
             "judging_sha256": judging_sha256(pipeline),
             "key_layout": {point: [kind.value for kind in kinds] for point, kinds in draft.window.key_layout.items()},
+            "key_fields": as_document(fields),
             "settle_seconds": pipeline.settle.total_seconds(),
             "reason": request.reason,
         },

@@ -269,3 +269,47 @@ def test_a_key_that_a_person_wrote_is_read_by_its_type(shop: ReconciledShop) -> 
         "command line: KEY: is no key of pipeline shop: key is not a uuid. Write the key's text, as `makewhole "
         "findings` shows keys"
     )
+
+
+def test_a_key_that_is_read_from_other_columns_than_before_is_refused(shop: ReconciledShop) -> None:
+    """It would have as many parts, of the same type, and no key of before would be found again."""
+    shop.describe(hop={"consumer_group": "loader"})
+    shop.sql("alter table outbox add code text; alter table warehouse add code text")
+    shop.trade(orders(range(5)), unloaded=orders(range(4, 5)))
+    shop.commit_group("loader", 4)
+    assert shop.whole_way()[1].handed_over == 1
+    before = shop.file.read_text()
+    shop.describe(key="region", topic_key='"$.region"', hop={"consumer_group": "loader"})
+
+    with pytest.raises(RefusedError) as caught:
+        shop.ask(1)
+
+    assert str(caught.value) == (
+        'shop: the windows before knew outbox by id, orders by "$.id", warehouse by id, and this one would know outbox '
+        'by region, orders by "$.region", warehouse by region; what is kept from before (the key index, keys handed '
+        'over) would not be found again. To go on as before, write `key: id` at points.outbox, `key: "$.id"` at '
+        "points.orders, `key: id` at points.warehouse. To go by the other key, give the pipeline another name: it "
+        "begins a history of its own, from `start:` on"
+    )
+    with pytest.raises(RefusedError, match="this one would know outbox by region"):
+        shop.ask(0)
+    shop.file.write_text(before)
+    assert shop.ask(1).window.number == 2
+
+
+def test_a_key_column_with_a_new_name_is_the_same_key(shop: ReconciledShop) -> None:
+    shop.trade(orders(range(5)))
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    for table in ("outbox", "warehouse"):
+        shop.sql(f"alter table {table} rename id to code")
+    shop.describe(key="code", topic_key='"$.code"')
+    later = [{**order, "code": order["id"]} for order in orders(range(100, 105), 1)]
+    repeated = {**orders([3], 1)[0], "code": "O3"}
+    for order in (*later, repeated):
+        shop.send_raw(json.dumps(order).encode(), 1)
+    for table in ("outbox", "warehouse"):
+        shop.write(table, [{name: value for name, value in order.items() if name != "id"} for order in later])
+
+    second = shop.judged(1)
+
+    assert shop.found(second, LEDGER_HOP) == {"O3": ("duplicate", "retry_without_idempotence")}

@@ -1,16 +1,27 @@
-"""Read the types of the columns that a pipeline's keys stand in."""
+"""Read the types and the identities of the columns that a pipeline's keys stand in."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from makewhole.compute.key_layout import KeyColumns
+from makewhole.compute.same_key import ColumnIds
 from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.pipeline import Pipeline, TablePoint
 from makewhole.postgres.connect import connect
-from makewhole.postgres.read.expressions import TableShape, column_types
+from makewhole.postgres.read.expressions import TableShape, column_types, regclass_text
+from makewhole.sql import PgConnection, load_queries
 
 
-def read_key_columns(pipeline: Pipeline, connections: Mapping[str, Connection]) -> KeyColumns:
-    """Return the types of the key columns of every table on a hop, with one session a connection.
+@dataclass(frozen=True, kw_only=True)
+class KeyColumnsRead:
+    """The key columns of tables: their types, and what the catalogue knows them by."""
+
+    types: KeyColumns
+    ids: ColumnIds
+
+
+def read_key_columns(pipeline: Pipeline, connections: Mapping[str, Connection]) -> KeyColumnsRead:
+    """Return the key columns of every table on a hop, with one session a connection.
 
     Raises:
         ConfigurationError: a table or a column of a key does not exist.
@@ -21,6 +32,7 @@ def read_key_columns(pipeline: Pipeline, connections: Mapping[str, Connection]) 
         if isinstance(point, TablePoint):
             tables.setdefault(point.connection, []).append(point)
     found: dict[str, tuple[str, ...]] = {}
+    ids: dict[str, Mapping[str, str]] = {}
     for name, points in tables.items():
         connection = connections[name]
         assert isinstance(connection, PostgresConnection)
@@ -28,4 +40,13 @@ def read_key_columns(pipeline: Pipeline, connections: Mapping[str, Connection]) 
             for point in points:
                 types = column_types(session, TableShape(point=point, compare={}, filters={}))
                 found[point.name] = tuple(types[column] for column in point.key)
-    return found
+                ids[point.name] = _column_ids(session, point)
+    return KeyColumnsRead(types=found, ids=ids)
+
+
+def _column_ids(session: PgConnection, point: TablePoint) -> dict[str, str]:
+    with session.cursor() as cursor:
+        cursor.execute(
+            load_queries("target")["column_ids"], {"table": regclass_text(point), "columns": list(point.key)}
+        )
+        return dict(cursor.fetchall())
