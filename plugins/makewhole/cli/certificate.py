@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from makewhole.cli.environment import AsJson, Exit, console, printable, reporting_errors, service_environment
+from makewhole.journal import windows
 from makewhole.journal.database import connect
 from makewhole.lake.storage import Storage
 from makewhole.model.errors import ConfigurationError, Problem
@@ -16,6 +17,7 @@ from makewhole.model.text import counted
 from makewhole.signing.key_files import PRIVATE_FILE, PUBLIC_FILE, believed_keys, make_key_files
 from makewhole.window.certificate_check import ChainEvidence, CheckedChain, Head, check_chain
 from makewhole.window.chain_evidence import file_problems, read_evidence
+from makewhole.window.context import find_pipeline
 
 certificate_app = typer.Typer(no_args_is_help=True, help="The proofs that windows are closed.")
 _console = console()
@@ -57,6 +59,8 @@ def verify_certificates(
         with connect() as journal:
             storage = Storage.from_environment()
             evidence = read_evidence(journal, storage, pipeline, ring, heads)
+            if not (evidence.entries or evidence.anchors or heads or pipeline in windows.pipelines(journal)):
+                find_pipeline(pipeline)  # a wrong name has proofs of nothing
             checked = check_chain(evidence)
             if files:
                 changed = list(file_problems(journal, storage, evidence.entries))

@@ -1,14 +1,18 @@
 """Provide what every command shares: the service's environment, exit codes, printing, error messages."""
 
 import os
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 from typing import Annotated
 
+import click
 import typer
+from rich.cells import cell_len
 from rich.console import Console, ConsoleDimensions
+from rich.table import Column, Table
 from rich.text import Text
 
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem, RefusedError
@@ -43,6 +47,7 @@ _EXIT_BY_STATE = {
 
 
 _WIDTH_WITHOUT_TERMINAL = 130
+_GUTTER, _FOLDED_WIDTH = 2, 8
 
 
 class _Console(Console):
@@ -60,6 +65,23 @@ class _Console(Console):
 def console(*, stderr: bool = False) -> Console:
     """Return the console that every command prints to; nothing in a text is taken for markup."""
     return _Console(stderr=stderr, highlight=False, soft_wrap=True, markup=False)
+
+
+def print_table(out: Console, table: Table) -> None:
+    """Print a table; on a terminal that is too narrow for its columns in lines that the terminal breaks.
+
+    Rich would leave columns out, and say nothing.
+    """
+    least = sum(_least_width(column) for column in table.columns) + _GUTTER * (len(table.columns) - 1)
+    if out.width < least:
+        table.width = least
+    out.print(table)
+
+
+def _least_width(column: Column) -> int:
+    texts = [cell.plain if isinstance(cell, Text) else str(cell) for cell in (column.header, *column.cells)]
+    widest = max(cell_len(text) for text in texts)
+    return widest if column.no_wrap else min(widest, _FOLDED_WIDTH)
 
 
 def exit_of(state: WindowState) -> Exit:
@@ -81,13 +103,21 @@ def service_environment() -> Iterator[None]:
 
 @contextmanager
 def reporting_errors() -> Iterator[None]:
-    """Turn our errors into one clear message and an exit code."""
+    """Turn our errors into one clear message and an exit code.
+
+    An error that nobody foresaw is shown whole. Left to Python it would end with the code of gaps that remain.
+    """
     try:
         yield
     except (ConfigurationError, RefusedError) as error:
         _fail(error, Exit.WRONG_USAGE)
     except MakewholeError as error:
         _fail(error, Exit.COULD_NOT_RUN)
+    except (click.ClickException, click.Abort, click.exceptions.Exit):
+        raise
+    except Exception as error:
+        traceback.print_exc()
+        raise typer.Exit(Exit.COULD_NOT_RUN) from error
 
 
 def _local_stack(home: Path) -> dict[str, str]:

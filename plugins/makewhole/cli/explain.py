@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from makewhole.cli.environment import AsJson, Exit, console, printable, service_environment
+from makewhole.cli.environment import AsJson, Exit, console, print_table, printable, service_environment
 from makewhole.cli.report import PipelineName
 from makewhole.config.connections import from_environment
 from makewhole.journal.database import connect
@@ -95,9 +95,9 @@ def _iso(moment: Any) -> str | None:
 def _show(journey: Journey) -> None:
     _console.print(f"key {printable(journey.key)} of {journey.pipeline}, hash {journey.key_hash}")
     _console.print()
-    _console.print(_copies_table(journey))
+    print_table(_console, _copies_table(journey))
     _console.print()
-    _console.print(_events_table(events(journey)))
+    print_table(_console, _events_table(events(journey)))
     for stop in journey.stops:
         for problem in stop.problems:
             _console.print(Text(f"not looked at: {stop.point}: {printable(problem)}", style="yellow"))

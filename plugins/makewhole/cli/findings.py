@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from makewhole.cli.documents import chosen_windows, finding_document
-from makewhole.cli.environment import AsJsonLines, console, printable, service_environment
+from makewhole.cli.environment import AsJsonLines, console, print_table, printable, service_environment
 from makewhole.cli.report import PipelineName, WindowNumber
 from makewhole.compensation.planning.deadlines import Deadlines, read_deadlines
 from makewhole.journal import window_results
@@ -60,7 +60,7 @@ def findings(
     if not ranked:
         _console.print(f"{pipeline}: no findings")
         return
-    _console.print(_table(ranked[:limit], datetime.now(UTC)))
+    print_table(_console, _table(ranked[:limit], datetime.now(UTC)))
     if len(ranked) > limit:
         _console.print(f"and {len(ranked) - limit} more; --limit {len(ranked)} or --json shows them all")
 

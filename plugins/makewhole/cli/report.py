@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from makewhole.cli.documents import chosen_windows, window_document
-from makewhole.cli.environment import AsJsonLines, console, printable, service_environment
+from makewhole.cli.environment import AsJsonLines, console, print_table, printable, service_environment
 from makewhole.journal.database import connect
 from makewhole.model.text import counted
 from makewhole.model.verdict import Verdict
@@ -66,7 +66,7 @@ def show_windows(out: Console, documents: list[dict[str, Any]]) -> None:
             f"{document['handed_over']['keys']:,}" if document["handed_over"]["keys"] else "none",
             certificate["digest"][:12] if certificate and certificate["revoked_by"] is None else "",
         )
-    out.print(table)
+    print_table(out, table)
     for document in documents:
         sentences = [*_handed_over(document), *(incident["told"] for incident in document["incidents"])]
         reason = document["reason"] or ""
@@ -149,7 +149,7 @@ def show_accounts(out: Console, documents: list[dict[str, Any]]) -> None:
             f"{one['span']:,}",
             *(Text(f"{one.get(name, 0):,}", style="red" if name == "expired" and one[name] else "") for name in names),
         )
-    out.print(table)
+    print_table(out, table)
 
 
 def _short(moment: str | None) -> str:

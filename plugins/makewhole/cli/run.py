@@ -22,7 +22,7 @@ from makewhole.journal.database import connect
 from makewhole.journey.copies import windows_holding
 from makewhole.journey.trace import business_key
 from makewhole.lake.storage import Storage
-from makewhole.model.errors import TransientError
+from makewhole.model.errors import ConfigurationError, Problem, TransientError
 from makewhole.model.window import WindowState
 from makewhole.window.context import as_last_read, find_pipeline
 
@@ -108,9 +108,28 @@ def run(
     raise typer.Exit(max((exit_of(state) for state in states), default=Exit.CERTIFIED))
 
 
+def read_keys(file: Path) -> list[str]:
+    """Return the lines of a file that are not empty, as they are: a key may hold what elsewhere ends a line, too.
+
+    Raises:
+        ConfigurationError: it is not UTF-8.
+    """
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        problem = Problem(
+            file="command line",
+            path="--keys",
+            found=f"{file} is not UTF-8: byte {error.start:,} is no part of a character",
+            remedy="Write the keys as `makewhole findings --json` has them, one a line, in UTF-8",
+        )
+        raise ConfigurationError([problem]) from None
+    return [line for line in (line.removesuffix("\r") for line in text.split("\n")) if line]
+
+
 def _requests_of_keys(request: _RunRequest, keys: Path, out: Console) -> list[_RunRequest]:
     """Return one request per window that holds any of the keys, oldest first."""
-    lines = [line for line in keys.read_text(encoding="utf-8").splitlines() if line]
+    lines = read_keys(keys)
     with connect() as journal:
         pipeline = as_last_read(journal, find_pipeline(request.pipeline))
         wanted = list(dict.fromkeys(business_key(pipeline, line) for line in lines))

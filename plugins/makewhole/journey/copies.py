@@ -1,7 +1,7 @@
 """Find the copies of keys: the rows that a table holds now, and what the windows' snapshots kept."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -92,15 +92,30 @@ def _copies(frame: pl.DataFrame) -> list[JourneyCopy]:
     ]
 
 
+def with_snapshots(journal: PgConnection, newest: Window) -> Window:
+    """Return the newest revision with snapshots: one that broke off early has none, the one before it still does."""
+    revisions = (replace(newest, revision=revision) for revision in range(newest.revision, 0, -1))
+    return next((window for window in revisions if window_results.snapshots(journal, window)), newest)
+
+
+def read_manifests(journal: PgConnection, window: Window) -> dict[str, dict[str, Any]]:
+    """Return the snapshots of a revision by point; of a topic that it could not read whole any more those of the
+    revision that could read most of it, as `revision`."""
+    own = window_results.snapshots(journal, window)
+    partial = {name for name, manifest in own.items() if (manifest.get("accounting") or {}).get("expired")}
+    fullest = window_results.fullest_snapshots(journal, window) if partial else {}
+    return {name: fullest.get(name, manifest) if name in partial else manifest for name, manifest in own.items()}
+
+
 def windows_holding(
     journal: PgConnection, pipeline: Pipeline, storage: Storage, keys: Sequence[str]
 ) -> dict[str, list[Window]]:
-    """Return for each business key the windows whose newest snapshots hold it, oldest first; none: an empty list."""
+    """Return for each business key the windows whose snapshots hold it, oldest first; none: an empty list."""
     wanted = with_hash(pl.DataFrame({"key": list(keys)}, schema={"key": pl.String}))
     found: dict[str, list[Window]] = {key: [] for key in keys}
     for window in reversed(windows.newest(journal, pipeline.name)):
         held: set[str] = set()
-        for manifest in window_results.snapshots(journal, window).values():
+        for manifest in read_manifests(journal, with_snapshots(journal, window)).values():
             for bucket, paths in manifest["files"].items():
                 asked = wanted.filter(pl.col("key_hi") % pipeline.buckets == int(bucket))
                 frame = storage.read_parquet(paths, list(HASH)) if len(asked) else None

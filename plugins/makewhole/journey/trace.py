@@ -16,7 +16,7 @@ from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem, key_hash, key_text, split_hex
 from makewhole.journal import key_history, window_results, windows
 from makewhole.journal.key_history import Judgement, KeyAction
-from makewhole.journey.copies import JourneyCopy, copies_in, rows_now
+from makewhole.journey.copies import JourneyCopy, copies_in, read_manifests, rows_now, with_snapshots
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem
@@ -132,19 +132,13 @@ class _WindowCopies:
 
 def _windows(journal: PgConnection, pipeline: Pipeline) -> list[Window]:
     """Return every window, oldest first, in its newest revision that has snapshots."""
-    return [_with_snapshots(journal, window) for window in reversed(windows.newest(journal, pipeline.name))]
-
-
-def _with_snapshots(journal: PgConnection, newest: Window) -> Window:
-    """Return the newest revision with snapshots: one that broke off early has none, the one before it still does."""
-    revisions = (replace(newest, revision=revision) for revision in range(newest.revision, 0, -1))
-    return next((window for window in revisions if window_results.snapshots(journal, window)), newest)
+    return [with_snapshots(journal, window) for window in reversed(windows.newest(journal, pipeline.name))]
 
 
 def _seen(
     journal: PgConnection, pipeline: Pipeline, storage: Storage, window: Window, bucket: str, hashed: str
 ) -> _WindowCopies:
-    manifests = window_results.snapshots(journal, window)
+    manifests = read_manifests(journal, window)
     copies: dict[str, list[JourneyCopy]] = {}
     problems: dict[str, str] = {}
     for name in (point.name for point in pipeline.ordered_points()):
@@ -156,7 +150,8 @@ def _seen(
         except MakewholeError as error:
             problems[name] = f"window {window.number}: {error}"
             continue
-        copies[name] = [replace(copy, window=window.number, revision=window.revision) for copy in held]
+        revision = int(manifests[name].get("revision", window.revision))
+        copies[name] = [replace(copy, window=window.number, revision=revision) for copy in held]
     return _WindowCopies(window=window, copies=copies, problems=problems)
 
 

@@ -145,3 +145,15 @@ def test_tombstones_that_erase_have_a_column_where_there_are_any(
     heading, line = [" ".join(line.split()) for line in said.splitlines()][-2:]
     assert heading == "topic offsets span data control aborted compacted expired undecodable erasures"
     assert line == "orders orders/3 lineage 1 [150, 300) 150 140 6 0 0 1 0 3"
+
+
+@pytest.mark.parametrize("width", [10, 40, 60, 80])
+def test_no_column_is_left_out_however_narrow_the_terminal_is(
+    invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    wide = invoke("windows", "shop", "--window", "5").output
+    monkeypatch.setenv("COLUMNS", str(width))
+    narrow = invoke("windows", "shop", "--window", "5").output
+
+    assert sorted("".join(narrow.split())) == sorted("".join(wide.split()))

@@ -205,9 +205,23 @@ def test_a_pipeline_that_nobody_knows_is_wrong_usage(
     assert "[/red]: no good pipeline file has this name. Known are: flights." in result.stderr
 
 
+def test_an_error_that_nobody_foresaw_is_shown_and_no_gap(
+    invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("nobody foresaw this")
+
+    monkeypatch.setattr(report, "chosen_windows", fail)
+    result = invoke("windows", "flights")
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert result.stderr.startswith("Traceback (most recent call last):\n")
+    assert result.stderr.endswith("ValueError: nobody foresaw this\n")
+
+
 def test_an_empty_chain_proves_nothing(invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificates, "chain", lambda *_: [])
     monkeypatch.setattr(certificates, "ends", lambda *_: [])
+    monkeypatch.setattr("makewhole.journal.windows.pipelines", lambda *_: [])
     result = invoke("certificate", "verify", "flights")
     assert (result.exit_code, result.stdout) == (3, "flights: 0 certificates, nothing is proven yet\n")
     as_json = invoke("certificate", "verify", "flights", "--json")

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from makewhole.cli.environment import AsJson, console, printable, service_environment
+from makewhole.cli.environment import AsJson, console, print_table, printable, service_environment
 from makewhole.cli.plan import answer, control, dry_run
 from makewhole.cli.plan.control import PlanId, known_plan
 from makewhole.cli.plan.undo import undo
@@ -45,7 +45,7 @@ def show(
     _console.print(f"SHA-256 {stored.sha256}" + (f"; {printable(stored.reason)}" if stored.reason else ""))
     for sentence in (*risks, *_locks(actions)):
         _console.print(Text(printable(sentence)))
-    _console.print(_table(actions[:limit]))
+    print_table(_console, _table(actions[:limit]))
     if len(actions) > limit:
         _console.print(f"and {len(actions) - limit} more; --limit {len(actions)} or --json shows them all")
 

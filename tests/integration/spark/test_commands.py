@@ -1,0 +1,93 @@
+"""Test what commands say, and the codes they exit with, of what is not there, not whole or oddly spelled."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from makewhole.cli.main import app
+from makewhole.journal.database import connect
+from makewhole.journey.copies import windows_holding
+from makewhole.lake.storage import Storage
+from makewhole.model.window import WindowState
+from tests.world.orders import orders
+from tests.world.windows import ReconciledShop
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments], env={"COLUMNS": "400"})
+
+
+def held(shop: ReconciledShop, *keys: str) -> dict[str, list[int]]:
+    """Return the windows that hold these keys."""
+    with connect(shop.journal) as journal:
+        found = windows_holding(journal, shop.pipeline, Storage.from_environment(), keys)
+    return {key: [window.number for window in windows] for key, windows in found.items()}
+
+
+def places(shop: ReconciledShop, key: str) -> list[tuple[str, int]]:
+    """Return place and revision of each record of a key, as `explain` has them."""
+    result = run("explain", shop.pipeline.name, key, "--json")
+    assert result.exit_code == 0, result.output
+    return [
+        (copy["place"], copy["revision"])
+        for point in json.loads(result.stdout)["points"]
+        for copy in point["copies"]
+        if "revision" in copy
+    ]
+
+
+@pytest.mark.parametrize("command", [("windows",), ("findings",), ("certificate", "verify")], ids=" ".join)
+def test_a_name_that_no_pipeline_has_is_wrong_usage(shop: ReconciledShop, command: tuple[str, ...]) -> None:
+    result = run(*command, "shopp")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "could not: pipeline folders: shopp: no good pipeline file has this name. Known are: flights, shop. "
+        "Check the files with `makewhole check`\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments", [("windows", "\udcff"), ("findings", "\udcff"), ("plan", "show", "\udcff")], ids=lambda one: one[0]
+)
+def test_what_nobody_foresaw_could_not_run_and_is_no_gap(shop: ReconciledShop, arguments: tuple[str, ...]) -> None:
+    """A shell can pass bytes that are no text."""
+    result = run(*arguments)
+
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert "UnicodeEncodeError" in result.stderr
+
+
+def test_a_pipeline_whose_file_is_gone_still_shows_its_windows_and_proofs(shop: ReconciledShop) -> None:
+    made = orders(range(5))
+    shop.trade(made, unloaded=made[4:])
+    shop.whole_way()
+    text = shop.file.read_text()
+    shop.file.unlink()
+
+    listed, found, proofs = run("windows", "shop"), run("findings", "shop"), run("certificate", "verify", "shop")
+
+    assert (listed.exit_code, found.exit_code, proofs.exit_code) == (0, 0, 3)
+    assert "1 missing" in listed.stdout
+    assert "lost_after_topic" in found.stdout
+    assert proofs.stdout == "shop: 0 certificates, nothing is proven yet\n"
+    shop.file.write_text(text)
+
+
+def test_what_only_an_older_revision_could_read_is_found_by_key(shop: ReconciledShop) -> None:
+    shop.buckets = None  # as the command reads the file
+    made = orders(range(5))
+    shop.trade(made)
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    assert places(shop, "O3") == [("0:3", 1)]
+    shop.delete_records({0: 5})
+    shop.whole_way()
+    for table in ("outbox", "warehouse"):
+        shop.sql(f"delete from {table}")
+    shop.ask()  # a third revision, which broke off before it read anything
+
+    assert places(shop, "O3") == [("0:3", 1)]
+    assert held(shop, "O3", "O99") == {"O3": [1], "O99": []}
