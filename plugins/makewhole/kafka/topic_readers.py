@@ -4,29 +4,39 @@ Groups that keep their offsets elsewhere, and groups that the connection's user 
 on the group), are not among them: no broker would tell.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from aiokafka.protocol.admin import ListGroupsRequest
 from aiokafka.protocol.commit import OffsetFetchRequest
 
-from makewhole.kafka.offsets import stable_offsets
+from makewhole.kafka.log.broker import BrokerLog
+from makewhole.kafka.log.reader import read_range
+from makewhole.kafka.offsets import describe_topic, stable_offsets
 from makewhole.kafka.wire.cluster import Cluster, NotNowError
 from makewhole.model.connection import KafkaConnection
-from makewhole.model.errors import ConfigurationError
+from makewhole.model.errors import ConfigurationError, MakewholeError
+from makewhole.model.window import PartitionRange
 
 _GROUP_LOG = "__consumer_offsets"
 _NONE = -1
+_COUNTED_MOST = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingGroup:
     """A consumer group with offsets in a topic. `lag`: the offsets between where it stands and the stable end, in the
-    partitions in which it has committed; `unread`: the number of partitions in which it has not."""
+    partitions in which it has committed; `unread`: the number of partitions in which it has not. `standing`: where it
+    has committed, by partition.
+
+    `records`: how many of these offsets hold records that it will be given; None: nobody counted them.
+    """
 
     group: str
     lag: int
     unread: int
+    records: int | None = None
+    standing: Mapping[int, int] = field(default_factory=dict, compare=False)
 
 
 def topic_readers(
@@ -47,9 +57,40 @@ def topic_readers(
             group=group,
             lag=sum(max(0, ends.get(partition, 0) - offset) for partition, offset in committed.items()),
             unread=len(ends) - len(committed),
+            standing=committed,
         )
         for group, committed in sorted(standing.items())
     )
+
+
+def with_records(connection: KafkaConnection, topic: str, groups: Sequence[ReadingGroup]) -> tuple[ReadingGroup, ...]:
+    """Count the records before which groups stand that are not far behind: markers of transactions, aborted records and
+    compacted offsets are nothing to read. Those of groups that are far behind, or whose log cannot be read, stay
+    uncounted."""
+    near = [group for group in groups if group.lag <= _COUNTED_MOST]
+    try:
+        counted = dict(zip((group.group for group in near), _records_behind(connection, topic, near), strict=True))
+    except MakewholeError:
+        counted = {}
+    return tuple(replace(group, records=counted.get(group.group)) for group in groups)
+
+
+def _records_behind(connection: KafkaConnection, topic: str, groups: Sequence[ReadingGroup]) -> list[int]:
+    """Return how many committed records lie between each group and the stable end; each partition is read once."""
+    if not any(group.lag for group in groups):
+        return [0 for _ in groups]
+    ends, topic_id = stable_offsets(connection, topic), describe_topic(connection, topic).topic_id
+    found = [0 for _ in groups]
+    with BrokerLog(connection) as broker:
+        for partition, end in ends.items():
+            standing = [group.standing.get(partition, end) for group in groups]
+            wanted = PartitionRange(topic=topic, topic_id=topic_id, partition=partition, lo=min(standing), hi=end)
+            if wanted.span <= 0:
+                continue
+            for batch in read_range(broker, wanted, columns=("offset",)).batches():
+                offsets = batch.column("offset").to_numpy()
+                found = [one + int((offsets >= at).sum()) for one, at in zip(found, standing, strict=True)]
+    return found
 
 
 async def _standing(cluster: Cluster, topic: str) -> Mapping[str, Mapping[int, int]]:

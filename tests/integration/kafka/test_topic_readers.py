@@ -7,11 +7,11 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from makewhole.kafka.topic_readers import ReadingGroup, topic_readers
+from makewhole.kafka.topic_readers import ReadingGroup, topic_readers, with_records
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import ConfigurationError
 from tests.world.consumer import consumer
-from tests.world.topics import commit_group, producer
+from tests.world.topics import commit_group, left_open, producer
 
 pytestmark = pytest.mark.integration
 
@@ -38,6 +38,32 @@ def test_the_groups_of_a_topic_are_found_with_their_lag(
 
     admin.delete_consumer_groups([f"a-{run}"])[f"a-{run}"].result(30)
     assert [reader.group for reader in topic_readers(connection, topic)] == [f"b-{run}"]
+
+
+def test_what_nobody_is_given_to_read_is_no_record_before_a_group(
+    connection: KafkaConnection, make_topic: Callable[..., str]
+) -> None:
+    topic = make_topic(2)
+    bootstrap, run = str(connection.properties["bootstrap.servers"]), uuid.uuid4().hex[:8]
+    client = producer(bootstrap, transactional_id=f"tx-{run}")
+    client.init_transactions(30)
+    for is_committed in (True, False, True):
+        client.begin_transaction()
+        for partition in range(2):
+            client.produce(topic, value=b"{}", partition=partition)
+        client.commit_transaction(30) if is_committed else client.abort_transaction(30)
+    left_open(bootstrap, topic)
+    # Of each partition: 0 record, 1 marker, 2 aborted, 3 marker, 4 record, 5 marker.
+    with consumer(bootstrap, f"a-{run}") as both:
+        both.commit(offsets=[TopicPartition(topic, at, 5) for at in range(2)], asynchronous=False)
+    commit_group(bootstrap, f"b-{run}", topic, 1)
+
+    found = with_records(connection, topic, topic_readers(connection, topic))
+
+    assert found == (
+        ReadingGroup(group=f"a-{run}", lag=2, unread=0, records=0),
+        ReadingGroup(group=f"b-{run}", lag=5, unread=1, records=1),
+    )
 
 
 def test_a_topic_that_is_not_there_has_no_readers_to_ask_for(connection: KafkaConnection) -> None:

@@ -11,10 +11,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from makewhole.cli.environment import AsJson, console, printable, service_environment
+from makewhole.cli.environment import AsJson, console, print_table, printable, service_environment
 from makewhole.cli.plan.control import PlanId
 from makewhole.compensation.execution.targets import targets_of
-from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, RecordToSend, Sample
+from makewhole.compensation.preview.dry_report import DryRun, DryRunPart, Forecast, RecordToSend, Sample, TopicEffects
 from makewhole.compensation.preview.dry_run import SAMPLES, dry_run
 from makewhole.compute.key_layout import with_layout
 from makewhole.journal import plans, windows
@@ -92,9 +92,15 @@ def dry_run_document(report: DryRun) -> dict[str, Any]:
         "risks": list(report.risks),
         "parts": [_part_document(part) for part in report.parts],
         "tables": [asdict(table) for table in report.tables],
-        "topics": [asdict(topic) for topic in report.topics],
+        "topics": [_topic_document(topic) for topic in report.topics],
         "samples": [_sample_document(sample) for sample in report.samples],
     }
+
+
+def _topic_document(topic: TopicEffects) -> dict[str, Any]:
+    names = ("group", "lag", "records", "unread")
+    groups = [{name: getattr(group, name) for name in names} for group in topic.groups]
+    return {"target": topic.target, "place": topic.place, "groups": groups, "silent": topic.silent}
 
 
 def _part_document(part: DryRunPart) -> dict[str, Any]:
@@ -158,7 +164,7 @@ def _print(report: DryRun) -> None:
     if report.stopped_by:
         _print_line(f"It would not start now: {report.stopped_by}")
     _print_line("If it did all the same:" if report.stopped_by else "If it ran now:")
-    _console.print(_parts_table(report.parts))
+    print_table(_console, _parts_table(report.parts))
     for sentence in _sentences(report):
         _print_line(sentence)
     for sample in report.samples:
@@ -185,7 +191,8 @@ def _print_line(line: str) -> None:
 def _parts_table(parts: tuple[DryRunPart, ...]) -> Table:
     table = Table(box=None, pad_edge=False)
     for heading in _HEADINGS:
-        table.add_column(heading, justify="left" if heading in ("remedy", "target", "payloads from") else "right")
+        is_text = heading in ("remedy", "target", "payloads from")
+        table.add_column(heading, overflow="fold", justify="left" if is_text else "right")
     for part in parts:
         counts = (f"{part.actions:,}", *(f"{part.forecasts[fate]:,}" for fate in Forecast))
         sources = ", ".join(f"{name} {count:,}" for name, count in part.payload_from.items())

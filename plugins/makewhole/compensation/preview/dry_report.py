@@ -82,7 +82,12 @@ class TopicEffects:
             yield f"{self.target} ({self.place}): no consumer group has an offset there; who reads it is not known"
         for reader in self.groups:
             unread = f", no offset in {counted(reader.unread, 'partition')}" if reader.unread else ""
-            yield f"{self.target} ({self.place}) is read by group {reader.group}, {reader.lag:,} behind{unread}"
+            yield f"{self.target} ({self.place}) is read by group {reader.group}, {_behind(reader)}{unread}"
+
+
+def _behind(reader: ReadingGroup) -> str:
+    """Return how many records a group has before it; offsets where they were not counted, which may hold fewer."""
+    return f"at most {reader.lag:,} behind" if reader.records is None else f"{reader.records:,} behind"
 
 
 @dataclass(frozen=True, kw_only=True)

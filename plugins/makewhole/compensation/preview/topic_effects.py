@@ -2,7 +2,7 @@
 
 from makewhole.compensation.execution.targets import Target
 from makewhole.compensation.preview.dry_report import TopicEffects
-from makewhole.kafka.topic_readers import topic_readers
+from makewhole.kafka.topic_readers import topic_readers, with_records
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import MakewholeError
 from makewhole.model.pipeline import TopicPoint
@@ -20,7 +20,8 @@ def read_topic_effects(target: Target) -> TopicEffects:
     point, connection = target.point, target.connection
     assert isinstance(point, TopicPoint) and isinstance(connection, KafkaConnection)
     try:
-        groups = topic_readers(connection, point.topic, patience_seconds=_PATIENCE_SECONDS)
+        found = topic_readers(connection, point.topic, patience_seconds=_PATIENCE_SECONDS)
+        groups = with_records(connection, point.topic, found)
     except MakewholeError as error:
         return TopicEffects(target=point.name, place=point.place, silent=str(error))
     return TopicEffects(target=point.name, place=point.place, groups=groups)

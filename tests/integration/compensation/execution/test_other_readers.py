@@ -107,7 +107,10 @@ def test_the_dry_run_and_the_approval_page_name_every_group_that_gets_the_record
         f"- flights (kafka:{world.topic}) is read by group {LOADER}, 0 behind, no offset in 2 partitions",
     ]
     assert [topic["groups"] for topic in dry_run_document(forecast)["topics"]] == [
-        ({"group": "audit", "lag": 1, "unread": 2}, {"group": LOADER, "lag": 0, "unread": 2})
+        [
+            {"group": "audit", "lag": 1, "records": 1, "unread": 2},
+            {"group": LOADER, "lag": 0, "records": 0, "unread": 2},
+        ]
     ]
 
 

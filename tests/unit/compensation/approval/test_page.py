@@ -170,9 +170,14 @@ def test_the_page_says_what_stays_empty_and_who_waits() -> None:
     ("groups", "silent", "lines"),
     [
         (
-            (ReadingGroup(group="dw_loader", lag=1_200, unread=0), ReadingGroup(group="b*i", lag=0, unread=1)),
+            (
+                ReadingGroup(group="dw_loader", lag=1_203, unread=0, records=1_200),
+                ReadingGroup(group="far", lag=12_000, unread=0),
+                ReadingGroup(group="b*i", lag=4, unread=1, records=0),
+            ),
             None,
             "- flights (log:flights) is read by group dw\\_loader, 1,200 behind\n"
+            "- flights (log:flights) is read by group far, at most 12,000 behind\n"
             "- flights (log:flights) is read by group b\\*i, 0 behind, no offset in 1 partition",
         ),
         ((), None, "- flights (log:flights): no consumer group has an offset there; who reads it is not known"),
