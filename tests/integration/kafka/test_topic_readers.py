@@ -51,6 +51,7 @@ def test_what_nobody_is_given_to_read_is_no_record_before_a_group(
         client.begin_transaction()
         for partition in range(2):
             client.produce(topic, value=b"{}", partition=partition)
+        assert client.flush(30) == 0  # aborting drops what was not sent
         client.commit_transaction(30) if is_committed else client.abort_transaction(30)
     left_open(bootstrap, topic)
     # Of each partition: 0 record, 1 marker, 2 aborted, 3 marker, 4 record, 5 marker.

@@ -88,20 +88,20 @@ TEXTS = [
 VALUES: dict[str, list[str]] = {
     "string": [*TEXTS, *NUMBERS, "true", '{"a": 1}', "[1]", '""', "null"],
     "int": [*NUMBERS, "1e999999999", "null"],
-    "bigint": [*NUMBERS, '"x"', "null"],
-    "double": [*NUMBERS, "1e300", "1e-300", "5e-324", "1e400", "null"],
+    "bigint": [*NUMBERS, '"x"', '"NaN"', "null"],
+    "double": [*NUMBERS, "1e300", "1e-300", "5e-324", "1e400", '"NaN"', '"-Infinity"', "null"],
     "boolean": ["true", "false", '"TRUE"', '"False"', '"t"', "1", "0", "null"],
-    "decimal(6,1)": [*NUMBERS, "null"],
+    "decimal(6,1)": [*NUMBERS, '"NaN"', '"Infinity"', "1e100", "null"],
     "decimal(38,9)": [*NUMBERS, "null"],
     "timestamp": [*NOON, "null"],
     "date": ['"2013-02-28"', '"20130228"', '"0001-01-01"', '"2013-01-01T00:30:00+02:00"', '"infinity"', '""', "null"],
 }
 # The number of values that these take at least: nothing is so safe as to refuse everything.
 TAKEN = {
-    ("timestamp", "timestamp"): 11,
-    ("timestamp", "timestamptz"): 11,
+    ("timestamp", "timestamp"): 12,
+    ("timestamp", "timestamptz"): 12,
     ("timestamp", "date"): 3,
-    ("date", "date"): 3,
+    ("date", "date"): 4,
     ("date", "timestamp"): 3,
     ("date", "timestamptz"): 3,
     ("string", "text"): 23,
@@ -109,11 +109,11 @@ TAKEN = {
     ("int", "integer"): 7,
     ("int", "bigint"): 8,
     ("int", "text"): 5,
-    ("bigint", "numeric"): 8,
-    ("double", "double precision"): 15,
+    ("bigint", "numeric"): 9,
+    ("double", "double precision"): 17,
     ("boolean", "boolean"): 4,
     ("boolean", "text"): 4,
-    ("decimal(6,1)", "numeric"): 13,
+    ("decimal(6,1)", "numeric"): 16,
     ("decimal(38,9)", "numeric(6,2)"): 10,
 }
 

@@ -13,6 +13,7 @@ from makewhole.model.window import WindowState
 from makewhole.window.context import WindowContext, connections_of
 from makewhole.window.open import Request, open_interval
 from tests.world.orders import BORN, DAY, Order, orders
+from tests.world.pipeline_file import store
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.windows import ReconciledShop
 
@@ -270,3 +271,22 @@ def test_a_log_without_older_records_says_nothing_of_rows_without_a_time(shop: R
 
     assert shop.found(context, LEDGER_HOP) == {"O900": ("undecidable", "older_than_log")}
     assert closed.state is WindowState.NOT_KNOWN
+
+
+def test_rows_without_a_time_of_a_table_that_joins_later_are_counted_by_its_first_window(shop: ReconciledShop) -> None:
+    shop.trade(orders(range(5)))
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    shop.sql("create table archive (like warehouse)")
+    shop.describe(more_points={"archive": store("db", "archive")}, more_hops=[{"from": "outbox", "to": "archive"}])
+    later = orders(range(100, 105), 1)
+    shop.trade(later)
+    shop.write("archive", [*later, *undated(range(900, 902))])
+
+    second, closed = shop.whole_way(1)
+
+    assert shop.found(second, "outbox→archive") == {}
+    assert shop.counts(second, "outbox→archive").before_baseline == 2
+    assert closed.state is WindowState.CERTIFIED
+    shop.write("archive", undated(range(902, 903)))
+    third, _ = shop.whole_way(2)
+    assert shop.found(third, "outbox→archive") == {"O902": ("unexpected", "not_in_source")}

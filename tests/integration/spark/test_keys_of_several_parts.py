@@ -145,7 +145,7 @@ def test_typed_parts_are_one_key_in_every_spelling_and_a_null_is_none(shop: Reco
 
     shop.sql("insert into erasures values (6, %s, '2025-03-01')", part(6))  # erased since it was judged
     assert [refusal.reason for refusal in plan_window(context).refusals] == [
-        "erased: warehouse: table erasures has its key"
+        "erased: warehouse: erasures names this key"
     ]
     compensate_window(context, lambda _: None)
     assert [record.document["number"] for record in shop.read()][len(made) + 2 :] == [7.0]

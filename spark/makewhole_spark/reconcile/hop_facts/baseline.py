@@ -30,6 +30,11 @@ def hop_baseline(neighbours: NeighbouringWindows, hop: Hop) -> Baseline:
     )
 
 
+def _joined_at(neighbours: NeighbouringWindows, point: str) -> datetime | None:
+    """Return the start of the window that reads a table first: what is older is in no window."""
+    return neighbours.context.window.start if _has_first_undated(neighbours, point) else None
+
+
 def _has_first_undated(neighbours: NeighbouringWindows, point: str) -> bool:
     """Tell whether a table's rows without a time are all that were there when it was first read."""
     return bool(neighbours.manifests[point].get(ALL_UNDATED))
@@ -37,7 +42,7 @@ def _has_first_undated(neighbours: NeighbouringWindows, point: str) -> bool:
 
 def _moment(neighbours: NeighbouringWindows, *, of: str, lacking_at: str) -> datetime | None:
     """Return the moment before which it proves nothing that a key of one point is not at the other."""
-    moments = (_start(neighbours), _whole_from(neighbours, lacking_at))
+    moments = (_start(neighbours), _whole_from(neighbours, lacking_at), _joined_at(neighbours, of))
     if _is_topic(neighbours, of):
         return latest_of(*(moment for moment in moments if _begins_before(neighbours, moment)))
     return latest_of(*moments)
