@@ -13,10 +13,11 @@ from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.model.window import WindowState
 from tests.integration.spark.test_undone import undone
-from tests.world.orders import Order, orders
-from tests.world.pipeline_file import store
+from tests.world.orders import Order, milliseconds, orders
+from tests.world.pipeline_file import ledger, store
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.sql import Rows
+from tests.world.topics import producer
 from tests.world.windows import ReconciledShop
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -158,3 +159,37 @@ def test_typed_parts_are_one_key_in_every_spelling_and_a_null_is_none(shop: Reco
     assert shop.found(second, LEDGER_HOP) == {
         key("1", part(1), "2025-03-01"): ("duplicate", "retry_without_idempotence")
     }
+
+
+def test_a_record_is_produced_with_the_key_that_it_stands_for_or_not_at_all(shop: ReconciledShop) -> None:
+    """A part of the key is Kafka's own, which is the whole business key where the ledger does not say it."""
+    settings: dict[str, Any] = {
+        "topic_key": '[kafka.key, "$.number"]',
+        "partitioner": "random",
+        "ledger_hop": {"compensation": "{missing: produce}"},
+    }
+    shop.describe(key="[region, number]", **settings)
+    made = orders(range(4))
+    shop.write("outbox", made)
+    client = producer(shop.bootstrap)
+    for order in made[:3]:
+        client.produce(shop.topic, key=order["region"], value=json.dumps(order), timestamp=milliseconds(order["at"]))
+    assert client.flush(30) == 0
+    shop.write("warehouse", made[:3])
+    context = shop.judge_and_ask_the_gate()
+    assert shop.found(context, LEDGER_HOP) == {key("US", "3"): ("missing", "never_produced")}
+
+    frozen = plan_window(context)
+
+    assert [refusal.reason for refusal in frozen.refusals] == [
+        "unfit: as the record that outbox gives it would not have this key in orders, which reads it from kafka.key, "
+        "$.number: name the columns that hold the record, `record_key` and `payload`, at points.outbox"
+    ]
+    assert frozen.plan is None
+
+    columns = ledger("db", "outbox", key="[region, number]", record_key="region")
+    shop.describe(key="[region, number]", **settings, more_points={"outbox": columns})
+    again = shop.judge_and_ask_the_gate()
+    assert plan_window(again).refusals == ()
+    compensate_window(again, lambda _: None)
+    assert [record.key for record in shop.read()] == [b"EU", b"US", b"EU", b"US"]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from makewhole.compensation.freezing.choose_partition import PartitionChooser
+from makewhole.compensation.freezing.choose_partition import PartitionChooser, require_own_key
 from makewhole.compensation.freezing.fetch_reversals import ReversalFetcher
 from makewhole.compensation.freezing.meant_values import RecordValue
 from makewhole.compensation.freezing.source_values import SourceValues
@@ -115,6 +115,7 @@ class Fetcher:
             raise RefusedError("erased: the ledger has no row of this key any more")
         extra = {"origin": "ledger"}
         payload = Payload(key=found.key, value=found.value, timestamp_ms=found.timestamp_ms, extra=extra)
+        require_own_key(self._pipeline, hop, payload, draft.action.key)
         return self._partitions.choose(hop.target, payload)
 
     def _upsert(self, draft: ActionDraft) -> Payload:
