@@ -5,7 +5,7 @@ reported with what was found, and does not stop the rest.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -59,29 +59,41 @@ class Journey:
 
 def business_key(pipeline: Pipeline, text: str) -> str:
     """Return the key that a person wrote, in its one spelling: several components are a JSON array of strings, and each
-    is read by its type.
+    is read by its type. Where chains of points have keys of different kinds, by the first that it fits.
 
     Raises:
         ConfigurationError: it cannot be a key of this pipeline.
     """
-    point = pipeline.ordered_points()[0]
-    parts = len(point.key)
-    components = [text] if parts == 1 else _array(text)
-    why = ""
-    if len(components) == parts and all(isinstance(part, str) and part and _is_unicode(part) for part in components):
-        kinds = point.key_layout or (KeyType.STRING,) * parts
+    points = pipeline.ordered_points()
+    layouts = dict.fromkeys(point.key_layout or (KeyType.STRING,) * len(point.key) for point in points)
+    reasons = list[str]()
+    for kinds in layouts:
         try:
-            return key_text([part_text(part, kind) for part, kind in zip(components, kinds, strict=True)])
+            return key_text([part_text(part, kind) for part, kind in zip(_parts(text, kinds), kinds, strict=True)])
         except KeyProblem as unfit:
-            why = f": {unfit}"
+            reasons.append(str(unfit))
+    why, parts = next(filter(None, reasons), ""), len(points[0].key)
     example = "the key's text" if parts == 1 else json.dumps([f"part {at}" for at in range(1, parts + 1)])
     problem = Problem(
         file="command line",
         path="KEY",
-        found=f"is no key of pipeline {pipeline.name}{why}",
+        found=f"is no key of pipeline {pipeline.name}{f': {why}' if why else ''}",
         remedy=f"Write {example}, as `makewhole findings` shows keys",
     )
     raise ConfigurationError([problem])
+
+
+def _parts(text: str, kinds: Sequence[KeyType]) -> list[str]:
+    """Return the components of a key as a person wrote it.
+
+    Raises:
+        KeyProblem: they are not as many, or no texts.
+    """
+    components = [text] if len(kinds) == 1 else _array(text)
+    are_texts = all(isinstance(part, str) and part and _is_unicode(part) for part in components)
+    if len(components) != len(kinds) or not are_texts:
+        raise KeyProblem
+    return components
 
 
 def _array(text: str) -> list[Any]:

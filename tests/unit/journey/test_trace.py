@@ -30,6 +30,24 @@ def pipeline(*key: str) -> Pipeline:
     return Pipeline(name="flights", points={"retry": beside, "outbox": outbox}, hops=(hop,))
 
 
+def test_a_key_of_any_chain_of_points_is_a_key_of_the_pipeline() -> None:
+    """Chains that nothing joins have keys of their own."""
+    first = pipeline("id")
+    names = ("orders", "invoices")
+    more = [
+        TablePoint(name=name, kind=PointKind.STORE, connection="db", table=name, key=("day", "no")) for name in names
+    ]
+    hop = Hop(source="orders", target="invoices", remedies=first.hops[0].remedies)
+    both = replace(first, points={**first.points, **{one.name: one for one in more}}, hops=(*first.hops, hop))
+    layout = {"outbox": (KeyType.UUID,), **dict.fromkeys(names, (KeyType.DATE, KeyType.BIGINT))}
+    read = with_layout(both, layout)
+
+    assert business_key(read, '["2013-01-01","7.0"]') == '["2013-01-01","7"]'
+    assert business_key(read, "0000000A00AB4CDE8F0123456789ABCD") == "0000000a-00ab-4cde-8f01-23456789abcd"
+    with pytest.raises(ConfigurationError, match="is no key of pipeline flights: key is not a uuid"):
+        business_key(read, "7")
+
+
 @pytest.mark.parametrize(
     ("parts", "written", "key"),
     [
