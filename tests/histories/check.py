@@ -10,6 +10,7 @@ from tests.histories.right import (
     MATCHED,
     PENDING,
     STORE,
+    UNDECIDABLE,
     UNEXPECTED,
     is_whole,
     keys_of,
@@ -73,7 +74,7 @@ def _of_certificate(said: Said) -> Iterator[str]:
     for (hop, key), answers in sorted(right_answers(_judging(said), said.scope).items()):
         is_judged = answers - {None, PENDING}
         if is_judged and PENDING not in answers and not any(is_whole(truth, hop, key) for truth in said.moments):
-            is_gone = answers == {UNEXPECTED} or (hop == STORE and key in said.scope.seen)
+            is_gone = is_judged <= {UNEXPECTED, UNDECIDABLE} or (hop == STORE and key in said.scope.seen)
             if not is_gone or said.moments[-1].rows_of(key):
                 yield f"certified over {key} on the {hop} hop. {_shown(said.moments[-1], key)}"
 

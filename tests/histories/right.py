@@ -27,7 +27,7 @@ class Scope:
     keys that the window before has left to it, by hop. `has_gone`: part of the log was gone before it was read. `late`:
     keys whose rows came after the window was opened. `seen`: keys that a certified window has seen in the store;
     `perhaps_seen`: and those that it has seen if it looked again at the right moment. `restored`: keys of which an
-    earlier window wrote a row into the store, which are looked at again."""
+    earlier window wrote or changed a row in the store, which are looked at again."""
 
     number: int
     ranges: Mapping[int, tuple[int, int]]
@@ -75,7 +75,9 @@ def _with_doubt(answers: set[Answer], scope: Scope, *, is_gone: bool) -> set[Ans
         return answers
     if is_gone and DUPLICATE in answers:
         return answers | {None, MATCHED, UNDECIDABLE}
-    doubtful = answers & ({MISSING, UNEXPECTED, MATCHED} if is_gone else {MISSING, UNEXPECTED})
+    if is_gone and CONFLICT in answers:
+        return answers | {MATCHED, UNDECIDABLE}
+    doubtful = answers & {MISSING, UNEXPECTED, MISMATCHED, *([MATCHED] if is_gone else [])}
     return answers | {UNDECIDABLE} if doubtful else answers
 
 

@@ -19,8 +19,9 @@ class Repair:
     after: Truth
 
     def restored(self) -> set[str]:
-        """Return the keys that had no row in the store before and have one after."""
-        return {row.key for row in self.after.store} - {row.key for row in self.before.store}
+        """Return the keys that have a row in the store after which they had not before."""
+        before = {(row.key, row.cents) for row in self.before.store}
+        return {row.key for row in self.after.store if (row.key, row.cents) not in before}
 
 
 @dataclass

@@ -52,6 +52,18 @@ def test_keys_and_rows_whose_record_may_have_expired_are_undecidable_and_never_m
     assert closed.state is WindowState.GAPS
 
 
+def test_a_row_may_have_its_value_from_a_record_that_expired(shop: ReconciledShop) -> None:
+    made = orders(range(10))
+    shop.trade(made)
+    shop.send([{**made[0], "amount": "77.70"}])
+    context = shop.open()
+    shop.delete_records({0: 4})
+    shop.judge(context)
+
+    assert shop.found(context, STORE_HOP)["O0"] == EXPIRED
+    assert shop.counts(context, STORE_HOP).mismatched == 0
+
+
 def test_a_ledger_row_that_came_late_may_have_had_its_record_in_the_day_that_is_partial(shop: ReconciledShop) -> None:
     made = orders(range(10))
     shop.trade(made[:8])

@@ -29,8 +29,9 @@ def undecidable_spans(
 
     A key that the target lacks may have been in offsets that nobody could read: of this window, or of an earlier one
     when its record is as old as that. So may the record of a row that the source does not have: a consumer lags by the
-    settle time at most. Under upsert the same holds for the latest version. A log that was truncated or recreated may
-    have held any record behind the last window's end.
+    settle time at most; and the record of an event that a row has its value from, which differs from the record that is
+    left: nobody may write over that row. Under upsert the same holds for the latest version, at both ends. A log that
+    was truncated or recreated may have held any record behind the last window's end.
     """
     missing = _spans(target, before=settle)
     unexpected = _spans(source, after=settle)
@@ -41,7 +42,7 @@ def undecidable_spans(
     return UndecidableSpans(
         missing=missing,
         unexpected=unexpected,
-        mismatched=(*missing, *_spans(source, after=settle)) if is_upsert else (),
+        mismatched=(*(missing if is_upsert else ()), *_spans(source, after=settle)),
         unexpected_cause=cause,
     )
 
