@@ -17,6 +17,7 @@ from pyarrow import fs
 
 from makewhole.compute.frames import with_place
 from makewhole.lake.parquet_writer import GrowingParquet
+from makewhole.lake.sorted_parquet import SortedParquet, SortedRows
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem
 
 _ROWS_OF_A_BATCH = 16_384
@@ -80,6 +81,21 @@ class Storage:
         system, full = self._locate(path)
         system.create_dir(full.rsplit("/", 1)[0], recursive=True)
         return GrowingParquet(path, system, full, never_null)
+
+    def sorted_parquet(self, folder: str) -> SortedParquet:
+        """Return a new file of the folder, for frames whose rows are in key order."""
+        path = f"{folder}/part-{uuid4().hex[:16]}.parquet"
+        system, full = self._locate(path)
+        system.create_dir(full.rsplit("/", 1)[0], recursive=True)
+        return SortedParquet(path, system, full)
+
+    def sorted_rows(self, path: str) -> SortedRows:
+        """Open a file whose rows are in key order.
+
+        Raises:
+            CorruptionError: a file that a manifest names does not exist.
+        """
+        return SortedRows(self._open(path))
 
     def read_parquet(self, paths: Sequence[str], columns: Sequence[str] | None = None) -> pl.DataFrame | None:
         """Return the rows of these files together; None for no files. A column that an older file lacks is null there.

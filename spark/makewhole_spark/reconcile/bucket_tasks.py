@@ -11,6 +11,7 @@ from makewhole.compute.frames import HASHES, empty
 from makewhole.compute.keys import split_hex
 from makewhole.journal import observations, window_results
 from makewhole.journal.window_results import Handover
+from makewhole.key_index.files import IndexFile
 from makewhole.model.pipeline import Hop, Semantics, TablePoint, TopicPoint
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.buckets import (
@@ -282,7 +283,11 @@ class _PointRuns:
 
     def files(self, bucket: str, without: set[int] | frozenset[int] = frozenset()) -> IndexFiles:
         """Return the runs of a bucket, but for those of the windows in `without`."""
-        held = [(at, files[bucket]) for at, files in sorted(self.runs.items()) if bucket in files and at not in without]
+        held = [
+            (at, IndexFile(path=files[bucket], windows=(at,)))
+            for at, files in sorted(self.runs.items())
+            if bucket in files and at not in without
+        ]
         return IndexFiles(
             earlier=tuple(path for at, path in held if at < self.number and at not in self.former),
             later=tuple(path for at, path in held if at > self.number),

@@ -13,6 +13,7 @@ from makewhole.compute.frames import TAIL, TOPIC_KEYS
 from makewhole.compute.judge.log_history import LogHistory
 from makewhole.compute.key_runs import build_key_run
 from makewhole.compute.keys import with_hash
+from makewhole.key_index.files import IndexFile
 from makewhole.lake.storage import Storage
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics, TopicPoint
@@ -79,9 +80,13 @@ class Bench:
     def files(self, text: str) -> tuple[str, ...]:
         return (self.storage.write_parquet("bench", self.copies(text)),) if text else ()
 
-    def run(self, text: str, *, has_versions: bool = False) -> tuple[str, ...]:
+    def run(self, text: str, *, has_versions: bool = False) -> tuple[IndexFile, ...]:
         marked = self.copies(text).with_columns(pl.lit(False).alias("is_replay"), pl.lit(False).alias("is_produced"))
-        return (self.storage.write_parquet("bench", build_key_run(marked, has_versions=has_versions)),)
+        return (self.old_run(build_key_run(marked, has_versions=has_versions)),)
+
+    def old_run(self, run: pl.DataFrame) -> IndexFile:
+        """Write a run as an older makewhole did."""
+        return IndexFile(path=self.storage.write_parquet("bench", run), windows=(1,))
 
     def tail(self, text: str, *, is_open: bool = False) -> list[str]:
         found = self.copies(text).with_columns(
@@ -152,10 +157,10 @@ def test_the_producers_of_both_copies_name_the_cause_of_a_repeat_across_windows(
 
     assert bench.found(repeated) == {"a": ("duplicate", "sequence_repeated")}
     assert bench.found(bench.task("a@11", "a@21", target_index=index)) == {"a": ("duplicate", "application_resend")}
-    old = bench.storage.read_parquet(index.earlier)
+    old = bench.storage.read_parquet([file.path for file in index.earlier])
     assert old is not None
     place_only = old.select("key_hi", "key_lo", "place", "is_replay", "row_hash")
-    unknown = IndexFiles(earlier=(bench.storage.write_parquet("bench", place_only),))
+    unknown = IndexFiles(earlier=(bench.old_run(place_only),))
     assert bench.found(bench.task("a@11", "a@21", target_index=unknown)) == {"a": ("duplicate", "application_resend")}
 
 

@@ -7,7 +7,9 @@ import polars as pl
 from pyspark.sql import SparkSession
 
 from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
+from makewhole.compute.key_index.stored_runs import stored_run
 from makewhole.compute.key_runs import COPIES, build_key_run, count_keys, with_compared
+from makewhole.key_index.files import write_index_file
 from makewhole.model.pipeline import Pipeline, PointKind, Semantics
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry_released
@@ -59,8 +61,9 @@ def write_run(task: IndexTask) -> tuple[str, int]:
         has_versions=_has_versions(task.context.pipeline, task.point),
     )
     run = with_compared(run, task.context.pipeline.compare)
-    folder = f"{task.context.pipeline.name}/index/{task.point}/window={task.context.window.number}/bucket={task.bucket}"
-    return task.context.storage.write_parquet(folder, run), count_keys(run)
+    number = task.context.window.number
+    folder = f"{task.context.pipeline.name}/index/{task.point}/window={number}/bucket={task.bucket}"
+    return write_index_file(task.context.storage, folder, [stored_run(run, number)]), count_keys(run)
 
 
 def _has_versions(pipeline: Pipeline, point: str) -> bool:
