@@ -64,7 +64,7 @@ def maybe_known(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame
     return found
 
 
-def rows_of_file(storage: Storage, file: IndexFile, rows: pl.DataFrame) -> pl.DataFrame:
+def rows_of_file(file: IndexFile, rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows that were read from a file in the columns of today, and without windows that do not count."""
     if "window" not in rows.columns:
         return stored_run(rows, file.windows[0])
@@ -75,7 +75,7 @@ def _rows_by_file(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFra
     for file in files:
         hits = keys.filter(pl.Series(_maybe_in(storage, file, keys), dtype=pl.Boolean))
         if len(hits):
-            yield rows_of_file(storage, file, storage.sorted_rows(file.path).of_keys(hits))
+            yield rows_of_file(file, storage.sorted_rows(file.path).of_keys(hits))
 
 
 def _maybe_in(storage: Storage, file: IndexFile, keys: pl.DataFrame) -> Bools:

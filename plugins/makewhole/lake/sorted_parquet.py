@@ -48,12 +48,7 @@ class SortedRows:
         self._least, self._greatest = _bounds(file)
 
     @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return int(self._file.metadata.num_rows)
-
-    @property
-    def first_numbers(self) -> list[tuple[int, int]]:
+    def groups(self) -> list[tuple[int, int]]:
         """The least `key_hi` of each row group with its number of rows."""
         groups = range(self._file.num_row_groups)
         return [(int(self._least[at]), self._file.metadata.row_group(at).num_rows) for at in groups]
