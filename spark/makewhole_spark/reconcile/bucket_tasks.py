@@ -217,14 +217,10 @@ def _seen_ranges(
 def _settled(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, Any]:
     """Return the stable offsets and the transaction snapshot that were observed at the source a settle time ago."""
     latest = datetime.now(UTC) - neighbours.context.pipeline.settle
-    seen = [
-        entry
-        for entry in observations.of(neighbours.journal, neighbours.context.pipeline.name, hop.source)
-        if entry.observed_at <= latest
-    ]
-    if not seen:
+    seen = observations.last(neighbours.journal, neighbours.context.pipeline.name, hop.source, latest)
+    if seen is None:
         return {"offsets": {}, "snapshot": "1:1:"}
-    return {"offsets": dict(seen[-1].stable_offsets or {}), "snapshot": seen[-1].pg_snapshot}
+    return {"offsets": dict(seen.stable_offsets or {}), "snapshot": seen.pg_snapshot}
 
 
 def _certified(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, list[CertifiedResult]]:
