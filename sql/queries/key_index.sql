@@ -49,6 +49,13 @@ from unnest(%(numbers)s::integer[], %(revisions)s::integer[]) as counted (number
 where pipeline = %(pipeline)s and point = %(point)s and retired_at is null
   and key_run.number = counted.number and key_run.revision < counted.revision;
 
+-- put_rebuilt_run --
+-- Write the run of a revision of a window in the place of the one that it had.
+insert into makewhole.key_run (pipeline, point, number, revision, files, keys)
+values (%(pipeline)s, %(point)s, %(number)s, %(revision)s, %(files)s, %(keys)s)
+on conflict (pipeline, point, number, revision)
+do update set files = excluded.files, keys = excluded.keys, retired_at = null;
+
 -- forget_merges --
 -- Forget merged runs that were retired so long ago that nobody reads their files.
 delete from makewhole.key_merge

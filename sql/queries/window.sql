@@ -108,11 +108,11 @@ where pipeline = %(pipeline)s and stage = 'reconciled' order by number desc, rev
 -- Read the newest compared revision of the newest window that has one, or of one window.
 select number, revision, start_time, end_time, opened_at, state, reason, plan_only,
     configuration -> 'key_layout'
-from makewhole.window
+from makewhole.window as compared
 where pipeline = %(pipeline)s and (%(number)s::integer is null or number = %(number)s::integer)
   and exists (
     select from makewhole.hop_result as result
-    where (result.pipeline, result.number, result.revision) = (window.pipeline, window.number, window.revision)
+    where (result.pipeline, result.number, result.revision) = (compared.pipeline, compared.number, compared.revision)
       and result.stage = 'reconciled'
   )
 order by number desc, revision desc limit 1;

@@ -11,7 +11,7 @@ import polars as pl
 
 from makewhole.compute.frames import HASH
 from makewhole.compute.key_index.levels import runs_to_merge
-from makewhole.journal.key_index.runs import IndexedRun, Topic, commit_merge, standing_runs
+from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, commit_merge, standing_runs
 from makewhole.key_index.files import IndexFile, rows_of_file, write_index_file
 from makewhole.lake.sorted_parquet import SortedRows
 from makewhole.lake.storage import Storage
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 _ROWS_AT_ONCE = 500_000
 
 
-def merge_runs(journal: PgConnection, storage: Storage, topic: Topic) -> int:
+def merge_runs(journal: PgConnection, storage: Storage, topic: IndexedTopic) -> int:
     """Merge until each level has few runs. Returns the number of merges that this has committed.
 
     Two of these at once are harmless: where both merged a run, the first to commit counts, and the other one ends.
@@ -35,13 +35,13 @@ def merge_runs(journal: PgConnection, storage: Storage, topic: Topic) -> int:
     return merges
 
 
-def _next_inputs(journal: PgConnection, topic: Topic) -> list[IndexedRun]:
+def _next_inputs(journal: PgConnection, topic: IndexedTopic) -> list[IndexedRun]:
     runs = standing_runs(journal, topic)
     journal.commit()  # writing may take long, and a transaction that is idle keeps vacuum from the whole database
     return [runs[place] for place in runs_to_merge([run.rows for run in runs])]
 
 
-def write_merged(storage: Storage, topic: Topic, inputs: Sequence[IndexedRun]) -> IndexedRun:
+def write_merged(storage: Storage, topic: IndexedTopic, inputs: Sequence[IndexedRun]) -> IndexedRun:
     """Write the files of a run that can stand for these; windows that do not count are left behind."""
     files, rows = {}, 0
     for bucket in sorted({bucket for run in inputs for bucket in run.files}):

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from makewhole.journal.key_index.runs import Topic, forget_retired, named_files, retire_replaced
+from makewhole.journal.key_index.runs import IndexedTopic, forget_retired, named_files, retire_replaced
 from makewhole.key_index.files import filter_path
 from makewhole.lake.storage import Storage
 from makewhole.sql import PgConnection
@@ -12,7 +12,7 @@ GRACE = timedelta(days=2)
 longer than a window is judged."""
 
 
-def remove_unused_files(journal: PgConnection, storage: Storage, topic: Topic, grace: timedelta = GRACE) -> int:
+def remove_unused_files(journal: PgConnection, storage: Storage, topic: IndexedTopic, grace: timedelta = GRACE) -> int:
     """Remove the files of the index that the journal does not name for longer than `grace`. Returns their number."""
     retire_replaced(journal, topic)
     forget_retired(journal, topic, grace)

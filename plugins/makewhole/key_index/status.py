@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from makewhole.journal.key_index.runs import Topic, standing_runs, topics
+from makewhole.journal.key_index.runs import IndexedTopic, standing_runs, topics
 from makewhole.key_index.files import filter_path
 from makewhole.key_index.merge import merge_runs
 from makewhole.key_index.removal import GRACE, remove_unused_files
@@ -57,7 +57,7 @@ def tidy(journal: PgConnection, storage: Storage, pipeline: str, grace: timedelt
         yield TidiedIndex(merges=merges, removed_files=removed, index=_index(journal, storage, topic))
 
 
-def _topics(journal: PgConnection, pipeline: str) -> list[Topic]:
+def _topics(journal: PgConnection, pipeline: str) -> list[IndexedTopic]:
     found = topics(journal, pipeline)
     if not found:
         raise RefusedError(
@@ -67,7 +67,7 @@ def _topics(journal: PgConnection, pipeline: str) -> list[Topic]:
     return found
 
 
-def _index(journal: PgConnection, storage: Storage, topic: Topic) -> TopicIndex:
+def _index(journal: PgConnection, storage: Storage, topic: IndexedTopic) -> TopicIndex:
     there = {file.path: file.size_bytes for file in storage.files_below(f"{topic.pipeline}/index/{topic.point}")}
     runs = standing_runs(journal, topic)
     journal.commit()

@@ -10,7 +10,7 @@ import polars as pl
 from makewhole.compute.frames import HASHES, empty
 from makewhole.compute.keys import split_hex
 from makewhole.journal import observations, window_results
-from makewhole.journal.key_index.runs import IndexedRun, Topic, standing_runs
+from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, standing_runs
 from makewhole.journal.window_results import Handover
 from makewhole.key_index.files import IndexFile
 from makewhole.model.pipeline import Hop, Semantics, TablePoint, TopicPoint
@@ -275,7 +275,7 @@ class _PointRuns:
             for window in neighbours.earlier
             if ids and not ids & {part.topic_id for part in window.ranges.get(point, ())}
         }
-        runs = standing_runs(neighbours.journal, Topic(pipeline=neighbours.context.pipeline.name, point=point))
+        runs = standing_runs(neighbours.journal, IndexedTopic(pipeline=neighbours.context.pipeline.name, point=point))
         return cls(runs=runs, number=neighbours.context.window.number, former=frozenset(former))
 
     def files(self, bucket: str, without: set[int] | frozenset[int] = frozenset()) -> IndexFiles:

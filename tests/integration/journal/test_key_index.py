@@ -19,7 +19,7 @@ from makewhole.compute.key_runs import build_key_run, first_and_latest_copies, f
 from makewhole.compute.keys import with_hash
 from makewhole.journal import window_results, windows
 from makewhole.journal.database import connect
-from makewhole.journal.key_index.runs import IndexedRun, Topic, commit_merge, named_files, standing_runs
+from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, commit_merge, named_files, standing_runs
 from makewhole.key_index.files import IndexFile, filter_path, rows_of_keys, write_index_file
 from makewhole.key_index.merge import merge_runs
 from makewhole.key_index.removal import remove_unused_files
@@ -32,7 +32,7 @@ from tests.world.sql import run_sql
 pytestmark = pytest.mark.integration
 
 MOMENT = datetime(2013, 1, 2, tzinfo=UTC)
-TOPIC = Topic(pipeline="demo", point="a")
+TOPIC = IndexedTopic(pipeline="demo", point="a")
 NO_GRACE = timedelta(0)
 KEYS = tuple(f"k{number}" for number in range(30))
 
@@ -240,7 +240,7 @@ def dying(function):
 
 
 Storage.write_bytes = dying(Storage.write_bytes)
-runs.Topic.run = dying(runs.Topic.run)
+runs.IndexedTopic.run = dying(runs.IndexedTopic.run)
 merge.write_index_file = dying(merge.write_index_file)
 merge.commit_merge = dying(merge.commit_merge)
 with connect(sys.argv[1]) as session:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from makewhole.compute.frames import HASH
 from makewhole.compute.key_index.stored_runs import STORED, stored_run
-from makewhole.journal.key_index.runs import IndexedRun, Topic
+from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic
 from makewhole.key_index import merge
 from makewhole.key_index.files import IndexFile, rows_of_keys, write_index_file
 from makewhole.key_index.merge import write_merged
@@ -19,7 +19,7 @@ from tests.unit.key_index.test_files import hashes, run
 
 pytestmark = pytest.mark.unit
 
-TOPIC = Topic(pipeline="p", point="t")
+TOPIC = IndexedTopic(pipeline="p", point="t")
 
 
 def single(storage: Storage, window: int, rows: pl.DataFrame, bucket: str = "00") -> IndexedRun:
