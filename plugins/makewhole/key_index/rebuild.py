@@ -17,6 +17,7 @@ from makewhole.key_index.window_run import replays_in, run_of_bucket, spans_of, 
 from makewhole.lake.storage import Storage
 from makewhole.model.errors import CorruptionError
 from makewhole.model.pipeline import Pipeline, PointKind
+from makewhole.model.text import counted
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 
@@ -80,8 +81,7 @@ def rebuild(journal: PgConnection, storage: Storage, pipeline: Pipeline, judging
     """Write the index of every topic of a pipeline again.
 
     Raises:
-        CorruptionError: of some windows neither the snapshots nor the runs can be read; the index of that topic is as
-            it was.
+        CorruptionError: of some windows neither the snapshots nor the runs can be read; the others were written.
     """
     topics = [point.name for point in pipeline.ordered_points() if point.kind is PointKind.TOPIC]
     judged = list(reversed(windows.newest_judged(journal, pipeline.name)))
@@ -98,39 +98,41 @@ def _rebuild_topic(
     journal: PgConnection, topic: IndexedTopic, sources: _Sources, judged: Sequence[Window]
 ) -> RebuiltIndex:
     written: list[IndexedRun] = []
-    lost, counts = [], {True: 0, False: 0}
+    lost, from_snapshots = [], 0
     for window in judged:
         manifest = window_results.fullest_snapshots(journal, window).get(topic.point)
         if manifest is None:
             continue
-        named = manifest.get("replay_plans", ())
-        replays = replays_in(journal, window, spans_of(window, topic.point), named)
-        journal.commit()
+        replays = replays_in(journal, window, spans_of(window, topic.point), manifest.get("replay_plans", ()))
+        journal.commit()  # writing may take long, and a transaction that is idle keeps vacuum from the whole database
         run, is_snapshot = _run_of_window(sources, window, manifest, replays)
         if run is None:
-            lost.append(window.number)
-            continue
-        counts[is_snapshot] += 1
-        counted = replace(window, revision=manifest["revision"])
-        files = {
-            bucket: write_bucket(sources.storage, counted, topic.point, bucket, rows) for bucket, rows in run.items()
-        }
-        written.append(
-            IndexedRun(
-                files={bucket: path for bucket, (path, _) in files.items()},
-                rows=sum(keys for _, keys in files.values()),
-                revisions={window.number: counted.revision},
-                windows=(window.number,),
-            )
-        )
+            lost.append(str(window.number))
+        else:
+            from_snapshots += is_snapshot
+            written.append(_written(sources, replace(window, revision=manifest["revision"]), run))
+    commit_rebuilt(journal, topic, written, sources.runs)
     if lost:
         raise CorruptionError(
             f"{topic.pipeline}: neither the snapshots of {topic.point} nor its runs of the key index can be read for "
-            f"windows {', '.join(map(str, lost))}; nothing was changed. Restore their files, or run these windows again"
+            f"{counted(len(lost), 'window')} ({', '.join(lost)}); the others were written. Restore its files and "
+            "rebuild again; a single such window may also be run again"
         )
-    commit_rebuilt(journal, topic, written, sources.runs)
     keys = sum(run.rows for run in written)
-    return RebuiltIndex(point=topic.point, from_snapshots=counts[True], from_index=counts[False], keys=keys)
+    return RebuiltIndex(
+        point=topic.point, from_snapshots=from_snapshots, from_index=len(written) - from_snapshots, keys=keys
+    )
+
+
+def _written(sources: _Sources, window: Window, run: Mapping[str, pl.DataFrame]) -> IndexedRun:
+    """Write a window's run, given by bucket."""
+    files = {bucket: write_bucket(sources.storage, window, sources.point, bucket, rows) for bucket, rows in run.items()}
+    return IndexedRun(
+        files={bucket: path for bucket, (path, _) in files.items()},
+        rows=sum(keys for _, keys in files.values()),
+        revisions={window.number: window.revision},
+        windows=(window.number,),
+    )
 
 
 def _run_of_window(

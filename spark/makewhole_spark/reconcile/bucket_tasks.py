@@ -275,8 +275,10 @@ class _PointRuns:
             for window in neighbours.earlier
             if ids and not ids & {part.topic_id for part in window.ranges.get(point, ())}
         }
-        runs = standing_runs(neighbours.journal, IndexedTopic(pipeline=neighbours.context.pipeline.name, point=point))
-        return cls(runs=runs, number=neighbours.context.window.number, former=frozenset(former))
+        number = neighbours.context.window.number
+        topic = IndexedTopic(pipeline=neighbours.context.pipeline.name, point=point)
+        runs = standing_runs(neighbours.journal, topic, besides=number)
+        return cls(runs=runs, number=number, former=frozenset(former))
 
     def files(self, bucket: str, without: set[int] | frozenset[int] = frozenset()) -> IndexFiles:
         """Return the files of a bucket, each with the windows that count, but for the windows in `without`."""

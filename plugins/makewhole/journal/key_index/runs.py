@@ -48,8 +48,9 @@ def topics(journal: PgConnection, pipeline: str) -> list[IndexedTopic]:
     return [IndexedTopic(pipeline=pipeline, point=point) for (point,) in found]
 
 
-def standing_runs(journal: PgConnection, topic: IndexedTopic) -> list[IndexedRun]:
-    """Return the runs that together are the index of a topic: each window counts in one of them.
+def standing_runs(journal: PgConnection, topic: IndexedTopic, besides: int | None = None) -> list[IndexedRun]:
+    """Return the runs that together are the index of a topic: each window counts in one of them. Window `besides` need
+    not be in any.
 
     A window counts with the revision that could read most of its offsets, of such the newest.
 
@@ -57,7 +58,7 @@ def standing_runs(journal: PgConnection, topic: IndexedTopic) -> list[IndexedRun
         CorruptionError: the run of a window was retired, and no merged run has the window.
     """
     found, lacking = _standing(journal, topic)
-    if lacking:
+    if lacking := [number for number in lacking if number != besides]:
         raise CorruptionError(
             f"{topic.pipeline}: no run of the key index has the keys of window {lacking[0]} of {topic.point}; write "
             f"the index again: makewhole index rebuild {topic.pipeline}"
