@@ -35,7 +35,7 @@ class RebuiltIndex:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Sources:
+class _IndexSources:
     """What the index of a topic can be written from. `judging_sha256`: of the file as it is now."""
 
     storage: Storage
@@ -89,13 +89,15 @@ def rebuild(journal: PgConnection, storage: Storage, pipeline: Pipeline, judging
     for point in topics:
         topic = IndexedTopic(pipeline=pipeline.name, point=point)
         runs = readable_runs(journal, topic)
-        sources = _Sources(storage=storage, pipeline=pipeline, point=point, judging_sha256=judging_sha256, runs=runs)
+        sources = _IndexSources(
+            storage=storage, pipeline=pipeline, point=point, judging_sha256=judging_sha256, runs=runs
+        )
         found.append(_rebuild_topic(journal, topic, sources, judged))
     return found
 
 
 def _rebuild_topic(
-    journal: PgConnection, topic: IndexedTopic, sources: _Sources, judged: Sequence[Window]
+    journal: PgConnection, topic: IndexedTopic, sources: _IndexSources, judged: Sequence[Window]
 ) -> RebuiltIndex:
     written: list[IndexedRun] = []
     lost, from_snapshots = [], 0
@@ -124,7 +126,7 @@ def _rebuild_topic(
     )
 
 
-def _written(sources: _Sources, window: Window, run: Mapping[str, pl.DataFrame]) -> IndexedRun:
+def _written(sources: _IndexSources, window: Window, run: Mapping[str, pl.DataFrame]) -> IndexedRun:
     """Write a window's run, given by bucket."""
     files = {bucket: write_bucket(sources.storage, window, sources.point, bucket, rows) for bucket, rows in run.items()}
     return IndexedRun(
@@ -136,7 +138,7 @@ def _written(sources: _Sources, window: Window, run: Mapping[str, pl.DataFrame])
 
 
 def _run_of_window(
-    sources: _Sources, window: Window, manifest: Mapping[str, Any], replays: pl.DataFrame
+    sources: _IndexSources, window: Window, manifest: Mapping[str, Any], replays: pl.DataFrame
 ) -> tuple[dict[str, pl.DataFrame] | None, bool]:
     """Return the run of a window by bucket, and whether it is from the snapshot; None where nothing can be read."""
     try:
