@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 from makewhole.compute.frames import HASH, TOPIC_KEYS
+from makewhole.compute.key_index.levels import runs_to_merge
 from makewhole.compute.key_index.stored_runs import stored_run
 from makewhole.compute.key_runs import build_key_run, first_and_latest_copies, first_copies, with_compared
 from makewhole.compute.keys import with_hash
@@ -256,9 +257,10 @@ def test_a_merge_that_is_killed_anywhere_leaves_the_old_runs_or_the_new_one(jour
         index = Index(session, storage)
         last = number = 0
         while True:
-            while len(standing_runs(session, TOPIC)) < 4:
+            while not runs_to_merge([run.rows for run in standing_runs(session, TOPIC)]):
                 number += 1
                 index.judge(number, records(draw, 100 * number, 8))
+            before = {run.merge for run in standing_runs(session, TOPIC)}
             session.commit()
             last += 1
             done = subprocess.run(
@@ -271,7 +273,7 @@ def test_a_merge_that_is_killed_anywhere_leaves_the_old_runs_or_the_new_one(jour
             assert done.returncode in (0, -signal.SIGKILL), done.stderr
             keys = hashes(*KEYS)
             assert same(index.says(keys), index.must_say(keys))
-            merged += len(standing_runs(session, TOPIC)) == 1
+            merged += {run.merge for run in standing_runs(session, TOPIC)} != before
             if done.returncode == 0:
                 break
             killed += 1
