@@ -131,11 +131,13 @@ create table makewhole.key_run (
     primary key (pipeline, point, number, revision)
 );
 
--- A merged run: `windows` are the windows in it with their revisions, `files` one file for each bucket.
+-- A merged run: `windows` are the windows in it with their revisions, `files` one file for each bucket, in a folder that is
+-- named after the `attempt`. It is retired from the attempt's beginning, and stands once that has succeeded.
 create table makewhole.key_merge (
     id bigint generated always as identity primary key,
     pipeline text not null,
     point text not null,
+    attempt text not null unique,
     windows jsonb not null,
     files jsonb not null,
     rows bigint not null check (rows >= 0),

@@ -24,10 +24,17 @@ select id, windows, files, rows from makewhole.key_merge
 where pipeline = %(pipeline)s and point = %(point)s and retired_at is null
 order by id;
 
+-- begin_merge --
+-- Note the attempt at a merged run, whose files nobody reads until it stands.
+insert into makewhole.key_merge (pipeline, point, attempt, windows, files, rows, retired_at)
+values (%(pipeline)s, %(point)s, %(attempt)s, '{}', '{}', 0, clock_timestamp());
+
 -- put_merge --
--- Write a merged run.
-insert into makewhole.key_merge (pipeline, point, windows, files, rows)
-values (%(pipeline)s, %(point)s, %(windows)s, %(files)s, %(rows)s);
+-- Let the merged run of an attempt stand; returns nothing where the attempt was forgotten.
+update makewhole.key_merge
+set windows = %(windows)s, files = %(files)s, rows = %(rows)s, merged_at = clock_timestamp(), retired_at = null
+where pipeline = %(pipeline)s and point = %(point)s and attempt = %(attempt)s
+returning id;
 
 -- retire_merges --
 -- Retire merged runs; returns those that stood until now.
@@ -56,21 +63,25 @@ values (%(pipeline)s, %(point)s, %(number)s, %(revision)s, %(files)s, %(keys)s)
 on conflict (pipeline, point, number, revision)
 do update set files = excluded.files, keys = excluded.keys, retired_at = null;
 
--- forget_merges --
--- Forget merged runs that were retired so long ago that nobody reads their files.
-delete from makewhole.key_merge
+-- retired_merges --
+-- Read the attempts at merged runs that were retired so long ago that nobody reads or writes their files.
+select attempt from makewhole.key_merge
 where pipeline = %(pipeline)s and point = %(point)s and retired_at < clock_timestamp() - %(grace)s;
 
--- forget_files_of_runs --
--- Forget the files of runs that were retired so long ago that nobody reads them.
-update makewhole.key_run set files = '{}'
+-- forget_merge --
+-- Forget a merged run, in the transaction in which its files are removed.
+delete from makewhole.key_merge
+where pipeline = %(pipeline)s and point = %(point)s and attempt = %(attempt)s and retired_at is not null
+returning id;
+
+-- retired_runs --
+-- Read the runs with files that were retired so long ago that nobody reads them.
+select number, revision, files from makewhole.key_run
 where pipeline = %(pipeline)s and point = %(point)s and retired_at < clock_timestamp() - %(grace)s and files <> '{}';
 
--- named_files --
--- Read every file that the journal names.
-select jsonb_path_query(files, '$.*') #>> '{}'
-from (
-    select files from makewhole.key_run where pipeline = %(pipeline)s and point = %(point)s
-    union all
-    select files from makewhole.key_merge where pipeline = %(pipeline)s and point = %(point)s
-) as named;
+-- forget_files_of_run --
+-- Forget the files of a run, in the transaction in which they are removed.
+update makewhole.key_run set files = '{}'
+where pipeline = %(pipeline)s and point = %(point)s and number = %(number)s and revision = %(revision)s
+  and retired_at is not null
+returning number;

@@ -1,7 +1,8 @@
 """Merge runs of the key index in levels, so that a window asks few files however many windows there were.
 
-A merge writes new files and then says so in one commit of the journal: killed at any moment, it leaves the runs as they
-were, or the merged one in their place. The files of dead attempts are removed later (`makewhole.key_index.removal`).
+A merge notes its attempt, writes new files and then says so in one commit of the journal: killed at any moment, it
+leaves the runs as they were, or the merged one in their place. The files of dead attempts are removed later
+(`makewhole.key_index.removal`).
 """
 
 import logging
@@ -11,7 +12,7 @@ import polars as pl
 
 from makewhole.compute.frames import HASH
 from makewhole.compute.key_index.levels import runs_to_merge
-from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, commit_merge, standing_runs
+from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, begin_merge, commit_merge, standing_runs
 from makewhole.key_index.files import IndexFile, rows_of_file, write_index_file
 from makewhole.lake.sorted_parquet import SortedRows
 from makewhole.lake.storage import Storage
@@ -27,12 +28,18 @@ def merge_runs(journal: PgConnection, storage: Storage, topic: IndexedTopic) -> 
     Two of these at once are harmless: where both merged a run, the first to commit counts, and the other one ends.
     """
     merges = 0
-    while (inputs := _next_inputs(journal, topic)) and commit_merge(
-        journal, topic, write_merged(storage, topic, inputs), inputs
-    ):
+    while inputs := _next_inputs(journal, topic):
+        attempt = begin_merge(journal, topic)
+        if not commit_merge(journal, topic, attempt, write_merged(storage, topic, attempt, inputs), inputs):
+            break
         merges += 1
         logger.info("%s: %s runs of the key index of %s are one now", topic.pipeline, len(inputs), topic.point)
     return merges
+
+
+def folder_of(topic: IndexedTopic, attempt: str) -> str:
+    """Return the folder of the files that an attempt at a merged run writes, and of no others."""
+    return f"{topic.pipeline}/index/{topic.point}/merged/{attempt}"
 
 
 def _next_inputs(journal: PgConnection, topic: IndexedTopic) -> list[IndexedRun]:
@@ -41,7 +48,7 @@ def _next_inputs(journal: PgConnection, topic: IndexedTopic) -> list[IndexedRun]
     return [runs[place] for place in runs_to_merge([run.rows for run in runs])]
 
 
-def write_merged(storage: Storage, topic: IndexedTopic, inputs: Sequence[IndexedRun]) -> IndexedRun:
+def write_merged(storage: Storage, topic: IndexedTopic, attempt: str, inputs: Sequence[IndexedRun]) -> IndexedRun:
     """Write the files of a run that can stand for these; windows that do not count are left behind."""
     files, rows = {}, 0
     for bucket in sorted({bucket for run in inputs for bucket in run.files}):
@@ -51,8 +58,7 @@ def write_merged(storage: Storage, topic: IndexedTopic, inputs: Sequence[Indexed
                 [IndexFile(path=run.files[bucket], windows=run.windows) for run in inputs if bucket in run.files],
             )
         )
-        folder = f"{topic.pipeline}/index/{topic.point}/merged/bucket={bucket}"
-        files[bucket] = write_index_file(storage, folder, parts)
+        files[bucket] = write_index_file(storage, f"{folder_of(topic, attempt)}/bucket={bucket}", parts)
         rows += parts.rows
     revisions = {number: run.revisions[number] for run in inputs for number in run.windows}
     return IndexedRun(files=files, rows=rows, revisions=revisions, windows=tuple(sorted(revisions)))

@@ -20,7 +20,7 @@ from makewhole.compute.key_runs import build_key_run, first_and_latest_copies, f
 from makewhole.compute.keys import with_hash
 from makewhole.journal import window_results, windows
 from makewhole.journal.database import connect
-from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, commit_merge, named_files, standing_runs
+from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, begin_merge, commit_merge, standing_runs
 from makewhole.key_index.files import IndexFile, filter_path, rows_of_keys, write_index_file
 from makewhole.key_index.merge import merge_runs
 from makewhole.key_index.removal import remove_unused_files
@@ -106,6 +106,16 @@ class Index:
         return answers(whole.join(keys, on=HASH, how="semi", maintain_order="left"))
 
 
+def standing_files(session: PgConnection) -> list[Path]:
+    """Return the files of the index and the filters beside them."""
+    files = [path for run in standing_runs(session, TOPIC) for path in run.files.values()]
+    return [Path(path) for file in files for path in (file, filter_path(file))]
+
+
+def names(paths: Iterable[Path]) -> list[str]:
+    return sorted(path.name for path in paths)
+
+
 def answers(run: pl.DataFrame) -> list[pl.DataFrame]:
     found = [first_copies(run, is_later=False), first_and_latest_copies(run, is_later=True)]
     return [frame.sort(*HASH, maintain_order=True) for frame in found]
@@ -174,16 +184,18 @@ def test_files_of_merged_runs_stay_for_whoever_reads_them_and_are_removed_later(
         before, read = index.paths(), index.files()
         assert merge_runs(session, storage, TOPIC) == 1
 
+        stranger = Path(storage.root) / "demo/index/a/merged/another/bucket=00/part-0.parquet"
+        stranger.parent.mkdir(parents=True)
+        stranger.write_bytes(b"of another journal")
         assert remove_unused_files(session, storage, TOPIC) == 0
         assert set(before) < set(index.paths())
         keys = hashes(*KEYS)
         assert same(answers(rows_of_keys(storage, read, keys)), index.must_say(keys))
         removed = remove_unused_files(session, storage, TOPIC, NO_GRACE)
         assert removed == len(before)
+        stranger.unlink()
         assert not set(before) & set(index.paths())
-        assert {str(Path(storage.root) / path) for path in named_files(session, TOPIC)} == {
-            str(path) for path in index.paths() if path.suffix == ".parquet"
-        }
+        assert names(index.paths()) == names(standing_files(session))
         assert same(index.says(keys), index.must_say(keys))
 
 
@@ -197,8 +209,10 @@ def test_two_merges_at_once_leave_each_window_in_one_run(journal: str, storage: 
         merged = IndexedRun(files={}, rows=0, revisions=dict.fromkeys(range(1, 5), 1), windows=(1, 2, 3, 4))
         assert merge_runs(session, storage, TOPIC) == 1
         with connect(journal) as second:
-            assert not commit_merge(second, TOPIC, merged, inputs)
-            assert not commit_merge(second, TOPIC, merged, [*inputs[:2], *standing_runs(second, TOPIC)])
+            attempt = begin_merge(second, TOPIC)
+            assert not commit_merge(second, TOPIC, attempt, merged, inputs)
+            assert not commit_merge(second, TOPIC, attempt, merged, [*inputs[:2], *standing_runs(second, TOPIC)])
+            assert not commit_merge(second, TOPIC, "forgotten", merged, standing_runs(second, TOPIC))
         [run] = standing_runs(session, TOPIC)
         assert (run.windows, run.merge) == ((1, 2, 3, 4), 1)
         assert same(index.says(hashes(*KEYS)), index.must_say(hashes(*KEYS)))
@@ -280,8 +294,5 @@ def test_a_merge_that_is_killed_anywhere_leaves_the_old_runs_or_the_new_one(jour
         assert killed > 10
         assert merged >= 2  # killed after the commit, and not at all
         remove_unused_files(session, storage, TOPIC, NO_GRACE)
-        named = named_files(session, TOPIC)
-        assert {path.name for path in index.paths()} == {
-            path.rsplit("/", 1)[1] for path in named | {filter_path(path) for path in named}
-        }
+        assert names(index.paths()) == names(standing_files(session))
         assert same(index.says(keys), index.must_say(keys))

@@ -188,3 +188,17 @@ def test_an_index_that_was_lost_is_written_again_from_snapshots(
     shop.send([again(one, DAYS) for one in (made[0][2], made[1][3])])
     context, _ = shop.whole_way(DAYS)
     assert shop.found(context, LEDGER_HOP) == dict.fromkeys(("O2", "O103"), ("duplicate", "retry_without_idempotence"))
+
+
+def test_housekeeping_merges_the_runs_of_a_pipeline(shop: ReconciledShop) -> None:
+    from makewhole.orchestration.housekeeping import tidy_index
+
+    tidy_index(shop.pipeline.name)  # nothing yet
+    for day in range(DAYS):
+        shop.trade(orders(range(100 * day, 100 * day + 5), day))
+        shop.whole_way(day)
+    tidy_index(shop.pipeline.name)
+
+    with connect(shop.journal) as journal:
+        [index] = indexes(journal, Storage.from_environment(), shop.pipeline.name)
+    assert (index.windows, index.runs, index.unused_files) == (DAYS, 1, 16)

@@ -54,8 +54,8 @@ def test_a_merged_run_says_what_its_inputs_say_without_any_windows(
             single(storage, window, run(range(1000 * window, 1000 * window + number), keys))
             for window, (number, keys) in enumerate(sizes, 1)
         ]
-        half = write_merged(storage, TOPIC, inputs[::2])
-        merged = write_merged(storage, TOPIC, [half, *inputs[1::2]])
+        half = write_merged(storage, TOPIC, "m", inputs[::2])
+        merged = write_merged(storage, TOPIC, "m", [half, *inputs[1::2]])
 
     assert merged.revisions == dict.fromkeys(range(1, len(sizes) + 1), 1)
     assert merged.rows == sum(one.rows for one in inputs)
@@ -76,8 +76,8 @@ def test_a_merged_run_says_what_its_inputs_say_without_any_windows(
 def test_windows_that_do_not_count_are_left_behind(tmp_path: Path) -> None:
     storage = Storage(root=str(tmp_path))
     first, second, third = (single(storage, at, run(range(100 * at, 100 * at + 9), 5)) for at in (1, 2, 3))
-    merged = write_merged(storage, TOPIC, [first, second])
-    again = write_merged(storage, TOPIC, [replace(merged, windows=(2,)), third])
+    merged = write_merged(storage, TOPIC, "m", [first, second])
+    again = write_merged(storage, TOPIC, "m", [replace(merged, windows=(2,)), third])
 
     assert (again.revisions, again.windows) == ({2: 1, 3: 1}, (2, 3))
     assert sorted(rows_in(storage, again)["window"].unique().to_list()) == [2, 3]
@@ -90,7 +90,7 @@ def test_runs_of_an_older_makewhole_are_merged_with_newer_ones_and_buckets_stay_
     path = storage.write_parquet("p/index/t/window=1/bucket=00", old)
     before = IndexedRun(files={"00": path}, rows=len(old), revisions={1: 1}, windows=(1,))
     other = single(storage, 3, run(range(300, 310), 10), bucket="01")
-    merged = write_merged(storage, TOPIC, [before, single(storage, 2, run(range(200, 210), 10)), other])
+    merged = write_merged(storage, TOPIC, "m", [before, single(storage, 2, run(range(200, 210), 10)), other])
 
     assert sorted(merged.files) == ["00", "01"]
     stored = rows_in(storage, merged)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 from psycopg2.extras import Json
 
@@ -93,7 +94,17 @@ def _standing(journal: PgConnection, topic: IndexedTopic) -> tuple[list[IndexedR
     return found, lacking
 
 
-def commit_merge(journal: PgConnection, topic: IndexedTopic, merged: IndexedRun, inputs: Sequence[IndexedRun]) -> bool:
+def begin_merge(journal: PgConnection, topic: IndexedTopic) -> str:
+    """Note an attempt at a merged run, in one transaction, which this ends. Returns its name."""
+    attempt: str = uuid4().hex
+    topic.run(journal, "begin_merge", attempt=attempt)
+    journal.commit()
+    return attempt
+
+
+def commit_merge(
+    journal: PgConnection, topic: IndexedTopic, attempt: str, merged: IndexedRun, inputs: Sequence[IndexedRun]
+) -> bool:
     """Let a merged run stand for its inputs, in one transaction, which this ends. Tells whether it does: where another
     merge was faster with any of them, nothing is changed."""
     merges = [run.merge for run in inputs if run.merge is not None]
@@ -102,11 +113,12 @@ def commit_merge(journal: PgConnection, topic: IndexedTopic, merged: IndexedRun,
     retired += topic.run(
         journal, "retire_runs", numbers=[at for at, _ in single], revisions=[revision for _, revision in single]
     )
-    if len(retired) != len(inputs):
+    windows = {str(number): revision for number, revision in sorted(merged.revisions.items())}
+    content = {"windows": Json(windows), "files": Json(merged.files), "rows": merged.rows}
+    stands = topic.run(journal, "put_merge", attempt=attempt, **content)
+    if not stands or len(retired) != len(inputs):
         journal.rollback()
         return False
-    windows = {str(number): revision for number, revision in sorted(merged.revisions.items())}
-    topic.run(journal, "put_merge", windows=Json(windows), files=Json(merged.files), rows=merged.rows)
     journal.commit()
     return True
 
@@ -130,12 +142,23 @@ def retire_replaced(journal: PgConnection, topic: IndexedTopic) -> None:
     topic.run(journal, "retire_replaced_runs", numbers=numbers, revisions=revisions)
 
 
-def forget_retired(journal: PgConnection, topic: IndexedTopic, grace: timedelta) -> None:
-    """Forget the files of what was retired longer ago than `grace`."""
-    topic.run(journal, "forget_merges", grace=grace)
-    topic.run(journal, "forget_files_of_runs", grace=grace)
+def retired_attempts(journal: PgConnection, topic: IndexedTopic, grace: timedelta) -> list[str]:
+    """Return the attempts at merged runs that were retired longer ago than `grace`, or never stood since."""
+    return [attempt for (attempt,) in topic.run(journal, "retired_merges", grace=grace)]
 
 
-def named_files(journal: PgConnection, topic: IndexedTopic) -> set[str]:
-    """Return every file of the index of a topic that the journal names."""
-    return {path for (path,) in topic.run(journal, "named_files")}
+def forget_attempt(journal: PgConnection, topic: IndexedTopic, attempt: str) -> bool:
+    """Forget the attempt at a merged run: from now on to the end of the transaction it cannot stand. Tells whether it
+    does not stand."""
+    return bool(topic.run(journal, "forget_merge", attempt=attempt))
+
+
+def retired_runs(journal: PgConnection, topic: IndexedTopic, grace: timedelta) -> list[tuple[int, int, list[str]]]:
+    """Return (number, revision, files) of the runs of windows that were retired longer ago than `grace`."""
+    found = topic.run(journal, "retired_runs", grace=grace)
+    return [(number, revision, sorted(files.values())) for number, revision, files in found]
+
+
+def forget_files(journal: PgConnection, topic: IndexedTopic, number: int, revision: int) -> bool:
+    """Forget the files of a window's run. Tells whether it is still retired."""
+    return bool(topic.run(journal, "forget_files_of_run", number=number, revision=revision))
