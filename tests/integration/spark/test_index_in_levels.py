@@ -15,7 +15,7 @@ from makewhole.model.incident import IncidentKind
 from makewhole.model.window import WindowState
 from tests.integration.spark.test_what_is_gone import pretend
 from tests.world.orders import Order, orders
-from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.shop import LEDGER_HOP
 from tests.world.windows import ReconciledShop
 
 pytestmark = pytest.mark.integration
@@ -104,7 +104,6 @@ def test_rows_of_a_former_incarnation_of_the_topic_are_told_apart_in_a_merged_ru
         context, _ = shop.whole_way(day)
         assert shop.found(context, LEDGER_HOP) == {}
         merge(shop)
-    shop.write("warehouse", [orders([177], 4)[0]])
     shop.send([again(made[0][3], 4), again(made[0][4], 4)])
     shop.trade(orders(range(400, 405), 4))
     assert merge(shop).runs == 1
@@ -113,7 +112,6 @@ def test_rows_of_a_former_incarnation_of_the_topic_are_told_apart_in_a_merged_ru
 
     # O3 was sent to the topic as it is on day 3; O4 only to the one that is gone.
     assert shop.found(context, LEDGER_HOP) == {"O3": ("duplicate", "retry_without_idempotence")}
-    assert shop.found(context, STORE_HOP) == {"O177": ("undecidable", "topic_recreated")}
 
 
 def test_the_command_says_what_the_index_is_and_merges_it(shop: ReconciledShop) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 FANOUT = 4
+MOST_AT_ONCE = 64  # each of them is an open file
 
 
 def runs_to_merge(rows: Sequence[int]) -> list[int]:
@@ -14,7 +15,7 @@ def runs_to_merge(rows: Sequence[int]) -> list[int]:
     levels: dict[int, list[int]] = {}
     for place, number in enumerate(rows):
         levels.setdefault(level_of(number), []).append(place)
-    return next((places for _, places in sorted(levels.items()) if len(places) >= FANOUT), [])
+    return next((places[:MOST_AT_ONCE] for _, places in sorted(levels.items()) if len(places) >= FANOUT), [])
 
 
 def level_of(rows: int) -> int:

@@ -44,4 +44,5 @@ def test_after_four_hundred_windows_there_are_some_runs_and_a_row_was_written_so
 def test_a_window_without_rows_is_merged_like_any_other() -> None:
     assert runs_to_merge([0, 0, 0]) == []
     assert runs_to_merge([0, 70, 1, 2, 0]) == [0, 2, 3, 4]
+    assert runs_to_merge([5] * 100) == list(range(64))
     assert [level_of(rows) for rows in (0, 1, 3, 4, 15, 16, 2**40)] == [0, 0, 0, 1, 1, 2, 20]
