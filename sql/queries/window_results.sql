@@ -163,20 +163,6 @@ insert into makewhole.key_run (pipeline, point, number, revision, files, keys)
 values (%(pipeline)s, %(point)s, %(number)s, %(revision)s, %(files)s, %(keys)s)
 on conflict (pipeline, point, number, revision) do update set files = excluded.files, keys = excluded.keys;
 
--- key_runs --
--- Read a run of every other window, by window: of the revision that could read most of its offsets, the newest of such.
--- Manifests are large: only those of windows with several revisions are read.
-with run as (
-    select number, revision, files, count(*) over (partition by number) as revisions
-    from makewhole.key_run
-    where pipeline = %(pipeline)s and point = %(point)s and number <> %(number)s
-)
-select distinct on (run.number) run.number, run.files
-from run left join makewhole.snapshot as taken
-    on run.revisions > 1 and (taken.pipeline, taken.number, taken.revision, taken.point) =
-        (%(pipeline)s, run.number, run.revision, %(point)s)
-order by run.number, coalesce((taken.manifest #>> '{accounting,expired}')::bigint, 0), run.revision desc;
-
 -- put_gate_report --
 -- Write the gate's report on a stage; the newest one counts.
 insert into makewhole.gate_report

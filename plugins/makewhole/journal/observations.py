@@ -55,6 +55,17 @@ def of(journal: PgConnection, pipeline: str, point: str) -> list[Observation]:
 
     What was seen before a truncation or a new incarnation was noticed does not hold for the records that came with it.
     """
+    return _observed(journal, pipeline, point, _run(journal, "observations", pipeline=pipeline, point=point))
+
+
+def last(journal: PgConnection, pipeline: str, point: str, until: datetime) -> Observation | None:
+    """Return what was observed at a point last, up to a moment, as far as it is of the log that exists now; None
+    without any."""
+    rows = _run(journal, "last_observation", pipeline=pipeline, point=point, until=until)
+    return next(iter(_observed(journal, pipeline, point, rows)), None)
+
+
+def _observed(journal: PgConnection, pipeline: str, point: str, rows: Iterable[Sequence[Any]]) -> list[Observation]:
     lanes = [
         Lane(**dict(zip(_LANE, row, strict=True))) for row in _run(journal, "lanes", pipeline=pipeline, point=point)
     ]
@@ -66,7 +77,7 @@ def of(journal: PgConnection, pipeline: str, point: str) -> list[Observation]:
             stable_offsets=None if offsets is None else still_seen(lanes, topic_id, observed_at, offsets),
             pg_snapshot=pg_snapshot,
         )
-        for observed_at, topic_id, offsets, pg_snapshot in _run(journal, "observations", pipeline=pipeline, point=point)
+        for observed_at, topic_id, offsets, pg_snapshot in rows
     ]
 
 

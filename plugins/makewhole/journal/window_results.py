@@ -243,11 +243,6 @@ def put_key_run(journal: PgConnection, window: Window, point: str, files: Mappin
     _run(journal, "put_key_run", **_scope(window), point=point, files=Json(files), keys=keys)
 
 
-def key_runs(journal: PgConnection, window: Window, point: str) -> dict[int, dict[str, str]]:
-    """Return the runs of all other windows: `{number: {bucket: file}}`, of each the one that has most of its keys."""
-    return dict(_run(journal, "key_runs", pipeline=window.pipeline, point=point, number=window.number))
-
-
 def plans_of(journal: PgConnection, window: Window) -> list[str]:
     """Return the ids of all plans made for this window, whatever the revision."""
     return [plan for (plan,) in _run(journal, "plans_of", pipeline=window.pipeline, number=window.number)]

@@ -2,6 +2,7 @@
 
 ONCALL_DAG = "makewhole_oncall"
 CONTINUE_DAG = "makewhole_continue"
+HOUSEKEEPING_DAG = "makewhole_housekeeping"
 
 OPEN_WINDOW = "open_window"
 SETTLE = "settle"

@@ -1,6 +1,6 @@
 """Make the bucket tasks of a hop, from what the driver asks the journal and Kafka once for all of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +10,9 @@ import polars as pl
 from makewhole.compute.frames import HASHES, empty
 from makewhole.compute.keys import split_hex
 from makewhole.journal import observations, window_results
+from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, standing_runs
 from makewhole.journal.window_results import Handover
+from makewhole.key_index.files import IndexFile
 from makewhole.model.pipeline import Hop, Semantics, TablePoint, TopicPoint
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.buckets import (
@@ -215,14 +217,10 @@ def _seen_ranges(
 def _settled(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, Any]:
     """Return the stable offsets and the transaction snapshot that were observed at the source a settle time ago."""
     latest = datetime.now(UTC) - neighbours.context.pipeline.settle
-    seen = [
-        entry
-        for entry in observations.of(neighbours.journal, neighbours.context.pipeline.name, hop.source)
-        if entry.observed_at <= latest
-    ]
-    if not seen:
+    seen = observations.last(neighbours.journal, neighbours.context.pipeline.name, hop.source, latest)
+    if seen is None:
         return {"offsets": {}, "snapshot": "1:1:"}
-    return {"offsets": dict(seen[-1].stable_offsets or {}), "snapshot": seen[-1].pg_snapshot}
+    return {"offsets": dict(seen.stable_offsets or {}), "snapshot": seen.pg_snapshot}
 
 
 def _certified(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, list[CertifiedResult]]:
@@ -263,9 +261,9 @@ def _later_source_files(neighbours: NeighbouringWindows, hop: Hop, bucket: str) 
 
 @dataclass(frozen=True, kw_only=True)
 class _PointRuns:
-    """The runs of the key index for a point, by window. `former`: windows that read an earlier incarnation."""
+    """The runs of the key index for a point. `former`: windows that read an earlier incarnation."""
 
-    runs: Mapping[int, Mapping[str, str]]
+    runs: Sequence[IndexedRun]
     number: int
     former: frozenset[int]
 
@@ -277,14 +275,24 @@ class _PointRuns:
             for window in neighbours.earlier
             if ids and not ids & {part.topic_id for part in window.ranges.get(point, ())}
         }
-        runs = window_results.key_runs(neighbours.journal, neighbours.context.window, point)
-        return cls(runs=runs, number=neighbours.context.window.number, former=frozenset(former))
+        number = neighbours.context.window.number
+        topic = IndexedTopic(pipeline=neighbours.context.pipeline.name, point=point)
+        runs = standing_runs(neighbours.journal, topic, besides=number)
+        return cls(runs=runs, number=number, former=frozenset(former))
 
     def files(self, bucket: str, without: set[int] | frozenset[int] = frozenset()) -> IndexFiles:
-        """Return the runs of a bucket, but for those of the windows in `without`."""
-        held = [(at, files[bucket]) for at, files in sorted(self.runs.items()) if bucket in files and at not in without]
+        """Return the files of a bucket, each with the windows that count, but for the windows in `without`."""
+        left_out = {self.number, *without}
         return IndexFiles(
-            earlier=tuple(path for at, path in held if at < self.number and at not in self.former),
-            later=tuple(path for at, path in held if at > self.number),
-            former=tuple(path for at, path in held if at in self.former),
+            earlier=self._those(bucket, lambda at: at < self.number and at not in self.former | left_out),
+            later=self._those(bucket, lambda at: at > self.number and at not in left_out),
+            former=self._those(bucket, lambda at: at in self.former and at not in left_out),
         )
+
+    def _those(self, bucket: str, counts: Callable[[int], bool]) -> tuple[IndexFile, ...]:
+        held = (
+            IndexFile(path=run.files[bucket], windows=tuple(at for at in run.windows if counts(at)))
+            for run in self.runs
+            if bucket in run.files
+        )
+        return tuple(file for file in held if file.windows)

@@ -9,6 +9,7 @@ import polars as pl
 from makewhole.compute.frames import HASHES, REPLAYS, empty
 from makewhole.compute.judge.baseline import Baseline
 from makewhole.compute.judge.log_history import LogHistory
+from makewhole.key_index.files import IndexFile
 from makewhole.model.pipeline import Hop, PointKind, Semantics
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import PartitionRange
@@ -18,14 +19,15 @@ from makewhole.window.context import WindowContext
 
 @dataclass(frozen=True, kw_only=True)
 class IndexFiles:
-    """The runs of the key index for a bucket: of windows before this one, and of windows after it.
+    """The files of the key index for a bucket: of windows before this one, and of windows after it. A file that holds
+    windows of several kinds is named for each kind.
 
     `former`: runs of earlier incarnations of the topic.
     """
 
-    earlier: tuple[str, ...] = ()
-    later: tuple[str, ...] = ()
-    former: tuple[str, ...] = ()
+    earlier: tuple[IndexFile, ...] = ()
+    later: tuple[IndexFile, ...] = ()
+    former: tuple[IndexFile, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ from makewhole.model.verdict import GAPS, Cause, Verdict
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
 from makewhole_spark.reconcile.copies_outside import (
     handed_over_copies,
+    keys_of_bucket,
     newly_truncated_keys,
     open_copies,
     source_copies_outside,
@@ -75,7 +76,8 @@ def _gather(task: BucketTask) -> _Gathered:
     source = slice_frame(task, task.hop.source, task.source_files)
     target = slice_frame(task, task.hop.target, task.target_files)
     handed = pl.DataFrame(list(task.handed_over), schema=_KEY_NAMES, orient="row")
-    elsewhere = source_copies_outside(task)
+    keys = keys_of_bucket(task, source, target, handed)
+    elsewhere = source_copies_outside(task, keys)
     if len(handed):
         source = pl.concat([source, *handed_over_copies(task, handed)], how="diagonal_relaxed")
         elsewhere = elsewhere.join(source, on=[*HASH, "place"], how="anti")  # the index has the same records
@@ -91,7 +93,7 @@ def _gather(task: BucketTask) -> _Gathered:
         source=source,
         target=target,
         source_elsewhere=elsewhere,
-        target_elsewhere=with_values_of_now(task, target_copies_outside(task, target), source.select(HASH)),
+        target_elsewhere=with_values_of_now(task, target_copies_outside(task, target, keys), source.select(HASH)),
         handed_over=pl.concat([handed, anew]),
         overdue=overdue_keys(task, waiting),
         replays=task.replays,

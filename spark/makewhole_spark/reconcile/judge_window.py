@@ -30,7 +30,7 @@ from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
 from makewhole_spark.reconcile.hop_facts.baseline import baseline_incidents
 from makewhole_spark.reconcile.hop_facts.consumer_groups import GROUP, HopGroup, hop_groups
 from makewhole_spark.reconcile.judge_bucket import judge_bucket
-from makewhole_spark.reconcile.key_index import KeyRuns, write_key_runs
+from makewhole_spark.reconcile.key_index.write_runs import KeyRuns, write_key_runs
 from makewhole_spark.reconcile.log_tail import KeysOfTopic, TailTask, head_tasks, read_tail, tail_tasks
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 from makewhole_spark.reconcile.stored_findings import first_findings, pending_keys
