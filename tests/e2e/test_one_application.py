@@ -21,7 +21,7 @@ def test_one_application_takes_a_window_to_the_gates_answer(joined: Joined) -> N
     assert whole.states == dict.fromkeys(SPARK_STEPS, "success")
     assert [SUBMITTED in whole.logs[step] for step in SPARK_STEPS] == [True, False, False]
     told = whole.logs["snapshot"]
-    label = "joined window 1"
+    label = "joined window 1 (revision 1)"
     for line in (
         f"{label}: snapshots taken: orders, outbox, warehouse",
         f"{label}: snapshot is committed; this application goes on with reconcile",
@@ -34,8 +34,8 @@ def test_one_application_takes_a_window_to_the_gates_answer(joined: Joined) -> N
 
 def test_a_task_whose_step_is_committed_says_what_it_found_and_submits_nothing(joined: Joined) -> None:
     logs = joined.whole.logs
-    assert hops("joined window 1", ORDERS) in logs["reconcile"]
-    assert "joined window 1: the gate says PASS" in logs["validate"]
+    assert hops("joined window 1 (revision 1)", ORDERS) in logs["reconcile"]
+    assert "joined window 1 (revision 1): the gate says PASS" in logs["validate"]
     assert all(NOTHING_SUBMITTED in logs[step] for step in ("reconcile", "validate"))
     assert max(joined.whole.seconds[step] for step in ("reconcile", "validate")) < joined.whole.seconds["snapshot"] / 3
 
@@ -44,14 +44,14 @@ def test_a_cleared_validate_asks_the_gate_again(joined: Joined) -> None:
     again = joined.asked_again
     assert (again.tries["snapshot"], again.tries["reconcile"], again.tries["validate"]) == (1, 1, 2)
     assert SUBMITTED in again.logs["validate"]
-    assert "joined window 1: the gate says PASS" in again.logs["validate"]
+    assert "joined window 1 (revision 1): the gate says PASS" in again.logs["validate"]
     assert again.window["state"] == "certified"
 
 
 def test_what_goes_wrong_in_a_later_step_is_red_in_its_own_task(joined: Joined) -> None:
     failed = joined.failed
     assert (failed.states["snapshot"], failed.states["reconcile"]) == ("success", "failed")
-    assert "joined window 2: reconcile did not end well here (" in failed.logs["snapshot"]
+    assert "joined window 2 (revision 1): reconcile did not end well here (" in failed.logs["snapshot"]
     assert "the task `reconcile` does it again by itself, and is red if it cannot" in failed.logs["snapshot"]
     assert "ERROR makewhole" not in failed.logs["snapshot"]
     assert "is named by a manifest and is not there" in failed.logs["reconcile"]
@@ -72,7 +72,10 @@ def test_an_application_killed_in_any_step_is_continued_by_the_task_of_that_step
     assert ended.states == dict.fromkeys(SPARK_STEPS, "success")
     assert (ended.tries["snapshot"], ended.tries["reconcile"], ended.tries["validate"]) == (2, 1, 1)
     for step in ("snapshot", "reconcile"):
-        assert f"killed window 1: {step} is committed. The application broke while it went on" in ended.logs[step]
+        assert (
+            f"killed window 1 (revision 1): {step} is committed. The application broke while it went on"
+            in ended.logs[step]
+        )
     assert SUBMITTED in ended.logs["validate"]
     assert (ended.window["state"], ended.window["gate"]) == ("certified", "PASS")
     assert [hop["counts"]["matched"] for hop in ended.window["hops"]] == [ORDERS, ORDERS]

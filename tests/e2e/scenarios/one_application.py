@@ -163,4 +163,4 @@ def _kill(shop: ScenarioShop) -> str:
 
 
 def _is_application(command: list[str] | None, shop: ScenarioShop) -> bool:
-    return bool(command) and Path(command[0]).name == "java" and shop.name in command
+    return command is not None and Path(command[0] if command else "").name == "java" and shop.name in command
