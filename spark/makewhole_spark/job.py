@@ -12,11 +12,13 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
+from makewhole.gate import load_beside
 from makewhole.journal import windows
 from makewhole.journal.database import connect
 from makewhole.model.errors import DEFECTS, MakewholeError, PermanentError
 from makewhole.window.context import WindowContext, window_context
 from makewhole_spark.carrier import session
+from makewhole_spark.time_limit import ending_process_after
 from makewhole_spark.window_steps import STEPS, Job, run_step, steps_through
 
 logger = logging.getLogger("makewhole")
@@ -59,11 +61,17 @@ def _run(wanted: argparse.Namespace, steps: Sequence[str]) -> None:
     with connect() as journal:
         context = window_context(windows.load(journal, wanted.pipeline, wanted.window, wanted.revision))
     own, *later = steps
+    import os
+
+    if os.environ.get("MW_PRELOAD") == "start":
+        load_beside()
     spark = session(f"makewhole {own}: {context.window.label}")
     spark.sparkContext.setLogLevel("ERROR")
+    if os.environ.get("MW_PRELOAD") == "session":
+        load_beside()
     _log_step(spark, context, own, wanted.asked_by, is_own=True)
-    for step in later:
-        logger.info("%s: %s is committed; this application goes on with %s", context.window.label, own, step)
+    for before, step in zip(steps, later, strict=False):
+        logger.info("%s: %s is committed; this application goes on with %s", context.window.label, before, step)
         if not _is_done(spark, context, step, wanted.asked_by):
             break
     spark.stop()
@@ -75,17 +83,28 @@ def _is_done(spark: SparkSession, context: WindowContext, step: str, asked_by: s
         _log_step(spark, context, step, asked_by, is_own=False)
     except Exception as error:
         reason = str(error) if isinstance(error, MakewholeError) else type(error).__name__
-        logger.warning(
-            "%s: %s did not end well here (%s). This does not fail this task: the task `%s` does it again by itself, "
-            "and is red if it cannot",
-            *(context.window.label, step, reason, step),
-        )
+        logger.warning("%s", _left_to_its_task(context, step, reason))
         return False
     return True
 
 
+def _left_to_its_task(context: WindowContext, step: str, reason: str) -> str:
+    return (
+        f"{context.window.label}: {step} did not end well here ({reason}). This does not fail this task: the task "
+        f"`{step}` does it again by itself, and is red if it cannot"
+    )
+
+
 def _log_step(spark: SparkSession, context: WindowContext, step: str, asked_by: str, *, is_own: bool) -> None:
-    """Run a step on a connection of its own to the journal, which commits at its end, and log what it found."""
-    with connect() as journal:
-        told = run_step(step, Job(spark=spark, journal=journal, context=context, asked_by=asked_by, is_own=is_own))
-    logger.info("%s: %s", context.window.label, told)
+    """Run a step, within its time limit and on a connection of its own to the journal, which commits at its end; log
+    what it found."""
+    limit = getattr(context.pipeline.time_limits, step)
+    late = f"it took longer than {limit}, its time limit in the pipeline file (`time_limits`)"
+    told, code = (
+        (f"{context.window.label}: {step}: {late}", EXIT_PERMANENT)
+        if is_own
+        else (_left_to_its_task(context, step, late), 0)
+    )
+    with ending_process_after(limit, told, code), connect() as journal:
+        found = run_step(step, Job(spark=spark, journal=journal, context=context, asked_by=asked_by, is_own=is_own))
+    logger.info("%s: %s", context.window.label, found)

@@ -26,7 +26,7 @@ def test_one_application_takes_a_window_to_the_gates_answer(joined: Joined) -> N
         f"{label}: snapshots taken: orders, outbox, warehouse",
         f"{label}: snapshot is committed; this application goes on with reconcile",
         hops(label, ORDERS),
-        f"{label}: snapshot is committed; this application goes on with validate",
+        f"{label}: reconcile is committed; this application goes on with validate",
         f"{label}: the gate says PASS",
     ):
         assert line in told, told

@@ -9,6 +9,7 @@ import logging
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -88,6 +89,17 @@ def run_on_spark(name: str, frame: Any, planned: Sequence[Planned]) -> SuiteRun:
     with _ONE_AT_A_TIME:
         source = _context(gx).data_sources.add_spark("verdicts", persist=False)
         return _run(gx, name, source.add_dataframe_asset("verdicts"), frame, planned, _COUNTS)[0]
+
+
+def load_beside() -> None:
+    """Begin to load the library in a thread: it takes seconds, in which Spark can work. What fails is met again later,
+    by the run that needs it."""
+    threading.Thread(target=_load, name="load great_expectations", daemon=True).start()
+
+
+def _load() -> None:
+    with suppress(Exception):
+        _library()
 
 
 def library_version() -> str:
