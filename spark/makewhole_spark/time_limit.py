@@ -14,8 +14,8 @@ logger = logging.getLogger("makewhole")
 def ending_process_after(limit: timedelta, told: str, code: int) -> Iterator[None]:
     """End this process with an exit code, and Spark's with it, when the block takes longer than the limit.
 
-    `told` is logged before: as an error, or as a warning where the exit code is 0. A step that hangs waits in a library,
-    where no exception reaches it; what it had not committed, PostgreSQL rolls back.
+    `told` is logged before: as an error, or as a warning where the exit code is 0. A step that hangs waits in a
+    library, where no exception reaches it; what it had not committed, PostgreSQL rolls back.
     """
     timer = threading.Timer(limit.total_seconds(), _end, (told, code))
     timer.daemon = True
