@@ -86,7 +86,6 @@ def test_an_answer_that_nobody_ran_for_counts_for_no_run(shop: ReconciledShop) -
 
 
 def test_an_error_of_the_gate_in_the_application_of_another_step_is_not_kept(shop: ReconciledShop) -> None:
-    from makewhole.model.errors import TransientError
 
     shop.trade(orders(range(5)))
     context = shop.judged()

@@ -69,7 +69,12 @@ def test_a_job_is_tried_again_only_when_that_may_help(start: Start, error: Excep
 
 def test_by_hand_a_job_runs_its_own_step_alone(start: Start) -> None:
     ran = []
-    start(SNAPSHOT, lambda step, _: ran.append(step) or "")
+
+    def run(step: str, _: Job) -> str:
+        ran.append(step)
+        return ""
+
+    start(SNAPSHOT, run)
     assert ran == [SNAPSHOT]
 
 
