@@ -19,7 +19,7 @@ from makewhole.model.errors import DEFECTS, MakewholeError, PermanentError
 from makewhole.window.context import WindowContext, window_context
 from makewhole_spark.carrier import session
 from makewhole_spark.time_limit import ending_process_after
-from makewhole_spark.window_steps import STEPS, Job, run_step, steps_through
+from makewhole_spark.window_steps import STEPS, VALIDATE, Job, run_step, steps_through
 
 logger = logging.getLogger("makewhole")
 
@@ -61,14 +61,10 @@ def _run(wanted: argparse.Namespace, steps: Sequence[str]) -> None:
     with connect() as journal:
         context = window_context(windows.load(journal, wanted.pipeline, wanted.window, wanted.revision))
     own, *later = steps
-    import os
-
-    if os.environ.get("MW_PRELOAD") == "start":
-        load_beside()
+    if VALIDATE in steps:
+        load_beside()  # while Java starts, this process only waits
     spark = session(f"makewhole {own}: {context.window.label}")
     spark.sparkContext.setLogLevel("ERROR")
-    if os.environ.get("MW_PRELOAD") == "session":
-        load_beside()
     _log_step(spark, context, own, wanted.asked_by, is_own=True)
     for before, step in zip(steps, later, strict=False):
         logger.info("%s: %s is committed; this application goes on with %s", context.window.label, before, step)

@@ -10,6 +10,9 @@ from makewhole.model.gate import GateAnswer
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
 from makewhole.window.spark_steps import accounts
+from makewhole_spark.reconcile.judge_window import reconcile
+from makewhole_spark.snapshot.take import take_snapshots
+from makewhole_spark.validate import ask_gate, keep_answer
 
 SNAPSHOT, RECONCILE, VALIDATE = "snapshot", "reconcile", "validate"
 
@@ -27,7 +30,7 @@ class Job:
 
 
 def run_step(step: str, job: Job) -> str:
-    """Run a step; return what it found. What only a later step needs is imported when that step begins."""
+    """Run a step; return what it found."""
     return _RUNS[step](job)
 
 
@@ -38,22 +41,16 @@ def steps_through(first: str, last: str) -> Sequence[str]:
 
 
 def _snapshot(job: Job) -> str:
-    from makewhole_spark.snapshot.take import take_snapshots
-
     points = take_snapshots(job.spark, job.journal, job.context, job.spark.sparkContext.defaultParallelism)
     return accounts.snapshots_taken(job.journal, job.context.window, points)
 
 
 def _reconcile(job: Job) -> str:
-    from makewhole_spark.reconcile.judge_window import reconcile
-
     return accounts.hops_judged(job.journal, job.context.window, reconcile(job.spark, job.journal, job.context))
 
 
 def _validate(job: Job) -> str:
     """Ask the gate. An ERROR that another step's application meets is not kept: the task `validate` asks again."""
-    from makewhole_spark.validate import ask_gate, keep_answer
-
     report = ask_gate(job.spark, job.journal, job.context)
     told = accounts.gate_answered(report)
     if report.answer is GateAnswer.ERROR and not job.is_own:

@@ -23,7 +23,7 @@ def test_one_application_takes_a_window_to_the_gates_answer(joined: Joined) -> N
     told = whole.logs["snapshot"]
     label = "joined window 1 (revision 1)"
     for line in (
-        f"{label}: snapshots taken: orders, outbox, warehouse",
+        f"{label}: snapshots taken: outbox, orders, warehouse",
         f"{label}: snapshot is committed; this application goes on with reconcile",
         hops(label, ORDERS),
         f"{label}: reconcile is committed; this application goes on with validate",

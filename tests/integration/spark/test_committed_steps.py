@@ -42,7 +42,7 @@ def test_a_task_says_of_a_committed_step_what_its_job_said(shop: ReconciledShop)
     assert committed(shop, context) == [None, None, None]
 
     snapshots = run(shop, context, SNAPSHOT)
-    assert snapshots == "snapshots taken: orders, outbox, warehouse"
+    assert snapshots == "snapshots taken: outbox, orders, warehouse"
     assert committed(shop, context) == [snapshots, None, None]
 
     judged = run(shop, context, RECONCILE)
