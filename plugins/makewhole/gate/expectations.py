@@ -94,9 +94,9 @@ def run_on_spark(name: str, frame: Any, planned: Sequence[Planned]) -> SuiteRun:
 def load_beside() -> None:
     """Begin to load the library in a thread: it takes seconds, in which Spark can start and work.
 
-    What the caller imports itself it imports before: two threads that import in circles can meet a module half made. What
-    fails here is met again by the run that needs it. Python waits for the thread before it ends: one that is cut off
-    inside an extension would change the exit code.
+    What the caller imports itself it imports before: two threads that import in circles can meet a module half made.
+    What fails here is met again by the run that needs it. Python waits for the thread before it ends: one that is cut
+    off inside an extension would change the exit code.
     """
     threading.Thread(target=_load, name="load great_expectations").start()
 
