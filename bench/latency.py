@@ -33,20 +33,6 @@ _ONCALL = "makewhole_oncall"
 _ENDED = ("success", "failed")
 _POLL_SECONDS = 0.5
 _RUN_SECONDS = 600.0
-_PIPELINE = """\
-version: 2
-pipeline: {name}
-start: earliest
-settle: 0s
-compare: {{amount: "decimal(12,2)", status: string}}
-points:
-  ledger: {{kind: ledger, connection: local_postgres, table: {name}.ledger, key: order_id, time: at}}
-  orders: {{kind: topic, connection: local_kafka, topic: {name}, key: "$.order_id"}}
-  store: {{kind: store, connection: local_postgres, table: {name}.store, key: order_id, time: loaded}}
-hops:
-  - {{from: ledger, to: orders}}
-  - {{from: orders, to: store}}
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +49,8 @@ def measured(folder: Path, windows: tuple[Orders, ...], runs: int, tell: Tell) -
     home, pipelines = folder / "home", folder / "pipelines"
     pipelines.mkdir(parents=True)
     for orders in windows:
-        (pipelines / f"{orders.name}.yaml").write_text(_PIPELINE.format(name=orders.name))
+        text = orders.pipeline_file(orders.name, kafka="local_kafka", postgres="local_postgres")
+        (pipelines / f"{orders.name}.yaml").write_text(text)
     variables = {"MAKEWHOLE_HOME": str(home), "MAKEWHOLE_PIPELINES": str(pipelines)}
     _makewhole("up", variables)
     try:
