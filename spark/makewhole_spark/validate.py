@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from makewhole.gate import HopSummary, check_summaries, check_verdicts, error_report
+from makewhole.gate import HopSummary, KeyedFrames, check_summaries, check_verdicts, error_report
 from makewhole.journal import incidents, window_results
 from makewhole.model.gate import GateReport
 from makewhole.model.incident import Incident
@@ -24,8 +24,10 @@ def validate(
     summaries: Sequence[HopSummary],
     files: Sequence[str],
     happened: Sequence[Incident] = (),
+    buckets: Sequence[str] = (),
 ) -> GateReport:
-    """Have the gate check the verdicts of all hops, Parquet `files` with the columns of `VERDICTS`.
+    """Have the gate check the verdicts of all hops, Parquet `files` with the columns of `VERDICTS`; `buckets` are files
+    with those of `BUCKETS`, none of an older makewhole.
 
     Files that cannot be read give ERROR, as does anything else that breaks; nothing is raised.
     """
@@ -33,9 +35,10 @@ def validate(
         return error_report("No file of verdicts was named, so there is nothing to check. Run the comparison again.")
     try:
         verdicts = session.read.parquet(*files)
+        frames = KeyedFrames(verdicts=verdicts, buckets=session.read.parquet(*buckets) if buckets else None)
     except Exception as error:
         return error_report(f"The verdicts could not be read ({type(error).__name__}). Run the comparison again.")
-    return check_verdicts(pipeline, summaries, verdicts, happened)
+    return check_verdicts(pipeline, summaries, frames, happened)
 
 
 def validate_window(session: "SparkSession", journal: PgConnection, context: WindowContext) -> GateReport:
@@ -52,6 +55,9 @@ def ask_gate(session: "SparkSession", journal: PgConnection, context: WindowCont
     try:
         summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in results.values()]
         files = [context.storage.uri(path) for result in results.values() for path in result.files["verdicts"]]
+        buckets = [
+            context.storage.uri(result.files["buckets"]) for result in results.values() if "buckets" in result.files
+        ]
     except (KeyError, TypeError) as error:
         return error_report(f"The results in the journal cannot be read ({type(error).__name__}). Compare again.")
     is_empty = bool(summaries) and not files and all(summary.expected_rows == 0 for summary in summaries)
@@ -59,7 +65,7 @@ def ask_gate(session: "SparkSession", journal: PgConnection, context: WindowCont
     return (
         check_summaries(context.pipeline, summaries, happened)
         if is_empty
-        else validate(session, context.pipeline, summaries, files, happened)
+        else validate(session, context.pipeline, summaries, files, happened, buckets)
     )
 
 

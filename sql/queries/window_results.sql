@@ -52,13 +52,24 @@ select hop, counts, digest, files from makewhole.hop_result
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and stage = %(stage)s;
 
 -- certified_files --
--- Read the files of a hop's result, and of the keys that were repaired, of the newest certified revision of each window.
-select distinct on (result.number) result.number, result.revision, result.files, verified.files ->> 'repaired'
+-- Read the files of a hop's result, and of the keys that were repaired, of the newest certified revision of each window;
+-- and those of its slices, where clean keys have no row among the verdicts.
+select distinct on (result.number)
+    result.number, result.revision, result.files, verified.files ->> 'repaired',
+    source.manifest -> 'files', target.manifest -> 'files'
 from makewhole.hop_result as result
 join makewhole.window as judged using (pipeline, number, revision)
 left join makewhole.hop_result as verified
     on (verified.pipeline, verified.number, verified.revision, verified.hop, verified.stage)
      = (result.pipeline, result.number, result.revision, result.hop, 'verified')
+left join makewhole.snapshot as source
+    on (source.pipeline, source.number, source.revision, source.point)
+     = (result.pipeline, result.number, result.revision, %(source)s)
+    and (result.files #>> '{summary,clean}')::bigint > 0
+left join makewhole.snapshot as target
+    on (target.pipeline, target.number, target.revision, target.point)
+     = (result.pipeline, result.number, result.revision, %(target)s)
+    and (result.files #>> '{summary,clean}')::bigint > 0
 where result.pipeline = %(pipeline)s and result.hop = %(hop)s and result.stage = 'reconciled'
   and judged.state = 'certified' and (result.number, result.revision) <> (%(number)s, %(revision)s)
 order by result.number, result.revision desc;

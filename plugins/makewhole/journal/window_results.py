@@ -9,6 +9,7 @@ from typing import Any
 from psycopg2.extras import Json, execute_values
 
 from makewhole.model.gate import GateAnswer, GateReport
+from makewhole.model.pipeline import Hop
 from makewhole.model.verdict import GAPS, Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection, load_queries
@@ -104,12 +105,29 @@ def results(journal: PgConnection, window: Window, stage: str = RECONCILED) -> d
     }
 
 
-def certified_files(
-    journal: PgConnection, window: Window, hop: str
-) -> list[tuple[int, int, Mapping[str, Any], str | None]]:
-    """Return (number, revision, files of the result, file of the repaired keys) of the newest certified revision of
-    every window on a hop, oldest first; this revision is left out."""
-    return _run(journal, "certified_files", **_scope(window), hop=hop)
+@dataclass(frozen=True, kw_only=True)
+class CertifiedFiles:
+    """The files of a hop's result in a certified revision of a window: those that reconcile wrote, the file of the keys
+    that were repaired, and the files by bucket of the two slices, where clean keys are known by them."""
+
+    number: int
+    revision: int
+    files: Mapping[str, Any]
+    repaired: str | None
+    source: Mapping[str, Sequence[str]]
+    target: Mapping[str, Sequence[str]]
+
+
+def certified_files(journal: PgConnection, window: Window, hop: Hop) -> list[CertifiedFiles]:
+    """Return the files of the newest certified revision of every window on a hop, oldest first; this revision is left
+    out."""
+    rows = _run(journal, "certified_files", **_scope(window), hop=hop.name, source=hop.source, target=hop.target)
+    return [
+        CertifiedFiles(
+            number=number, revision=revision, files=files, repaired=repaired, source=source or {}, target=target or {}
+        )
+        for number, revision, files, repaired, source, target in rows
+    ]
 
 
 def commit_findings(journal: PgConnection, window: Window, findings: Iterable[Finding]) -> int:

@@ -21,6 +21,7 @@ from makewhole.compute.frames import with_place
 from makewhole.lake.parquet_writer import GrowingParquet
 from makewhole.lake.sorted_parquet import SortedParquet, SortedRows
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem
+from makewhole.native.arrays import Bools
 
 _ROWS_OF_A_BATCH = 16_384
 _BYTES_OF_A_BLOCK = 1 << 20
@@ -118,6 +119,30 @@ class Storage:
         """
         frames = [self._read(path, columns) for path in paths]
         return pl.concat(frames, how="diagonal") if frames else None
+
+    def read_rows(self, paths: Sequence[str], wanted: Bools) -> pl.DataFrame | None:
+        """Return the wanted ones of the rows that `read_parquet` returns, a mark for each; None for no files.
+
+        Row groups of which no row is wanted are not read.
+
+        Raises:
+            CorruptionError: a file that a manifest names does not exist, or they have other numbers of rows.
+        """
+        frames, first = list[pl.DataFrame](), 0
+        for path in paths:
+            with self._open(path) as file:
+                for number in range(file.num_row_groups):
+                    marks = wanted[first : first + file.metadata.row_group(number).num_rows]
+                    first += len(marks)
+                    if marks.any():
+                        frame = pl.from_arrow(file.read_row_group(number))
+                        assert isinstance(frame, pl.DataFrame)
+                        frames.append(with_place(frame.filter(pl.Series(marks))))
+        if first != len(wanted):
+            raise CorruptionError(f"{first} rows are in the files of a snapshot, {len(wanted)} were there before")
+        if not frames:  # the columns matter all the same
+            return None if (whole := self.read_parquet(paths[:1])) is None else whole.clear()
+        return pl.concat(frames, how="diagonal")
 
     def parquet_batches(
         self, paths: Sequence[str], columns: Sequence[str], rows: int = _ROWS_OF_A_BATCH

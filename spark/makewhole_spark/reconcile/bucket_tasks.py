@@ -7,12 +7,14 @@ from typing import Any
 
 import polars as pl
 
+from makewhole.compute.buckets import bucket_name
 from makewhole.compute.frames import HASHES, empty
 from makewhole.compute.keys import split_hex
 from makewhole.journal import observations, window_results
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, standing_runs
 from makewhole.journal.window_results import Handover
 from makewhole.key_index.files import IndexFile
+from makewhole.lake.stored_verdicts import VerdictFiles
 from makewhole.model.pipeline import Hop, Semantics, TablePoint, TopicPoint
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.buckets import (
@@ -26,6 +28,7 @@ from makewhole_spark.reconcile.buckets import (
 from makewhole_spark.reconcile.followed_rows import followed_rows
 from makewhole_spark.reconcile.hop_facts.baseline import hop_baseline
 from makewhole_spark.reconcile.hop_facts.late_rows import late_facts, windows_before
+from makewhole_spark.reconcile.hop_facts.met_alone import met_alone
 from makewhole_spark.reconcile.hop_facts.other_sources import HopsBeside
 from makewhole_spark.reconcile.hop_facts.tombstones import logs_of_erasures
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, TruncatedWindow, truncated_windows
@@ -60,6 +63,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     late = late_facts(neighbours, hop)
     otherwise = _target_read_otherwise(neighbours, hop)
     erasures = logs_of_erasures(neighbours, hop, handing)
+    alone = met_alone(neighbours, hop)
     return [
         BucketTask(
             context=context,
@@ -91,6 +95,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             other_sources=beside.in_bucket(bucket, {name: runs.files(bucket) for name, runs in indexes.items()}),
             told=tuple(late.told.get(bucket, ())),
             certified=tuple(result for result in certified.get(bucket, ())),
+            met_alone=None if alone is None else alone.get(bucket, ()),
             log_of_erasures=erasures.get(bucket, LogOfErasures()),
             baseline=baseline,
             source_log=logs[hop.source],
@@ -125,7 +130,7 @@ def handed_over_keys(neighbours: NeighbouringWindows, hop: Hop) -> _KeysByBucket
     keys: _KeysByBucket = {}
     for item in _handed_over(neighbours, hop):
         high, low = split_hex(item.key_hash)
-        keys.setdefault(f"{high % neighbours.context.pipeline.buckets:02d}", []).append((item.key, high, low))
+        keys.setdefault(bucket_name(high, neighbours.context.pipeline.buckets), []).append((item.key, high, low))
     return keys
 
 
@@ -150,7 +155,7 @@ def _waiting_since(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, list[
     found: dict[str, list[tuple[int, int, datetime]]] = {}
     for key_hash, since in sorted(earliest.items()):
         high, low = split_hex(key_hash)
-        found.setdefault(f"{high % neighbours.context.pipeline.buckets:02d}", []).append((high, low, since))
+        found.setdefault(bucket_name(high, neighbours.context.pipeline.buckets), []).append((high, low, since))
     return found
 
 
@@ -230,17 +235,16 @@ def _certified(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, list[Cert
     ours = neighbours.context.window
     windows = {window.number: window for window in [*neighbours.judged, ours]}
     found: dict[str, list[CertifiedResult]] = {}
-    for number, revision, files, repaired in window_results.certified_files(neighbours.journal, ours, hop.name):
-        ranges = windows[number].ranges.get(hop.source, ()) if number in windows else ()
+    for one in window_results.certified_files(neighbours.journal, ours, hop):
+        ranges = windows[one.number].ranges.get(hop.source, ()) if one.number in windows else ()
         # Of a result that an older makewhole wrote, nobody knows which file is of which bucket.
-        by_bucket = files.get("verdicts_by_bucket") or dict.fromkeys(_all_buckets(neighbours), files["verdicts"])
-        for bucket, paths in by_bucket.items():
+        for bucket in one.files.get("verdicts_by_bucket") or _all_buckets(neighbours):
             found.setdefault(bucket, []).append(
                 CertifiedResult(
-                    number=number,
-                    revision=revision,
-                    verdicts=tuple(paths),
-                    repaired=repaired,
+                    number=one.number,
+                    revision=one.revision,
+                    files=VerdictFiles.of(hop.name, one.files, (one.source, one.target), bucket),
+                    repaired=one.repaired,
                     ranges=tuple((part.partition, part.lo, part.hi) for part in ranges),
                 )
             )

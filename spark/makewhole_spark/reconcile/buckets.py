@@ -10,7 +10,8 @@ from makewhole.compute.frames import HASHES, REPLAYS, empty
 from makewhole.compute.judge.baseline import Baseline
 from makewhole.compute.judge.log_history import LogHistory
 from makewhole.key_index.files import IndexFile
-from makewhole.model.pipeline import Hop, PointKind, Semantics
+from makewhole.lake.stored_verdicts import VerdictFiles
+from makewhole.model.pipeline import Hop, PointKind, Semantics, TablePoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import PartitionRange
 from makewhole.window.consumer_groups import Unreached
@@ -66,12 +67,12 @@ class HandedOverFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class CertifiedResult:
-    """The result of a hop in a certified revision of a window: the files of a bucket's verdicts, and of the keys that
-    were repaired. `ranges`: the source's (partition, lo, hi)."""
+    """The result of a hop in a certified revision of a window: the files that say the verdicts of a bucket, and of the
+    keys that were repaired. `ranges`: the source's (partition, lo, hi)."""
 
     number: int
     revision: int
-    verdicts: tuple[str, ...]
+    files: VerdictFiles
     repaired: str | None = None
     ranges: tuple[tuple[int, int, int], ...] = ()
 
@@ -132,6 +133,8 @@ class BucketTask:
     `target_read_otherwise`: of a topic, the windows right before this one that read it with another configuration.
     `other_sources`: what other hops bring to the same target.
     `certified`: what certified windows found on this hop, this window's earlier revisions included.
+    `met_alone`: files of the keys of which the windows before met rows that had no record in them; None: not known, so
+    that a slice does not tell whether a key has other rows.
 
     `waiting_since`: the keys (hash high, hash low) that were judged pending before, each with the moment since which it
     waits. `seen_ranges`: (partition, lo, hi, since when it is known to exist) of the source, in this window and in
@@ -167,6 +170,7 @@ class BucketTask:
     other_sources: tuple[OtherSource, ...] = ()
     told: tuple[tuple[int, int], ...] = ()
     certified: tuple[CertifiedResult, ...] = ()
+    met_alone: tuple[str, ...] | None = None
     source_log: LogHistory = field(default_factory=LogHistory)
     target_log: LogHistory = field(default_factory=LogHistory)
     baseline: Baseline = field(default_factory=Baseline)
@@ -183,6 +187,13 @@ class BucketTask:
     def is_upsert(self) -> bool:
         return self.hop.semantics is Semantics.UPSERT
 
+    @property
+    def has_slices(self) -> bool:
+        """Tell whether the hop ends in a table of events that is read by its times, so that a key's rows may lie in the
+        slices of several windows."""
+        point = self.context.pipeline.points[self.hop.target]
+        return isinstance(point, TablePoint) and point.time is not None and not self.is_upsert
+
     def is_topic(self, point: str) -> bool:
         """Tell whether this point of the pipeline is a topic."""
         return self.context.pipeline.points[point].kind is PointKind.TOPIC
@@ -197,7 +208,8 @@ class BucketAnswer:
     `expected`: the number of verdicts that there must be, counted from the snapshot's rows, not from the verdicts.
     `older_than_log`: the number of keys that are undecidable because nobody said from when on to judge.
     `judged_anew`: the number of keys that are judged because a truncation took their copies. `unreached`: the source's
-    records that the consumer group has not reached, by partition.
+    records that the consumer group has not reached, by partition. `clean`: the number of keys that the first pass took
+    out; the file of verdicts has none of them. `met_alone`: the file of keys whose rows had no record in the window.
     """
 
     hop: str
@@ -210,6 +222,7 @@ class BucketAnswer:
     before_baseline_without_source: int
     older_than_log: int
     judged_anew: int
+    clean: int
     verdicts: str
     findings: str | None
     wanted: Mapping[str, str]
@@ -217,3 +230,4 @@ class BucketAnswer:
     unreached: Mapping[int, Unreached] = field(default_factory=dict)
     looked_up: str | None = None
     to_order: Mapping[str, str] = field(default_factory=dict)
+    met_alone: str | None = None

@@ -7,12 +7,14 @@ once for just those keys, and their buckets are judged again.
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import polars as pl
 from pyspark.sql import SparkSession
 
 from makewhole.compute import rollup
+from makewhole.compute.frames import BUCKETS
 from makewhole.gate.summary import HopSummary, PointEvidence
 from makewhole.journal import incidents, window_results
 from makewhole.journal.window_results import HopResult
@@ -42,13 +44,15 @@ _JOURNAL_FINDINGS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class HopOutcome:
-    """The results of one hop over all its buckets: the files of verdicts by bucket, and of findings in the order of the
-    buckets."""
+    """The results of one hop over all its buckets: the files of verdicts by bucket, of findings in the order of the
+    buckets, and of the keys by bucket whose rows had no record in the window; `buckets`: the file of their numbers."""
 
     summary: HopSummary
     digest: str
     verdicts: Mapping[str, tuple[str, ...]]
     findings: tuple[str, ...]
+    buckets: str
+    met_alone: Mapping[str, str] = field(default_factory=dict)
     standing: GroupStanding | None = None
 
     def result(self, handovers_written: int, judging_sha256: str) -> HopResult:
@@ -61,6 +65,8 @@ class HopOutcome:
             files={
                 "verdicts": sorted(path for paths in self.verdicts.values() for path in paths),
                 "verdicts_by_bucket": {bucket: list(paths) for bucket, paths in sorted(self.verdicts.items())},
+                "buckets": self.buckets,
+                "met_alone": dict(sorted(self.met_alone.items())),
                 "summary": summary.to_json_dict(),
                 **({} if self.standing is None else {GROUP: self.standing.to_json_dict()}),
                 "judging_sha256": judging_sha256,
@@ -190,14 +196,24 @@ def _add_up(
         undecidable_without_source=sum(answer.undecidable_without_source for answer in answers),
         before_baseline_without_source=sum(answer.before_baseline_without_source for answer in answers),
         handed_over=handed + sum(answer.judged_anew for answer in answers),
+        clean=sum(answer.clean for answer in answers),
     )
     return HopOutcome(
         summary=summary,
         digest=rollup.digest_text(rollup.add_digests(answer.digest for answer in answers)),
         verdicts={answer.bucket: (answer.verdicts,) for answer in answers},
         findings=tuple(answer.findings for answer in answers if answer.findings),
+        buckets=_write_buckets(neighbours.context, hop, answers),
+        met_alone={answer.bucket: answer.met_alone for answer in answers if answer.met_alone},
         standing=None if group is None else group.standing,
     )
+
+
+def _write_buckets(context: WindowContext, hop: Hop, answers: Sequence[BucketAnswer]) -> str:
+    """Write the numbers of the hop's buckets (`BUCKETS`), by which the gate holds each of them to its keys."""
+    rows = [(hop.name, answer.bucket, answer.clean, answer.expected) for answer in answers]
+    frame = pl.DataFrame(rows, schema=BUCKETS, orient="row")
+    return context.storage.write_parquet(f"{context.window.prefix}/{hop.slug}/buckets", frame)
 
 
 def _point_evidence(name: str, manifests: Mapping[str, Any]) -> PointEvidence:
