@@ -32,20 +32,6 @@ MAKEWHOLE, BY_HAND = "makewhole", "by hand"
 WINDOW = "window "
 """Marks the name of each part, at its start."""
 Tell = Callable[[str], None]
-_PIPELINE = """\
-version: 2
-pipeline: bench
-start: earliest
-settle: 0s
-compare: {{amount: "decimal(12,2)", status: string}}
-points:
-  ledger: {{kind: ledger, connection: db, table: {name}.ledger, key: order_id, time: at}}
-  orders: {{kind: topic, connection: log, topic: {name}, key: "$.order_id"}}
-  store: {{kind: store, connection: db, table: {name}.store, key: order_id, time: loaded}}
-hops:
-  - {{from: ledger, to: orders}}
-  - {{from: orders, to: store}}
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +100,7 @@ def _stage(server: PostgresServer, bootstrap: str, home: Path, orders: Orders) -
     fill_topic(bootstrap, orders)
     pipelines = home / "pipelines"
     pipelines.mkdir()
-    (pipelines / "bench.yaml").write_text(_PIPELINE.format(name=orders.name))
+    (pipelines / "bench.yaml").write_text(orders.pipeline_file("bench", kafka="log", postgres="db"))
     return Stage(bootstrap=bootstrap, dsn=dsn, journal=journal, folder=home, orders=orders, end=datetime.now(UTC))
 
 
