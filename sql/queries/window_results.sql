@@ -30,6 +30,12 @@ where pipeline = %(pipeline)s and number = %(number)s and revision < %(revision)
   )
 order by revision;
 
+-- lock_results --
+-- Let one process at a time commit the results of a revision; rows that refer to the window can be written meanwhile.
+select from makewhole.window
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
+for no key update;
+
 -- delete_results --
 -- Delete the results of an earlier attempt at the same revision and stage.
 delete from makewhole.hop_result

@@ -75,6 +75,11 @@ def snapshots_before(journal: PgConnection, window: Window, point: str) -> list[
     return [manifest for (manifest,) in _run(journal, "snapshots_before", **_scope(window), point=point)]
 
 
+def lock_results(journal: PgConnection, window: Window) -> None:
+    """Wait until no other process commits results of this revision; held until the transaction ends."""
+    _run(journal, "lock_results", **_scope(window))
+
+
 def commit_results(journal: PgConnection, window: Window, stage: str, results: Iterable[HopResult]) -> None:
     """Replace the results of a stage."""
     _run(journal, "delete_results", **_scope(window), stage=stage)

@@ -216,7 +216,18 @@ def _point_evidence(name: str, manifests: Mapping[str, Any]) -> PointEvidence:
 def _commit(
     journal: PgConnection, context: WindowContext, outcomes: Sequence[HopOutcome], runs: KeyRuns
 ) -> dict[str, HopResult]:
-    """Commit everything in one transaction; handovers before results, whose summaries say how many were written."""
+    """Commit everything in one transaction; handovers before results, whose summaries say how many were written.
+
+    Where another process has committed meanwhile, its results stand: what they say may have been planned and written.
+    """
+    window_results.lock_results(journal, context.window)
+    committed = window_results.results(journal, context.window)
+    if len(committed) == len(context.pipeline.hops):
+        journal.rollback()
+        logger.warning(
+            "%s: another process has compared this revision meanwhile; its results stand", context.window.label
+        )
+        return committed
     window, paths = context.window, [path for outcome in outcomes for path in outcome.findings]
     window_results.commit_findings(journal, window, first_findings(context.storage, paths, _JOURNAL_FINDINGS))
     # From the files, not from the findings in the journal: of these there may be more.
