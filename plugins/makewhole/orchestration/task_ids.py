@@ -14,6 +14,9 @@ COMPENSATE = "compensate"
 VERIFY = "verify"
 CERTIFY = "certify"
 
+SPARK_STEPS = (SNAPSHOT, RECONCILE, VALIDATE)
+"""The tasks that submit Spark, in their order: the application of one goes on with those after it."""
+
 UNDO_DAG = "makewhole_undo"
 RESTORE = "restore"
 REOPEN = "reopen"
