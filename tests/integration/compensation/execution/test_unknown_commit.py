@@ -57,7 +57,7 @@ def test_an_unknown_commit_is_resolved_from_the_marker(
             threading.Timer(delay, os.kill, (broker, signal.SIGSTOP)).start()
         threading.Timer(3.5, os.kill, (broker, signal.SIGCONT)).start()
 
-    delays = {2: 0.0, 7: 0.001, 12: 0.003, 17: chance.uniform(0.0, 0.02)}
+    delays = {2: 0.0, 4: 0.0, 7: 0.001, 12: 0.003, 17: chance.uniform(0.0, 0.02)}
     monkeypatch.setattr(replayed_positions, "put", freeze_the_broker)
     for _ in range(10):
         with suppress(TransientError):
