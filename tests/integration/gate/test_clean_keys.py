@@ -75,7 +75,7 @@ def test_an_exception_in_another_bucket_does_not_make_up_for_one_that_is_lost(ch
     check.rows[0] = (check.rows[0][0], "01", *check.rows[0][2:])
     report = check()
     assert report.answer is GateAnswer.ERROR
-    assert report.failures == ("flights→warehouse: 2 buckets have another number of verdicts than of keys",)
+    assert report.failures[0] == "flights→warehouse: 2 buckets have another number of verdicts than of keys"
 
 
 def test_more_clean_keys_than_the_counts_say_do_not_pass(check: Check) -> None:
