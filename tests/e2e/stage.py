@@ -3,6 +3,7 @@ journal."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -187,6 +188,21 @@ class Stage:
             return None
 
         until(look, RUN_SECONDS, lambda: f"{task} in state {state}: {self.story(run)}")
+
+    def wait_for_question(self, run: Run) -> None:
+        """Until a person can answer the approval of a run.
+
+        Until the scheduler has seen the asking process end, it can take a task that an answer resumed for one that
+        died: it is tried again then, and asks again.
+        """
+        self.wait_for_task(run, "approve", "awaiting_input")
+        ended = re.compile(rf"TaskInstance Finished: .*task_id=approve, run_id={re.escape(run.id)}[, ]")
+        scheduler_log = self.home / "airflow" / "scheduler.log"
+        until(
+            lambda: True if ended.search(scheduler_log.read_text(errors="replace")) else None,
+            90,
+            lambda: f"the end of the asking process in {scheduler_log}: {self.story(run)}",
+        )
 
     def log(self, run: Run, task: str) -> str:
         """The log of the last try."""

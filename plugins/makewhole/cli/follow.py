@@ -17,14 +17,14 @@ _POLL_SECONDS = 1.0
 def follow(api: AirflowApi, dag: str, run_id: str, out: Console, where: Access) -> None:
     """Poll until the run has ended."""
     seen: dict[str, str] = {}
-    has_shown_question = False
+    asked_tries: set[int] = set()
     with out.status("starting") as status:
         while True:
             tasks = api.get(f"/dags/{dag}/dagRuns/{run_id}/taskInstances", limit=100)["task_instances"]
             for task in sorted(tasks, key=lambda task: task["start_date"] or "9999"):
                 _print_change(task, seen, out, status.update)
-                if task["state"] == "awaiting_input" and not has_shown_question:
-                    has_shown_question = True
+                if task["state"] == "awaiting_input" and task["try_number"] not in asked_tries:
+                    asked_tries.add(task["try_number"])
                     out.print(f"waits for a person: {where.run_url(dag, run_id)}/required_actions")
                     plan = plan_of_run(api, dag, run_id)
                     if plan:

@@ -63,31 +63,24 @@ def table_bounds(journal: PgConnection, context: WindowContext, point: TablePoin
             hop.semantics is Semantics.UPSERT for hop in context.pipeline.hops if point.name in (hop.source, hop.target)
         ),
     ).take()
-    before, earlier = _snapshot_before(journal, context, point), list(census.earlier)
+    last = previous_window(journal, context)
+    manifest = window_results.snapshots(journal, last).get(point.name) if last else None
+    before, undated, earlier = None, None, list(census.earlier)
+    if last is not None and manifest is not None:
+        before, undated = manifest["pg_snapshot"], _undated_seen_before(journal, last, point, manifest)
     if window.start is not None and before is not None and late:
         earlier.append(EarlierRows(start=reaches_from(window, late), end=window.start, seen_before=before))
-    undated = _undated_seen_before(journal, context, point)
     bounds = TimeBounds(start=window.start, end=window.end, seen_before=undated, earlier=tuple(earlier))
     return TableBounds(bounds=bounds, census=census)
 
 
-def _snapshot_before(journal: PgConnection, context: WindowContext, point: TablePoint) -> str | None:
-    """Return the transaction snapshot under which the window before read this table."""
-    earlier = previous_window(journal, context)
-    manifest = window_results.snapshots(journal, earlier).get(point.name) if earlier else None
-    return None if manifest is None else manifest["pg_snapshot"]
+def _undated_seen_before(journal: PgConnection, earlier: Window, point: TablePoint, manifest: Mapping[str, Any]) -> str:
+    """Return the transaction snapshot since which rows without a time are new, where the window before read the table
+    under `manifest`.
 
-
-def _undated_seen_before(journal: PgConnection, context: WindowContext, point: TablePoint) -> str | None:
-    """Return the transaction snapshot since which rows without a time are new; None: nobody has looked yet.
-
-    Where the window before was the first to read the table, its first revision counts: those that came to a later one
-    would be taken there for older than the baseline.
+    Where it was the first to read the table, its first revision counts: those that came to a later one would be taken
+    there for older than the baseline.
     """
-    earlier = previous_window(journal, context)
-    manifest = window_results.snapshots(journal, earlier).get(point.name) if earlier else None
-    if earlier is None or manifest is None:
-        return None
     of_revisions = window_results.snapshots_before(journal, earlier, point.name) if manifest.get(ALL_UNDATED) else []
     snapshot: str = [*of_revisions, manifest][0]["pg_snapshot"]
     return snapshot

@@ -1,6 +1,5 @@
 """Run windows whose plans wait for a person: answered, ignored, and undone afterwards."""
 
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,10 +9,6 @@ from typing import Any
 from tests.e2e.scenarios.pipeline_files import MISTAKES, ORDERS, STARTED
 from tests.e2e.shop import Contents, Mistakes, ScenarioShop
 from tests.e2e.stage import ONCALL, RUN_SECONDS, UNDO, Run, Stage, until, utc
-
-READING_SECONDS = 5.0
-"""Nobody answers before the page is read. Until the scheduler has seen the asking process end, a resumed task can be
-taken for one that died: it is tried again then, and asks again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +90,7 @@ def undone(stage: Stage, shop: ScenarioShop) -> Undone:
     with ThreadPoolExecutor(1) as beside:
         asked = beside.submit(stage.run_command, "plan", "undo", plan, "--reason", "to look at them", "--json")
         run = Run(dag=UNDO, id=until(lambda: _newest_run(stage, UNDO), 60, lambda: "a run of the undo"))
-        stage.wait_for_task(run, "approve", "awaiting_input")
+        stage.wait_for_question(run)
         undo = stage.journal("select id from makewhole.plan where undoes = %s", plan)[0][0]
         accepted = stage.command("plan", "approve", undo, user="oncall")
         assert accepted.returncode == 0, accepted.stderr
@@ -126,8 +121,7 @@ def _asked(
     run = stage.begin(shop.name, to=utc(STARTED))
     answers: Mapping[str, Any] = {}
     if answer is not None:
-        stage.wait_for_task(run, "approve", "awaiting_input")
-        time.sleep(READING_SECONDS)
+        stage.wait_for_question(run)
         answers = answer(stage, run)
     tasks = stage.ended(run, state)
     window = stage.window_of(run)

@@ -207,7 +207,7 @@ def undated(numbers: range) -> list[Order]:
 def test_rows_without_a_time_that_were_there_before_the_first_window_are_counted(
     shop: ReconciledShop, start: str | None
 ) -> None:
-    """Of rows that came since, the last of which no window has seen, the next window says what is wrong."""
+    """Judge rows that came since, the last of which no window has seen, in the next window."""
     shop.describe(start=start)
     old = undated(range(900, 904))
     if start is None:
