@@ -38,8 +38,7 @@ def show_index(pipeline: Annotated[str, typer.Argument(help="Name of the pipelin
 def merge_index(pipeline: Annotated[str, typer.Argument(help="Name of the pipeline.")], json: AsJson = False) -> None:
     """Merge the runs of the key index until few are left, and remove files that it has not used for two days.
 
-    The DAG makewhole_housekeeping does this each night. Safe at any time: beside windows, twice at once, and when it is
-    killed.
+    The DAG makewhole_housekeeping does this each night. Safe beside windows, twice at once, and when it is killed.
     """
     with service_environment(), connect() as journal:
         done = list(tidy(journal, Storage.from_environment(), pipeline))
@@ -55,8 +54,7 @@ def merge_index(pipeline: Annotated[str, typer.Argument(help="Name of the pipeli
 def rebuild_index(pipeline: Annotated[str, typer.Argument(help="Name of the pipeline.")], json: AsJson = False) -> None:
     """Write the key index again, after files of it were lost.
 
-    From the snapshots of the windows; of windows whose snapshots are gone, from the index as it is. Safe beside
-    windows.
+    From the snapshots of the windows; where one is gone, from the index as it is. Safe beside windows.
     """
     with service_environment(), connect() as journal:
         found = find_pipeline(pipeline)
