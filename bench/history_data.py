@@ -7,13 +7,12 @@ from typing import Any
 
 from psycopg2 import sql
 
-from bench.data import idempotent_producer, make_topic, produce
+from bench.data import idempotent_producer, make_topic
 from makewhole.model.connection import PostgresConnection
 from makewhole.postgres.connect import connect
 
 DAY = timedelta(days=1)
-_BY_KEY = -1  # the partition that the record's key says
-_ORDERS_PER_CALL = 50_000
+_POLLED = 10_000
 _FLUSH_SECONDS = 120
 _FIRST_DAYS, _LAST_DAYS = 24, 16
 _TABLES = """
@@ -117,9 +116,11 @@ def send_day(bootstrap: str, history: History, day: int, again: int | None = Non
     numbers = [*history.numbers(day), *([] if again is None else [again])]
     messages = list(_messages(history, day, numbers))
     for message in (messages[0], messages[-1]):
-        message["callback"] = note
-    for start in range(0, len(messages), _ORDERS_PER_CALL):
-        produce(producer, history.name, _BY_KEY, messages[start : start + _ORDERS_PER_CALL])
+        message["on_delivery"] = note
+    for number, message in enumerate(messages):
+        producer.produce(history.name, **message)  # in batches the client knows no timestamps
+        if number % _POLLED == 0:
+            producer.poll(0)
     if left := producer.flush(_FLUSH_SECONDS):
         raise RuntimeError(f"{left} records of {history.name} were not written in two minutes")
     return places
