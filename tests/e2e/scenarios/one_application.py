@@ -10,6 +10,7 @@ from typing import Any, Self
 import psutil
 import psycopg2
 
+from makewhole.key_index.files import filter_path
 from makewhole.stack.environment import environment
 from tests.e2e.scenarios.pipeline_files import ORDERS, STARTED
 from tests.e2e.shop import ScenarioShop
@@ -59,12 +60,12 @@ def joined(stage: Stage, shop: ScenarioShop) -> Joined:
     asked_again = _ended(stage, first)
     files = _key_files(stage, shop)
     for file in files:
-        file.rename(file.with_suffix(".away"))
+        file.rename(f"{file}.away")
     second = stage.begin(shop.name, to=utc(STARTED))
     stage.ended(second, "failed")
     failed = _ended(stage, second)
     for file in files:
-        file.with_suffix(".away").rename(file)
+        Path(f"{file}.away").rename(file)
     _clear(stage, second, only_failed=True)
     stage.ended(second, "success")
     return Joined(whole=whole, asked_again=asked_again, failed=failed, mended=_ended(stage, second))
@@ -78,9 +79,10 @@ def _clear(stage: Stage, run: Run, **which: Any) -> None:
 
 
 def _key_files(stage: Stage, shop: ScenarioShop) -> list[Path]:
-    """Return the files of the key index that the first window wrote."""
+    """Return the files of the key index that the first window wrote, with their filters."""
     rows = stage.journal("select files from makewhole.key_run where pipeline = %s and number = 1", shop.name)
-    return [stage.home / "storage" / path for (files,) in rows for path in files.values()]
+    paths = [path for (files,) in rows for path in files.values()]
+    return [stage.home / "storage" / path for one in paths for path in (one, filter_path(one))]
 
 
 def _ended(stage: Stage, run: Run) -> Ended:
