@@ -27,7 +27,8 @@ def confirm(
     to_confirm = judged.filter(pl.col("verdict").is_in(_to_confirm(task)))
     rows = None
     if isinstance(target, TablePoint):
-        asked = pl.concat([to_confirm.select(*NAMED_KEYS), _in_other_slices(task, judged, known_besides)])
+        of_target = pl.concat([to_confirm, _not_in_slice(task, judged)])
+        asked = pl.concat([of_target.select(*NAMED_KEYS), _in_other_slices(task, judged, known_besides)])
         known, rows = _with_target_rows(task, target, known, judged, asked)
     if isinstance(source, TablePoint):
         known = _with_source_rows(task, source, known, _with_followed(task, known, judged), to_confirm)
@@ -42,6 +43,11 @@ def _to_confirm(task: BucketTask) -> list[str]:
     """Return the verdicts to confirm. Under upsert a mismatched target may be ahead of the window."""
     wanted = [Verdict.MISSING, Verdict.MISMATCHED] if task.is_upsert else [Verdict.MISSING]
     return [verdict.value for verdict in wanted]
+
+
+def _not_in_slice(task: BucketTask, judged: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys that are pending as the slice has no row of them: one may be there with another time."""
+    return judged.filter((pl.col("verdict") == Verdict.PENDING.value) & pl.lit(task.has_slices))
 
 
 def _in_other_slices(task: BucketTask, judged: pl.DataFrame, known_besides: pl.DataFrame) -> pl.DataFrame:
