@@ -74,6 +74,23 @@ where result.pipeline = %(pipeline)s and result.hop = %(hop)s and result.stage =
   and judged.state = 'certified' and (result.number, result.revision) <> (%(number)s, %(revision)s)
 order by result.number, result.revision desc;
 
+-- strangers --
+-- Read of the windows before one that met keys without a record on a hop, in their newest compared revisions, how many
+-- such keys findings name, how many none does as they are from before the baseline, and the files of all of them.
+with newest as (
+    select distinct on (number) number, revision, files
+    from makewhole.hop_result
+    where pipeline = %(pipeline)s and hop = %(hop)s and number < %(number)s and stage = 'reconciled'
+    order by number, revision desc
+), met as (
+    select number, revision, files -> 'met_alone' as met_alone,
+        (files #>> '{summary,counts,unexpected}')::bigint
+            + coalesce((files #>> '{summary,undecidable_without_source}')::bigint, 0) as named,
+        coalesce((files #>> '{summary,before_baseline_without_source}')::bigint, 0) as unnamed
+    from newest
+)
+select number, revision, named, unnamed, met_alone from met where named > 0 or unnamed > 0 order by number;
+
 -- delete_findings --
 -- Delete the findings of an earlier attempt at the same revision.
 delete from makewhole.finding where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;

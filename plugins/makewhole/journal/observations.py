@@ -144,6 +144,23 @@ def slices_before(journal: PgConnection, window: Window, point: TablePoint) -> l
         ]
 
 
+def has_counted(journal: PgConnection, window: Window, point: TablePoint) -> bool:
+    """Tell whether this revision of a window counted its own slice of the point as the pipeline's file has it now: it
+    read the same table by the same time."""
+    with journal.cursor() as cursor:
+        cursor.execute(
+            load_queries("slice_count")["has_counted"],
+            {
+                "pipeline": window.pipeline,
+                "point": point.name,
+                "number": window.number,
+                "revision": window.revision,
+                "source": _source(point),
+            },
+        )
+        return bool(cursor.fetchall())
+
+
 def written_since(journal: PgConnection, window: Window, point: TablePoint, since: datetime) -> int:
     """Return how many rows of the point compensation may have written or moved aside since a moment."""
     with journal.cursor() as cursor:

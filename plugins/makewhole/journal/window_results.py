@@ -130,6 +130,25 @@ def certified_files(journal: PgConnection, window: Window, hop: Hop) -> list[Cer
     ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Strangers:
+    """The number of keys whose rows a window met without a record: those that its findings name (`named`), and those
+    from before the baseline. `files` of all of them by bucket; None where an older makewhole judged it."""
+
+    number: int
+    revision: int
+    named: int
+    unnamed: int
+    files: Mapping[str, str] | None
+
+
+def strangers(journal: PgConnection, window: Window, hop: str) -> list[Strangers]:
+    """Return the windows before one that met such keys on a hop, in their newest compared revisions, oldest first."""
+    rows = _run(journal, "strangers", **_scope(window), hop=hop)
+    names = tuple(Strangers.__dataclass_fields__)
+    return [Strangers(**dict(zip(names, row, strict=True))) for row in rows]
+
+
 def commit_findings(journal: PgConnection, window: Window, findings: Iterable[Finding]) -> int:
     """Replace the findings of this revision. Returns their number."""
     _run(journal, "delete_findings", **_scope(window))

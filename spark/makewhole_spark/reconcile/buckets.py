@@ -11,7 +11,7 @@ from makewhole.compute.judge.baseline import Baseline
 from makewhole.compute.judge.log_history import LogHistory
 from makewhole.key_index.files import IndexFile
 from makewhole.lake.stored_verdicts import VerdictFiles
-from makewhole.model.pipeline import Hop, PointKind, Semantics, TablePoint
+from makewhole.model.pipeline import Hop, Pipeline, PointKind, Semantics, TablePoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import PartitionRange
 from makewhole.window.consumer_groups import Unreached
@@ -121,6 +121,22 @@ class LogOfErasures:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MetAlone:
+    """The keys of which windows before met rows without a record: `files` with a filter beside each, and the keys (hash
+    high, hash low) that were `told` as unexpected or undecidable."""
+
+    files: tuple[str, ...] = ()
+    told: tuple[tuple[int, int], ...] = ()
+
+
+def has_slices(pipeline: Pipeline, hop: Hop) -> bool:
+    """Tell whether a hop ends in a table of events that is read by its times, so that a key's rows may lie in the
+    slices of several windows."""
+    point = pipeline.points[hop.target]
+    return isinstance(point, TablePoint) and point.time is not None and hop.semantics is not Semantics.UPSERT
+
+
+@dataclass(frozen=True, kw_only=True)
 class BucketTask:
     """The input of an executor for a bucket: files below the storage root, and what the driver asked once for all.
 
@@ -133,8 +149,8 @@ class BucketTask:
     `target_read_otherwise`: of a topic, the windows right before this one that read it with another configuration.
     `other_sources`: what other hops bring to the same target.
     `certified`: what certified windows found on this hop, this window's earlier revisions included.
-    `met_alone`: files of the keys of which the windows before met rows that had no record in them; None: not known, so
-    that a slice does not tell whether a key has other rows.
+    `met_alone`: the keys of which the windows before met rows that had no record in them; None: not known, so that a
+    slice does not tell whether a key has other rows.
 
     `waiting_since`: the keys (hash high, hash low) that were judged pending before, each with the moment since which it
     waits. `seen_ranges`: (partition, lo, hi, since when it is known to exist) of the source, in this window and in
@@ -170,7 +186,7 @@ class BucketTask:
     other_sources: tuple[OtherSource, ...] = ()
     told: tuple[tuple[int, int], ...] = ()
     certified: tuple[CertifiedResult, ...] = ()
-    met_alone: tuple[str, ...] | None = None
+    met_alone: MetAlone | None = None
     source_log: LogHistory = field(default_factory=LogHistory)
     target_log: LogHistory = field(default_factory=LogHistory)
     baseline: Baseline = field(default_factory=Baseline)
@@ -189,10 +205,8 @@ class BucketTask:
 
     @property
     def has_slices(self) -> bool:
-        """Tell whether the hop ends in a table of events that is read by its times, so that a key's rows may lie in the
-        slices of several windows."""
-        point = self.context.pipeline.points[self.hop.target]
-        return isinstance(point, TablePoint) and point.time is not None and not self.is_upsert
+        """Tell whether the rows of a key at the target may lie in the slices of several windows."""
+        return has_slices(self.context.pipeline, self.hop)
 
     def is_topic(self, point: str) -> bool:
         """Tell whether this point of the pipeline is a topic."""

@@ -14,7 +14,7 @@ from makewhole.compute.keys import hash_hex
 from makewhole.model.verdict import Verdict
 from makewhole.native.arrays import Bools
 from makewhole_spark.reconcile.buckets import BucketTask
-from makewhole_spark.reconcile.key_index.ask import known_elsewhere
+from makewhole_spark.reconcile.key_index.ask import known_elsewhere, met_before
 from makewhole_spark.reconcile.look_ups import slice_frame
 
 
@@ -70,12 +70,14 @@ def _known_besides(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     """Return hashes of keys of which more is known than the two slices say, as far as the slices have them (`keys`):
     copies elsewhere, what was handed over or waits, what compensation wrote, and what earlier windows told or met
     without its record."""
-    files = [path for paths in (task.tails or {}).values() for path in paths]
-    stored = task.context.storage.read_parquet([*files, *(task.met_alone or ())], list(HASH))
+    tails = [path for paths in (task.tails or {}).values() for path in paths]
+    stored = task.context.storage.read_parquet(tails, list(HASH))
     frames = [empty(HASHES) if stored is None else stored.select(HASH), known_elsewhere(task, keys)]
+    frames.append(met_before(task, keys))
     frames += [frame.select(HASH) for frame in (task.replays, task.source_replays, task.written, task.followed)]
     named = [(high, low) for _, high, low in task.handed_over]
     named += [(high, low) for high, low, _ in task.waiting_since]
+    named += () if task.met_alone is None else task.met_alone.told
     frames.append(pl.DataFrame([*named, *task.told], schema=HASHES, orient="row"))
     return pl.concat(frames)
 

@@ -14,6 +14,7 @@ from makewhole.compute.judge.evidence import HopContext
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies, judge, mark_replays
 from makewhole.compute.judge.judge_versions import judge_versions
 from makewhole.compute.judge.undecidable import UndecidableSpans, mark_undecidable, undecidable_spans
+from makewhole.key_index.files import write_index_file
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.verdict import GAPS, Cause, HopCounts, Verdict
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
@@ -71,7 +72,7 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
         _write(task, first, replace(gathered, known=known), found, wanted),
         late_wanted=late,
         to_order=to_order,
-        met_alone=_write_met_alone(task, gathered.known.target, at_first),
+        met_alone=_write_met_alone(task, first.target, at_first),
     )
     if task.is_upsert and wanted and rows is not None:
         folder = f"{task.context.window.prefix}/{task.hop.slug}/looked_up"
@@ -178,7 +179,8 @@ def _write_to_order(task: BucketTask, judged: pl.DataFrame) -> dict[str, str]:
 
 
 def _write_met_alone(task: BucketTask, target: pl.DataFrame, judged: pl.DataFrame) -> str | None:
-    """Write the hashes of the target's slice that have no record in the window; return the file, None for no key.
+    """Write the hashes of the target's slice that have no record in the window, with a filter; return the file, None
+    for no key.
 
     A later window that has the record sees the rows of its own times only: it looks these keys up.
     """
@@ -186,7 +188,7 @@ def _write_met_alone(task: BucketTask, target: pl.DataFrame, judged: pl.DataFram
         return None
     alone = target.select(HASH).unique().join(judged.filter("in_source"), on=HASH, how="anti").sort(HASH)
     folder = f"{task.context.window.prefix}/{task.hop.slug}/met_alone"
-    return task.context.storage.write_parquet(folder, alone) if len(alone) else None
+    return write_index_file(task.context.storage, folder, [alone]) if len(alone) else None
 
 
 def _came_late(task: BucketTask) -> pl.Expr:

@@ -7,7 +7,7 @@ once for just those keys, and their buckets are judged again.
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -28,7 +28,7 @@ from makewhole.window.consumer_groups import GroupStanding
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry_released
 from makewhole_spark.reconcile.bucket_tasks import bucket_tasks, handed_over_keys
-from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
+from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask, has_slices
 from makewhole_spark.reconcile.hop_facts.baseline import baseline_incidents
 from makewhole_spark.reconcile.hop_facts.consumer_groups import GROUP, HopGroup, hop_groups
 from makewhole_spark.reconcile.judge_bucket import judge_bucket
@@ -45,14 +45,15 @@ _JOURNAL_FINDINGS = 1_000_000
 @dataclass(frozen=True, kw_only=True)
 class HopOutcome:
     """The results of one hop over all its buckets: the files of verdicts by bucket, of findings in the order of the
-    buckets, and of the keys by bucket whose rows had no record in the window; `buckets`: the file of their numbers."""
+    buckets, and of the keys by bucket whose rows had no record in the window (None where the target is not read by its
+    times); `buckets`: the file of their numbers."""
 
     summary: HopSummary
     digest: str
     verdicts: Mapping[str, tuple[str, ...]]
     findings: tuple[str, ...]
     buckets: str
-    met_alone: Mapping[str, str] = field(default_factory=dict)
+    met_alone: Mapping[str, str] | None = None
     standing: GroupStanding | None = None
 
     def result(self, handovers_written: int, judging_sha256: str) -> HopResult:
@@ -66,8 +67,8 @@ class HopOutcome:
                 "verdicts": sorted(path for paths in self.verdicts.values() for path in paths),
                 "verdicts_by_bucket": {bucket: list(paths) for bucket, paths in sorted(self.verdicts.items())},
                 "buckets": self.buckets,
-                "met_alone": dict(sorted(self.met_alone.items())),
                 "summary": summary.to_json_dict(),
+                **({} if self.met_alone is None else {"met_alone": dict(sorted(self.met_alone.items()))}),
                 **({} if self.standing is None else {GROUP: self.standing.to_json_dict()}),
                 "judging_sha256": judging_sha256,
             },
@@ -204,7 +205,9 @@ def _add_up(
         verdicts={answer.bucket: (answer.verdicts,) for answer in answers},
         findings=tuple(answer.findings for answer in answers if answer.findings),
         buckets=_write_buckets(neighbours.context, hop, answers),
-        met_alone={answer.bucket: answer.met_alone for answer in answers if answer.met_alone},
+        met_alone={answer.bucket: answer.met_alone for answer in answers if answer.met_alone}
+        if has_slices(neighbours.context.pipeline, hop)
+        else None,
         standing=None if group is None else group.standing,
     )
 

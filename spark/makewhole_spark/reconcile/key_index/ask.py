@@ -19,6 +19,14 @@ def known_elsewhere(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     return keys.filter(pl.Series(maybe_known(task.context.storage, by_path, keys), dtype=pl.Boolean))
 
 
+def met_before(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return those of some keys (`HASHES`) of which a window before may have met rows without a record, by the filters
+    beside its files alone."""
+    paths = () if task.met_alone is None else task.met_alone.files
+    files = [IndexFile(path=path, windows=()) for path in paths]
+    return keys.filter(pl.Series(maybe_known(task.context.storage, files, keys), dtype=pl.Boolean))
+
+
 def rows_of(task: BucketTask, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:
     """Return what runs know of some keys (`HASHES`), window by window, and of their values what can be compared."""
     return with_comparable_values(rows_of_keys(task.context.storage, files, keys), task.context.pipeline.compare)
