@@ -109,12 +109,12 @@ def test_a_row_from_some_windows_before_is_known_as_far_back_as_it_may_be(
     assert shop.found(shop.judged(2), STORE_HOP) == {"O200": TWICE}
 
 
-@pytest.mark.parametrize("waits", ["younger than the settle time", "not reached by the group"])
+@pytest.mark.parametrize("cause", ["in_flight", "not_yet_consumed"])
 def test_a_row_that_is_there_with_a_later_time_is_not_pending(
-    shop: ReconciledShop, days: list[list[Order]], waits: str
+    shop: ReconciledShop, days: list[list[Order]], cause: str
 ) -> None:
     """Though its absence would not count yet."""
-    if waits == "not reached by the group":
+    if cause == "not_yet_consumed":
         shop.describe(has_ledger=False, hop={"consumer_group": "loader"})
         shop.commit_group("loader", 0)
     else:
@@ -124,7 +124,7 @@ def test_a_row_that_is_there_with_a_later_time_is_not_pending(
 
     first = shop.judged(0)
 
-    assert shop.found(first, STORE_HOP) == {"O3": ("pending", "in_flight")}
+    assert shop.found(first, STORE_HOP) == {"O3": ("pending", cause)}
     assert shop.counts(first, STORE_HOP).matched == 4
 
 
