@@ -4,17 +4,19 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from bench.data import DataSet
+from bench.history_data import History
 from bench.window_data import Orders
 
 _ONE_IN_TEN_THOUSAND, _ONE_IN_A_HUNDRED = 50_000, 500
 """Strides at which that share of the keys goes wrong, in five ways."""
+_SMALL = tuple(Orders(number=number, stride=_ONE_IN_A_HUNDRED) for number in (1_000, 100_000))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """The data sets of each part, smaller ones first; `rounds` are counted runs of each side, after those that warm up.
 
-    Those of `replays`, `upserts` and `windows` are made by the parts themselves. `window_runs`: runs of each side.
+    Those from `replays` to `histories` are made by the parts themselves. `window_runs`: runs of each side.
     """
 
     reads: Sequence[DataSet]
@@ -23,6 +25,8 @@ class Plan:
     replays: Sequence[DataSet]
     upserts: Sequence[DataSet]
     windows: Sequence[Orders]
+    latencies: Sequence[Orders]
+    histories: Sequence[History]
     rounds: int
     writes: int
     window_runs: int
@@ -48,6 +52,8 @@ def full() -> Plan:
             for number in (2_000_000, 10_000_000)
             for stride in (_ONE_IN_TEN_THOUSAND, _ONE_IN_A_HUNDRED)
         ),
+        latencies=_SMALL,
+        histories=(History(days=400, orders=250_000),),
         rounds=5,
         writes=3,
         window_runs=3,
@@ -64,6 +70,8 @@ def quick() -> Plan:
         replays=(one,),
         upserts=(DataSet(records=200_000),),
         windows=(Orders(number=1_000_000, stride=_ONE_IN_TEN_THOUSAND),),
+        latencies=_SMALL,
+        histories=(History(days=400, orders=25_000),),
         rounds=3,
         writes=1,
         window_runs=1,
@@ -79,6 +87,8 @@ def tiny() -> Plan:
         replays=(data,),
         upserts=(data,),
         windows=(Orders(number=20_000, stride=_ONE_IN_A_HUNDRED),),
+        latencies=_SMALL[:1],
+        histories=(History(days=50, orders=1_000),),
         rounds=1,
         writes=1,
         window_runs=1,

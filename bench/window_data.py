@@ -37,6 +37,20 @@ create index on {schema}.store (loaded);
 analyze {schema}.ledger;
 analyze {schema}.store;
 """
+_PIPELINE = """\
+version: 2
+pipeline: {pipeline}
+start: earliest
+settle: 0s
+compare: {{amount: "decimal(12,2)", status: string}}
+points:
+  ledger: {{kind: ledger, connection: {postgres}, table: {name}.ledger, key: order_id, time: at}}
+  orders: {{kind: topic, connection: {kafka}, topic: {name}, key: "$.order_id"}}
+  store: {{kind: store, connection: {postgres}, table: {name}.store, key: order_id, time: loaded}}
+hops:
+  - {{from: ledger, to: orders}}
+  - {{from: orders, to: store}}
+"""
 Counts = Mapping[tuple[str, str], int]
 """(hop, verdict) → number of keys."""
 
@@ -53,6 +67,10 @@ class Orders:
     def name(self) -> str:
         """The name of the topic, and of the schema of the tables."""
         return f"orders_{self.number}_{self.stride}"
+
+    def pipeline_file(self, pipeline: str, *, kafka: str, postgres: str) -> str:
+        """Return the file of a pipeline over these orders, with the connections of these names."""
+        return _PIPELINE.format(pipeline=pipeline, name=self.name, kafka=kafka, postgres=postgres)
 
     @property
     def planted(self) -> Counts:

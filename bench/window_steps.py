@@ -1,26 +1,32 @@
-"""Run the Spark steps of a window as its tasks do, one spark-submit each; print the seconds of each."""
+"""Run the Spark steps of a window as its first task does, in one application; print the seconds of each."""
 
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+from makewhole_spark.window_steps import STEPS
+
 _JOBS = Path(__file__).parents[1] / "spark" / "jobs"
 _SETTINGS = ("--master", "local[2]", "--driver-memory", "2g", "--conf", "spark.ui.enabled=false")
-_STEPS = ("snapshot", "reconcile", "validate")
+_GOES_ON = "this application goes on with "
 
 
 def main() -> None:
     """Run the steps of the window that the arguments name, then wait for the end of the input."""
     submit = str(Path(sys.executable).with_name("spark-submit"))
-    seconds = {}
-    for step in _STEPS:
-        began = time.perf_counter()
-        command = [submit, *_SETTINGS, str(_JOBS / f"{step}.py"), *sys.argv[1:]]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            sys.exit(f"{step} ended with {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-1000:]}")
-        seconds[step] = time.perf_counter() - began
+    command = [submit, *_SETTINGS, str(_JOBS / f"{STEPS[0]}.py"), *sys.argv[1:], "--through", STEPS[-1]]
+    began, moments, told = time.perf_counter(), [0.0], list[str]()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            told.append(line)
+            if _GOES_ON in line:
+                moments.append(time.perf_counter() - began)
+    moments.append(time.perf_counter() - began)
+    if process.returncode or len(moments) != len(STEPS) + 1:
+        sys.exit(f"{STEPS[0]} ended with {process.returncode}\n{''.join(told)[-3000:]}")
+    seconds = {step: end - start for step, start, end in zip(STEPS, moments, moments[1:], strict=False)}
     print(", ".join(f"{step} {taken:.1f} s" for step, taken in seconds.items()), flush=True)
     sys.stdin.read()
 

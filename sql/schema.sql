@@ -127,8 +127,25 @@ create table makewhole.key_run (
     revision integer not null,
     files jsonb not null,
     keys bigint not null,
+    retired_at timestamptz,
     primary key (pipeline, point, number, revision)
 );
+
+-- A merged run: `windows` are the windows in it with their revisions, `files` one file for each bucket, in a folder that is
+-- named after the `attempt`. It is retired from the attempt's beginning, and stands once that has succeeded.
+create table makewhole.key_merge (
+    id bigint generated always as identity primary key,
+    pipeline text not null,
+    point text not null,
+    attempt text not null unique,
+    windows jsonb not null,
+    files jsonb not null,
+    rows bigint not null check (rows >= 0),
+    merged_at timestamptz not null default clock_timestamp(),
+    retired_at timestamptz
+);
+
+create index standing_merge on makewhole.key_merge (pipeline, point) where retired_at is null;
 
 -- The number of rows of a table in the time slice of window `slice`, counted by the snapshot of a revision of a window.
 -- `source` is what was counted: connection, table and time column; counts of another one say nothing.

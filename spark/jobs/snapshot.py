@@ -1,16 +1,7 @@
-"""Run the job that takes the snapshots of a window."""
+"""Run the job that takes the snapshots of a window; with `--through` it goes on with the next steps."""
 
-from makewhole.journal import incidents
-from makewhole.model.incident_text import incident_sentence
-from makewhole_spark.job import Job, main
-from makewhole_spark.snapshot.take import take_snapshots
-
-
-def run(job: Job) -> str:
-    points = take_snapshots(job.spark, job.journal, job.context, job.spark.sparkContext.defaultParallelism)
-    happened = [incident_sentence(incident) for incident in incidents.of(job.journal, job.context.window)]
-    return "\n  ".join([f"snapshots taken: {', '.join(points) or 'none, they were there'}", *happened])
-
+from makewhole_spark.job import main
+from makewhole_spark.window_steps import SNAPSHOT
 
 if __name__ == "__main__":
-    main("makewhole snapshot", run)
+    main(SNAPSHOT)

@@ -1,53 +1,39 @@
-"""Run a job's entry point: arguments, session, journal, and an exit code that says whether to try again."""
+"""Run a job's entry point: arguments, session, journal, and an exit code that says whether to try again.
+
+The application of one step goes on with the next ones of the same window (`--through`): starting another one takes
+longer than a small window. Its exit code is that of its own step, whatever becomes of the later ones.
+"""
 
 import argparse
 import logging
 import sys
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
+from makewhole.gate import load_beside
 from makewhole.journal import windows
 from makewhole.journal.database import connect
 from makewhole.model.errors import DEFECTS, MakewholeError, PermanentError
-from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext, window_context
 from makewhole_spark.carrier import session
+from makewhole_spark.time_limit import ending_process_after
+from makewhole_spark.window_steps import STEPS, VALIDATE, Job, run_step, steps_through
 
 logger = logging.getLogger("makewhole")
 
 EXIT_TRANSIENT, EXIT_PERMANENT = 1, 64
 
 
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """A running job of one revision of a window."""
-
-    spark: SparkSession
-    journal: PgConnection
-    context: WindowContext
-
-
-def main(name: str, run: Callable[[Job], str]) -> None:
+def main(step: str) -> None:
     """Parse the arguments, build the session, run, and exit: 0, or 1 (try again), or 64 (do not try again)."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stdout)
     for noisy in ("py4j", "great_expectations"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    arguments = argparse.ArgumentParser(description=name)
-    arguments.add_argument("--pipeline", required=True)
-    arguments.add_argument("--window", required=True, type=int)
-    arguments.add_argument("--revision", required=True, type=int)
-    wanted = arguments.parse_args()
+    wanted = _arguments(step)
     try:
-        with connect() as journal:
-            context = window_context(windows.load(journal, wanted.pipeline, wanted.window, wanted.revision))
-            journal.commit()  # nothing is held open there while Spark starts
-            spark = session(f"{name}: {context.window.label}")
-            spark.sparkContext.setLogLevel("ERROR")
-            logger.info("%s: %s", context.window.label, run(Job(spark=spark, journal=journal, context=context)))
-            spark.stop()
+        _run(wanted, steps_through(step, wanted.through))
     except MakewholeError as error:
         logger.error("%s", error)
         sys.exit(EXIT_PERMANENT if isinstance(error, PermanentError) else EXIT_TRANSIENT)
@@ -57,3 +43,64 @@ def main(name: str, run: Callable[[Job], str]) -> None:
             "a defect (%s), which trying again does not mend; report it with the lines above", type(error).__name__
         )
         sys.exit(EXIT_PERMANENT)
+
+
+def _arguments(step: str) -> argparse.Namespace:
+    arguments = argparse.ArgumentParser(description=f"makewhole {step}")
+    arguments.add_argument("--pipeline", required=True)
+    arguments.add_argument("--window", required=True, type=int)
+    arguments.add_argument("--revision", required=True, type=int)
+    arguments.add_argument(
+        "--through", choices=STEPS, default=step, help="the last step to go on with; by default there is none after"
+    )
+    arguments.add_argument("--asked-by", default="", help="the run of Airflow that submits this")
+    return arguments.parse_args()
+
+
+def _run(wanted: argparse.Namespace, steps: Sequence[str]) -> None:
+    with connect() as journal:
+        context = window_context(windows.load(journal, wanted.pipeline, wanted.window, wanted.revision))
+    own, *later = steps
+    if VALIDATE in steps:
+        load_beside()  # while Java starts, this process only waits
+    spark = session(f"makewhole {own}: {context.window.label}")
+    spark.sparkContext.setLogLevel("ERROR")
+    _log_step(spark, context, own, wanted.asked_by, is_own=True)
+    for before, step in zip(steps, later, strict=False):
+        logger.info("%s: %s is committed; this application goes on with %s", context.window.label, before, step)
+        if not _is_done(spark, context, step, wanted.asked_by):
+            break
+    spark.stop()
+
+
+def _is_done(spark: SparkSession, context: WindowContext, step: str, asked_by: str) -> bool:
+    """Run a later step; tell whether it ended well. Whatever goes wrong is for its own task to meet and to show."""
+    try:
+        _log_step(spark, context, step, asked_by, is_own=False)
+    except Exception as error:
+        reason = str(error) if isinstance(error, MakewholeError) else type(error).__name__
+        logger.warning("%s", _left_to_its_task(context, step, reason))
+        return False
+    return True
+
+
+def _left_to_its_task(context: WindowContext, step: str, reason: str) -> str:
+    return (
+        f"{context.window.label}: {step} did not end well here ({reason}). This does not fail this task: the task "
+        f"`{step}` does it again by itself, and is red if it cannot"
+    )
+
+
+def _log_step(spark: SparkSession, context: WindowContext, step: str, asked_by: str, *, is_own: bool) -> None:
+    """Run a step, within its time limit and on a connection of its own to the journal, which commits at its end; log
+    what it found."""
+    limit = getattr(context.pipeline.time_limits, step)
+    late = f"it took longer than {limit}, its time limit in the pipeline file (`time_limits`)"
+    told, code = (
+        (f"{context.window.label}: {step}: {late}", EXIT_PERMANENT)
+        if is_own
+        else (_left_to_its_task(context, step, late), 0)
+    )
+    with ending_process_after(limit, told, code), connect() as journal:
+        found = run_step(step, Job(spark=spark, journal=journal, context=context, asked_by=asked_by, is_own=is_own))
+    logger.info("%s: %s", context.window.label, found)

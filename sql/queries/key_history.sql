@@ -53,3 +53,12 @@ where finding.pipeline = %(pipeline)s and finding.hop = %(hop)s
     and finding.verdict in ('duplicate', 'unexpected', 'mismatched', 'conflict', 'vanished', 'erased', 'undecidable')
     and finding.outcome not in ('repaired', 'handed_over')
 order by finding.key_hash;
+
+-- unexpected_keys --
+-- Read the keys that revisions of windows (numbers and their revisions) told as unexpected or undecidable on a hop,
+-- whatever became of them since.
+select distinct key_hash
+from makewhole.finding
+where pipeline = %(pipeline)s and hop = %(hop)s and verdict in ('unexpected', 'undecidable')
+  and (number, revision) in (select * from unnest(%(numbers)s::integer[], %(revisions)s::integer[]))
+order by key_hash;

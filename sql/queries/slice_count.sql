@@ -44,6 +44,12 @@ left join lateral (
 ) as newest on true
 order by judged.number;
 
+-- has_counted --
+-- Tell whether a revision counted the rows of its own slice of a point that is read so.
+select true from makewhole.slice_count
+where (pipeline, point, slice, number, revision, source) =
+    (%(pipeline)s, %(point)s, %(number)s, %(number)s, %(revision)s, %(source)s);
+
 -- written_since --
 -- Count the rows of a table that compensation may have written or moved aside since a moment.
 select count(*)

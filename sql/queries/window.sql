@@ -53,6 +53,14 @@ from makewhole.window_range covered join makewhole.lane on lane.id = covered.lan
 where covered.pipeline = %(pipeline)s and covered.number = %(number)s
 order by lane.point, lane.partition;
 
+-- ranges_of_all --
+-- Read the ranges of every window, by window, point and partition.
+select covered.number, lane.point, lane.topic, lane.topic_id, lane.partition, lane.lineage, covered.lo, covered.hi,
+    covered.leader_epochs
+from makewhole.window_range covered join makewhole.lane on lane.id = covered.lane
+where covered.pipeline = %(pipeline)s
+order by covered.number, lane.point, lane.partition;
+
 -- history --
 -- Read the covered ranges of the topic that the newest window of a point read, oldest first.
 with covered as (
@@ -95,6 +103,19 @@ select distinct on (number) number, revision, start_time, end_time, opened_at, s
     configuration -> 'key_layout'
 from makewhole.window join makewhole.hop_result using (pipeline, number, revision)
 where pipeline = %(pipeline)s and stage = 'reconciled' order by number desc, revision desc;
+
+-- last_judged --
+-- Read the newest compared revision of the newest window that has one, or of one window.
+select number, revision, start_time, end_time, opened_at, state, reason, plan_only,
+    configuration -> 'key_layout'
+from makewhole.window as compared
+where pipeline = %(pipeline)s and (%(number)s::integer is null or number = %(number)s::integer)
+  and exists (
+    select from makewhole.hop_result as result
+    where (result.pipeline, result.number, result.revision) = (compared.pipeline, compared.number, compared.revision)
+      and result.stage = 'reconciled'
+  )
+order by number desc, revision desc limit 1;
 
 -- older_open --
 -- Count the windows before one that no standing certificate closes, and the keys that their last results leave open.
@@ -140,6 +161,12 @@ on conflict do nothing;
 -- Read everything observed at a point, oldest first.
 select observed_at, topic_id, stable_offsets, pg_snapshot from makewhole.observation
 where pipeline = %(pipeline)s and point = %(point)s order by observed_at;
+
+-- last_observation --
+-- Read what was observed at a point last, up to a moment.
+select observed_at, topic_id, stable_offsets, pg_snapshot from makewhole.observation
+where pipeline = %(pipeline)s and point = %(point)s and observed_at <= %(until)s
+order by observed_at desc limit 1;
 
 -- lanes --
 -- Read every lane of a point, where its first window started in it, and when that was opened.

@@ -30,6 +30,12 @@ where pipeline = %(pipeline)s and number = %(number)s and revision < %(revision)
   )
 order by revision;
 
+-- lock_results --
+-- Let one process at a time commit the results of a revision; rows that refer to the window can be written meanwhile.
+select from makewhole.window
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
+for no key update;
+
 -- delete_results --
 -- Delete the results of an earlier attempt at the same revision and stage.
 delete from makewhole.hop_result
@@ -46,16 +52,44 @@ select hop, counts, digest, files from makewhole.hop_result
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and stage = %(stage)s;
 
 -- certified_files --
--- Read the files of a hop's result, and of the keys that were repaired, of the newest certified revision of each window.
-select distinct on (result.number) result.number, result.revision, result.files, verified.files ->> 'repaired'
+-- Read the files of a hop's result, and of the keys that were repaired, of the newest certified revision of each window;
+-- and those of its slices, where clean keys have no row among the verdicts.
+select distinct on (result.number)
+    result.number, result.revision, result.files, verified.files ->> 'repaired',
+    source.manifest -> 'files', target.manifest -> 'files'
 from makewhole.hop_result as result
 join makewhole.window as judged using (pipeline, number, revision)
 left join makewhole.hop_result as verified
     on (verified.pipeline, verified.number, verified.revision, verified.hop, verified.stage)
      = (result.pipeline, result.number, result.revision, result.hop, 'verified')
+left join makewhole.snapshot as source
+    on (source.pipeline, source.number, source.revision, source.point)
+     = (result.pipeline, result.number, result.revision, %(source)s)
+    and (result.files #>> '{summary,clean}')::bigint > 0
+left join makewhole.snapshot as target
+    on (target.pipeline, target.number, target.revision, target.point)
+     = (result.pipeline, result.number, result.revision, %(target)s)
+    and (result.files #>> '{summary,clean}')::bigint > 0
 where result.pipeline = %(pipeline)s and result.hop = %(hop)s and result.stage = 'reconciled'
   and judged.state = 'certified' and (result.number, result.revision) <> (%(number)s, %(revision)s)
 order by result.number, result.revision desc;
+
+-- strangers --
+-- Read of the windows before one that met keys without a record on a hop, in their newest compared revisions, how many
+-- such keys findings name, how many none does as they are from before the baseline, and the files of all of them.
+with newest as (
+    select distinct on (number) number, revision, files
+    from makewhole.hop_result
+    where pipeline = %(pipeline)s and hop = %(hop)s and number < %(number)s and stage = 'reconciled'
+    order by number, revision desc
+), met as (
+    select number, revision, files -> 'met_alone' as met_alone,
+        (files #>> '{summary,counts,unexpected}')::bigint
+            + coalesce((files #>> '{summary,undecidable_without_source}')::bigint, 0) as named,
+        coalesce((files #>> '{summary,before_baseline_without_source}')::bigint, 0) as unnamed
+    from newest
+)
+select number, revision, named, unnamed, met_alone from met where named > 0 or unnamed > 0 order by number;
 
 -- delete_findings --
 -- Delete the findings of an earlier attempt at the same revision.
@@ -162,20 +196,6 @@ order by hop, min(key);
 insert into makewhole.key_run (pipeline, point, number, revision, files, keys)
 values (%(pipeline)s, %(point)s, %(number)s, %(revision)s, %(files)s, %(keys)s)
 on conflict (pipeline, point, number, revision) do update set files = excluded.files, keys = excluded.keys;
-
--- key_runs --
--- Read a run of every other window, by window: of the revision that could read most of its offsets, the newest of such.
--- Manifests are large: only those of windows with several revisions are read.
-with run as (
-    select number, revision, files, count(*) over (partition by number) as revisions
-    from makewhole.key_run
-    where pipeline = %(pipeline)s and point = %(point)s and number <> %(number)s
-)
-select distinct on (run.number) run.number, run.files
-from run left join makewhole.snapshot as taken
-    on run.revisions > 1 and (taken.pipeline, taken.number, taken.revision, taken.point) =
-        (%(pipeline)s, run.number, run.revision, %(point)s)
-order by run.number, coalesce((taken.manifest #>> '{accounting,expired}')::bigint, 0), run.revision desc;
 
 -- put_gate_report --
 -- Write the gate's report on a stage; the newest one counts.

@@ -12,9 +12,10 @@ import psutil
 import pytest
 
 from makewhole.stack import local
-from tests.e2e.scenarios import approvals, failures, unattended
+from tests.e2e.scenarios import approvals, failures, one_application, unattended
 from tests.e2e.scenarios.approvals import Answered, Asked, Undone
 from tests.e2e.scenarios.failures import Broken, Healed
+from tests.e2e.scenarios.one_application import Joined, Killed
 from tests.e2e.scenarios.pipeline_files import FILES, GROUPS
 from tests.e2e.scenarios.unattended import Backfilled, Observed, Scheduled
 from tests.e2e.shop import ScenarioShop
@@ -25,6 +26,8 @@ _AT_ONCE = 2  # as many as the cores that are there to be counted on
 _SECONDS = 800.0
 _SCENARIOS: Mapping[str, Callable[[Stage, ScenarioShop], Any]] = {
     "healed": failures.healed,
+    "killed": one_application.killed,
+    "joined": one_application.joined,
     "answered": approvals.answered,
     "backfilled": unattended.backfilled,
     "scheduled": unattended.scheduled,
@@ -106,3 +109,5 @@ broken: Callable[..., Broken] = _seen("broken")
 healed: Callable[..., Healed] = _seen("healed")
 undone: Callable[..., Undone] = _seen("undone")
 observed: Callable[..., Observed] = _seen("observed")
+joined: Callable[..., Joined] = _seen("joined")
+killed: Callable[..., Killed] = _seen("killed")

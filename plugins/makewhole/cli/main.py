@@ -15,6 +15,7 @@ _COMMANDS = {
     "windows": "report:windows",
     "findings": "findings:findings",
     "explain": "explain:explain",
+    "index": "index:index_app",
     "plan": "plan.command:plan_app",
     "certificate": "certificate:certificate_app",
 }

@@ -17,6 +17,11 @@ def bucket_of(buckets: int) -> pl.Expr:
     return (pl.col("key_hi") % buckets).cast(pl.Int32).alias("bucket")
 
 
+def bucket_name(high: int, buckets: int) -> str:
+    """Return the name of the bucket of a key, by the upper half of its hash."""
+    return f"{high % buckets:02d}"
+
+
 def split_by_bucket(frame: pl.DataFrame, buckets: int) -> Iterator[tuple[int, pa.Table]]:
     """Yield each bucket that has rows, ascending, with its rows in their order; texts as Arrow's views."""
     if not len(frame):

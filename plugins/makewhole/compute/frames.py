@@ -124,12 +124,18 @@ the source's latest version is, `has_later` that the source has one after the wi
 
 VERDICTS: Schema = {
     "hop": pl.String,
+    "bucket": pl.String,
     "key_hash": pl.String,
     "verdict": pl.String,
     "cause": pl.String,
     "is_held": pl.Boolean,
 }
-"""The keyed frame that the gate reads: one row per key and hop. `is_held`: the target has a copy of the key."""
+"""The keyed frame that the gate reads: one row per hop and key that is not clean. `is_held`: the target has a copy of
+the key."""
+
+BUCKETS: Schema = {"hop": pl.String, "bucket": pl.String, "clean": pl.Int64, "expected": pl.Int64}
+"""The other frame that the gate reads, one row per hop and bucket: the number of clean keys, which have no row among
+the verdicts, and of all keys that must have a verdict, counted from the snapshots."""
 
 FINDINGS: Schema = {
     "hop": pl.String,

@@ -1,6 +1,16 @@
 """Check a window with Great Expectations, and count that it checked everything. Importing this does not load it."""
 
 from makewhole.gate.check import check_summaries, check_verdicts, error_report
+from makewhole.gate.expectations import load_beside
+from makewhole.gate.frame import KeyedFrames
 from makewhole.gate.summary import HopSummary, PointEvidence
 
-__all__ = ["HopSummary", "PointEvidence", "check_summaries", "check_verdicts", "error_report"]
+__all__ = [
+    "HopSummary",
+    "KeyedFrames",
+    "PointEvidence",
+    "check_summaries",
+    "check_verdicts",
+    "error_report",
+    "load_beside",
+]

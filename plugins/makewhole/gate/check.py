@@ -17,7 +17,7 @@ from makewhole.gate.expectations import (
     run_on_row,
     run_on_spark,
 )
-from makewhole.gate.frame import Frame, FrameCounts, count_verdicts, stored_verdicts
+from makewhole.gate.frame import FrameCounts, KeyedFrames, count_verdicts, stored_verdicts
 from makewhole.gate.planned_expectation import IS_KNOWN, Number, Planned, Role
 from makewhole.gate.suite import HopSuite, frame_suite, hop_suite, incident_suite
 from makewhole.gate.summary import HopSummary
@@ -39,14 +39,10 @@ def check_summaries(
 
 
 def check_verdicts(
-    pipeline: Pipeline, summaries: Sequence[HopSummary], dataframe: Frame, incidents: Sequence[Incident] = ()
+    pipeline: Pipeline, summaries: Sequence[HopSummary], frames: KeyedFrames, incidents: Sequence[Incident] = ()
 ) -> GateReport:
-    """Check layers A and B.
-
-    `dataframe` is a Spark DataFrame that reads the verdicts' Parquet files: columns hop, key_hash, verdict, cause; one
-    row per hop and key. Never raises: what breaks becomes ERROR.
-    """
-    return _guarded(lambda: _check_verdicts(pipeline, summaries, dataframe, incidents))
+    """Check layers A and B. Never raises: what breaks becomes ERROR."""
+    return _guarded(lambda: _check_verdicts(pipeline, summaries, frames, incidents))
 
 
 def error_report(sentence: str) -> GateReport:
@@ -70,15 +66,15 @@ def _check_summaries(pipeline: Pipeline, summaries: Sequence[HopSummary], incide
 
 
 def _check_verdicts(
-    pipeline: Pipeline, summaries: Sequence[HopSummary], dataframe: Frame, incidents: Sequence[Incident]
+    pipeline: Pipeline, summaries: Sequence[HopSummary], frames: KeyedFrames, incidents: Sequence[Incident]
 ) -> GateReport:
     problem = _summaries_problem(pipeline, summaries)
     if problem:
         return error_report(problem)
-    frame = stored_verdicts(dataframe)
+    frame = stored_verdicts(frames.verdicts, has_buckets=frames.buckets is not None)
     planned = frame_suite(summaries)
     run = run_on_spark("verdicts", frame, planned)
-    counts = count_verdicts(frame, [summary.hop for summary in summaries])
+    counts = count_verdicts(frame, [summary.hop for summary in summaries], frames.buckets)
     suites, runs = _run_suites(_suites(pipeline, summaries, incidents, counts))
     return _report(suites, (run, *runs), planned)
 

@@ -210,18 +210,20 @@ def _row_numbers(summary: HopSummary) -> list[Number]:
 
 
 def agreement_numbers(summary: HopSummary, frame: FrameCounts) -> list[Number]:
-    """Return the differences between a hop's counts and those of the stored verdicts."""
-    rows = frame.rows(summary.hop)
+    """Return the differences between a hop's counts and those of the stored verdicts and buckets."""
+    rows = frame.rows(summary.hop) + summary.clean
     numbers = [
         Number(
             name="frame_rows_beyond_expected",
             value=difference(rows, summary.expected_rows),
             at_most=0,
             sentence=f"{text(rows)} keys were judged, the snapshots hold {text(summary.expected_rows)}",
-        )
+        ),
+        *_bucket_numbers(summary, frame),
     ]
     for verdict in Verdict:
         counted, found = getattr(summary.counts, verdict.value), frame.of(summary.hop, verdict)
+        found += summary.clean if verdict is Verdict.MATCHED else 0
         numbers.append(
             Number(
                 name=f"frame_{verdict.value}_beyond_counts",
@@ -241,3 +243,32 @@ def agreement_numbers(summary: HopSummary, frame: FrameCounts) -> list[Number]:
         )
     )
     return numbers
+
+
+def _bucket_numbers(summary: HopSummary, frame: FrameCounts) -> list[Number]:
+    """Return the numbers that hold each bucket to its keys; none where an older makewhole wrote no buckets, and a row
+    of verdicts for each key."""
+    if frame.buckets is None and not summary.clean:
+        return []
+    clean, expected = frame.clean(summary.hop), frame.expected(summary.hop)
+    unequal = frame.unequal_buckets(summary.hop)
+    return [
+        Number(
+            name="clean",
+            value=difference(clean, summary.clean),
+            at_most=0,
+            sentence=f"{keys(clean)} clean in the buckets, {text(summary.clean)} in the counts",
+        ),
+        Number(
+            name="buckets_beyond_expected",
+            value=difference(expected, summary.expected_rows),
+            at_most=0,
+            sentence=f"the buckets hold {text(expected)} keys, the snapshots {text(summary.expected_rows)}",
+        ),
+        Number(
+            name="buckets_unequal",
+            value=unequal,
+            at_most=0,
+            sentence=f"{text(unequal)} buckets have another number of verdicts than of keys",
+        ),
+    ]

@@ -9,6 +9,7 @@ import logging
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -88,6 +89,21 @@ def run_on_spark(name: str, frame: Any, planned: Sequence[Planned]) -> SuiteRun:
     with _ONE_AT_A_TIME:
         source = _context(gx).data_sources.add_spark("verdicts", persist=False)
         return _run(gx, name, source.add_dataframe_asset("verdicts"), frame, planned, _COUNTS)[0]
+
+
+def load_beside() -> None:
+    """Begin to load the library in a thread: it takes seconds, in which Spark can start and work.
+
+    What the caller imports itself it imports before: two threads that import in circles can meet a module half made.
+    What fails here is met again by the run that needs it. Python waits for the thread before it ends: one that is cut
+    off inside an extension would change the exit code.
+    """
+    threading.Thread(target=_load, name="load great_expectations").start()
+
+
+def _load() -> None:
+    with suppress(Exception):
+        _library()
 
 
 def library_version() -> str:

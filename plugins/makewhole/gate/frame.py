@@ -1,6 +1,7 @@
-"""Read and count the keyed frame of the verdicts: a Spark DataFrame, used by its methods and never imported.
+"""Read and count the frames of the verdicts and of the buckets: Spark DataFrames, used by their methods and never
+imported.
 
-The frame that is passed in only names the session and the Parquet files. The gate reads those files itself: a plan
+A frame that is passed in only names the session and the Parquet files. The gate reads those files itself: a plan
 that changes between two evaluations, or a filter put on the frame on the way, cannot reach the expectations.
 """
 
@@ -12,6 +13,8 @@ from urllib.parse import unquote
 from makewhole.model.errors import CorruptionError
 from makewhole.model.verdict import Verdict
 
+_BUCKET_ROWS_MOST = 100_000
+
 
 class Frame(Protocol):
     """The few methods of `pyspark.sql.DataFrame` that are used."""
@@ -21,6 +24,17 @@ class Frame(Protocol):
     def inputFiles(self) -> list[str]: ...  # noqa: N802
     def selectExpr(self, *expressions: str) -> "Frame": ...  # noqa: N802
     def groupBy(self, *columns: str) -> Any: ...  # noqa: N802
+    def limit(self, num: int) -> "Frame": ...
+    def collect(self) -> list[Any]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyedFrames:
+    """Spark DataFrames that read stored Parquet files: of the verdicts (`VERDICTS`), a row per hop and key that is not
+    clean; and of the `buckets` (`BUCKETS`), which an older makewhole did not write, nor left clean keys out."""
+
+    verdicts: Frame
+    buckets: Frame | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,32 +46,74 @@ class VerdictCount:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrameCounts:
-    """Rows of the keyed frame by hop and verdict, both as the files spell them (null included)."""
+class BucketRow:
+    """The row of a bucket: clean keys, which have no row among the verdicts, and all that must have a verdict."""
 
-    by_hop_and_verdict: Mapping[tuple[str | None, str | None], VerdictCount]
+    clean: int
+    expected: int
+
+
+_BROKEN = BucketRow(clean=0, expected=-1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameCounts:
+    """Rows of the keyed frame by hop, bucket and verdict, all as the files spell them (null included), and the rows of
+    the buckets by hop and bucket; None: there is no file of them, and no bucket is held to its keys."""
+
+    verdicts: Mapping[tuple[str | None, str | None, str | None], VerdictCount]
+    buckets: Mapping[tuple[str | None, str | None], BucketRow] | None = None
 
     def rows(self, hop: str) -> int:
         """Return the number of rows of a hop, whatever their verdict."""
-        return sum(count.rows for (name, _), count in self.by_hop_and_verdict.items() if name == hop)
+        return sum(count.rows for (name, _, _), count in self.verdicts.items() if name == hop)
 
     def of(self, hop: str, verdict: Verdict) -> int:
         """Return the number of rows of a hop with this verdict."""
-        count = self.by_hop_and_verdict.get((hop, verdict.value))
-        return count.rows if count else 0
+        return sum(count.rows for (name, _, of), count in self.verdicts.items() if (name, of) == (hop, verdict.value))
+
+    def clean(self, hop: str) -> int:
+        """Return the number of clean keys of a hop, by the rows of its buckets."""
+        return sum(row.clean for (name, _), row in (self.buckets or {}).items() if name == hop)
+
+    def expected(self, hop: str) -> int | None:
+        """Return the number of keys of a hop that must have a verdict, by the rows of its buckets."""
+        if self.buckets is None:
+            return None
+        return sum(row.expected for (name, _), row in self.buckets.items() if name == hop)
+
+    def unequal_buckets(self, hop: str) -> int:
+        """Return the number of a hop's buckets whose clean keys and rows of verdicts are not as many as its keys."""
+        rows: dict[str | None, int] = {}
+        for (name, bucket, _), count in self.verdicts.items():
+            if name == hop:
+                rows[bucket] = rows.get(bucket, 0) + count.rows
+        of_hop = {bucket: row for (name, bucket), row in (self.buckets or {}).items() if name == hop}
+        return sum(
+            bucket not in of_hop or of_hop[bucket].clean + rows.get(bucket, 0) != of_hop[bucket].expected
+            for bucket in {*rows, *of_hop}
+        )
 
     def unexplained(self, hop: str) -> int:
         """Return the number of rows that have no cause, of any verdict but those that need none."""
         without = {verdict.value for verdict in Verdict if not verdict.is_finding}
         return sum(
             count.rows - count.explained
-            for (name, verdict), count in self.by_hop_and_verdict.items()
+            for (name, _, verdict), count in self.verdicts.items()
             if name == hop and verdict not in without
         )
 
 
-def stored_verdicts(frame: Frame) -> Frame:
-    """Read the files behind `frame` anew: columns hop, verdict, key_hash, cause and `hop_key`, one value per row."""
+def stored_verdicts(frame: Frame, *, has_buckets: bool) -> Frame:
+    """Read the files behind `frame` anew: columns hop, bucket, verdict, key_hash, cause and `hop_key`, one value per
+    row. `has_buckets`: an older makewhole did not write in which bucket a key is."""
+    bucket = "bucket" if has_buckets else "cast(null as string) AS bucket"
+    return _stored(frame).selectExpr(
+        "hop", bucket, "verdict", "key_hash", "cause", "concat(key_hash, ' ', hop) AS hop_key"
+    )
+
+
+def _stored(frame: Frame) -> Frame:
     files = [unquote(file) for file in frame.inputFiles()]
     if not files:
         raise CorruptionError(
@@ -65,19 +121,34 @@ def stored_verdicts(frame: Frame) -> Frame:
             "Write them to Parquet and pass the frame that reads it."
         )
     stored: Frame = frame.sparkSession.read.parquet(*files)
-    return stored.selectExpr("hop", "verdict", "key_hash", "cause", "concat(key_hash, ' ', hop) AS hop_key")
+    return stored
 
 
-def count_verdicts(frame: Frame, hops: Sequence[str]) -> FrameCounts:
-    """Count the rows by hop and verdict in one small aggregation.
+def count_verdicts(frame: Frame, hops: Sequence[str], buckets: Frame | None) -> FrameCounts:
+    """Count the rows by hop, bucket and verdict in one small aggregation, and read the rows of the buckets.
 
-    Groups beyond hops x verdicts cannot be ours: they are cut and fail elsewhere.
+    Groups beyond hops x buckets x verdicts cannot be ours: they are cut and fail elsewhere.
     """
-    most_groups = len(hops) * len(Verdict) + 100
-    groups = frame.groupBy("hop", "verdict").agg({"*": "count", "cause": "count"}).limit(most_groups).collect()
+    rows = None if buckets is None else _bucket_rows(buckets)
+    most_groups = len(hops) * len(Verdict) * max(len(rows or ()), 1) + 100
+    found = frame.groupBy("hop", "bucket", "verdict").agg({"*": "count", "cause": "count"}).limit(most_groups)
     return FrameCounts(
-        by_hop_and_verdict={
-            (group["hop"], group["verdict"]): VerdictCount(rows=group["count(1)"], explained=group["count(cause)"])
-            for group in groups
-        }
+        verdicts={
+            (group["hop"], group["bucket"], group["verdict"]): VerdictCount(
+                rows=group["count(1)"], explained=group["count(cause)"]
+            )
+            for group in found.collect()
+        },
+        buckets=rows,
     )
+
+
+def _bucket_rows(frame: Frame) -> dict[tuple[str | None, str | None], BucketRow]:
+    """Read the rows of the buckets. A bucket that has several is none that can be right."""
+    stored = _stored(frame).selectExpr("hop", "bucket", "clean", "expected")
+    rows: dict[tuple[str | None, str | None], BucketRow] = {}
+    for row in stored.limit(_BUCKET_ROWS_MOST).collect():
+        place = (row["hop"], row["bucket"])
+        is_whole = place not in rows and row["clean"] is not None and row["expected"] is not None
+        rows[place] = BucketRow(clean=row["clean"], expected=row["expected"]) if is_whole else _BROKEN
+    return rows

@@ -1,7 +1,8 @@
 """Plan the expectations of a window as data; the validation library is not called here.
 
-Layer A is on the keyed frame, one row per hop and key. Layer B is on one row of numbers per hop, and one of the logs'
-incidents. Every number gets two expectations, not-null and between, because "between" alone accepts a null.
+Layer A is on the keyed frame, one row per hop and key that is not clean. Layer B is on one row of numbers per hop, and
+one of the logs' incidents. Every number gets two expectations, not-null and between, because "between" alone accepts a
+null.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,8 +47,9 @@ class HopSuite:
 
 
 def frame_suite(summaries: Sequence[HopSummary]) -> tuple[Planned, ...]:
-    """Plan layer A: rows = distinct (hop, key) = the number from independent evidence, so no key is lost or repeats."""
-    rows = sum(summary.expected_rows or 0 for summary in summaries)
+    """Plan layer A: rows = distinct (hop, key) = the number from independent evidence without the clean keys, so no key
+    is lost or repeats."""
+    rows = sum((summary.expected_rows or 0) - summary.clean for summary in summaries)
     columns = ("hop", "key_hash", "verdict")
     sets = {"hop": [summary.hop for summary in summaries], "verdict": [verdict.value for verdict in Verdict]}
     return (
@@ -55,7 +57,7 @@ def frame_suite(summaries: Sequence[HopSummary]) -> tuple[Planned, ...]:
             "rows",
             "expect_table_row_count_to_equal",
             {"value": rows},
-            f"{{found}} rows were judged, the snapshots hold {rows:,} keys",
+            f"{{found}} rows were judged, the snapshots hold {rows:,} keys" + _but_clean(summaries),
         ),
         *(
             _of_frame(
@@ -79,9 +81,15 @@ def frame_suite(summaries: Sequence[HopSummary]) -> tuple[Planned, ...]:
             "keys unique",
             "expect_column_unique_value_count_to_be_between",
             {"column": "hop_key", "min_value": rows, "max_value": rows},
-            f"{{found}} distinct keys were judged, the snapshots hold {rows:,}: some key repeats or is lost",
+            f"{{found}} distinct keys were judged, the snapshots hold {rows:,}: some key repeats or is lost"
+            + _but_clean(summaries),
         ),
     )
+
+
+def _but_clean(summaries: Sequence[HopSummary]) -> str:
+    clean = sum(summary.clean for summary in summaries)
+    return f" besides {clean:,} clean ones" if clean else ""
 
 
 def _of_frame(name: str, type_: str, kwargs: Mapping[str, Any], sentence: str) -> Planned:

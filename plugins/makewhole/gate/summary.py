@@ -13,7 +13,7 @@ class PointEvidence:
     """The numbers of a hop's source or target, from its snapshot and its system; None means not known.
 
     `has_manifest`: a committed manifest names the snapshot. `rows_read`: rows in the snapshot's files. `rows_counted`
-    (tables only): `count(*)` by the database itself, over the same rows and in the same exported snapshot as the read.
+    (tables only): the rows that the database itself says it sent.
     `accounting` (topics only): what every offset of the window's ranges was. `undecodable` (tables): rows with no key.
     """
 
@@ -36,7 +36,8 @@ class HopSummary:
     `before_baseline_without_source` those of `counts.before_baseline`; `handed_over` the
     keys that an earlier window left to this one, or that are judged anew because a truncation took their records.
     `handovers_written`: the keys that this window leaves to the next one, as the journal counts the rows it was given,
-    never copied from `counts.pending`; None: not known.
+    never copied from `counts.pending`; None: not known. `clean`: the keys that are matched and have no row of their own
+    among the verdicts.
     """
 
     hop: str
@@ -49,6 +50,7 @@ class HopSummary:
     undecidable_without_source: int = 0
     before_baseline_without_source: int = 0
     handovers_written: int | None = None
+    clean: int = 0
 
     def to_json_dict(self) -> dict[str, Any]:
         """Return the summary as JSON types; `from_json_dict` reads the same summary back."""

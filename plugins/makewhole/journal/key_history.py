@@ -83,6 +83,13 @@ def told_keys(journal: PgConnection, window: Window, hop: str, first: int) -> li
     return [key_hash for (key_hash,) in rows]
 
 
+def unexpected_keys(journal: PgConnection, pipeline: str, hop: str, revisions: Mapping[int, int]) -> list[str]:
+    """Return the hashes of the keys that windows (number → revision) told as unexpected or undecidable on a hop."""
+    places = {"numbers": list(revisions), "revisions": list(revisions.values())}
+    rows = _run(journal, "unexpected_keys", pipeline=pipeline, hop=hop, **places)
+    return [key_hash for (key_hash,) in rows]
+
+
 def _run(journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any, ...]]:
     with journal.cursor() as cursor:
         cursor.execute(load_queries("key_history")[statement], values)

@@ -55,6 +55,17 @@ def of(journal: PgConnection, pipeline: str, point: str) -> list[Observation]:
 
     What was seen before a truncation or a new incarnation was noticed does not hold for the records that came with it.
     """
+    return _observed(journal, pipeline, point, _run(journal, "observations", pipeline=pipeline, point=point))
+
+
+def last(journal: PgConnection, pipeline: str, point: str, until: datetime) -> Observation | None:
+    """Return what was observed at a point last, up to a moment, as far as it is of the log that exists now; None
+    without any."""
+    rows = _run(journal, "last_observation", pipeline=pipeline, point=point, until=until)
+    return next(iter(_observed(journal, pipeline, point, rows)), None)
+
+
+def _observed(journal: PgConnection, pipeline: str, point: str, rows: Iterable[Sequence[Any]]) -> list[Observation]:
     lanes = [
         Lane(**dict(zip(_LANE, row, strict=True))) for row in _run(journal, "lanes", pipeline=pipeline, point=point)
     ]
@@ -66,7 +77,7 @@ def of(journal: PgConnection, pipeline: str, point: str) -> list[Observation]:
             stable_offsets=None if offsets is None else still_seen(lanes, topic_id, observed_at, offsets),
             pg_snapshot=pg_snapshot,
         )
-        for observed_at, topic_id, offsets, pg_snapshot in _run(journal, "observations", pipeline=pipeline, point=point)
+        for observed_at, topic_id, offsets, pg_snapshot in rows
     ]
 
 
@@ -131,6 +142,23 @@ def slices_before(journal: PgConnection, window: Window, point: TablePoint) -> l
             )
             for number, start, end, rows, pg_snapshot, counted_by, counted_at in cursor.fetchall()
         ]
+
+
+def has_counted(journal: PgConnection, window: Window, point: TablePoint) -> bool:
+    """Tell whether this revision of a window counted its own slice of the point as the pipeline's file has it now: it
+    read the same table by the same time."""
+    with journal.cursor() as cursor:
+        cursor.execute(
+            load_queries("slice_count")["has_counted"],
+            {
+                "pipeline": window.pipeline,
+                "point": point.name,
+                "number": window.number,
+                "revision": window.revision,
+                "source": _source(point),
+            },
+        )
+        return bool(cursor.fetchall())
 
 
 def written_since(journal: PgConnection, window: Window, point: TablePoint, since: datetime) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 from psycopg2.extras import Json, execute_values
 
 from makewhole.model.gate import GateAnswer, GateReport
+from makewhole.model.pipeline import Hop
 from makewhole.model.verdict import GAPS, Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection, load_queries
@@ -19,7 +20,7 @@ _ROWS_OF_A_STATEMENT = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class HopResult:
-    """The counts of a hop at a stage. `files` are the verdict files, below the storage root."""
+    """The counts of a hop at a stage. `files`: the summary, and what was written, by paths below the storage root."""
 
     hop: str
     counts: HopCounts
@@ -75,6 +76,11 @@ def snapshots_before(journal: PgConnection, window: Window, point: str) -> list[
     return [manifest for (manifest,) in _run(journal, "snapshots_before", **_scope(window), point=point)]
 
 
+def lock_results(journal: PgConnection, window: Window) -> None:
+    """Wait until no other process commits results of this revision; held until the transaction ends."""
+    _run(journal, "lock_results", **_scope(window))
+
+
 def commit_results(journal: PgConnection, window: Window, stage: str, results: Iterable[HopResult]) -> None:
     """Replace the results of a stage."""
     _run(journal, "delete_results", **_scope(window), stage=stage)
@@ -99,12 +105,48 @@ def results(journal: PgConnection, window: Window, stage: str = RECONCILED) -> d
     }
 
 
-def certified_files(
-    journal: PgConnection, window: Window, hop: str
-) -> list[tuple[int, int, Mapping[str, Any], str | None]]:
-    """Return (number, revision, files of the result, file of the repaired keys) of the newest certified revision of
-    every window on a hop, oldest first; this revision is left out."""
-    return _run(journal, "certified_files", **_scope(window), hop=hop)
+@dataclass(frozen=True, kw_only=True)
+class CertifiedFiles:
+    """The files of a hop's result in a certified revision of a window: those that reconcile wrote, the file of the keys
+    that were repaired, and the files by bucket of the two slices, where clean keys are known by them."""
+
+    number: int
+    revision: int
+    files: Mapping[str, Any]
+    repaired: str | None
+    source: Mapping[str, Sequence[str]]
+    target: Mapping[str, Sequence[str]]
+
+
+def certified_files(journal: PgConnection, window: Window, hop: Hop) -> list[CertifiedFiles]:
+    """Return the files of the newest certified revision of every window on a hop, oldest first; this revision is left
+    out."""
+    rows = _run(journal, "certified_files", **_scope(window), hop=hop.name, source=hop.source, target=hop.target)
+    return [
+        CertifiedFiles(
+            number=number, revision=revision, files=files, repaired=repaired, source=source or {}, target=target or {}
+        )
+        for number, revision, files, repaired, source, target in rows
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strangers:
+    """The number of keys whose rows a window met without a record: those that its findings name (`named`), and those
+    from before the baseline. `files` of all of them by bucket; None where an older makewhole judged it."""
+
+    number: int
+    revision: int
+    named: int
+    unnamed: int
+    files: Mapping[str, str] | None
+
+
+def strangers(journal: PgConnection, window: Window, hop: str) -> list[Strangers]:
+    """Return the windows before one that met such keys on a hop, in their newest compared revisions, oldest first."""
+    rows = _run(journal, "strangers", **_scope(window), hop=hop)
+    names = tuple(Strangers.__dataclass_fields__)
+    return [Strangers(**dict(zip(names, row, strict=True))) for row in rows]
 
 
 def commit_findings(journal: PgConnection, window: Window, findings: Iterable[Finding]) -> int:
@@ -241,11 +283,6 @@ def handovers(journal: PgConnection, pipeline: str, number: int) -> list[Handove
 def put_key_run(journal: PgConnection, window: Window, point: str, files: Mapping[str, str], keys: int) -> None:
     """Add this window's run to the key index of a topic; `files` is bucket → file."""
     _run(journal, "put_key_run", **_scope(window), point=point, files=Json(files), keys=keys)
-
-
-def key_runs(journal: PgConnection, window: Window, point: str) -> dict[int, dict[str, str]]:
-    """Return the runs of all other windows: `{number: {bucket: file}}`, of each the one that has most of its keys."""
-    return dict(_run(journal, "key_runs", pipeline=window.pipeline, point=point, number=window.number))
 
 
 def plans_of(journal: PgConnection, window: Window) -> list[str]:

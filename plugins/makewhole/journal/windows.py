@@ -156,7 +156,7 @@ def load(journal: PgConnection, pipeline: str, number: int, revision: int) -> Wi
     rows = _run(journal, "get", pipeline=pipeline, number=number, revision=revision)
     if not rows:
         raise RefusedError(f"pipeline {pipeline} has no window {number} revision {revision}; see `makewhole windows`")
-    return _window(journal, pipeline, rows[0])
+    return _window(pipeline, rows[0], ranges(journal, pipeline, number))
 
 
 def is_plan_only(journal: PgConnection, window: Window) -> bool:
@@ -173,15 +173,30 @@ def configuration(journal: PgConnection, window: Window) -> dict[str, Any]:
 
 def newest(journal: PgConnection, pipeline: str) -> list[Window]:
     """Return the newest revision of every window, newest window first."""
-    return [_window(journal, pipeline, row) for row in _run(journal, "newest", pipeline=pipeline)]
+    return _windows(journal, pipeline, _run(journal, "newest", pipeline=pipeline))
 
 
 def newest_judged(journal: PgConnection, pipeline: str) -> list[Window]:
     """Return the newest compared revision of every window, newest window first: what later windows build on."""
-    return [_window(journal, pipeline, row) for row in _run(journal, "newest_judged", pipeline=pipeline)]
+    return _windows(journal, pipeline, _run(journal, "newest_judged", pipeline=pipeline))
 
 
-def _window(journal: PgConnection, pipeline: str, row: Sequence[Any]) -> Window:
+def last_judged(journal: PgConnection, pipeline: str, number: int | None = None) -> Window | None:
+    """Return the newest compared revision of the newest window, or of window `number`; None without one."""
+    rows = _run(journal, "last_judged", pipeline=pipeline, number=number)
+    return _window(pipeline, rows[0], ranges(journal, pipeline, rows[0][0])) if rows else None
+
+
+def _windows(journal: PgConnection, pipeline: str, rows: Sequence[Sequence[Any]]) -> list[Window]:
+    """Return windows with their ranges, which are read for all of them at once."""
+    found: dict[int, dict[str, tuple[PartitionRange, ...]]] = {}
+    for number, point, *values in _run(journal, "ranges_of_all", pipeline=pipeline) if rows else ():
+        of_window = found.setdefault(number, {})
+        of_window[point] = (*of_window.get(point, ()), _range(values))
+    return [_window(pipeline, row, found.get(row[0], {})) for row in rows]
+
+
+def _window(pipeline: str, row: Sequence[Any], ranges: Mapping[str, tuple[PartitionRange, ...]]) -> Window:
     number, revision, start, end, opened_at, state, reason, _, layout = row
     return Window(
         pipeline=pipeline,
@@ -190,7 +205,7 @@ def _window(journal: PgConnection, pipeline: str, row: Sequence[Any]) -> Window:
         start=start,
         end=end,
         opened_at=opened_at,
-        ranges=ranges(journal, pipeline, number),
+        ranges=ranges,
         state=WindowState(state),
         reason=reason,
         key_layout=_key_layout(layout),

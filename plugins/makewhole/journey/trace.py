@@ -5,22 +5,23 @@ reported with what was found, and does not stop the rest.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-import polars as pl
-
+from makewhole.compute.buckets import bucket_name
 from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem, key_hash, key_text, split_hex
 from makewhole.journal import key_history, window_results, windows
 from makewhole.journal.key_history import Judgement, KeyAction
+from makewhole.journal.window_results import HopResult
 from makewhole.journey.copies import JourneyCopy, copies_in, read_manifests, rows_now, with_snapshots
 from makewhole.lake.storage import Storage
+from makewhole.lake.stored_verdicts import FilesByBucket, VerdictFiles, stored_verdicts
 from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.errors import ConfigurationError, MakewholeError, Problem
-from makewhole.model.pipeline import KeyType, Pipeline, Point, PointKind, TablePoint
+from makewhole.model.pipeline import Hop, KeyType, Pipeline, Point, PointKind, TablePoint
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
@@ -119,7 +120,7 @@ def trace(
     """Return the journey of a key, from the tables as they are now, the newest snapshots of every window, and the
     journal."""
     hashed = key_hash(key)
-    bucket = f"{split_hex(hashed)[0] % pipeline.buckets:02d}"
+    bucket = bucket_name(split_hex(hashed)[0], pipeline.buckets)
     seen = [_seen(journal, pipeline, storage, window, bucket, hashed) for window in _windows(journal, pipeline)]
     found = key_history.judgements(journal, pipeline.name, hashed)
     others = [item for one in seen for item in _without_finding(journal, storage, pipeline, one, found, hashed)]
@@ -135,9 +136,11 @@ def trace(
 
 @dataclass(frozen=True, kw_only=True)
 class _WindowCopies:
-    """The copies of the key in the snapshots of one window, by point; `problems` by point."""
+    """The copies of the key in the snapshots of one window, by point; `problems` by point. `slices`: each point's files
+    by bucket."""
 
     window: Window
+    slices: Mapping[str, FilesByBucket]
     copies: Mapping[str, list[JourneyCopy]]
     problems: Mapping[str, str]
 
@@ -164,7 +167,8 @@ def _seen(
             continue
         revision = int(manifests[name].get("revision", window.revision))
         copies[name] = [replace(copy, window=window.number, revision=revision) for copy in held]
-    return _WindowCopies(window=window, copies=copies, problems=problems)
+    slices = {name: manifest["files"] for name, manifest in window_results.snapshots(journal, window).items()}
+    return _WindowCopies(window=window, slices=slices, copies=copies, problems=problems)
 
 
 def _stop(pipeline: Pipeline, point: Point, seen: list[_WindowCopies], connection_of: ConnectionOf, key: str) -> Stop:
@@ -212,8 +216,8 @@ def _without_finding(
             continue
         results = results or window_results.results(journal, window)
         times = times or key_history.judged_at(journal, window)
-        files = results[hop.name].files.get("verdicts", ()) if hop.name in results else ()
-        verdict = _stored_verdict(storage, files, hashed)
+        files = _verdict_files(pipeline, seen, hop, results, hashed)
+        verdict = None if files is None else _stored_verdict(storage, files, hashed)
         if verdict is not None:
             yield Judgement(
                 window=window.number,
@@ -224,14 +228,21 @@ def _without_finding(
             )
 
 
-def _stored_verdict(storage: Storage, files: Iterable[str], hashed: str) -> str | None:
-    """Return the verdict on the key by the verdict files; None where they have none, or are gone."""
-    for path in files:
-        try:
-            frame = storage.read_parquet([path], ["key_hash", "verdict"])
-        except MakewholeError:
-            continue
-        held = [] if frame is None else frame.filter(pl.col("key_hash") == hashed)["verdict"].to_list()
-        if held:
-            return str(held[0])
-    return None
+def _verdict_files(
+    pipeline: Pipeline, seen: _WindowCopies, hop: Hop, results: Mapping[str, HopResult], hashed: str
+) -> VerdictFiles | None:
+    """Return the files that say the verdict on a key; None where the hop was not judged."""
+    if hop.name not in results:
+        return None
+    bucket = bucket_name(split_hex(hashed)[0], pipeline.buckets)
+    slices = [seen.slices.get(name, {}) for name in (hop.source, hop.target)]
+    return VerdictFiles.of(hop.name, results[hop.name].files, slices, bucket)
+
+
+def _stored_verdict(storage: Storage, files: VerdictFiles, hashed: str) -> str | None:
+    """Return the verdict on the key by the files of a window; None where they have none, or are gone."""
+    try:
+        found = stored_verdicts(storage, files, [hashed])
+    except MakewholeError:
+        return None
+    return None if found.is_empty() else str(found["verdict"][0])

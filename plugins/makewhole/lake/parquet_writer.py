@@ -81,17 +81,20 @@ class GrowingParquet(ClosingContext):
 
     def _open(self, schema: pa.Schema) -> pq.ParquetWriter:
         self._stream = _HashedStream(self._system.open_output_stream(self._full, compression=None))
+        return self._writer_of(self._stream, schema)
+
+    def _writer_of(self, stream: Any, schema: pa.Schema) -> pq.ParquetWriter:
         return pq.ParquetWriter(
-            cast(IO[Any], self._stream),
+            cast(IO[Any], stream),
             schema,
-            compression={_leaf_name(field): "none" if field.name in _HASHES else "snappy" for field in schema},
+            compression={leaf_name(field): "none" if field.name in _HASHES else "snappy" for field in schema},
             write_statistics=False,  # nothing is searched by range
             use_dictionary=[field.name for field in schema if _needs_dictionary(field)],  # type: ignore[arg-type]
             column_encoding={name: "DELTA_BINARY_PACKED" for name in schema.names if name in _ASCENDING_OR_SAME},
         )
 
 
-def _leaf_name(field: "pa.Field[Any]") -> str:
+def leaf_name(field: "pa.Field[Any]") -> str:
     """Return the name that Parquet gives to the values of a column."""
     return f"{field.name}.list.element" if pa.types.is_nested(field.type) else field.name
 

@@ -7,7 +7,9 @@ once a manifest in the journal names it.
 import hashlib
 import os
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,7 +19,9 @@ from pyarrow import fs
 
 from makewhole.compute.frames import with_place
 from makewhole.lake.parquet_writer import GrowingParquet
+from makewhole.lake.sorted_parquet import SortedParquet, SortedRows
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem
+from makewhole.native.arrays import Bools
 
 _ROWS_OF_A_BATCH = 16_384
 _BYTES_OF_A_BLOCK = 1 << 20
@@ -29,6 +33,15 @@ def _needed(columns: Sequence[str], present: Sequence[str]) -> list[str]:
     if "place" in wanted and "place" not in present:
         wanted |= {"key_hi", "partition", "offset"}
     return [name for name in present if name in wanted]
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class StoredFile:
+    """A file of a storage. `modified_at` is None where the file system does not say it."""
+
+    path: str
+    size_bytes: int
+    modified_at: datetime | None = field(compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +94,21 @@ class Storage:
         system.create_dir(full.rsplit("/", 1)[0], recursive=True)
         return GrowingParquet(path, system, full, never_null)
 
+    def sorted_parquet(self, folder: str) -> SortedParquet:
+        """Return a new file of the folder, for frames whose rows are in key order."""
+        path = f"{folder}/part-{uuid4().hex[:16]}.parquet"
+        system, full = self._locate(path)
+        system.create_dir(full.rsplit("/", 1)[0], recursive=True)
+        return SortedParquet(path, system, full)
+
+    def sorted_rows(self, path: str) -> SortedRows:
+        """Open a file whose rows are in key order.
+
+        Raises:
+            CorruptionError: a file that a manifest names does not exist.
+        """
+        return SortedRows(self._open(path))
+
     def read_parquet(self, paths: Sequence[str], columns: Sequence[str] | None = None) -> pl.DataFrame | None:
         """Return the rows of these files together; None for no files. A column that an older file lacks is null there.
 
@@ -91,6 +119,30 @@ class Storage:
         """
         frames = [self._read(path, columns) for path in paths]
         return pl.concat(frames, how="diagonal") if frames else None
+
+    def read_rows(self, paths: Sequence[str], wanted: Bools) -> pl.DataFrame | None:
+        """Return the wanted ones of the rows that `read_parquet` returns, a mark for each; None for no files.
+
+        Row groups of which no row is wanted are not read.
+
+        Raises:
+            CorruptionError: a file that a manifest names does not exist, or they have other numbers of rows.
+        """
+        frames, first = list[pl.DataFrame](), 0
+        for path in paths:
+            with self._open(path) as file:
+                for number in range(file.num_row_groups):
+                    marks = wanted[first : first + file.metadata.row_group(number).num_rows]
+                    first += len(marks)
+                    if marks.any():
+                        frame = pl.from_arrow(file.read_row_group(number))
+                        assert isinstance(frame, pl.DataFrame)
+                        frames.append(with_place(frame.filter(pl.Series(marks))))
+        if first != len(wanted):
+            raise CorruptionError(f"{first} rows are in the files of a snapshot, {len(wanted)} were there before")
+        if not frames:  # the columns matter all the same
+            return None if (whole := self.read_parquet(paths[:1])) is None else whole.clear()
+        return pl.concat(frames, how="diagonal")
 
     def parquet_batches(
         self, paths: Sequence[str], columns: Sequence[str], rows: int = _ROWS_OF_A_BATCH
@@ -168,6 +220,22 @@ class Storage:
         system, full = self._locate(folder)
         found = system.get_file_info(fs.FileSelector(full, allow_not_found=True))
         return sorted(info.base_name for info in found if info.type == fs.FileType.File)
+
+    def files_below(self, folder: str) -> list[StoredFile]:
+        """Return the files in a folder and in the folders inside it, in order; none for a folder that is not there."""
+        system, full = self._locate(folder)
+        found = system.get_file_info(fs.FileSelector(full, allow_not_found=True, recursive=True))
+        return sorted(
+            StoredFile(path=folder + info.path[len(full) :], size_bytes=info.size, modified_at=info.mtime)
+            for info in found
+            if info.type == fs.FileType.File
+        )
+
+    def remove(self, path: str) -> None:
+        """Remove a file; harmless when it is not there."""
+        system, full = self._locate(path)
+        with suppress(FileNotFoundError):
+            system.delete_file(full)
 
     def sha256(self, path: str) -> str:
         """Return the SHA-256 of a file in hex, read from the storage.

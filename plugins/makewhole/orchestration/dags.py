@@ -154,9 +154,9 @@ def _window_tasks(limits: TimeLimits, opening: Callable[..., Any], *arguments: s
             conn_id="spark_default",
             name=f"makewhole {name}",
             conf={"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"},
-            execution_timeout=getattr(limits, name),
+            execution_timeout=_spark_limit(limits, name),
         )
-        for name in (task_ids.SNAPSHOT, task_ids.RECONCILE, task_ids.VALIDATE)
+        for name in task_ids.SPARK_STEPS
     )
     plan = task.branch(task_id=task_ids.PLAN, execution_timeout=limits.plan)(steps.plan)()
     approve = PlanApproval.of_planned()
@@ -171,6 +171,12 @@ def _window_tasks(limits: TimeLimits, opening: Callable[..., Any], *arguments: s
     open_window >> settle >> snapshot >> reconcile >> validate >> plan
     plan >> [approve, compensate, verify, certify]
     approve >> compensate >> verify >> certify
+
+
+def _spark_limit(limits: TimeLimits, name: str) -> timedelta:
+    """Return the limits of a step and of those with which its application goes on, added up."""
+    steps_left = task_ids.SPARK_STEPS[task_ids.SPARK_STEPS.index(name) :]
+    return sum((getattr(limits, step) for step in steps_left), timedelta())
 
 
 def _certified(pipeline_name: str | None) -> Asset | AssetAlias:

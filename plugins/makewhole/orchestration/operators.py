@@ -8,6 +8,7 @@ from typing import Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, Context
 from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk.exceptions import AirflowTaskTimeout
 
 from makewhole.orchestration import steps, task_ids
 
@@ -15,30 +16,55 @@ _PERMANENT = "Error code is: 64."
 
 
 class SparkStep(SparkSubmitOperator):
-    """A Spark job of one window, submitted through `spark_default`. The pipeline is read when the task runs."""
+    """A Spark job of one window, submitted through `spark_default`. The pipeline is read when the task runs.
+
+    The application goes on with the steps after it. A task whose step is committed submits nothing.
+    """
 
     def execute(self, context: Context) -> None:
-        """Submit the job.
+        """Submit the job, unless its step is committed.
 
         Raises:
             AirflowFailException: the job ended with the exit code of permanent errors.
         """
         opened = steps.opened_window(context)
-        steps.load_pipeline(opened["pipeline"])
+        told = steps.committed_step(self.task_id, context)
+        if told is not None:
+            self.log.info("%s: %s", opened["label"], told)
+            self.log.info("%s: this is committed, nothing was submitted", opened["label"])
+            return
         self.application_args = [
             *("--pipeline", opened["pipeline"]),
             *("--window", str(opened["window"])),
             *("--revision", str(opened["revision"])),
+            *("--through", task_ids.SPARK_STEPS[-1]),
+            *("--asked-by", context["ti"].run_id),
         ]
         try:
             super().execute(context)
-        except AirflowException as error:
-            if _PERMANENT in str(error):
-                raise AirflowFailException(
-                    f"{self.task_id} of {opened['label']} cannot succeed by trying again; the reason is in this log, "
-                    "in the line that starts with `ERROR makewhole`"
-                ) from error
-            raise
+        except (AirflowException, AirflowTaskTimeout) as error:
+            self._end_failed(context, opened["label"], error)
+
+    def _end_failed(self, context: Context, label: str, error: BaseException) -> None:
+        """Return when the application broke after it had committed this step: what broke is a later one's.
+
+        Raises:
+            AirflowFailException: the job ended with the exit code of permanent errors.
+        """
+        if _PERMANENT in str(error):
+            raise AirflowFailException(
+                f"{self.task_id} of {label} cannot succeed by trying again; the reason is in this log, in the line "
+                "that starts with `ERROR makewhole`"
+            ) from error
+        if isinstance(error, AirflowTaskTimeout):
+            self.on_kill()
+        if steps.committed_step(self.task_id, context) is None:
+            raise error
+        self.log.warning(
+            "%s: %s is committed. The application broke while it went on with a later step, whose own task does it "
+            "again and shows what is wrong: %s",
+            *(label, self.task_id, str(error) or type(error).__name__),
+        )
 
 
 class PlanApproval(ApprovalOperator):

@@ -27,6 +27,8 @@ from makewhole.orchestration.task_ids import (
     COMPENSATE,
     OPEN_WINDOW,
     POLL_SECONDS,
+    RECONCILE,
+    SNAPSHOT,
     VERIFY,
     certified_asset,
 )
@@ -91,6 +93,24 @@ def _load_context() -> "WindowContext":
     with connect() as journal:
         window = windows.load(journal, opened["pipeline"], opened["window"], opened["revision"])
     return window_context(window, pipeline)
+
+
+def committed_step(task_id: str, context: Mapping[str, Any]) -> str | None:
+    """Tell what a Spark step of this run has committed; None when it has to be run.
+
+    The gate's answer counts for the first try of its task alone: a person who clears the task wants it asked again.
+    """
+    from makewhole.journal.database import connect
+    from makewhole.window.spark_steps import committed
+
+    window = _load_context()
+    with connect() as journal:
+        if task_id == SNAPSHOT:
+            return committed.committed_snapshots(journal, window)
+        if task_id == RECONCILE:
+            return committed.committed_results(journal, window)
+        ti = context["ti"]
+        return committed.committed_answer(journal, window, ti.run_id) if ti.try_number <= 1 else None
 
 
 @step

@@ -2,6 +2,7 @@
 
 ONCALL_DAG = "makewhole_oncall"
 CONTINUE_DAG = "makewhole_continue"
+HOUSEKEEPING_DAG = "makewhole_housekeeping"
 
 OPEN_WINDOW = "open_window"
 SETTLE = "settle"
@@ -13,6 +14,9 @@ APPROVE = "approve"
 COMPENSATE = "compensate"
 VERIFY = "verify"
 CERTIFY = "certify"
+
+SPARK_STEPS = (SNAPSHOT, RECONCILE, VALIDATE)
+"""The tasks that submit Spark, in their order: the application of one goes on with those after it."""
 
 UNDO_DAG = "makewhole_undo"
 RESTORE = "restore"

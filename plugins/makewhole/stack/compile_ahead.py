@@ -1,6 +1,9 @@
 """Call every compiled function once, so that none has to be compiled in the middle of a window."""
 
+import numpy as np
+
 from makewhole.compute.decode.record_values import ValueShape, decode_values
+from makewhole.compute.key_index.filters import build_filter, maybe_in
 from makewhole.kafka.log.batches import Batch
 from makewhole.kafka.log.records import BatchToDecode, decode
 
@@ -11,11 +14,13 @@ _RECORD = bytes([2 * len(_BODY)]) + _BODY
 
 
 def compile_all() -> None:
-    """Read one record, copied and as a view, and decode its value."""
+    """Read one record, copied and as a view, and decode its value; look one key up in a filter."""
     batch = Batch(0, 0, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1, 0, len(_RECORD))
     for has_views in (False, True):
         [part] = decode(0, [BatchToDecode(batch, _RECORD, 0, 1, False)], has_views=has_views)
         decode_values(part.columns, ValueShape(key=("$.id",), compare={}))
+    one = np.zeros(1, dtype=np.uint64)
+    maybe_in(build_filter(one, one), one, one)
 
 
 if __name__ == "__main__":

@@ -170,7 +170,7 @@ def _require_hops_of_waiting(journal: PgConnection, pipeline: Pipeline) -> None:
     Raises:
         RefusedError: nobody would judge these keys.
     """
-    for window in windows.newest_judged(journal, pipeline.name)[:1]:
+    if (window := windows.last_judged(journal, pipeline.name)) is not None:
         hops = [one.hop for one in window_results.handovers(journal, pipeline.name, window.number)]
         gone = sorted({*hops} - {hop.name for hop in pipeline.hops})
         if gone:
@@ -187,7 +187,7 @@ def _require_same_spelling(
     journal: PgConnection, pipeline: Pipeline, columns: KeyColumnsRead, layout: KeyLayout
 ) -> None:
     """Refuse to read keys from other fields, or to spell them in another way, than the windows that were compared."""
-    for window in windows.newest_judged(journal, pipeline.name)[:1]:
+    if (window := windows.last_judged(journal, pipeline.name)) is not None:
         require_same_spelling(pipeline, columns.types, window.key_layout, layout)
         before = from_document(windows.configuration(journal, window).get("key_fields"))
         require_same_key(pipeline, before, key_fields(pipeline, columns.ids))
@@ -260,7 +260,7 @@ def _covered_ranges(
     journal: PgConnection, pipeline: Pipeline, point: TopicPoint, existing: Sequence[WindowBounds]
 ) -> CoveredRanges:
     ranges = windows.history(journal, pipeline.name, point.name)
-    last = next(iter(windows.newest_judged(journal, pipeline.name)[:1]), None) if existing else None
+    last = windows.last_judged(journal, pipeline.name) if existing else None
     manifest = {} if last is None else window_results.snapshots(journal, last).get(point.name, {})
     read_until = {int(partition): offset for partition, offset in manifest.get("read_until", {}).items()}
     return CoveredRanges(ranges=ranges, read_until=read_until)

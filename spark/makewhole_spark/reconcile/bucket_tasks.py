@@ -1,16 +1,20 @@
 """Make the bucket tasks of a hop, from what the driver asks the journal and Kafka once for all of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
 
+from makewhole.compute.buckets import bucket_name
 from makewhole.compute.frames import HASHES, empty
 from makewhole.compute.keys import split_hex
 from makewhole.journal import observations, window_results
+from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, standing_runs
 from makewhole.journal.window_results import Handover
+from makewhole.key_index.files import IndexFile
+from makewhole.lake.stored_verdicts import VerdictFiles
 from makewhole.model.pipeline import Hop, Semantics, TablePoint, TopicPoint
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.buckets import (
@@ -24,6 +28,7 @@ from makewhole_spark.reconcile.buckets import (
 from makewhole_spark.reconcile.followed_rows import followed_rows
 from makewhole_spark.reconcile.hop_facts.baseline import hop_baseline
 from makewhole_spark.reconcile.hop_facts.late_rows import late_facts, windows_before
+from makewhole_spark.reconcile.hop_facts.met_alone import met_alone
 from makewhole_spark.reconcile.hop_facts.other_sources import HopsBeside
 from makewhole_spark.reconcile.hop_facts.tombstones import logs_of_erasures
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows, TruncatedWindow, truncated_windows
@@ -58,6 +63,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     late = late_facts(neighbours, hop)
     otherwise = _target_read_otherwise(neighbours, hop)
     erasures = logs_of_erasures(neighbours, hop, handing)
+    alone = met_alone(neighbours, hop)
     return [
         BucketTask(
             context=context,
@@ -89,6 +95,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             other_sources=beside.in_bucket(bucket, {name: runs.files(bucket) for name, runs in indexes.items()}),
             told=tuple(late.told.get(bucket, ())),
             certified=tuple(result for result in certified.get(bucket, ())),
+            met_alone=None if alone is None else alone.in_bucket(bucket),
             log_of_erasures=erasures.get(bucket, LogOfErasures()),
             baseline=baseline,
             source_log=logs[hop.source],
@@ -123,7 +130,7 @@ def handed_over_keys(neighbours: NeighbouringWindows, hop: Hop) -> _KeysByBucket
     keys: _KeysByBucket = {}
     for item in _handed_over(neighbours, hop):
         high, low = split_hex(item.key_hash)
-        keys.setdefault(f"{high % neighbours.context.pipeline.buckets:02d}", []).append((item.key, high, low))
+        keys.setdefault(bucket_name(high, neighbours.context.pipeline.buckets), []).append((item.key, high, low))
     return keys
 
 
@@ -148,7 +155,7 @@ def _waiting_since(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, list[
     found: dict[str, list[tuple[int, int, datetime]]] = {}
     for key_hash, since in sorted(earliest.items()):
         high, low = split_hex(key_hash)
-        found.setdefault(f"{high % neighbours.context.pipeline.buckets:02d}", []).append((high, low, since))
+        found.setdefault(bucket_name(high, neighbours.context.pipeline.buckets), []).append((high, low, since))
     return found
 
 
@@ -215,14 +222,10 @@ def _seen_ranges(
 def _settled(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, Any]:
     """Return the stable offsets and the transaction snapshot that were observed at the source a settle time ago."""
     latest = datetime.now(UTC) - neighbours.context.pipeline.settle
-    seen = [
-        entry
-        for entry in observations.of(neighbours.journal, neighbours.context.pipeline.name, hop.source)
-        if entry.observed_at <= latest
-    ]
-    if not seen:
+    seen = observations.last(neighbours.journal, neighbours.context.pipeline.name, hop.source, latest)
+    if seen is None:
         return {"offsets": {}, "snapshot": "1:1:"}
-    return {"offsets": dict(seen[-1].stable_offsets or {}), "snapshot": seen[-1].pg_snapshot}
+    return {"offsets": dict(seen.stable_offsets or {}), "snapshot": seen.pg_snapshot}
 
 
 def _certified(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, list[CertifiedResult]]:
@@ -232,17 +235,16 @@ def _certified(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, list[Cert
     ours = neighbours.context.window
     windows = {window.number: window for window in [*neighbours.judged, ours]}
     found: dict[str, list[CertifiedResult]] = {}
-    for number, revision, files, repaired in window_results.certified_files(neighbours.journal, ours, hop.name):
-        ranges = windows[number].ranges.get(hop.source, ()) if number in windows else ()
+    for one in window_results.certified_files(neighbours.journal, ours, hop):
+        ranges = windows[one.number].ranges.get(hop.source, ()) if one.number in windows else ()
         # Of a result that an older makewhole wrote, nobody knows which file is of which bucket.
-        by_bucket = files.get("verdicts_by_bucket") or dict.fromkeys(_all_buckets(neighbours), files["verdicts"])
-        for bucket, paths in by_bucket.items():
+        for bucket in one.files.get("verdicts_by_bucket") or _all_buckets(neighbours):
             found.setdefault(bucket, []).append(
                 CertifiedResult(
-                    number=number,
-                    revision=revision,
-                    verdicts=tuple(paths),
-                    repaired=repaired,
+                    number=one.number,
+                    revision=one.revision,
+                    files=VerdictFiles.of(hop.name, one.files, (one.source, one.target), bucket),
+                    repaired=one.repaired,
                     ranges=tuple((part.partition, part.lo, part.hi) for part in ranges),
                 )
             )
@@ -263,9 +265,9 @@ def _later_source_files(neighbours: NeighbouringWindows, hop: Hop, bucket: str) 
 
 @dataclass(frozen=True, kw_only=True)
 class _PointRuns:
-    """The runs of the key index for a point, by window. `former`: windows that read an earlier incarnation."""
+    """The runs of the key index for a point. `former`: windows that read an earlier incarnation."""
 
-    runs: Mapping[int, Mapping[str, str]]
+    runs: Sequence[IndexedRun]
     number: int
     former: frozenset[int]
 
@@ -277,14 +279,24 @@ class _PointRuns:
             for window in neighbours.earlier
             if ids and not ids & {part.topic_id for part in window.ranges.get(point, ())}
         }
-        runs = window_results.key_runs(neighbours.journal, neighbours.context.window, point)
-        return cls(runs=runs, number=neighbours.context.window.number, former=frozenset(former))
+        number = neighbours.context.window.number
+        topic = IndexedTopic(pipeline=neighbours.context.pipeline.name, point=point)
+        runs = standing_runs(neighbours.journal, topic, besides=number)
+        return cls(runs=runs, number=number, former=frozenset(former))
 
     def files(self, bucket: str, without: set[int] | frozenset[int] = frozenset()) -> IndexFiles:
-        """Return the runs of a bucket, but for those of the windows in `without`."""
-        held = [(at, files[bucket]) for at, files in sorted(self.runs.items()) if bucket in files and at not in without]
+        """Return the files of a bucket, each with the windows that count, but for the windows in `without`."""
+        left_out = {self.number, *without}
         return IndexFiles(
-            earlier=tuple(path for at, path in held if at < self.number and at not in self.former),
-            later=tuple(path for at, path in held if at > self.number),
-            former=tuple(path for at, path in held if at in self.former),
+            earlier=self._those(bucket, lambda at: at < self.number and at not in self.former | left_out),
+            later=self._those(bucket, lambda at: at > self.number and at not in left_out),
+            former=self._those(bucket, lambda at: at in self.former and at not in left_out),
         )
+
+    def _those(self, bucket: str, counts: Callable[[int], bool]) -> tuple[IndexFile, ...]:
+        held = (
+            IndexFile(path=run.files[bucket], windows=tuple(at for at in run.windows if counts(at)))
+            for run in self.runs
+            if bucket in run.files
+        )
+        return tuple(file for file in held if file.windows)

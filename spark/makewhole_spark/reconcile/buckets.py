@@ -9,7 +9,9 @@ import polars as pl
 from makewhole.compute.frames import HASHES, REPLAYS, empty
 from makewhole.compute.judge.baseline import Baseline
 from makewhole.compute.judge.log_history import LogHistory
-from makewhole.model.pipeline import Hop, PointKind, Semantics
+from makewhole.key_index.files import IndexFile
+from makewhole.lake.stored_verdicts import VerdictFiles
+from makewhole.model.pipeline import Hop, Pipeline, PointKind, Semantics, TablePoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import PartitionRange
 from makewhole.window.consumer_groups import Unreached
@@ -18,14 +20,15 @@ from makewhole.window.context import WindowContext
 
 @dataclass(frozen=True, kw_only=True)
 class IndexFiles:
-    """The runs of the key index for a bucket: of windows before this one, and of windows after it.
+    """The files of the key index for a bucket: of windows before this one, and of windows after it. A file that holds
+    windows of several kinds is named for each kind.
 
     `former`: runs of earlier incarnations of the topic.
     """
 
-    earlier: tuple[str, ...] = ()
-    later: tuple[str, ...] = ()
-    former: tuple[str, ...] = ()
+    earlier: tuple[IndexFile, ...] = ()
+    later: tuple[IndexFile, ...] = ()
+    former: tuple[IndexFile, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +67,12 @@ class HandedOverFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class CertifiedResult:
-    """The result of a hop in a certified revision of a window: the files of a bucket's verdicts, and of the keys that
-    were repaired. `ranges`: the source's (partition, lo, hi)."""
+    """The result of a hop in a certified revision of a window: the files that say the verdicts of a bucket, and of the
+    keys that were repaired. `ranges`: the source's (partition, lo, hi)."""
 
     number: int
     revision: int
-    verdicts: tuple[str, ...]
+    files: VerdictFiles
     repaired: str | None = None
     ranges: tuple[tuple[int, int, int], ...] = ()
 
@@ -118,6 +121,22 @@ class LogOfErasures:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MetAlone:
+    """The keys of which windows before met rows without a record: `files` with a filter beside each, and the keys (hash
+    high, hash low) that were `told` as unexpected or undecidable."""
+
+    files: tuple[str, ...] = ()
+    told: tuple[tuple[int, int], ...] = ()
+
+
+def has_slices(pipeline: Pipeline, hop: Hop) -> bool:
+    """Tell whether a hop ends in a table of events that is read by its times, so that a key's rows may lie in the
+    slices of several windows."""
+    point = pipeline.points[hop.target]
+    return isinstance(point, TablePoint) and point.time is not None and hop.semantics is not Semantics.UPSERT
+
+
+@dataclass(frozen=True, kw_only=True)
 class BucketTask:
     """The input of an executor for a bucket: files below the storage root, and what the driver asked once for all.
 
@@ -130,6 +149,8 @@ class BucketTask:
     `target_read_otherwise`: of a topic, the windows right before this one that read it with another configuration.
     `other_sources`: what other hops bring to the same target.
     `certified`: what certified windows found on this hop, this window's earlier revisions included.
+    `met_alone`: the keys of which the windows before met rows that had no record in them; None: not known, so that a
+    slice does not tell whether a key has other rows.
 
     `waiting_since`: the keys (hash high, hash low) that were judged pending before, each with the moment since which it
     waits. `seen_ranges`: (partition, lo, hi, since when it is known to exist) of the source, in this window and in
@@ -165,6 +186,7 @@ class BucketTask:
     other_sources: tuple[OtherSource, ...] = ()
     told: tuple[tuple[int, int], ...] = ()
     certified: tuple[CertifiedResult, ...] = ()
+    met_alone: MetAlone | None = None
     source_log: LogHistory = field(default_factory=LogHistory)
     target_log: LogHistory = field(default_factory=LogHistory)
     baseline: Baseline = field(default_factory=Baseline)
@@ -181,6 +203,11 @@ class BucketTask:
     def is_upsert(self) -> bool:
         return self.hop.semantics is Semantics.UPSERT
 
+    @property
+    def has_slices(self) -> bool:
+        """Tell whether the rows of a key at the target may lie in the slices of several windows."""
+        return has_slices(self.context.pipeline, self.hop)
+
     def is_topic(self, point: str) -> bool:
         """Tell whether this point of the pipeline is a topic."""
         return self.context.pipeline.points[point].kind is PointKind.TOPIC
@@ -195,7 +222,8 @@ class BucketAnswer:
     `expected`: the number of verdicts that there must be, counted from the snapshot's rows, not from the verdicts.
     `older_than_log`: the number of keys that are undecidable because nobody said from when on to judge.
     `judged_anew`: the number of keys that are judged because a truncation took their copies. `unreached`: the source's
-    records that the consumer group has not reached, by partition.
+    records that the consumer group has not reached, by partition. `clean`: the number of keys that the first pass took
+    out; the file of verdicts has none of them. `met_alone`: the file of keys whose rows had no record in the window.
     """
 
     hop: str
@@ -208,6 +236,7 @@ class BucketAnswer:
     before_baseline_without_source: int
     older_than_log: int
     judged_anew: int
+    clean: int
     verdicts: str
     findings: str | None
     wanted: Mapping[str, str]
@@ -215,3 +244,4 @@ class BucketAnswer:
     unreached: Mapping[int, Unreached] = field(default_factory=dict)
     looked_up: str | None = None
     to_order: Mapping[str, str] = field(default_factory=dict)
+    met_alone: str | None = None

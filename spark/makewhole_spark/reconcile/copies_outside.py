@@ -6,7 +6,7 @@ the copies that are compared with this window's are read again: those of handed-
 in the window before their row.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
@@ -20,53 +20,61 @@ from makewhole.compute.key_runs import (
     first_and_latest_copies,
     first_copies,
     passing_rows,
-    with_comparable_values,
 )
 from makewhole.compute.normalise import log_columns, topic_frame
 from makewhole.kafka.log.archive import ArchiveLog
 from makewhole.kafka.log.reader import read_range
+from makewhole.key_index.files import IndexFile
 from makewhole.model.pipeline import TablePoint, TopicPoint
-from makewhole_spark.reconcile.buckets import BucketTask, IndexFiles, OtherReading, TruncatedFiles
+from makewhole_spark.reconcile.buckets import BucketTask, OtherReading, TruncatedFiles
+from makewhole_spark.reconcile.key_index.ask import rows_of
 from makewhole_spark.reconcile.look_ups import look_up, slice_frame
 
 _GAP_MOST = 10_000  # offsets; positions closer than this are read together
 _POSITION = ("partition", "offset")
 
 
-def source_copies_outside(task: BucketTask) -> pl.DataFrame:
-    """Return every copy that the source has or had (`ELSEWHERE`), truncated ones included.
+def keys_of_bucket(task: BucketTask, *known: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys (`HASHES`) that a bucket's verdicts can be about: those that are known (copies of both slices,
+    handed-over keys), those whose rows are followed, and those that truncations took which this window noticed."""
+    frames = (*known, task.followed, newly_truncated_keys(task))
+    return pl.concat(frame.select(HASH) for frame in frames).unique(maintain_order=True)
+
+
+def source_copies_outside(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return every copy of some keys that the source has or had (`ELSEWHERE`), truncated ones included.
 
     They are in the order in which their values count: of an event the first record of the topic as it is, under upsert
     the last one. Those that do not pass the hop's filter are no copies of it.
     """
     index = task.source_index
-    before = (*index.former, *index.earlier) if task.is_upsert else (*index.earlier, *index.former)
+    before = (index.former, index.earlier) if task.is_upsert else (index.earlier, index.former)
     hop = None if task.hop.where is None else task.hop.name
     found = pl.concat(
         [
             _head(task, task.hop.source),
-            _from_runs(task, before, is_later=False, hop=hop),
-            _later(task, task.hop.source, index, hop=hop),
+            _from_runs(task, keys, *before, is_later=False, hop=hop),
+            _later(task, task.hop.source, index.later, keys, hop=hop),
         ]
     )
     return found if hop is None else passing_rows(found, hop).select(*ELSEWHERE)
 
 
-def target_copies_outside(task: BucketTask, target: pl.DataFrame) -> pl.DataFrame:
-    """Return the copies that count at the target (`ELSEWHERE`).
+def target_copies_outside(task: BucketTask, target: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return the copies of some keys that count at the target (`ELSEWHERE`).
 
     For events, a later copy counts only where there is none before it (a repeat is judged in the window that it falls
     into), and one of a former incarnation only where there is no other: it is not in the topic any more.
     """
     index = task.target_index
     earlier = pl.concat(
-        [_from_runs(task, index.earlier, is_later=False), _head(task, task.hop.target), *_remaining(task)]
+        [_from_runs(task, keys, index.earlier, is_later=False), _head(task, task.hop.target), *_remaining(task)]
     )
-    later = _later(task, task.hop.target, index)
+    later = _later(task, task.hop.target, index.later, keys)
     if task.is_upsert:
         return pl.concat([earlier, later])
     found = pl.concat([earlier, _first_of_absent(later, committed_copies(target), earlier)])
-    former = _from_runs(task, index.former, is_later=False)
+    former = _from_runs(task, keys, index.former, is_later=False)
     return pl.concat([found, _first_of_absent(former, committed_copies(target), found)])
 
 
@@ -96,19 +104,20 @@ def newly_truncated_keys(task: BucketTask) -> pl.DataFrame:
     return pl.concat(names).unique(maintain_order=True)
 
 
-def _from_runs(task: BucketTask, files: Iterable[str], *, is_later: bool, hop: str | None = None) -> pl.DataFrame:
-    """Return the copies that runs have of their keys; `hop`: only those that pass its filter."""
-    runs = task.context.storage.read_parquet(tuple(files))
-    if runs is None:
-        return empty(ELSEWHERE)
-    runs = with_comparable_values(runs, task.context.pipeline.compare)
+def _from_runs(
+    task: BucketTask, keys: pl.DataFrame, *files: Sequence[IndexFile], is_later: bool, hop: str | None = None
+) -> pl.DataFrame:
+    """Return the copies that runs have of some keys; `hop`: only those that pass its filter."""
+    runs = pl.concat(rows_of(task, of_kind, keys) for of_kind in files)
     runs = runs if hop is None else passing_rows(runs, hop)
     return first_and_latest_copies(runs, is_later=is_later) if task.is_upsert else first_copies(runs, is_later=is_later)
 
 
-def _later(task: BucketTask, point: str, index: IndexFiles, *, hop: str | None = None) -> pl.DataFrame:
+def _later(
+    task: BucketTask, point: str, files: Sequence[IndexFile], keys: pl.DataFrame, *, hop: str | None = None
+) -> pl.DataFrame:
     tail = _tail(task, point).filter(~pl.col("is_open") & pl.col("is_later")).select(*ELSEWHERE)
-    found = pl.concat([_from_runs(task, index.later, is_later=True, hop=hop), tail])
+    found = pl.concat([_from_runs(task, keys, files, is_later=True, hop=hop), tail])
     return found.unique(subset=[*HASH, "place"], keep="first", maintain_order=True)
 
 

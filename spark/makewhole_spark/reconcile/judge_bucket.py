@@ -1,4 +1,5 @@
-"""Judge one bucket of one hop on an executor: gather the copies of its keys, run the kernel, write the answer."""
+"""Judge one bucket of one hop on an executor: take the clean keys out, gather the copies of the others, run the kernel,
+write the answer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,17 +14,20 @@ from makewhole.compute.judge.evidence import HopContext
 from makewhole.compute.judge.judge_copies import BucketInput, committed_copies, judge, mark_replays
 from makewhole.compute.judge.judge_versions import judge_versions
 from makewhole.compute.judge.undecidable import UndecidableSpans, mark_undecidable, undecidable_spans
+from makewhole.key_index.files import write_index_file
 from makewhole.model.pipeline import TablePoint
-from makewhole.model.verdict import GAPS, Cause, Verdict
+from makewhole.model.verdict import GAPS, Cause, HopCounts, Verdict
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
 from makewhole_spark.reconcile.copies_outside import (
     handed_over_copies,
+    keys_of_bucket,
     newly_truncated_keys,
     open_copies,
     source_copies_outside,
     target_copies_outside,
     with_values_of_now,
 )
+from makewhole_spark.reconcile.first_pass import FirstPass, first_pass
 from makewhole_spark.reconcile.hop_facts.late_rows import without_told_rows
 from makewhole_spark.reconcile.hop_facts.other_sources import without_keys_of_others, without_rows_of_others
 from makewhole_spark.reconcile.hop_facts.tombstones import may_be_erased
@@ -52,16 +56,24 @@ class _Gathered:
 
 
 def judge_bucket(task: BucketTask) -> BucketAnswer:
-    """Judge, confirm every missing and every unexpected key by look-ups, judge again, explain, write."""
-    gathered = _gather(task)
+    """Judge what is not clean, confirm every missing and every unexpected key by look-ups, judge again, explain,
+    write."""
+    first = first_pass(task)
+    gathered = _gather(task, first)
     kernel = judge_versions if task.is_upsert else judge
-    known, rows = confirm(task, gathered.known, kernel(gathered.known))
+    at_first = kernel(gathered.known)
+    known, rows = confirm(task, gathered.known, at_first, first.known_besides)
     judged = without_keys_of_others(task, kernel(known))
     wanted, late = ({}, {}) if task.tails is not None else _write_wanted(task, judged)
     to_order = {} if task.tails is not None else _write_to_order(task, judged)
     marked = mark_undecidable(mark_before_baseline(judged, task.baseline), _undecidable_spans(task))
     found = mark_not_lost(task, marked, known.source_elsewhere)
-    answer = replace(_write(task, replace(gathered, known=known), found, wanted), late_wanted=late, to_order=to_order)
+    answer = replace(
+        _write(task, first, replace(gathered, known=known), found, wanted),
+        late_wanted=late,
+        to_order=to_order,
+        met_alone=_write_met_alone(task, first.target, at_first),
+    )
     if task.is_upsert and wanted and rows is not None:
         folder = f"{task.context.window.prefix}/{task.hop.slug}/looked_up"
         return replace(answer, looked_up=task.context.storage.write_parquet(folder, rows))
@@ -71,11 +83,11 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
 # What is known
 
 
-def _gather(task: BucketTask) -> _Gathered:
-    source = slice_frame(task, task.hop.source, task.source_files)
-    target = slice_frame(task, task.hop.target, task.target_files)
+def _gather(task: BucketTask, first: FirstPass) -> _Gathered:
+    source, target = first.source, first.target
     handed = pl.DataFrame(list(task.handed_over), schema=_KEY_NAMES, orient="row")
-    elsewhere = source_copies_outside(task)
+    keys = keys_of_bucket(task, source, target, handed)
+    elsewhere = source_copies_outside(task, keys)
     if len(handed):
         source = pl.concat([source, *handed_over_copies(task, handed)], how="diagonal_relaxed")
         elsewhere = elsewhere.join(source, on=[*HASH, "place"], how="anti")  # the index has the same records
@@ -91,7 +103,7 @@ def _gather(task: BucketTask) -> _Gathered:
         source=source,
         target=target,
         source_elsewhere=elsewhere,
-        target_elsewhere=with_values_of_now(task, target_copies_outside(task, target), source.select(HASH)),
+        target_elsewhere=with_values_of_now(task, target_copies_outside(task, target, keys), source.select(HASH)),
         handed_over=pl.concat([handed, anew]),
         overdue=overdue_keys(task, waiting),
         replays=task.replays,
@@ -166,6 +178,19 @@ def _write_to_order(task: BucketTask, judged: pl.DataFrame) -> dict[str, str]:
     return _hash_files(task, dict.fromkeys(task.log_of_erasures.telling, asked))
 
 
+def _write_met_alone(task: BucketTask, target: pl.DataFrame, judged: pl.DataFrame) -> str | None:
+    """Write the hashes of the target's slice that have no record in the window, with a filter; return the file, None
+    for no key.
+
+    A later window that has the record sees the rows of its own times only: it looks these keys up.
+    """
+    if not task.has_slices:
+        return None
+    alone = target.select(HASH).unique().join(judged.filter("in_source"), on=HASH, how="anti").sort(HASH)
+    folder = f"{task.context.window.prefix}/{task.hop.slug}/met_alone"
+    return write_index_file(task.context.storage, folder, [alone]) if len(alone) else None
+
+
 def _came_late(task: BucketTask) -> pl.Expr:
     """Select the keys of rows with a time before the window's, or without one."""
     start = task.context.window.start
@@ -184,14 +209,20 @@ def _hash_files(task: BucketTask, wanted: Mapping[str, pl.DataFrame]) -> dict[st
 # The answer
 
 
-def _write(task: BucketTask, gathered: _Gathered, found: NotLost, wanted: Mapping[str, str]) -> BucketAnswer:
+def _write(
+    task: BucketTask, first: FirstPass, gathered: _Gathered, found: NotLost, wanted: Mapping[str, str]
+) -> BucketAnswer:
     known, judged = gathered.known, found.judged
     findings = explain(judged, replace(_hop_context(task, gathered), not_lost=found.evidence_of))
     folder, storage = f"{task.context.window.prefix}/{task.hop.slug}", task.context.storage
     causes = findings.select("key_hash", "cause")
     verdicts = (
         judged.join(causes, on="key_hash", how="left", maintain_order="left")
-        .with_columns(pl.lit(task.hop.name).alias("hop"), (pl.col("target_copies") > 0).alias("is_held"))
+        .with_columns(
+            pl.lit(task.hop.name).alias("hop"),
+            pl.lit(task.bucket).alias("bucket"),
+            (pl.col("target_copies") > 0).alias("is_held"),
+        )
         .select(*VERDICTS)
     )
     not_in_source = judged.filter(~pl.col("in_source"))
@@ -199,14 +230,9 @@ def _write(task: BucketTask, gathered: _Gathered, found: NotLost, wanted: Mappin
     return BucketAnswer(
         hop=task.hop.name,
         bucket=task.bucket,
-        counts=rollup.counts(
-            judged,
-            source_rows=len(committed_copies(known.source)),
-            # By place, since a store is read twice: by time and by keys.
-            target_rows=len(committed_copies(known.target.unique(subset="place"))),
-        ),
-        digest=rollup.digest(judged),
-        expected=_distinct_source_keys(task, known)
+        counts=_counts(first, known, judged),
+        digest=rollup.add_digests([first.digest(), rollup.digest(judged)]),
+        expected=_count_source_keys(task, first, known)
         + sum(
             without_source.get(verdict.value, 0) for verdict in (*GAPS, Verdict.UNDECIDABLE, Verdict.BEFORE_BASELINE)
         ),
@@ -215,7 +241,8 @@ def _write(task: BucketTask, gathered: _Gathered, found: NotLost, wanted: Mappin
         before_baseline_without_source=without_source.get(Verdict.BEFORE_BASELINE.value, 0),
         older_than_log=len(judged.filter(pl.col("hint") == Cause.OLDER_THAN_LOG.value)),
         judged_anew=len(gathered.judged_anew),
-        unreached=unreached(task, known.source),
+        unreached=unreached(task, pl.concat([known.source, first.narrow], how="diagonal_relaxed")),
+        clean=first.number,
         verdicts=storage.write_parquet(f"{folder}/verdicts", verdicts),
         findings=storage.write_parquet(f"{folder}/findings", findings) if len(findings) else None,
         wanted=wanted,
@@ -254,7 +281,23 @@ def _marked(copies: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
     return mark_replays(copies, replays) if "offset" in copies.columns else copies
 
 
-def _distinct_source_keys(task: BucketTask, known: BucketInput) -> int:
-    """Count by key text, from the snapshot's rows and the keys handed over: independently of the kernel's join."""
-    rows = committed_copies(known.source.filter(~pl.col("excluded_by").list.contains(task.hop.name)))
-    return int(pl.concat([rows["key"], known.handed_over["key"]]).n_unique())
+def _counts(first: FirstPass, known: BucketInput, judged: pl.DataFrame) -> HopCounts:
+    """Count the keys by verdict, the clean ones as matched, with a row on each side."""
+    rest = rollup.counts(
+        judged,
+        source_rows=len(committed_copies(known.source)),
+        # By place: where a table has versions, or no times, it is read by keys, and by its times again.
+        target_rows=len(committed_copies(known.target.unique(subset="place"))),
+    )
+    clean = HopCounts(
+        matched=first.number, source_keys=first.number, source_rows=first.number, target_rows=first.number
+    )
+    return rollup.add_counts([rest, clean])
+
+
+def _count_source_keys(task: BucketTask, first: FirstPass, known: BucketInput) -> int:
+    """Count the keys of the source that must have a verdict, from the slice's rows and the keys handed over:
+    independently of the pairing and of the kernel's join."""
+    beyond = known.source.filter(~pl.col("excluded_by").list.contains(task.hop.name))
+    named = pl.concat([committed_copies(beyond).select(HASH), known.handed_over.select(HASH)])
+    return first.count_keys(task.hop.name, named)

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import polars as pl
 from pyspark.sql import SparkSession
 
 from makewhole.compute import rollup
+from makewhole.compute.frames import BUCKETS
 from makewhole.gate.summary import HopSummary, PointEvidence
 from makewhole.journal import incidents, window_results
 from makewhole.journal.window_results import HopResult
@@ -26,11 +28,11 @@ from makewhole.window.consumer_groups import GroupStanding
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry_released
 from makewhole_spark.reconcile.bucket_tasks import bucket_tasks, handed_over_keys
-from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask
+from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask, has_slices
 from makewhole_spark.reconcile.hop_facts.baseline import baseline_incidents
 from makewhole_spark.reconcile.hop_facts.consumer_groups import GROUP, HopGroup, hop_groups
 from makewhole_spark.reconcile.judge_bucket import judge_bucket
-from makewhole_spark.reconcile.key_index import KeyRuns, write_key_runs
+from makewhole_spark.reconcile.key_index.write_runs import KeyRuns, write_key_runs
 from makewhole_spark.reconcile.log_tail import KeysOfTopic, TailTask, head_tasks, read_tail, tail_tasks
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 from makewhole_spark.reconcile.stored_findings import first_findings, pending_keys
@@ -42,13 +44,16 @@ _JOURNAL_FINDINGS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class HopOutcome:
-    """The results of one hop over all its buckets: the files of verdicts by bucket, and of findings in the order of the
-    buckets."""
+    """The results of one hop over all its buckets: the files of verdicts by bucket, of findings in the order of the
+    buckets, and of the keys by bucket whose rows had no record in the window (None where the target is not read by its
+    times); `buckets`: the file of their numbers."""
 
     summary: HopSummary
     digest: str
     verdicts: Mapping[str, tuple[str, ...]]
     findings: tuple[str, ...]
+    buckets: str
+    met_alone: Mapping[str, str] | None = None
     standing: GroupStanding | None = None
 
     def result(self, handovers_written: int, judging_sha256: str) -> HopResult:
@@ -61,7 +66,9 @@ class HopOutcome:
             files={
                 "verdicts": sorted(path for paths in self.verdicts.values() for path in paths),
                 "verdicts_by_bucket": {bucket: list(paths) for bucket, paths in sorted(self.verdicts.items())},
+                "buckets": self.buckets,
                 "summary": summary.to_json_dict(),
+                **({} if self.met_alone is None else {"met_alone": dict(sorted(self.met_alone.items()))}),
                 **({} if self.standing is None else {GROUP: self.standing.to_json_dict()}),
                 "judging_sha256": judging_sha256,
             },
@@ -190,14 +197,26 @@ def _add_up(
         undecidable_without_source=sum(answer.undecidable_without_source for answer in answers),
         before_baseline_without_source=sum(answer.before_baseline_without_source for answer in answers),
         handed_over=handed + sum(answer.judged_anew for answer in answers),
+        clean=sum(answer.clean for answer in answers),
     )
     return HopOutcome(
         summary=summary,
         digest=rollup.digest_text(rollup.add_digests(answer.digest for answer in answers)),
         verdicts={answer.bucket: (answer.verdicts,) for answer in answers},
         findings=tuple(answer.findings for answer in answers if answer.findings),
+        buckets=_write_buckets(neighbours.context, hop, answers),
+        met_alone={answer.bucket: answer.met_alone for answer in answers if answer.met_alone}
+        if has_slices(neighbours.context.pipeline, hop)
+        else None,
         standing=None if group is None else group.standing,
     )
+
+
+def _write_buckets(context: WindowContext, hop: Hop, answers: Sequence[BucketAnswer]) -> str:
+    """Write the numbers of the hop's buckets (`BUCKETS`), by which the gate holds each of them to its keys."""
+    rows = [(hop.name, answer.bucket, answer.clean, answer.expected) for answer in answers]
+    frame = pl.DataFrame(rows, schema=BUCKETS, orient="row")
+    return context.storage.write_parquet(f"{context.window.prefix}/{hop.slug}/buckets", frame)
 
 
 def _point_evidence(name: str, manifests: Mapping[str, Any]) -> PointEvidence:
@@ -216,7 +235,18 @@ def _point_evidence(name: str, manifests: Mapping[str, Any]) -> PointEvidence:
 def _commit(
     journal: PgConnection, context: WindowContext, outcomes: Sequence[HopOutcome], runs: KeyRuns
 ) -> dict[str, HopResult]:
-    """Commit everything in one transaction; handovers before results, whose summaries say how many were written."""
+    """Commit everything in one transaction; handovers before results, whose summaries say how many were written.
+
+    Where another process has committed meanwhile, its results stand: what they say may have been planned and written.
+    """
+    window_results.lock_results(journal, context.window)
+    committed = window_results.results(journal, context.window)
+    if len(committed) == len(context.pipeline.hops):
+        journal.rollback()
+        logger.warning(
+            "%s: another process has compared this revision meanwhile; its results stand", context.window.label
+        )
+        return committed
     window, paths = context.window, [path for outcome in outcomes for path in outcome.findings]
     window_results.commit_findings(journal, window, first_findings(context.storage, paths, _JOURNAL_FINDINGS))
     # From the files, not from the findings in the journal: of these there may be more.

@@ -12,19 +12,24 @@ from makewhole.model.verdict import Verdict
 from makewhole.postgres.read.export import read_keys
 from makewhole.postgres.read.visibility import keys_not_visible
 from makewhole_spark.reconcile.buckets import BucketTask
-from makewhole_spark.reconcile.followed_rows import keys_to_follow, only_repeated
+from makewhole_spark.reconcile.followed_rows import NAMED_KEYS, keys_to_follow, only_repeated
 
 
-def confirm(task: BucketTask, known: BucketInput, judged: pl.DataFrame) -> tuple[BucketInput, pl.DataFrame | None]:
+def confirm(
+    task: BucketTask, known: BucketInput, judged: pl.DataFrame, known_besides: pl.DataFrame
+) -> tuple[BucketInput, pl.DataFrame | None]:
     """Return the input after the look-ups, and the rows that the target has (None: it was not asked).
 
-    The target is asked before the source: whatever the target has by then, the source had before.
+    The target is asked before the source: whatever the target has by then, the source had before. `known_besides`
+    (hashes): keys of which more is known than the window's slices say.
     """
     source, target = (task.context.pipeline.points[name] for name in (task.hop.source, task.hop.target))
     to_confirm = judged.filter(pl.col("verdict").is_in(_to_confirm(task)))
     rows = None
     if isinstance(target, TablePoint):
-        known, rows = _with_target_rows(task, target, known, judged, to_confirm)
+        of_target = pl.concat([to_confirm, _not_in_slice(task, judged)])
+        asked = pl.concat([of_target.select(*NAMED_KEYS), _in_other_slices(task, judged, known_besides)])
+        known, rows = _with_target_rows(task, target, known, judged, asked)
     if isinstance(source, TablePoint):
         known = _with_source_rows(task, source, known, _with_followed(task, known, judged), to_confirm)
     elif task.is_upsert and task.later_source_files:
@@ -40,15 +45,28 @@ def _to_confirm(task: BucketTask) -> list[str]:
     return [verdict.value for verdict in wanted]
 
 
+def _not_in_slice(task: BucketTask, judged: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys that are pending as the slice has no row of them: one may be there with another time."""
+    return judged.filter((pl.col("verdict") == Verdict.PENDING.value) & pl.lit(task.has_slices))
+
+
+def _in_other_slices(task: BucketTask, judged: pl.DataFrame, known_besides: pl.DataFrame) -> pl.DataFrame:
+    """Return the keys of the source that may have rows in the slices of other windows, besides that of this one."""
+    here = judged.filter("in_source").select(*NAMED_KEYS)
+    if not task.has_slices:
+        return here.clear()
+    return here if task.met_alone is None else here.join(known_besides, on=HASH, how="semi")
+
+
 def _with_target_rows(
-    task: BucketTask, target: TablePoint, known: BucketInput, judged: pl.DataFrame, to_confirm: pl.DataFrame
+    task: BucketTask, target: TablePoint, known: BucketInput, judged: pl.DataFrame, wanted: pl.DataFrame
 ) -> tuple[BucketInput, pl.DataFrame]:
-    """Read the target's rows of keys to confirm, and of those that the source does not have in this window.
+    """Read the target's rows of wanted keys, and of those that the source does not have in this window.
 
     Of the latter the slice may hold only the newest of several rows.
     """
     not_in_source = known.target.join(judged.filter("in_source"), on=HASH, how="anti").select("key", *HASH).unique()
-    asked = pl.concat([to_confirm.select("key", *HASH), not_in_source])
+    asked = pl.concat([wanted, not_in_source]).unique(subset=HASH)
     followed = keys_to_follow(task, judged).join(asked, on=HASH, how="anti").unique(subset=HASH)
     asked = pl.concat([asked, followed]).sort(HASH)
     if task.looked_up is None:

@@ -13,8 +13,8 @@ from makewhole.compute.judge.log_history import LogHistory, Truncation, log_hist
 from makewhole.compute.keys import split_hex
 from makewhole.journal import incidents, replayed_positions, window_results, windows
 from makewhole.journal.window_results import Handover
-from makewhole.journal.written_keys import replayed_keys, reversal_keys
 from makewhole.kafka.offsets import committed
+from makewhole.key_index.window_run import replays_in, spans_of
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Hop, TopicPoint
 from makewhole.model.positions import PositionSpan
@@ -120,11 +120,7 @@ class NeighbouringWindows:
         """
         if not isinstance(self.context.pipeline.points[point], TopicPoint):
             return empty(REPLAYS)
-        parts = [part for window in (self.context.window, *more) for part in window.ranges.get(point, ())]
-        spans = [
-            PositionSpan(topic_id=part.topic_id, first=part.partition, last=part.partition, lo=part.lo, hi=part.hi)
-            for part in parts
-        ]
+        spans = [span for window in (self.context.window, *more) for span in spans_of(window, point)]
         manifests = (self.manifests[point], *(self.manifests_of(window)[point] for window in more))
         named = {plan for manifest in manifests for plan in manifest["replay_plans"]}
         return self._replays_in(spans, named)
@@ -149,16 +145,7 @@ class NeighbouringWindows:
     def _replays_in(self, spans: Sequence[PositionSpan], named: set[str]) -> pl.DataFrame:
         """Return the records in these spans, and what the plans of the window and the named ones wrote, of which no
         positions are kept."""
-        name = self.context.pipeline.name
-        placed = [
-            (one.plan, *split_hex(one.key_hash), one.partition, one.offset, one.is_produced)
-            for one in replayed_positions.between(self.journal, name, spans)
-            if one.key_hash is not None
-        ]
-        plans = sorted({*named, *window_results.plans_of(self.journal, self.context.window)})
-        keys = [*replayed_keys(self.journal, name, plans), *reversal_keys(self.journal, name, plans)]
-        older = [(plan, *split_hex(key), None, None, False) for plan, key in keys]
-        return pl.DataFrame([*placed, *older], schema=REPLAYS, orient="row")
+        return replays_in(self.journal, self.context.window, spans, named)
 
 
 @dataclass(frozen=True, kw_only=True)

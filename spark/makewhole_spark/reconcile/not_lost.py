@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from makewhole.compute.frames import HASH
+from makewhole.lake.stored_verdicts import stored_verdicts
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.verdict import Cause, Verdict
 from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult
@@ -95,22 +96,17 @@ def _judged(task: BucketTask, result: CertifiedResult, asked: set[str]) -> dict[
     by what was repaired afterwards."""
     if not asked:
         return {}
-    wanted = pl.col("key_hash").is_in(list(asked))
-    verdicts = task.context.storage.read_parquet(result.verdicts)
-    found: dict[str, bool] = {}
-    if verdicts is not None:
-        found = dict(verdicts.filter(wanted).select("key_hash", _shows_it(verdicts, task)).rows())
+    stored = stored_verdicts(task.context.storage, result.files, asked)
+    found: dict[str, bool] = dict(stored.select("key_hash", _shows_it(task)).rows())
     repaired = None if result.repaired is None else task.context.storage.read_parquet([result.repaired])
     if repaired is not None:
-        found |= dict.fromkeys(repaired.filter(wanted)["key_hash"].to_list(), True)
+        wanted = repaired.filter(pl.col("key_hash").is_in(list(asked)))
+        found |= dict.fromkeys(wanted["key_hash"].to_list(), True)
     return found
 
 
-def _shows_it(verdicts: pl.DataFrame, task: BucketTask) -> pl.Expr:
+def _shows_it(task: BucketTask) -> pl.Expr:
     """Tell whether a verdict shows that the store held the key. Files of an older makewhole do not say whether what is
     matched was there; under upsert it may have been deleted."""
-    if "is_held" in verdicts.columns:
-        is_there = pl.col("is_held")
-    else:
-        is_there = (pl.col("verdict") == Verdict.MATCHED.value) & (not task.is_upsert)
-    return (is_there | pl.col("verdict").is_in(_SEEN_BY)).alias("is_held")
+    by_verdict = (pl.col("verdict") == Verdict.MATCHED.value) & (not task.is_upsert)
+    return (pl.col("is_held").fill_null(by_verdict) | pl.col("verdict").is_in(_SEEN_BY)).alias("is_held")

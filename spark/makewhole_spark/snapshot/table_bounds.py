@@ -88,5 +88,4 @@ def _undated_seen_before(journal: PgConnection, earlier: Window, point: TablePoi
 
 def previous_window(journal: PgConnection, context: WindowContext) -> Window | None:
     """Return the newest judged revision of the window before this one; None if there is none."""
-    number, judged = context.window.number - 1, windows.newest_judged(journal, context.pipeline.name)
-    return next((window for window in judged if window.number == number), None)
+    return windows.last_judged(journal, context.pipeline.name, context.window.number - 1)

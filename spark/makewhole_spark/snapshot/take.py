@@ -17,7 +17,7 @@ from makewhole.journal import incidents, observations, window_results, windows
 from makewhole.kafka.offsets import describe_topic
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident
-from makewhole.model.pipeline import Pipeline, Point, PointKind, TablePoint, TopicPoint
+from makewhole.model.pipeline import Pipeline, Point, PointKind, Semantics, TablePoint, TopicPoint
 from makewhole.model.window import CountedSlice, PartitionRange
 from makewhole.postgres.read.export import ExportPart, ExportPlan, hold_view
 from makewhole.postgres.read.expressions import TimeBounds
@@ -38,7 +38,8 @@ _RECORDS_PER_TASK = 2_000_000
 def take_snapshots(spark: SparkSession, journal: PgConnection, context: WindowContext, parallelism: int) -> list[str]:
     """Take and commit every snapshot of the window that is not committed yet; return their points' names.
 
-    Topics first, then ledgers, then stores, which are also read by the keys of their upstream.
+    Topics first, then ledgers, then stores, which are read by the keys of their upstream where they have versions or no
+    times.
     """
     manifests = dict(window_results.snapshots(journal, context.window))
     wanted = [point for point in context.pipeline.ordered_points() if point.name not in manifests]
@@ -202,7 +203,8 @@ def _table_pieces(
         for part in plan.parts:
             yield TablePiece(context=context, point=point, plan=plan, bounds=bounds, part=part)
     for hop in context.pipeline.hops:
-        if hop.target == point.name:
+        # By its times every row of an event is read once, in one window or another; versions leave their slices.
+        if hop.target == point.name and (bounds is None or hop.semantics is Semantics.UPSERT):
             files = manifests[hop.source]["files"]
             for at in range(parallelism):
                 buckets = tuple(sorted(files))[at::parallelism]

@@ -28,4 +28,6 @@ FILES = {
     "undone": shop_file("undone", approval="by: [oncall]"),
     "healed": shop_file("healed"),
     "observed": shop_file("observed", is_observing=True),
+    "joined": shop_file("joined"),
+    "killed": shop_file("killed"),
 }

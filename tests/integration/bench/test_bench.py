@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from bench import data, plan
+from bench.history import EARLY, HISTORY
+from bench.latency import COLUMNS, LATENCY
 from bench.reads import CONNECTOR, KAFKA_LOG
 from bench.report import page
 from bench.run import Bench
@@ -45,3 +47,30 @@ def test_every_part_runs_and_gives_its_rows(kafka: KafkaServer, tmp_path: Path) 
     assert page({}, 0.0, series).count("20 k × 110 B, lz4") == 14
     assert page({}, 0.0, series).count("| 20 k | 1.00% |") == 1
     assert any(line.startswith("snapshot") for line in told)
+
+
+def test_a_small_window_is_timed_step_by_step_through_airflow(kafka: KafkaServer, tmp_path: Path) -> None:
+    told = list[str]()
+
+    series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, tell=told.append).latency())
+
+    assert [(one.part.removeprefix(LATENCY), one.data.records, len(one.warm)) for one in series] == [
+        (name, 1_000, 1) for name in COLUMNS
+    ]
+    seconds = [one.median("wall_seconds") for one in series]
+    assert seconds[-1] == pytest.approx(sum(seconds[:-1]))
+    assert [line.endswith("(not counted)") for line in told] == [True, False]
+    assert page({}, 0.0, series).count("| 1 k |") == 1
+
+
+def test_a_late_day_is_measured_beside_an_early_one(kafka: KafkaServer, tmp_path: Path) -> None:
+    told = list[str]()
+
+    series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, tell=told.append).history())
+
+    assert [(one.part, one.data.records, len(one.warm)) for one in series] == [
+        (f"{HISTORY}{EARLY}", 1_000, 1),
+        (f"{HISTORY}50", 1_000, 1),
+    ]
+    assert "| 1 k | 2 | 50 |" in page({}, 0.0, series)
+    assert any("49 days: 49,000 rows in " in line for line in told)

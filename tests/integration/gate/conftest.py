@@ -5,10 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from makewhole.compute.frames import BUCKETS, VERDICTS
 from makewhole.gate import HopSummary, PointEvidence
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
 from makewhole.model.verdict import HopCounts
@@ -18,6 +20,11 @@ KEYS = 100
 HOPS = ("outbox→flights", "flights→warehouse")
 Row = tuple[str | None, str | None, str | None, str | None]
 Store = Callable[[Sequence[Row]], list[str]]
+BucketedRow = tuple[str, str | None, str, str, str | None, bool]
+"""Hop, bucket, key hash, verdict, cause, whether the target holds the key."""
+BucketRow = tuple[str, str | None, int | None, int | None]
+"""Hop, bucket, clean keys, all keys."""
+StoreClean = Callable[[Sequence[BucketedRow], Sequence[BucketRow]], tuple[list[str], list[str]]]
 
 SCHEMA = pa.schema([("hop", pa.string()), ("key_hash", pa.string()), ("verdict", pa.string()), ("cause", pa.string())])
 
@@ -73,5 +80,21 @@ def store(tmp_path: Path) -> Store:
             files.append(str(folder / f"{number}.parquet"))
             pq.write_table(pa.Table.from_arrays(columns, schema=SCHEMA), files[-1])
         return files
+
+    return write
+
+
+@pytest.fixture
+def store_clean(tmp_path: Path) -> StoreClean:
+    """Write the rows of some keys with their buckets, and the rows of the buckets; name the files of both."""
+
+    def write(rows: Sequence[BucketedRow], buckets: Sequence[BucketRow]) -> tuple[list[str], list[str]]:
+        names = [str(tmp_path / name) for name in ("verdicts.parquet", "buckets.parquet")]
+        for name, frame in (
+            (names[0], pl.DataFrame(rows, schema=VERDICTS, orient="row")),
+            (names[1], pl.DataFrame(buckets, schema=BUCKETS, orient="row")),
+        ):
+            frame.write_parquet(name)
+        return names[:1], names[1:]
 
     return write

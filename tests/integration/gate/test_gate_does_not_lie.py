@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit, rand
 
-from makewhole.gate import HopSummary, check, check_summaries, check_verdicts, expectations, transposed
+from makewhole.gate import HopSummary, KeyedFrames, check, check_summaries, check_verdicts, expectations, transposed
 from makewhole.gate.expectations import run_on_row, run_on_spark
 from makewhole.gate.planned_expectation import Number, Planned, Role
 from makewhole.gate.suite import HopSuite
@@ -261,7 +261,7 @@ def test_a_plan_that_changes_between_two_evaluations_is_refused(
         lit("matched").alias("verdict"),
         lit(None).cast("string").alias("cause"),
     )
-    report = check_verdicts(pipeline, summaries, live)
+    report = check_verdicts(pipeline, summaries, KeyedFrames(verdicts=live))
     assert report.answer is GateAnswer.ERROR
     assert "could change while they are checked" in report.failures[0]
 
@@ -271,7 +271,7 @@ def test_what_is_checked_is_the_files_and_not_the_plan_laid_over_them(
 ) -> None:
     rows[0] = (rows[0][0], rows[0][1], "fine", None)
     embellished = spark.read.parquet(*store(rows)).withColumn("verdict", lit("matched"))
-    report = check_verdicts(pipeline, summaries, embellished)
+    report = check_verdicts(pipeline, summaries, KeyedFrames(verdicts=embellished))
     assert "verdicts: 1 rows have a verdict that does not exist" in report.failures
 
 

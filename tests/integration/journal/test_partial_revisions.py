@@ -7,6 +7,7 @@ import pytest
 
 from makewhole.journal import window_results, windows
 from makewhole.journal.database import connect
+from makewhole.journal.key_index.runs import IndexedTopic, standing_runs
 from makewhole.journal.window_results import Handover, HopResult
 from makewhole.model.verdict import Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import Window
@@ -16,7 +17,6 @@ pytestmark = pytest.mark.integration
 
 MOMENT = datetime(2013, 1, 2, tzinfo=UTC)
 FIRST = Window(pipeline="demo", number=1, revision=1, start=None, end=MOMENT, opened_at=MOMENT, ranges={})
-NEXT = replace(FIRST, number=2)
 HOP = "a→b"
 
 
@@ -66,7 +66,8 @@ def test_the_run_and_the_files_that_count_are_those_of_the_fullest_reading(journ
         judge(session, 3, expired=9)
         judge(session, 4, expired=4)
 
-        assert window_results.key_runs(session, NEXT, "a") == {1: {"00": "run of 2"}}
+        [run] = standing_runs(session, IndexedTopic(pipeline="demo", point="a"))
+        assert (run.windows, run.revisions, run.files) == ((1,), {1: 2}, {"00": "run of 2"})
         found = window_results.fullest_snapshots(session, FIRST)
         assert {point: manifest["revision"] for point, manifest in found.items()} == {"a": 2, "b": 4}
         before = window_results.snapshots_before(session, replace(FIRST, revision=3), "b")

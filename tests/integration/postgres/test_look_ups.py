@@ -11,6 +11,7 @@ from makewhole.compute.frames import REPLAYS, TOPIC_KEYS, empty
 from makewhole.compute.keys import with_hash
 from makewhole.compute.normalise import table_frame
 from makewhole.compute.row_filter import typed_term
+from makewhole.key_index.files import IndexFile
 from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
 from makewhole.model.window import Window
@@ -82,7 +83,7 @@ class Bench:
             bucket="00",
             source_files=source,
             target_files=self.slice(),
-            source_index=IndexFiles(earlier=earlier),
+            source_index=IndexFiles(earlier=tuple(IndexFile(path=path, windows=(1,)) for path in earlier)),
             target_index=IndexFiles(),
             handed_over=(),
             handed_over_files=(),

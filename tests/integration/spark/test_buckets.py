@@ -11,15 +11,18 @@ import pytest
 
 from makewhole.compute.frames import TAIL, TOPIC_KEYS
 from makewhole.compute.judge.log_history import LogHistory
+from makewhole.compute.key_index.stored_runs import stored_run
 from makewhole.compute.key_runs import build_key_run
 from makewhole.compute.keys import with_hash
+from makewhole.key_index.files import IndexFile, write_index_file
 from makewhole.lake.storage import Storage
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics, TopicPoint
 from makewhole.model.window import Window
 from makewhole.window.context import WindowContext
-from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask, IndexFiles, TruncatedFiles
+from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask, IndexFiles, OtherSource, TruncatedFiles
 from makewhole_spark.reconcile.judge_bucket import judge_bucket
+from makewhole_spark.reconcile.key_index.ask import known_elsewhere
 
 pytestmark = pytest.mark.integration
 
@@ -79,9 +82,13 @@ class Bench:
     def files(self, text: str) -> tuple[str, ...]:
         return (self.storage.write_parquet("bench", self.copies(text)),) if text else ()
 
-    def run(self, text: str, *, has_versions: bool = False) -> tuple[str, ...]:
+    def run(self, text: str, *, has_versions: bool = False) -> tuple[IndexFile, ...]:
         marked = self.copies(text).with_columns(pl.lit(False).alias("is_replay"), pl.lit(False).alias("is_produced"))
-        return (self.storage.write_parquet("bench", build_key_run(marked, has_versions=has_versions)),)
+        return (self.old_run(build_key_run(marked, has_versions=has_versions)),)
+
+    def old_run(self, run: pl.DataFrame) -> IndexFile:
+        """Write a run as an older makewhole did."""
+        return IndexFile(path=self.storage.write_parquet("bench", run), windows=(1,))
 
     def tail(self, text: str, *, is_open: bool = False) -> list[str]:
         found = self.copies(text).with_columns(
@@ -137,6 +144,29 @@ def test_what_an_earlier_window_noticed_is_not_judged_again_and_still_counts_no_
     assert bench.judge(again).judged_anew == 0
 
 
+def test_the_keys_that_runs_of_any_kind_may_know_are_told_by_their_filters(bench: Bench) -> None:
+    """a to c: in runs of the source and the target; d: in that of another source; e: in none."""
+
+    def index(text: str) -> tuple[IndexFile, ...]:
+        marks = (pl.lit(False).alias(name) for name in ("is_replay", "is_produced"))
+        run = build_key_run(bench.copies(text).with_columns(*marks), has_versions=False)
+        return (IndexFile(path=write_index_file(bench.storage, "bench", [stored_run(run, 1)]), windows=(1,)),)
+
+    task = bench.task(
+        "",
+        "",
+        source_index=IndexFiles(earlier=index("a@1")),
+        target_index=IndexFiles(later=index("b@1"), former=index("c@1")),
+        other_sources=(OtherSource(hop=HOP, index=IndexFiles(earlier=index("d@1"))),),
+    )
+    keys = bench.copies("a@9 b@9 c@9 d@9 e@9")
+
+    known = known_elsewhere(task, keys.select("key_hi", "key_lo"))
+
+    assert keys.join(known, on=["key_hi", "key_lo"], how="semi")["key"].to_list() == ["a", "b", "c", "d"]
+    assert known_elsewhere(bench.task("", ""), keys.select("key_hi", "key_lo")).is_empty()
+
+
 def test_a_copy_of_a_former_incarnation_is_no_first_copy_of_a_duplicate(bench: Bench) -> None:
     former = IndexFiles(former=bench.run("a@3 b@4"))
 
@@ -152,10 +182,10 @@ def test_the_producers_of_both_copies_name_the_cause_of_a_repeat_across_windows(
 
     assert bench.found(repeated) == {"a": ("duplicate", "sequence_repeated")}
     assert bench.found(bench.task("a@11", "a@21", target_index=index)) == {"a": ("duplicate", "application_resend")}
-    old = bench.storage.read_parquet(index.earlier)
+    old = bench.storage.read_parquet([file.path for file in index.earlier])
     assert old is not None
     place_only = old.select("key_hi", "key_lo", "place", "is_replay", "row_hash")
-    unknown = IndexFiles(earlier=(bench.storage.write_parquet("bench", place_only),))
+    unknown = IndexFiles(earlier=(bench.old_run(place_only),))
     assert bench.found(bench.task("a@11", "a@21", target_index=unknown)) == {"a": ("duplicate", "application_resend")}
 
 

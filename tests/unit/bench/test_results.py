@@ -3,6 +3,7 @@
 import pytest
 
 from bench.data import DataSet
+from bench.latency import COLUMNS, LATENCY
 from bench.measure import Cost
 from bench.plan import full, quick, tiny
 from bench.reads import CONNECTOR, KAFKA_LOG
@@ -46,6 +47,7 @@ def test_the_page_has_a_row_for_every_series() -> None:
         series("scan", "checked", [0.1]),
         series("snapshot", MAKEWHOLE, [1.0], cold=9.0),
         series("snapshot", BY_HAND, [3.0], cold=7.0),
+        *(series(LATENCY + name, "makewhole", [float(at)]) for at, name in enumerate(COLUMNS)),
     ]
 
     told = page({"cores": "2"}, 0.25, found)
@@ -60,6 +62,10 @@ def test_the_page_has_a_row_for_every_series() -> None:
         "| 2 M × 110 B, lz4 | 1.00 (1.00–1.00) | 3.00 (3.00–3.00) | **3.00** | **2.00** | 1.33 | 3.00 "
         "| 0 with the archive, 0 without | 9.00 against 7.00 |"
     ) in told
+    seconds = " | ".join(f"{at}.00 ({at}.00–{at}.00)" for at in range(len(COLUMNS)))
+    assert f"| 2 M | {seconds} |" in told
+    assert "| orders | open_window s | settle s | snapshot s | reconcile s | validate s | between them s |" in told
+    assert told.count(LATENCY) == 0
     assert "| snapshot | makewhole | 2 M × 110 B, lz4 | 9 | 1024 |" in told
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from makewhole.gate import HopSummary, check, check_summaries, check_verdicts
+from makewhole.gate import HopSummary, KeyedFrames, check, check_summaries, check_verdicts
 from makewhole.gate.expectations import ExpectationOutcome, SuiteRun
 from makewhole.gate.planned_expectation import Planned
 from makewhole.gate.suite import HopSuite
@@ -156,6 +156,6 @@ def test_a_frame_that_is_no_stored_file_is_refused(pipeline: Pipeline, summaries
         def inputFiles(self) -> list[str]:  # noqa: N802 - Spark's spelling
             return []
 
-    report = check_verdicts(pipeline, summaries, Computed())  # type: ignore[arg-type]
+    report = check_verdicts(pipeline, summaries, KeyedFrames(verdicts=Computed()))  # type: ignore[arg-type]
     assert report.answer is GateAnswer.ERROR
     assert "could change while they are checked" in report.failures[0]

@@ -117,7 +117,7 @@ class Files:
         self.verdict = verdict
 
     def read_parquet(self, paths: list[str], columns: list[str]) -> pl.DataFrame:
-        assert (paths, columns) == (["verdicts.parquet"], ["key_hash", "verdict"])
+        assert (list(paths), columns) == (["verdicts.parquet"], ["key_hash", "verdict", "is_held"])
         return pl.DataFrame({"key_hash": ["0" * 32], "verdict": [self.verdict]})
 
 
@@ -138,7 +138,7 @@ def test_a_key_that_was_handed_over_and_is_no_finding_is_told_in_the_next_window
     monkeypatch.setattr("makewhole.journal.window_results.results", lambda *_: {HOP.name: result})
     monkeypatch.setattr("makewhole.journal.key_history.judged_at", lambda *_: {HOP.name: AT})
     window = Window(pipeline="flights", number=number, revision=1, start=None, end=AT, opened_at=AT, ranges={})
-    seen = _WindowCopies(window=window, copies={"flights": []}, problems={})
+    seen = _WindowCopies(window=window, slices={}, copies={"flights": []}, problems={})
     flights = Pipeline(name="flights", points={}, hops=(HOP,))
     told = list(_without_finding(Any, Files(verdict), flights, seen, found, "0" * 32))  # type: ignore[arg-type]
     matched = Judgement(window=number, revision=1, hop=HOP.name, verdict=verdict, judged_at=AT)

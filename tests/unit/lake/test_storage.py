@@ -3,6 +3,7 @@
 import hashlib
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -147,3 +148,30 @@ def test_what_is_written_once_stays_and_no_piece_of_it_is_left(storage: Storage)
     assert storage.names("p/certificates") == ["000001.json"]
     assert storage.names("p/nothing") == []
     assert storage.read_if_exists("p/certificates/000002.json") is None
+
+
+def test_wanted_rows_are_read_with_their_place(tmp_path: Path) -> None:
+    storage = Storage(root=str(tmp_path))
+    parts = [pl.DataFrame({"key_hi": [at], "partition": [0], "offset": [at]}) for at in range(6)]
+    with storage.growing_parquet("keys") as growing:
+        for part in parts[:4]:
+            growing.append(part)
+    paths = [growing.path, storage.write_parquet("keys", pl.concat(parts[4:]))]
+
+    found = storage.read_rows(paths, np.array([False, True, False, False, False, True]))
+    assert found is not None
+    assert found.rows(named=True) == [
+        {"key_hi": 1, "partition": 0, "offset": 1, "place": "0:1"},
+        {"key_hi": 5, "partition": 0, "offset": 5, "place": "0:5"},
+    ]
+    none = storage.read_rows(paths, np.zeros(6, dtype=np.bool_))
+    assert none is not None
+    assert none.is_empty() and none.columns == found.columns
+    assert storage.read_rows([], np.zeros(0, dtype=np.bool_)) is None
+
+
+def test_marks_for_other_rows_are_refused(tmp_path: Path) -> None:
+    storage = Storage(root=str(tmp_path))
+    path = storage.write_parquet("keys", pl.DataFrame({"key": ["a", "b"]}))
+    with pytest.raises(CorruptionError, match="2 rows are in the files of a snapshot, 3 were there before"):
+        storage.read_rows([path], np.ones(3, dtype=np.bool_))

@@ -58,7 +58,7 @@ def test_a_dag_for_all_pipelines_is_as_patient_as_the_most_patient_one() -> None
     for dag in (oncall_dag([HASTY, PATIENT]), undo_dag([HASTY, PATIENT])):
         assert least_waits(dag, "plan") >= 24 * HOUR
     limits = {task.task_id: task.execution_timeout for task in oncall_dag([HASTY, PATIENT]).tasks}
-    assert (limits["snapshot"], limits["validate"]) == (20 * HOUR, 9 * HOUR)
+    assert (limits["snapshot"], limits["reconcile"], limits["validate"]) == (41 * HOUR, 21 * HOUR, 9 * HOUR)
 
 
 def test_every_step_has_a_time_limit_and_the_wait_for_a_person_has_none() -> None:
@@ -66,7 +66,10 @@ def test_every_step_has_a_time_limit_and_the_wait_for_a_person_has_none() -> Non
     assert limits.pop("approve") is None
     assert limits.pop("settle") == timedelta(minutes=10)
     expected = vars(PATIENT.time_limits)
-    assert limits == {name: expected[name] for name in limits}
+    assert limits == {name: expected[name] for name in limits} | {
+        "snapshot": (20 + 12 + 4) * HOUR,
+        "reconcile": (12 + 4) * HOUR,
+    }
     assert len(limits) == 8
 
 

@@ -1,14 +1,52 @@
-"""Test the exit code of a job, by which the task of Airflow knows whether to try again."""
+"""Test the exit code of a job, by which the task of Airflow knows whether to try again, and how a job goes on."""
 
-from contextlib import nullcontext
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from unittest.mock import MagicMock
 
 import pytest
+from py4j.protocol import Py4JError
 
 from makewhole.model.errors import RefusedError, TransientError
+from makewhole.model.pipeline import TimeLimits
+from makewhole.orchestration.task_ids import SPARK_STEPS
 from makewhole_spark import job
+from makewhole_spark.window_steps import RECONCILE, SNAPSHOT, STEPS, VALIDATE, Job, steps_through
 
 pytestmark = pytest.mark.unit
+
+Play = Callable[[str, Job], str]
+Start = Callable[..., None]
+
+
+@pytest.fixture
+def start(monkeypatch: pytest.MonkeyPatch) -> Start:
+    """Start a job whose steps do as they are told, with these arguments."""
+    journals: list[MagicMock] = []
+
+    @contextmanager
+    def connect() -> Iterator[MagicMock]:
+        """No connection is open but the one of the step that works."""
+        assert not journals
+        journals.append(MagicMock())
+        yield journals[0]
+        journals.clear()
+
+    def begin(step: str, play: Play, *arguments: str) -> None:
+        journals.clear()
+        monkeypatch.setattr(job, "run_step", play)
+        monkeypatch.setattr("sys.argv", ["job", "--pipeline", "shop", "--window", "1", "--revision", "1", *arguments])
+        job.main(step)
+
+    context = MagicMock()
+    context.window.label = "shop window 1"
+    context.pipeline.time_limits = TimeLimits()
+    monkeypatch.setattr(job, "connect", connect)
+    monkeypatch.setattr(job, "window_context", lambda _: context)
+    for name in ("windows", "session", "load_beside"):
+        monkeypatch.setattr(job, name, MagicMock())
+    return begin
 
 
 @pytest.mark.parametrize(
@@ -20,19 +58,75 @@ pytestmark = pytest.mark.unit
         (TypeError("not a number"), job.EXIT_PERMANENT),
     ],
 )
-def test_a_job_is_tried_again_only_when_that_may_help(
-    monkeypatch: pytest.MonkeyPatch, error: Exception, code: int
-) -> None:
-    journal = MagicMock()
-    monkeypatch.setattr(job, "connect", lambda: nullcontext(journal))
-    for name in ("windows", "window_context", "session"):
-        monkeypatch.setattr(job, name, MagicMock())
-    monkeypatch.setattr("sys.argv", ["job", "--pipeline", "shop", "--window", "1", "--revision", "1"])
-
-    def run(_: job.Job) -> str:
-        assert journal.commit.called, "no transaction is open while the job works"
+def test_a_job_is_tried_again_only_when_that_may_help(start: Start, error: Exception, code: int) -> None:
+    def run(_: str, __: Job) -> str:
         raise error
 
     with pytest.raises(SystemExit) as ended:
-        job.main("a job", run)
+        start(SNAPSHOT, run, "--through", VALIDATE)
     assert ended.value.code == code
+
+
+def test_by_hand_a_job_runs_its_own_step_alone(start: Start) -> None:
+    ran = []
+
+    def run(step: str, _: Job) -> str:
+        ran.append(step)
+        return ""
+
+    start(SNAPSHOT, run)
+    assert ran == [SNAPSHOT]
+
+
+def test_a_job_goes_on_to_the_step_that_it_is_told(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    ran = []
+
+    def run(step: str, running: Job) -> str:
+        ran.append((step, running.is_own, running.asked_by))
+        return f"{step} found it"
+
+    with caplog.at_level(logging.INFO, "makewhole"):
+        start(SNAPSHOT, run, "--through", VALIDATE, "--asked-by", "run 7")
+
+    assert ran == [(SNAPSHOT, True, "run 7"), (RECONCILE, False, "run 7"), (VALIDATE, False, "run 7")]
+    assert caplog.messages == [
+        "shop window 1: snapshot found it",
+        "shop window 1: snapshot is committed; this application goes on with reconcile",
+        "shop window 1: reconcile found it",
+        "shop window 1: reconcile is committed; this application goes on with validate",
+        "shop window 1: validate found it",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (RefusedError("no index"), "no index"),
+        (TransientError("away"), "away"),
+        (KeyError("O17"), "KeyError"),
+        (Py4JError("a row with a name in it"), "Py4JError"),
+        (MemoryError(), "MemoryError"),
+    ],
+)
+def test_what_goes_wrong_in_a_later_step_ends_the_job_well_and_is_said_in_one_line(
+    start: Start, caplog: pytest.LogCaptureFixture, error: Exception, told: str
+) -> None:
+    def run(step: str, _: Job) -> str:
+        if step == SNAPSHOT:
+            return "all taken"
+        raise error
+
+    start(SNAPSHOT, run, "--through", VALIDATE)
+
+    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert warnings == [
+        f"shop window 1: reconcile did not end well here ({told}). This does not fail this task: the task `reconcile` "
+        "does it again by itself, and is red if it cannot"
+    ]
+
+
+def test_the_steps_are_those_of_the_tasks_in_their_order() -> None:
+    assert tuple(STEPS) == SPARK_STEPS
+    assert list(steps_through(SNAPSHOT, VALIDATE)) == [SNAPSHOT, RECONCILE, VALIDATE]
+    assert list(steps_through(RECONCILE, VALIDATE)) == [RECONCILE, VALIDATE]
+    assert list(steps_through(VALIDATE, SNAPSHOT)) == [VALIDATE]

@@ -9,6 +9,7 @@ import pytest
 
 from makewhole.compute.frames import ELSEWHERE, JUDGED
 from makewhole.lake.storage import Storage
+from makewhole.lake.stored_verdicts import VerdictFiles
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
 from makewhole_spark.reconcile.buckets import BucketTask, CertifiedResult, LogOfErasures
 from makewhole_spark.reconcile.not_lost import mark_not_lost
@@ -48,7 +49,7 @@ class Shelf:
             CertifiedResult(
                 number=number,
                 revision=1,
-                verdicts=(path,),
+                files=files(path),
                 repaired=self.storage.write_parquet(f"window={number}", mended) if repaired else None,
                 ranges=((0, lo, lo + 10),),
             )
@@ -68,6 +69,10 @@ class Shelf:
             unread_tails=frozenset({("log", 0)}),
         )
         return cast(BucketTask, task)
+
+
+def files(path: str) -> VerdictFiles:
+    return VerdictFiles(hop=PIPELINE.hops[0].name, verdicts=(path,))
 
 
 @pytest.fixture
@@ -98,7 +103,7 @@ def verdicts(shelf: Shelf, judged: pl.DataFrame, outside: pl.DataFrame, *, is_up
 
 def test_only_windows_that_hold_a_record_of_the_key_are_read(shelf: Shelf) -> None:
     shelf.certify(1, {"a": True, "b": True}, lo=0)
-    shelf.results.append(CertifiedResult(number=2, revision=1, verdicts=("gone",), ranges=((0, 10, 20),)))
+    shelf.results.append(CertifiedResult(number=2, revision=1, files=files("gone"), ranges=((0, 10, 20),)))
 
     found = mark_not_lost(shelf.task(), missing("a", "b"), elsewhere(a="0:5", b="1:5"))
 
@@ -133,7 +138,7 @@ def test_under_upsert_only_the_windows_own_revisions_judged_the_same_version(she
 def test_a_file_of_an_older_version_shows_what_was_matched_and_under_upsert_nothing(shelf: Shelf) -> None:
     frame = pl.DataFrame({"key_hash": [key_hash("a")], "verdict": ["matched"]})
     path = shelf.storage.write_parquet("old", frame)
-    shelf.results.append(CertifiedResult(number=JUDGED_NOW, revision=1, verdicts=(path,)))
+    shelf.results.append(CertifiedResult(number=JUDGED_NOW, revision=1, files=files(path)))
 
     assert verdicts(shelf, missing("a"), elsewhere())["a"] == "vanished"
     assert verdicts(shelf, missing("a"), elsewhere(), is_upsert=True)["a"] == "missing"

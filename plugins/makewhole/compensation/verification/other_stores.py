@@ -12,10 +12,13 @@ import polars as pl
 
 from makewhole.compensation.verification.store_rows import read_rows
 from makewhole.compensation.verification.verified_results import DOUBLED_BY, is_doubled
+from makewhole.compute.buckets import bucket_name
+from makewhole.compute.keys import split_hex
 from makewhole.journal import replayed_positions, window_results
 from makewhole.journal.window_results import HopResult, JudgedFinding
 from makewhole.journal.written_keys import RedeliveredKey, redelivered_keys
 from makewhole.kafka.offsets import TopicLog
+from makewhole.lake.stored_verdicts import FilesByBucket, VerdictFiles, stored_verdicts
 from makewhole.model.pipeline import Hop, Pipeline, TopicPoint
 from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.sql import PgConnection
@@ -63,9 +66,11 @@ class OtherStores:
         sent: Sequence[RedeliveredKey],
         findings: Sequence[JudgedFinding],
         ends: Mapping[str, Mapping[int, int]],
+        slices: Mapping[str, FilesByBucket],
     ) -> None:
-        """`ends`: by topic point and partition, the offset behind the last record that was sent again."""
-        self._context, self._ends = context, ends
+        """`ends`: by topic point and partition, the offset behind the last record that was sent again. `slices`: the
+        files by bucket of each point in the window's snapshots."""
+        self._context, self._ends, self._slices = context, ends, slices
         self._reached = reached_hops(context.pipeline, sent)
         judged = {(item.finding.hop, item.finding.key_hash): item.finding for item in findings if not is_doubled(item)}
         self._judged = judged
@@ -83,7 +88,7 @@ class OtherStores:
             keys = {key_hash: one for key_hash, one in reached.keys.items() if (name, key_hash) not in self._judged}
             rows = self._rows(reached.hop, keys)
             doubled = {key_hash for key_hash, one in keys.items() if len(rows.get(one.key, ())) > 1}
-            matched = self._matched(results.get(name), doubled)
+            matched = self._matched(reached.hop, results.get(name), doubled)
             for key_hash, one in keys.items():
                 item = before.get((name, key_hash))
                 if key_hash in doubled and item is None:
@@ -110,14 +115,21 @@ class OtherStores:
     def _rows(self, hop: Hop, keys: Mapping[str, RedeliveredKey]) -> Mapping[str, list[dict[str, Any]]]:
         return read_rows(self._context, hop.target, sorted(one.key for one in keys.values())) if keys else {}
 
-    def _matched(self, result: HopResult | None, key_hashes: set[str]) -> set[str]:
+    def _matched(self, hop: Hop, result: HopResult | None, key_hashes: set[str]) -> set[str]:
         """Return the keys that the window judged as matched on a hop: the others are not of its source."""
-        files = () if result is None else result.files.get("verdicts", ())
-        frame = self._context.storage.read_parquet(files, ["key_hash", "verdict"]) if key_hashes and files else None
-        if frame is None:
+        if result is None:
             return set()
-        is_wanted = pl.col("key_hash").is_in(key_hashes) & (pl.col("verdict") == Verdict.MATCHED.value)
-        return set(frame.filter(is_wanted)["key_hash"].to_list())
+        matched = set[str]()
+        slices = [self._slices.get(name, {}) for name in (hop.source, hop.target)]
+        buckets: dict[str, list[str]] = {}
+        for key_hash in key_hashes:
+            bucket = bucket_name(split_hex(key_hash)[0], self._context.pipeline.buckets)
+            buckets.setdefault(bucket, []).append(key_hash)
+        for bucket, wanted in buckets.items():
+            files = VerdictFiles.of(hop.name, result.files, slices, bucket)
+            found = stored_verdicts(self._context.storage, files, wanted)
+            matched.update(found.filter(pl.col("verdict") == Verdict.MATCHED.value)["key_hash"])
+        return matched
 
     def _finding(
         self, hop: Hop, one: RedeliveredKey, rows: Sequence[Mapping[str, Any]], *, is_in_source: bool
@@ -146,7 +158,8 @@ class OtherStores:
 def open_other_stores(journal: PgConnection, context: WindowContext, findings: Sequence[JudgedFinding]) -> OtherStores:
     """Read from the journal what the plans of a window sent again, and where."""
     sent = redelivered_keys(journal, context.window)
-    return OtherStores(context, sent, findings, _sent_ends(journal, context, sent))
+    slices = {name: one["files"] for name, one in window_results.snapshots(journal, context.window).items()}
+    return OtherStores(context, sent, findings, _sent_ends(journal, context, sent), slices)
 
 
 def _sent_ends(

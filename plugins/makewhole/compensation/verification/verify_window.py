@@ -141,10 +141,6 @@ def _start_offsets(journal: PgConnection, context: WindowContext) -> StartOffset
     offsets = {}
     for point in context.pipeline.points.values():
         if isinstance(point, TopicPoint):
-            before = [
-                entry
-                for entry in observations.of(journal, context.pipeline.name, point.name)
-                if entry.observed_at <= first
-            ]
-            offsets[point.name] = dict(before[-1].stable_offsets or {}) if before else {}
+            before = observations.last(journal, context.pipeline.name, point.name, first)
+            offsets[point.name] = {} if before is None else dict(before.stable_offsets or {})
     return StartOffsets(offsets=offsets)

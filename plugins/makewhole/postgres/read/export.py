@@ -7,7 +7,7 @@ many as PostgreSQL says it sent is a failed read.
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
@@ -178,8 +178,7 @@ def _condition(shape: TableShape, bounds: TimeBounds | None, part: ExportPart) -
 class ExportReader:
     """A reader of rows as frames for `makewhole.compute.normalise.table_frame`.
 
-    `counted` is the database's own `count(*)` over the same condition in the same view of the data; complete when all
-    frames were taken.
+    `counted` is the number of rows that the database says it sent; complete when all frames were taken.
     """
 
     def __init__(self, connection: PostgresConnection, shape: TableShape, snapshot: str | None) -> None:
@@ -217,11 +216,8 @@ class ExportReader:
     ) -> Iterator[pl.DataFrame]:
         point = self._shape.point
         rows = sql.SQL("from {} t where {} and {}").format(table_identifier(point), condition, live_condition(point))
-        with session.cursor() as cursor:
-            cursor.execute(sql.SQL("select count(*) {}").format(rows))
-            self.counted += int(_single_value(cursor))
         selected = select_list(self._shape, types)
-        yield from _copy_rows(session, sql.SQL("select {} {}").format(selected, rows), self._shape)
+        self.counted += yield from _copy_rows(session, sql.SQL("select {} {}").format(selected, rows), self._shape)
 
 
 def read_keys(connection: PostgresConnection, shape: TableShape, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
@@ -252,7 +248,10 @@ def key_condition(shape: TableShape, types: Mapping[str, str], keys: Sequence[st
     return sql.SQL("{} = any({}::text[])").format(key_expression(point, types), sql.Literal(usable))
 
 
-def _copy_rows(session: PgConnection, statement: sql.Composable, shape: TableShape) -> Iterator[pl.DataFrame]:
+def _copy_rows(
+    session: PgConnection, statement: sql.Composable, shape: TableShape
+) -> Generator[pl.DataFrame, None, int]:
+    """Yield the rows of a query; return how many the database says it sent."""
     copy = sql.SQL("copy ({}) to stdout with (format csv, header true, force_quote *)").format(statement)
     read_end, write_end = os.pipe()
     sender = _Sender(session, copy.as_string(session), write_end)
@@ -275,6 +274,7 @@ def _copy_rows(session: PgConnection, statement: sql.Composable, shape: TableSha
         ) from sender.problem
     if rows != sender.sent_rows:
         raise TransientError(f"{shape.point.table}: {sender.sent_rows} rows were sent and {rows} arrived; try again")
+    return sender.sent_rows
 
 
 def _parse_csv(stream: IO[Any], shape: TableShape) -> Iterator[pa.RecordBatch]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from makewhole.compute.buckets import bucket_name
 from makewhole.compute.frames import HASH, HASHES
 from makewhole.compute.keys import split_hex
 from makewhole.journal import window_results
@@ -41,7 +42,7 @@ def _told(neighbours: NeighbouringWindows, hop: Hop, number: int) -> dict[str, l
     told: dict[str, list[tuple[int, int]]] = {}
     for key_hash in told_keys(neighbours.journal, neighbours.context.window, hop.name, number):
         high, low = split_hex(key_hash)
-        told.setdefault(f"{high % neighbours.context.pipeline.buckets:02d}", []).append((high, low))
+        told.setdefault(bucket_name(high, neighbours.context.pipeline.buckets), []).append((high, low))
     return told
 
 

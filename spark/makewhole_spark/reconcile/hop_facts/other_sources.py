@@ -72,7 +72,7 @@ def _copies(task: BucketTask, one: OtherSource, keys: pl.DataFrame) -> Iterable[
         yield _passing(one, look_up(task, point, keys.sort(HASH)))
         yield _passing(one, slice_frame(task, point.name, one.earlier_files))
     else:
-        yield source_copies_outside(replace(task, hop=one.hop, source_index=one.index))
+        yield source_copies_outside(replace(task, hop=one.hop, source_index=one.index), keys.select(HASH))
 
 
 def _slice(task: BucketTask, one: OtherSource) -> pl.DataFrame:

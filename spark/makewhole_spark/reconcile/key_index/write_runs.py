@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import polars as pl
 from pyspark.sql import SparkSession
 
-from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
-from makewhole.compute.key_runs import COPIES, build_key_run, count_keys, with_compared
-from makewhole.model.pipeline import Pipeline, PointKind, Semantics
+from makewhole.key_index.window_run import run_of_bucket, write_bucket
+from makewhole.model.pipeline import PointKind
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry_released
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
@@ -51,18 +50,7 @@ def write_key_runs(spark: SparkSession, neighbours: NeighbouringWindows) -> KeyR
 
 
 def write_run(task: IndexTask) -> tuple[str, int]:
-    """Write the distinct committed keys of the bucket in key order, each with its first copy; return (path, keys)."""
-    frame = task.context.storage.read_parquet(task.files, [*COPIES, "replay_plan"])
-    assert frame is not None
-    run = build_key_run(
-        mark_replays(committed_copies(frame), task.replays),
-        has_versions=_has_versions(task.context.pipeline, task.point),
-    )
-    run = with_compared(run, task.context.pipeline.compare)
-    folder = f"{task.context.pipeline.name}/index/{task.point}/window={task.context.window.number}/bucket={task.bucket}"
-    return task.context.storage.write_parquet(folder, run), count_keys(run)
-
-
-def _has_versions(pipeline: Pipeline, point: str) -> bool:
-    """Tell whether the copies of a key at this point are its versions."""
-    return any(hop.semantics is Semantics.UPSERT for hop in pipeline.hops if point in (hop.source, hop.target))
+    """Write the run of the bucket; return its path and the number of its keys."""
+    context, point = task.context, task.point
+    run = run_of_bucket(context.storage, task.files, task.replays, context.pipeline, point)
+    return write_bucket(context.storage, context.window, point, task.bucket, run)

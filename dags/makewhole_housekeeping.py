@@ -1,0 +1,8 @@
+"""Define the DAG that keeps the key indexes small."""
+
+from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
+from makewhole.orchestration.housekeeping import housekeeping_dag
+
+pipelines, _ = read_pipelines(pipeline_folders())
+if pipelines:
+    makewhole_housekeeping = housekeeping_dag(list(pipelines.values()))

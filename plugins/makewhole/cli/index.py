@@ -1,0 +1,77 @@
+"""Run `makewhole index status`, `merge` and `rebuild`: the index of every key ever seen on the topics of a pipeline."""
+
+import json as json_format
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from makewhole.cli.environment import AsJson, console, service_environment
+from makewhole.journal.database import connect
+from makewhole.key_index.rebuild import rebuild
+from makewhole.key_index.status import TopicIndex, indexes, tidy
+from makewhole.lake.storage import Storage
+from makewhole.model.text import counted, size
+from makewhole.window.configuration import judging_sha256
+from makewhole.window.context import find_pipeline
+
+index_app = typer.Typer(
+    no_args_is_help=True,
+    help="Look after the key index: every key ever seen on a topic, by which a repeat in another window is found.",
+)
+_console = console()
+
+
+@index_app.command("status")
+def show_index(pipeline: Annotated[str, typer.Argument(help="Name of the pipeline.")], json: AsJson = False) -> None:
+    """Show how many runs, rows and bytes the key index of each topic has. With more than some twenty runs, merge."""
+    with service_environment(), connect() as journal:
+        found = indexes(journal, Storage.from_environment(), pipeline)
+    if json:
+        typer.echo(json_format.dumps({"pipeline": pipeline, "topics": [asdict(one) for one in found]}))
+        return
+    for index in found:
+        _console.print(f"{index.point}: {_sentence(index)}")
+
+
+@index_app.command("merge")
+def merge_index(pipeline: Annotated[str, typer.Argument(help="Name of the pipeline.")], json: AsJson = False) -> None:
+    """Merge the runs of the key index until few are left, and remove files that it has not used for two days.
+
+    The DAG makewhole_housekeeping does this each night. Safe beside windows, twice at once, and when it is killed.
+    """
+    with service_environment(), connect() as journal:
+        done = list(tidy(journal, Storage.from_environment(), pipeline))
+    if json:
+        typer.echo(json_format.dumps({"pipeline": pipeline, "topics": [asdict(one) for one in done]}))
+        return
+    for one in done:
+        removed = counted(one.removed_files, "unused file")
+        _console.print(f"{one.index.point}: {counted(one.merges, 'merge')}, {removed} removed; {_sentence(one.index)}")
+
+
+@index_app.command("rebuild")
+def rebuild_index(pipeline: Annotated[str, typer.Argument(help="Name of the pipeline.")], json: AsJson = False) -> None:
+    """Write the key index again, after files of it were lost.
+
+    From the snapshots of the windows; where one is gone, from the index as it is. Safe beside windows.
+    """
+    with service_environment(), connect() as journal:
+        found = find_pipeline(pipeline)
+        done = rebuild(journal, Storage.from_environment(), found, judging_sha256(found))
+    if json:
+        typer.echo(json_format.dumps({"pipeline": pipeline, "topics": [asdict(one) for one in done]}))
+        return
+    for one in done:
+        _console.print(
+            f"{one.point}: {counted(one.keys, 'key')}, {counted(one.from_snapshots, 'window')} from snapshots, "
+            f"{counted(one.from_index, 'window')} from the index as it was"
+        )
+
+
+def _sentence(index: TopicIndex) -> str:
+    unused = f"; {counted(index.unused_files, 'unused file')}" if index.unused_files else ""
+    return (
+        f"{counted(index.rows, 'row')} of {counted(index.windows, 'window')} in {counted(index.runs, 'run')}, "
+        f"{size(index.size_bytes)}{unused}"
+    )

@@ -1,0 +1,108 @@
+"""Take out the keys of a bucket of an event hop that are clean: the first pass of judging, from a few columns.
+
+A key is clean that has exactly one copy in the slice of each side, both committed, passing the hop's filter, written by
+no plan and with the same known values, and of which nothing is known besides. The careful kernel
+(`makewhole.compute.judge.judge_copies`) calls each of them matched; it is left with the exceptions. The 128-bit hash
+stands for the key here: of two keys that share one, neither has to be found.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from makewhole.compute.frames import HASH, HASHES, KEYS, TOPIC_KEYS, Schema, empty
+from makewhole.compute.judge.judge_copies import committed_copies
+from makewhole.native.arrays import Bools
+
+_PAIR = 2
+_OF_TOPICS = ("is_aborted", "replay_plan")
+_ROW: Schema = HASHES | {"row_hash": KEYS["row_hash"]}
+
+COLUMNS = (*_ROW, "excluded_by", *_OF_TOPICS)
+"""Columns of a slice that the first pass needs; a table has no others than `KEYS`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleanKeys:
+    """The clean keys of a bucket (`key_hi`, `key_lo`, `row_hash`), and which rows of the two slices are exceptions."""
+
+    keys: pl.DataFrame
+    source_exceptions: Bools
+    target_exceptions: Bools
+
+
+def no_clean_keys(source: pl.DataFrame, target: pl.DataFrame) -> CleanKeys:
+    """Return that every row of the slices is an exception."""
+    return CleanKeys(
+        keys=empty(_ROW),
+        source_exceptions=np.ones(len(source), dtype=np.bool_),
+        target_exceptions=np.ones(len(target), dtype=np.bool_),
+    )
+
+
+def find_clean_keys(source: pl.DataFrame, target: pl.DataFrame, hop: str, known: pl.DataFrame) -> CleanKeys:
+    """Find the clean keys of two slices with `COLUMNS`, as far as they have them.
+
+    `known` (hashes): keys of which anything else is known; none of them is clean, nor any that shares half of its hash
+    with one.
+    """
+    high, low, values = (
+        np.concatenate([source[name].fill_null(0).to_numpy(), target[name].fill_null(0).to_numpy()]) for name in _ROW
+    )
+    may_be_clean = np.concatenate([_may_be_clean(source, hop), _may_be_clean(target, None)])
+    order = np.argsort(high)
+    high = high[order]
+    first = _first_of_pairs(high)
+    rows, others = order[first], order[first + 1]
+    is_target = order >= len(source)
+    is_clean = (
+        (is_target[first] != is_target[first + 1])
+        & (low[rows] == low[others])
+        & (values[rows] == values[others])
+        & may_be_clean[rows]
+        & may_be_clean[others]
+        & ~np.isin(high[first], known["key_hi"].to_numpy())
+    )
+    rows, others = rows[is_clean], others[is_clean]
+    exceptions = np.ones(len(order), dtype=np.bool_)
+    exceptions[rows] = exceptions[others] = False
+    keys = pl.DataFrame({"key_hi": high[first][is_clean], "key_lo": low[rows], "row_hash": values[rows]}, schema=_ROW)
+    return CleanKeys(
+        keys=keys, source_exceptions=exceptions[: len(source)], target_exceptions=exceptions[len(source) :]
+    )
+
+
+def _may_be_clean(copies: pl.DataFrame, hop: str | None) -> Bools:
+    """Tell of which copies the key may be clean, each by itself. `hop`: whose filter they must pass; None: they need
+    not."""
+    allowed = pl.col("row_hash").is_not_null()
+    if "is_aborted" in copies.columns:
+        allowed = allowed & ~pl.col("is_aborted") & pl.col("replay_plan").is_null()
+    if hop is not None:
+        allowed = allowed & ~pl.col("excluded_by").list.contains(hop).fill_null(True)
+    found: Bools = copies.select(allowed).to_series().to_numpy()
+    return found
+
+
+def _first_of_pairs(ascending: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
+    """Return where a number stands that occurs exactly twice, of each the first place."""
+    begins = np.ones(len(ascending) + 1, dtype=np.bool_)
+    np.not_equal(ascending[1:], ascending[:-1], out=begins[1:-1])
+    starts = np.flatnonzero(begins)
+    found: npt.NDArray[np.intp] = starts[:-1][np.diff(starts) == _PAIR]
+    return found
+
+
+def count_keys(source: pl.DataFrame, hop: str, named: pl.DataFrame) -> int:
+    """Count the distinct keys of the source alone that must have a verdict: those whose committed copies pass the hop's
+    filter, and those of `named` (hashes). Nothing of the pairing is used."""
+    passing = committed_copies(source).filter(~pl.col("excluded_by").list.contains(hop).fill_null(False))
+    return int(pl.concat([passing.select(HASH), named.select(HASH)]).n_unique())
+
+
+def columns_of(*, is_topic: bool) -> list[str]:
+    """Return the columns to read of the slice of a point."""
+    schema = TOPIC_KEYS if is_topic else KEYS
+    return [name for name in COLUMNS if name in schema]

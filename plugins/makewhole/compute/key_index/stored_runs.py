@@ -1,0 +1,81 @@
+"""Lay the rows of a run of the key index out for its file, and back.
+
+A row is for a key and a window (and a set of filters): so a file can hold several windows, and each can be left out
+again. Of a key whose latest version is its first copy, the file says it once.
+"""
+
+import polars as pl
+
+from makewhole.compute.frames import HASH, Schema
+
+STORED: Schema = {
+    "key_hi": pl.UInt64,
+    "key_lo": pl.UInt64,
+    "window": pl.Int32,
+    "partition": pl.Int32,
+    "offset": pl.Int64,
+    "is_replay": pl.Boolean,
+    "is_produced": pl.Boolean,
+    "row_hash": pl.UInt64,
+    "version": pl.Int64,
+    "is_tombstone": pl.Boolean,
+    "producer_id": pl.Int64,
+    "producer_epoch": pl.Int16,
+    "sequence": pl.Int32,
+    "excluded_by": pl.List(pl.String),
+    "is_extra": pl.Boolean,
+    "compared": pl.UInt64,
+    "is_latest": pl.Boolean,
+    "last_partition": pl.Int32,
+    "last_offset": pl.Int64,
+    "last_row_hash": pl.UInt64,
+    "last_version": pl.Int64,
+    "last_is_tombstone": pl.Boolean,
+}
+"""Columns of a file of the key index, whose rows are in the order of `key_hi`, `key_lo`, `window`. What an older
+makewhole did not note is null. `is_latest`: the first copy is the latest version too, so that `last_…` are null; null
+where nobody asked for versions."""
+
+_POSITIONS = {"place": ("partition", "offset"), "last_place": ("last_partition", "last_offset")}
+_FIRST = ("place", "row_hash", "version", "is_tombstone")
+_LAST = tuple(f"last_{name}" for name in _FIRST)
+
+
+def stored_run(run: pl.DataFrame, window: int) -> pl.DataFrame:
+    """Lay a window's run (`build_key_run`, or of an older makewhole) out for its file (`STORED`)."""
+    if "last_place" in run.columns:
+        run = run.with_columns((pl.col("last_place") == pl.col("place")).alias("is_latest"))
+        is_other = ~pl.col("is_latest")
+        run = run.with_columns(pl.when(is_other).then(name).alias(name) for name in _LAST if name in run.columns)
+    for place, names in _POSITIONS.items():
+        if place in run.columns and names[0] not in run.columns:
+            run = run.with_columns(_numbers(place, names))
+    if "window" not in run.columns:
+        run = run.with_columns(pl.lit(window, dtype=pl.Int32).alias("window"))
+    run = run.with_columns(pl.lit(None, dtype=kind).alias(name) for name, kind in STORED.items() if name not in run)
+    return run.select(pl.col(name).cast(kind) for name, kind in STORED.items())
+
+
+def run_of(stored: pl.DataFrame) -> pl.DataFrame:
+    """Return rows of a file (`STORED`) as `makewhole.compute.key_runs` reads them, with `window`."""
+    run = stored.with_columns(_text(names).alias(place) for place, names in _POSITIONS.items())
+    is_first = pl.col("is_latest").fill_null(False)
+    return run.with_columns(
+        pl.when(is_first).then(first).otherwise(last).alias(last) for first, last in zip(_FIRST, _LAST, strict=True)
+    )
+
+
+def in_order_of_windows(stored: pl.DataFrame) -> pl.DataFrame:
+    """Sort rows (`STORED`) as the runs of their windows would be read one after the other."""
+    return stored.sort("window", *HASH, maintain_order=True)
+
+
+def _numbers(place: str, names: tuple[str, str]) -> list[pl.Expr]:
+    """Return partition and offset of a position as text: `partition:offset`."""
+    parts = pl.col(place).str.split_exact(":", 1)
+    return [parts.struct[at].cast(STORED[name], strict=True).alias(name) for at, name in enumerate(names)]
+
+
+def _text(names: tuple[str, str]) -> pl.Expr:
+    partition, offset = (pl.col(name).cast(pl.String) for name in names)
+    return pl.concat_str([partition, pl.lit(":"), offset])

@@ -1,0 +1,1 @@
+"""Read and write which files the key index is made of."""

@@ -1,0 +1,164 @@
+"""Read and write the runs of the key index, and the merged runs that stand for them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+from psycopg2.extras import Json
+
+from makewhole.model.errors import CorruptionError
+from makewhole.sql import PgConnection, load_queries
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexedRun:
+    """A run of the key index: of one window, or merged (`merge` is its number then).
+
+    `files` has a file for each bucket that has rows. `revisions` are the windows in it with their revisions; `windows`
+    those whose rows count, as no other revision of them counts more.
+    """
+
+    files: Mapping[str, str]
+    rows: int
+    revisions: Mapping[int, int]
+    windows: tuple[int, ...]
+    merge: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexedTopic:
+    """A topic of a pipeline, as the key index knows it: by the name of its point."""
+
+    pipeline: str
+    point: str
+
+    def run(self, journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+        """Run a named statement for this topic."""
+        with journal.cursor() as cursor:
+            cursor.execute(
+                load_queries("key_index")[statement], {"pipeline": self.pipeline, "point": self.point} | values
+            )
+            return cursor.fetchall() if cursor.description else []
+
+
+def topics(journal: PgConnection, pipeline: str) -> list[IndexedTopic]:
+    """Return the topics of a pipeline that have an index, by name."""
+    found = IndexedTopic(pipeline=pipeline, point="").run(journal, "topics")
+    return [IndexedTopic(pipeline=pipeline, point=point) for (point,) in found]
+
+
+def standing_runs(journal: PgConnection, topic: IndexedTopic, besides: int | None = None) -> list[IndexedRun]:
+    """Return the runs that together are the index of a topic: each window counts in one of them. Window `besides` need
+    not be in any.
+
+    A window counts with the revision that could read most of its offsets, of such the newest.
+
+    Raises:
+        CorruptionError: the run of a window was retired, and no merged run has the window.
+    """
+    found, lacking = _standing(journal, topic)
+    if lacking := [number for number in lacking if number != besides]:
+        raise CorruptionError(
+            f"{topic.pipeline}: no run of the key index has the keys of window {lacking[0]} of {topic.point}; write "
+            f"the index again: makewhole index rebuild {topic.pipeline}"
+        )
+    return found
+
+
+def readable_runs(journal: PgConnection, topic: IndexedTopic) -> list[IndexedRun]:
+    """Return the runs that there are, as `standing_runs` does, though the run of some window may be nowhere."""
+    return _standing(journal, topic)[0]
+
+
+def _standing(journal: PgConnection, topic: IndexedTopic) -> tuple[list[IndexedRun], list[int]]:
+    """Return the runs, and the windows of which there is none."""
+    # In this order: what is merged meanwhile is found in the merged run, and never in none.
+    counted = topic.run(journal, "counted_runs")
+    merges = topic.run(journal, "standing_merges")
+    revisions = {number: revision for number, revision, *_ in counted}
+    found, merged, lacking = [], set(), []
+    for merge, members, files, rows in merges:
+        of_windows = {int(number): revision for number, revision in members.items()}
+        windows = tuple(sorted(at for at, revision in of_windows.items() if revisions.get(at) == revision))
+        merged |= {*windows}
+        found.append(IndexedRun(files=files, rows=rows, revisions=of_windows, windows=windows, merge=merge))
+    for number, revision, files, keys, is_retired in counted:
+        if number in merged:
+            continue
+        if is_retired:
+            lacking.append(number)
+        else:
+            found.append(IndexedRun(files=files, rows=keys, revisions={number: revision}, windows=(number,)))
+    return found, lacking
+
+
+def begin_merge(journal: PgConnection, topic: IndexedTopic) -> str:
+    """Note an attempt at a merged run, in one transaction, which this ends. Returns its name."""
+    attempt: str = uuid4().hex
+    topic.run(journal, "begin_merge", attempt=attempt)
+    journal.commit()
+    return attempt
+
+
+def commit_merge(
+    journal: PgConnection, topic: IndexedTopic, attempt: str, merged: IndexedRun, inputs: Sequence[IndexedRun]
+) -> bool:
+    """Let a merged run stand for its inputs, in one transaction, which this ends. Tells whether it does: where another
+    merge was faster with any of them, nothing is changed."""
+    merges = [run.merge for run in inputs if run.merge is not None]
+    single = [item for run in inputs if run.merge is None for item in run.revisions.items()]
+    retired = topic.run(journal, "retire_merges", ids=merges)
+    retired += topic.run(
+        journal, "retire_runs", numbers=[at for at, _ in single], revisions=[revision for _, revision in single]
+    )
+    windows = {str(number): revision for number, revision in sorted(merged.revisions.items())}
+    content = {"windows": Json(windows), "files": Json(merged.files), "rows": merged.rows}
+    stands = topic.run(journal, "put_merge", attempt=attempt, **content)
+    if not stands or len(retired) != len(inputs):
+        journal.rollback()
+        return False
+    journal.commit()
+    return True
+
+
+def commit_rebuilt(
+    journal: PgConnection, topic: IndexedTopic, runs: Sequence[IndexedRun], before: Sequence[IndexedRun]
+) -> None:
+    """Let runs of single windows stand in the place of those that these windows were in `before`, in one transaction,
+    which this ends."""
+    topic.run(journal, "retire_merges", ids=[run.merge for run in before if run.merge is not None])
+    for run in runs:
+        [(number, revision)] = run.revisions.items()
+        topic.run(journal, "put_rebuilt_run", number=number, revision=revision, files=Json(run.files), keys=run.rows)
+    journal.commit()
+
+
+def retire_replaced(journal: PgConnection, topic: IndexedTopic) -> None:
+    """Retire the runs of revisions that count no more, because a newer one read as much."""
+    counted = [(number, revision) for number, revision, *_ in topic.run(journal, "counted_runs")]
+    numbers, revisions = [at for at, _ in counted], [revision for _, revision in counted]
+    topic.run(journal, "retire_replaced_runs", numbers=numbers, revisions=revisions)
+
+
+def retired_attempts(journal: PgConnection, topic: IndexedTopic, grace: timedelta) -> list[str]:
+    """Return the attempts at merged runs that were retired longer ago than `grace`, or never stood since."""
+    return [attempt for (attempt,) in topic.run(journal, "retired_merges", grace=grace)]
+
+
+def forget_attempt(journal: PgConnection, topic: IndexedTopic, attempt: str) -> bool:
+    """Forget the attempt at a merged run: from now on to the end of the transaction it cannot stand. Tells whether it
+    does not stand."""
+    return bool(topic.run(journal, "forget_merge", attempt=attempt))
+
+
+def retired_runs(journal: PgConnection, topic: IndexedTopic, grace: timedelta) -> list[tuple[int, int, list[str]]]:
+    """Return (number, revision, files) of the runs of windows that were retired longer ago than `grace`."""
+    found = topic.run(journal, "retired_runs", grace=grace)
+    return [(number, revision, sorted(files.values())) for number, revision, files in found]
+
+
+def forget_files(journal: PgConnection, topic: IndexedTopic, number: int, revision: int) -> bool:
+    """Forget the files of a window's run. Tells whether it is still retired."""
+    return bool(topic.run(journal, "forget_files_of_run", number=number, revision=revision))

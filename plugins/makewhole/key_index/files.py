@@ -1,0 +1,97 @@
+"""Write the files of the key index, and ask them for keys: first the filter beside each file, then just those rows."""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from makewhole.compute.frames import HASH, HASHES, empty
+from makewhole.compute.key_index.filters import build_filter, maybe_in
+from makewhole.compute.key_index.stored_runs import STORED, in_order_of_windows, run_of, stored_run
+from makewhole.lake.storage import Storage
+from makewhole.model.errors import CorruptionError
+from makewhole.native.arrays import Bools
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexFile:
+    """A file of the key index, and the windows whose rows of it count. A file of an older makewhole is of one."""
+
+    path: str
+    windows: tuple[int, ...]
+
+
+def write_index_file(storage: Storage, folder: str, parts: Iterable[pl.DataFrame]) -> str:
+    """Write rows (`STORED`), whose keys ascend from part to part, with the filter of their keys; return the path."""
+    halves: list[pl.DataFrame] = [empty(HASHES)]
+    with storage.sorted_parquet(folder) as growing:
+        for part in parts:
+            growing.append(part)
+            halves.append(part.select(HASH).unique(maintain_order=True))
+    keys = pl.concat(halves)
+    content = build_filter(*(keys[name].to_numpy() for name in HASH))
+    storage.write_bytes(filter_path(growing.path), _name(growing.path) + content)
+    return growing.path
+
+
+def filter_path(path: str) -> str:
+    """Return the path of the filter beside a file."""
+    return f"{path.removesuffix('.parquet')}.filter"
+
+
+def rows_of_keys(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:
+    """Return what the files know of some keys (`HASHES`), as a run (see `makewhole.compute.key_runs`), window by
+    window.
+
+    Raises:
+        CorruptionError: a file of the index does not exist.
+    """
+    found = [pl.DataFrame(schema=STORED), *_rows_by_file(storage, files, keys.select(HASH).unique())]
+    return run_of(in_order_of_windows(pl.concat(found)))
+
+
+def maybe_known(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> Bools:
+    """Tell for each key (`HASHES`) whether any of the files may know it, by their filters alone. False is certain."""
+    found = np.zeros(len(keys), dtype=np.bool_)
+    for file in files:
+        if not len(keys) or found.all():
+            break
+        found |= _maybe_in(storage, file, keys)
+    return found
+
+
+def rows_of_file(file: IndexFile, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows that were read from a file in the columns of today, and without windows that do not count."""
+    if "window" not in rows.columns:
+        return stored_run(rows, file.windows[0])
+    return rows.filter(pl.col("window").is_in(file.windows)).select(*STORED)
+
+
+def _rows_by_file(storage: Storage, files: Sequence[IndexFile], keys: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    for file in files:
+        hits = keys.filter(pl.Series(_maybe_in(storage, file, keys), dtype=pl.Boolean))
+        if len(hits):
+            yield rows_of_file(file, storage.sorted_rows(file.path).of_keys(hits))
+
+
+def _maybe_in(storage: Storage, file: IndexFile, keys: pl.DataFrame) -> Bools:
+    """Ask the filter beside a file. Where there is none that belongs to it, every key may be in it."""
+    content = storage.read_if_exists(filter_path(file.path))
+    name = _name(file.path)
+    if content is not None:
+        try:
+            if not content.startswith(name):
+                raise CorruptionError("it is the filter of another file")
+            return maybe_in(content[len(name) :], *(keys[half].to_numpy() for half in HASH))
+        except CorruptionError as error:
+            logger.warning("the whole of %s is read instead of its filter: %s", file.path, error)
+    return np.ones(len(keys), dtype=np.bool_)
+
+
+def _name(path: str) -> bytes:
+    """Return the line with which the filter of a file begins."""
+    return path.rsplit("/", 1)[1].encode() + b"\n"

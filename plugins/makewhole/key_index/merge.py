@@ -1,0 +1,98 @@
+"""Merge runs of the key index in levels, so that a window asks few files however many windows there were.
+
+A merge notes its attempt, writes new files and then says so in one commit of the journal: killed at any moment, it
+leaves the runs as they were, or the merged one in their place. The files of dead attempts are removed later
+(`makewhole.key_index.removal`).
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from makewhole.compute.frames import HASH
+from makewhole.compute.key_index.levels import runs_to_merge
+from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, begin_merge, commit_merge, standing_runs
+from makewhole.key_index.files import IndexFile, rows_of_file, write_index_file
+from makewhole.lake.sorted_parquet import SortedRows
+from makewhole.lake.storage import Storage
+from makewhole.sql import PgConnection
+
+logger = logging.getLogger(__name__)
+_ROWS_AT_ONCE = 500_000
+
+
+def merge_runs(journal: PgConnection, storage: Storage, topic: IndexedTopic) -> int:
+    """Merge until each level has few runs. Returns the number of merges that this has committed.
+
+    Two of these at once are harmless: where both merged a run, the first to commit counts, and the other one ends.
+    """
+    merges = 0
+    while inputs := _next_inputs(journal, topic):
+        attempt = begin_merge(journal, topic)
+        if not commit_merge(journal, topic, attempt, write_merged(storage, topic, attempt, inputs), inputs):
+            break
+        merges += 1
+        logger.info("%s: %s runs of the key index of %s are one now", topic.pipeline, len(inputs), topic.point)
+    return merges
+
+
+def folder_of(topic: IndexedTopic, attempt: str) -> str:
+    """Return the folder of the files that an attempt at a merged run writes, and of no others."""
+    return f"{topic.pipeline}/index/{topic.point}/merged/{attempt}"
+
+
+def _next_inputs(journal: PgConnection, topic: IndexedTopic) -> list[IndexedRun]:
+    runs = standing_runs(journal, topic)
+    journal.commit()  # writing may take long, and a transaction that is idle keeps vacuum from the whole database
+    return [runs[place] for place in runs_to_merge([run.rows for run in runs])]
+
+
+def write_merged(storage: Storage, topic: IndexedTopic, attempt: str, inputs: Sequence[IndexedRun]) -> IndexedRun:
+    """Write the files of a run that can stand for these; windows that do not count are left behind."""
+    files, rows = {}, 0
+    for bucket in sorted({bucket for run in inputs for bucket in run.files}):
+        parts = _Counted(
+            _merged_rows(
+                storage,
+                [IndexFile(path=run.files[bucket], windows=run.windows) for run in inputs if bucket in run.files],
+            )
+        )
+        files[bucket] = write_index_file(storage, f"{folder_of(topic, attempt)}/bucket={bucket}", parts)
+        rows += parts.rows
+    revisions = {number: run.revisions[number] for run in inputs for number in run.windows}
+    return IndexedRun(files=files, rows=rows, revisions=revisions, windows=tuple(sorted(revisions)))
+
+
+class _Counted:
+    """Frames that are counted row by row as they pass."""
+
+    def __init__(self, frames: Iterator[pl.DataFrame]) -> None:
+        self._frames = frames
+        self.rows = 0
+
+    def __iter__(self) -> Iterator[pl.DataFrame]:
+        for frame in self._frames:
+            self.rows += len(frame)
+            yield frame
+
+
+def _merged_rows(storage: Storage, files: Sequence[IndexFile]) -> Iterator[pl.DataFrame]:
+    """Yield the rows of files in key order; some row groups of each are in memory at once."""
+    readers = [storage.sorted_rows(file.path) for file in files]
+    cuts = _cuts(readers)
+    for lo, hi in zip(cuts, [*cuts[1:], None], strict=True):
+        rows = (rows_of_file(file, reader.between(lo, hi)) for file, reader in zip(files, readers, strict=True))
+        yield pl.concat(rows).sort(*HASH, "window", maintain_order=True)
+
+
+def _cuts(readers: Sequence[SortedRows]) -> list[int]:
+    """Return numbers (`key_hi`) that cut the rows of all readers into parts of about `_ROWS_AT_ONCE`, the least first:
+    all rows of a key are in one part."""
+    cuts, rows = [0], 0
+    for first, number in sorted(group for reader in readers for group in reader.groups):
+        if rows + number > _ROWS_AT_ONCE and first > cuts[-1]:
+            cuts.append(first)
+            rows = 0
+        rows += number
+    return cuts

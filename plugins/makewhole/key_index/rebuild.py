@@ -1,0 +1,151 @@
+"""Write the key index of a pipeline again, from the snapshots of its windows; where one is gone, from the index itself.
+
+Files that are there are left alone: what was written anew stands in their place with one commit of the journal.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from makewhole.compute.key_index.stored_runs import run_of
+from makewhole.journal import window_results, windows
+from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, commit_rebuilt, readable_runs
+from makewhole.key_index.files import IndexFile, rows_of_file
+from makewhole.key_index.window_run import replays_in, run_of_bucket, spans_of, write_bucket
+from makewhole.lake.storage import Storage
+from makewhole.model.errors import CorruptionError
+from makewhole.model.pipeline import Pipeline, PointKind
+from makewhole.model.text import counted
+from makewhole.model.window import Window
+from makewhole.sql import PgConnection
+
+_VALUES = ("row_hash", "last_row_hash")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RebuiltIndex:
+    """The index of a topic that was written again: windows from their snapshots, and from the index as it was."""
+
+    point: str
+    from_snapshots: int
+    from_index: int
+    keys: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _IndexSources:
+    """What the index of a topic can be written from. `judging_sha256`: of the file as it is now."""
+
+    storage: Storage
+    pipeline: Pipeline
+    point: str
+    judging_sha256: str
+    runs: Sequence[IndexedRun]
+
+    def from_snapshot(self, manifest: Mapping[str, Any], replays: pl.DataFrame) -> dict[str, pl.DataFrame]:
+        """Return the run of a window by bucket, from its snapshot. Values that were compared as another file said are
+        not known.
+
+        Raises:
+            CorruptionError: a file of the snapshot does not exist.
+        """
+        found = {}
+        for bucket, files in manifest["files"].items():
+            run = run_of_bucket(self.storage, files, replays, self.pipeline, self.point)
+            if manifest.get("judging_sha256") != self.judging_sha256:
+                unknown = [name for name in _VALUES if name in run.columns]
+                run = run.with_columns(pl.lit(None, dtype=pl.UInt64).alias(name) for name in unknown)
+            found[bucket] = run
+        return found
+
+    def from_index(self, number: int) -> dict[str, pl.DataFrame] | None:
+        """Return the run of a window by bucket, from the index as it is; None where it does not have the window.
+
+        Raises:
+            CorruptionError: a file of the index does not exist.
+        """
+        for run in self.runs:
+            if number in run.windows:
+                files = {bucket: IndexFile(path=path, windows=(number,)) for bucket, path in sorted(run.files.items())}
+                rows = {
+                    bucket: rows_of_file(file, self.storage.sorted_rows(file.path).between(0, None))
+                    for bucket, file in files.items()
+                }
+                return {bucket: run_of(found) for bucket, found in rows.items() if len(found)}
+        return None
+
+
+def rebuild(journal: PgConnection, storage: Storage, pipeline: Pipeline, judging_sha256: str) -> list[RebuiltIndex]:
+    """Write the index of every topic of a pipeline again.
+
+    Raises:
+        CorruptionError: of some windows neither the snapshots nor the runs can be read; the others were written.
+    """
+    topics = [point.name for point in pipeline.ordered_points() if point.kind is PointKind.TOPIC]
+    judged = list(reversed(windows.newest_judged(journal, pipeline.name)))
+    found = []
+    for point in topics:
+        topic = IndexedTopic(pipeline=pipeline.name, point=point)
+        runs = readable_runs(journal, topic)
+        sources = _IndexSources(
+            storage=storage, pipeline=pipeline, point=point, judging_sha256=judging_sha256, runs=runs
+        )
+        found.append(_rebuild_topic(journal, topic, sources, judged))
+    return found
+
+
+def _rebuild_topic(
+    journal: PgConnection, topic: IndexedTopic, sources: _IndexSources, judged: Sequence[Window]
+) -> RebuiltIndex:
+    written: list[IndexedRun] = []
+    lost, from_snapshots = [], 0
+    for window in judged:
+        manifest = window_results.fullest_snapshots(journal, window).get(topic.point)
+        if manifest is None:
+            continue
+        replays = replays_in(journal, window, spans_of(window, topic.point), manifest.get("replay_plans", ()))
+        journal.commit()  # writing may take long, and a transaction that is idle keeps vacuum from the whole database
+        run, is_snapshot = _run_of_window(sources, window, manifest, replays)
+        if run is None:
+            lost.append(str(window.number))
+        else:
+            from_snapshots += is_snapshot
+            written.append(_written(sources, replace(window, revision=manifest["revision"]), run))
+    commit_rebuilt(journal, topic, written, sources.runs)
+    if lost:
+        raise CorruptionError(
+            f"{topic.pipeline}: neither the snapshots of {topic.point} nor its runs of the key index can be read for "
+            f"{counted(len(lost), 'window')} ({', '.join(lost)}); the others were written. Restore its files and "
+            "rebuild again; a single such window may also be run again"
+        )
+    keys = sum(run.rows for run in written)
+    return RebuiltIndex(
+        point=topic.point, from_snapshots=from_snapshots, from_index=len(written) - from_snapshots, keys=keys
+    )
+
+
+def _written(sources: _IndexSources, window: Window, run: Mapping[str, pl.DataFrame]) -> IndexedRun:
+    """Write a window's run, given by bucket."""
+    files = {bucket: write_bucket(sources.storage, window, sources.point, bucket, rows) for bucket, rows in run.items()}
+    return IndexedRun(
+        files={bucket: path for bucket, (path, _) in files.items()},
+        rows=sum(keys for _, keys in files.values()),
+        revisions={window.number: window.revision},
+        windows=(window.number,),
+    )
+
+
+def _run_of_window(
+    sources: _IndexSources, window: Window, manifest: Mapping[str, Any], replays: pl.DataFrame
+) -> tuple[dict[str, pl.DataFrame] | None, bool]:
+    """Return the run of a window by bucket, and whether it is from the snapshot; None where nothing can be read."""
+    try:
+        return sources.from_snapshot(manifest, replays), True
+    except CorruptionError:
+        pass
+    try:
+        return sources.from_index(window.number), False
+    except CorruptionError:
+        return None, False

@@ -1,0 +1,89 @@
+"""Say what the key index of a topic is made of, and keep it small: merge its runs, remove unused files."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from makewhole.journal.key_index.runs import IndexedTopic, standing_runs, topics
+from makewhole.key_index.files import filter_path
+from makewhole.key_index.merge import merge_runs
+from makewhole.key_index.removal import GRACE, remove_unused_files
+from makewhole.lake.storage import Storage
+from makewhole.model.errors import RefusedError
+from makewhole.sql import PgConnection
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicIndex:
+    """What the key index of a topic is made of: its runs, rows (one for a key and window), and files with their
+    sizes. `unused_files`: files in its folder that are no part of it any more."""
+
+    point: str
+    windows: int
+    runs: int
+    rows: int
+    files: int
+    size_bytes: int
+    unused_files: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TidiedIndex:
+    """What was done to the key index of a topic, and what it is made of now."""
+
+    merges: int
+    removed_files: int
+    index: TopicIndex
+
+
+def indexes(journal: PgConnection, storage: Storage, pipeline: str) -> list[TopicIndex]:
+    """Return what the indexes of a pipeline are made of, by topic.
+
+    Raises:
+        RefusedError: the pipeline has none.
+    """
+    return [_index(journal, storage, topic) for topic in _topics(journal, pipeline)]
+
+
+def tidy(journal: PgConnection, storage: Storage, pipeline: str, grace: timedelta = GRACE) -> Iterator[TidiedIndex]:
+    """Merge the runs of each topic of a pipeline and remove what nobody has read for longer than `grace`.
+
+    Raises:
+        RefusedError: the pipeline has no index.
+    """
+    for topic in _topics(journal, pipeline):
+        merges = merge_runs(journal, storage, topic)
+        removed = remove_unused_files(journal, storage, topic, grace)
+        yield TidiedIndex(merges=merges, removed_files=removed, index=_index(journal, storage, topic))
+
+
+def _topics(journal: PgConnection, pipeline: str) -> list[IndexedTopic]:
+    found = topics(journal, pipeline)
+    if not found:
+        raise RefusedError(
+            f"{pipeline} has no key index: no window of it with a topic was judged. `makewhole windows {pipeline}` "
+            "shows its windows"
+        )
+    return found
+
+
+def _index(journal: PgConnection, storage: Storage, topic: IndexedTopic) -> TopicIndex:
+    there = {file.path: file.size_bytes for file in storage.files_below(f"{topic.pipeline}/index/{topic.point}")}
+    runs = standing_runs(journal, topic)
+    journal.commit()
+    files = [path for run in runs for path in run.files.values()]
+    sizes = _sizes(there, files)
+    return TopicIndex(
+        point=topic.point,
+        windows=sum(len(run.windows) for run in runs),
+        runs=len(runs),
+        rows=sum(run.rows for run in runs),
+        files=len(files),
+        size_bytes=sum(sizes.values()),
+        unused_files=len(there) - len(sizes),
+    )
+
+
+def _sizes(there: Mapping[str, int], files: list[str]) -> dict[str, int]:
+    """Return the sizes of files and of the filters beside them, of those that are there."""
+    return {path: there[path] for file in files for path in (file, filter_path(file)) if path in there}

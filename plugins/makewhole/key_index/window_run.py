@@ -1,0 +1,70 @@
+"""Write a window's run of the key index from its snapshot, bucket by bucket."""
+
+from collections.abc import Iterable, Sequence
+
+import polars as pl
+
+from makewhole.compute.frames import REPLAYS
+from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
+from makewhole.compute.key_index.stored_runs import stored_run
+from makewhole.compute.key_runs import COPIES, build_key_run, count_keys, with_compared
+from makewhole.compute.keys import split_hex
+from makewhole.journal import replayed_positions, window_results
+from makewhole.journal.written_keys import replayed_keys, reversal_keys
+from makewhole.key_index.files import write_index_file
+from makewhole.lake.storage import Storage
+from makewhole.model.pipeline import Pipeline, Semantics
+from makewhole.model.positions import PositionSpan
+from makewhole.model.window import Window
+from makewhole.sql import PgConnection
+
+
+def run_of_bucket(
+    storage: Storage, files: Sequence[str], replays: pl.DataFrame, pipeline: Pipeline, point: str
+) -> pl.DataFrame:
+    """Return the run of a bucket of a topic's snapshot: its distinct committed keys in key order, each with its first
+    copy. `replays`: what compensation wrote to the topic.
+
+    Raises:
+        CorruptionError: a file of the snapshot does not exist.
+    """
+    frame = storage.read_parquet(files, [*COPIES, "replay_plan"])
+    assert frame is not None
+    run = build_key_run(mark_replays(committed_copies(frame), replays), has_versions=_has_versions(pipeline, point))
+    return with_compared(run, pipeline.compare)
+
+
+def write_bucket(storage: Storage, window: Window, point: str, bucket: str, run: pl.DataFrame) -> tuple[str, int]:
+    """Write a window's run of a bucket; return its path and the number of its keys."""
+    folder = f"{window.pipeline}/index/{point}/window={window.number}/bucket={bucket}"
+    return write_index_file(storage, folder, [stored_run(run, window.number)]), count_keys(run)
+
+
+def replays_in(
+    journal: PgConnection, window: Window, spans: Sequence[PositionSpan], named: Iterable[str]
+) -> pl.DataFrame:
+    """Return the records that compensation wrote into spans of a topic (`REPLAYS`), by the journal: a lineage header
+    alone proves nothing. Of plans that keep no positions: what those wrote that were made for the window, or that are
+    `named` by headers."""
+    placed = [
+        (one.plan, *split_hex(one.key_hash), one.partition, one.offset, one.is_produced)
+        for one in replayed_positions.between(journal, window.pipeline, spans)
+        if one.key_hash is not None
+    ]
+    plans = sorted({*named, *window_results.plans_of(journal, window)})
+    keys = [*replayed_keys(journal, window.pipeline, plans), *reversal_keys(journal, window.pipeline, plans)]
+    older = [(plan, *split_hex(key), None, None, False) for plan, key in keys]
+    return pl.DataFrame([*placed, *older], schema=REPLAYS, orient="row")
+
+
+def spans_of(window: Window, point: str) -> list[PositionSpan]:
+    """Return the ranges of a window at a topic as spans."""
+    return [
+        PositionSpan(topic_id=part.topic_id, first=part.partition, last=part.partition, lo=part.lo, hi=part.hi)
+        for part in window.ranges.get(point, ())
+    ]
+
+
+def _has_versions(pipeline: Pipeline, point: str) -> bool:
+    """Tell whether the copies of a key at this point are its versions."""
+    return any(hop.semantics is Semantics.UPSERT for hop in pipeline.hops if point in (hop.source, hop.target))

@@ -1,0 +1,73 @@
+"""Read what a window found of some keys on a hop: from the file of its verdicts, and of clean keys from its slices.
+
+A clean key has no row among the verdicts. One without a row that has one committed copy on each side, with equal
+values, was clean; any other without a row was not judged.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from makewhole.compute.frames import HASH, HASHES, KEYS, TOPIC_KEYS, Schema, empty
+from makewhole.compute.judge.clean_keys import COLUMNS, find_clean_keys
+from makewhole.compute.keys import hash_hex, split_hex
+from makewhole.lake.storage import Storage
+from makewhole.model.verdict import Verdict
+
+FilesByBucket = Mapping[str, Sequence[str]]
+
+_FOUND: Schema = {"key_hash": pl.String, "verdict": pl.String, "is_held": pl.Boolean}
+_SLICE: Schema = {name: (KEYS | TOPIC_KEYS)[name] for name in COLUMNS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerdictFiles:
+    """The files of a hop's verdicts in a window, and those of its two slices; none of slices where no key was clean."""
+
+    hop: str
+    verdicts: tuple[str, ...]
+    source: tuple[str, ...] = ()
+    target: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, hop: str, files: Mapping[str, Any], slices: Sequence[FilesByBucket], bucket: str) -> "VerdictFiles":
+        """Make those of a bucket from the files of a result, and the files by bucket of its source and target."""
+        by_bucket = files.get("verdicts_by_bucket")
+        # Of a result that an older makewhole wrote, nobody knows which file is of which bucket.
+        verdicts = files.get("verdicts", ()) if by_bucket is None else by_bucket.get(bucket, ())
+        has_clean = files.get("summary", {}).get("clean")
+        source, target = (one.get(bucket, ()) if has_clean else () for one in slices)
+        return cls(hop=hop, verdicts=tuple(verdicts), source=tuple(source), target=tuple(target))
+
+
+def stored_verdicts(storage: Storage, files: VerdictFiles, key_hashes: Collection[str]) -> pl.DataFrame:
+    """Return what was found of keys (`key_hash`, `verdict`), and whether the target held them (`is_held`; null where an
+    older makewhole did not say it). Keys that were not judged have no row.
+
+    Raises:
+        CorruptionError: a file that the journal names is not there.
+    """
+    frame = storage.read_parquet(files.verdicts, list(_FOUND)) if key_hashes else None
+    found = empty(_FOUND)
+    if frame is not None:
+        wanted = frame.filter(pl.col("key_hash").is_in(list(key_hashes)))
+        found = pl.concat([found, wanted], how="diagonal")
+    left = sorted({*key_hashes} - {*found["key_hash"]})
+    if not left or not (files.source and files.target):
+        return found
+    return pl.concat([found, _clean_of(storage, files, left)])
+
+
+def _clean_of(storage: Storage, files: VerdictFiles, key_hashes: Iterable[str]) -> pl.DataFrame:
+    wanted = pl.DataFrame([split_hex(one) for one in key_hashes], schema=HASHES, orient="row")
+    source, target = (_copies(storage, paths, wanted) for paths in (files.source, files.target))
+    return find_clean_keys(source, target, files.hop, empty(HASHES)).keys.select(
+        hash_hex(), pl.lit(Verdict.MATCHED.value).alias("verdict"), pl.lit(True).alias("is_held")
+    )
+
+
+def _copies(storage: Storage, paths: Sequence[str], wanted: pl.DataFrame) -> pl.DataFrame:
+    frame = storage.read_parquet(paths, list(COLUMNS))
+    return empty(_SLICE) if frame is None else frame.join(wanted, on=HASH, how="semi")

@@ -1,0 +1,56 @@
+"""Make the DAG that keeps the key indexes of all pipelines small."""
+
+import logging
+from collections.abc import Sequence
+
+from airflow.sdk import DAG, task
+
+from makewhole.model.pipeline import Pipeline
+from makewhole.orchestration import task_ids
+from makewhole.orchestration.dags import START
+from makewhole.orchestration.persistence import task_defaults
+from makewhole.orchestration.steps import step
+
+logger = logging.getLogger(__name__)
+_AT_NIGHT = "0 4 * * *"
+_DOC = """\
+Merges the runs of the key index, the index of every key ever seen on a topic, so that a window asks few files however
+many windows there were, and removes files that it has not used for two days. A task per pipeline; it may be killed, and
+run at any time, also beside windows: `makewhole index merge PIPELINE` does the same.
+"""
+
+
+def housekeeping_dag(pipelines: Sequence[Pipeline]) -> DAG:
+    """Make the one DAG for all pipelines: each night a task per pipeline, one after the other."""
+    with DAG(
+        dag_id=task_ids.HOUSEKEEPING_DAG,
+        description="Keep the index of known keys small",
+        doc_md=_DOC,
+        schedule=_AT_NIGHT,
+        start_date=START,
+        catchup=False,
+        max_active_runs=1,
+        max_active_tasks=1,
+        is_paused_upon_creation=False,
+        default_args=task_defaults(pipelines),
+        tags=["makewhole"],
+    ) as dag:
+        for pipeline in pipelines:
+            task(task_id=pipeline.name)(tidy_index)(pipeline.name)
+    return dag
+
+
+@step
+def tidy_index(name: str) -> None:
+    """Merge the runs of a pipeline's key index and remove what is unused; nothing for one without an index."""
+    from makewhole.journal.database import connect
+    from makewhole.journal.key_index.runs import topics
+    from makewhole.key_index.status import tidy
+    from makewhole.lake.storage import Storage
+
+    with connect() as journal:
+        if not topics(journal, name):
+            logger.info("%s has no key index yet", name)
+            return
+        for done in tidy(journal, Storage.from_environment(), name):
+            logger.info("%s, %s: %s merges, %s files removed", name, done.index.point, done.merges, done.removed_files)

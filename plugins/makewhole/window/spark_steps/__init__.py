@@ -1,0 +1,1 @@
+"""Say what the Spark steps of a window have committed, the same in the application that ran them and in their tasks."""

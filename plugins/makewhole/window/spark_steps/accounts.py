@@ -1,0 +1,36 @@
+"""Tell in a sentence, with a line for each incident or failure, what a Spark step of a window has found."""
+
+from collections.abc import Iterable, Mapping
+
+from makewhole.journal import incidents
+from makewhole.journal.window_results import HopResult
+from makewhole.model.gate import GateReport
+from makewhole.model.incident_text import incident_sentence
+from makewhole.model.window import Window
+from makewhole.sql import PgConnection
+from makewhole.window.consumer_groups import OF_GROUPS
+
+
+def snapshots_taken(journal: PgConnection, window: Window, points: Iterable[str]) -> str:
+    """Tell which snapshots were taken, and what happened to the logs that they were taken of."""
+    happened = [incident_sentence(one) for one in incidents.of(journal, window)]
+    return _lines(f"snapshots taken: {', '.join(points) or 'none, they were there'}", happened)
+
+
+def hops_judged(journal: PgConnection, window: Window, results: Mapping[str, HopResult]) -> str:
+    """Tell the counts of each hop, and what is wrong with its consumer group."""
+    found = [
+        f"{hop}: {result.counts.matched} of {result.counts.source_keys} matched, {result.counts.pending} pending"
+        for hop, result in results.items()
+    ]
+    happened = [incident_sentence(one) for one in incidents.of(journal, window) if one.kind in OF_GROUPS]
+    return _lines("; ".join(found), happened)
+
+
+def gate_answered(report: GateReport) -> str:
+    """Tell the gate's answer and its failures."""
+    return _lines(f"the gate says {report.answer.value}", report.failures)
+
+
+def _lines(first: str, others: Iterable[str]) -> str:
+    return "\n  ".join([first, *others])

@@ -1,0 +1,50 @@
+"""Find out from the journal whether a Spark step of a window revision has committed, and tell what it found."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from makewhole.journal import window_results
+from makewhole.model.gate import GateAnswer
+from makewhole.sql import PgConnection
+from makewhole.window.configuration import judging_sha256
+from makewhole.window.context import WindowContext
+from makewhole.window.spark_steps import accounts
+
+ASKED_BY = "asked_by"
+"""The field of a gate report's document that names the run whose application asked the gate."""
+
+
+def committed_snapshots(journal: PgConnection, context: WindowContext) -> str | None:
+    """Tell which snapshots there are, in the order of the points; None when one is missing."""
+    manifests = window_results.snapshots(journal, context.window)
+    points = [point.name for point in context.pipeline.ordered_points()]
+    if not set(points) <= set(manifests):
+        return None
+    return accounts.snapshots_taken(journal, context.window, points)
+
+
+def committed_results(journal: PgConnection, context: WindowContext) -> str | None:
+    """Tell the counts of each hop, in the order of the file; None when the hops of the file have no results."""
+    results = window_results.results(journal, context.window)
+    hops = [hop.name for hop in context.pipeline.hops]
+    if set(results) != set(hops):
+        return None
+    return accounts.hops_judged(journal, context.window, {hop: results[hop] for hop in hops})
+
+
+def committed_answer(journal: PgConnection, context: WindowContext, asked_by: str) -> str | None:
+    """Tell what the gate answered the application of this run; None when it has to be asked.
+
+    An answer counts when the gate could give one, and was asked for this run by the file as it is now: the limits of a
+    file that was changed since may be others.
+    """
+    report = window_results.gate_reports(journal, context.window).get(window_results.RECONCILED)
+    if report is None or report.answer is GateAnswer.ERROR:
+        return None
+    if _asked(report.document) != (asked_by, judging_sha256(context.pipeline)):
+        return None
+    return accounts.gate_answered(report)
+
+
+def _asked(document: Mapping[str, Any]) -> tuple[Any, Any]:
+    return document.get(ASKED_BY), document.get("judging_sha256")

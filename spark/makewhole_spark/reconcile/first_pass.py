@@ -1,0 +1,95 @@
+"""Take the clean keys out of a bucket before it is judged: from a few columns of its files, with no look-up.
+
+What is left, the exceptions, is read whole and goes to the careful kernel.
+"""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from makewhole.compute import rollup
+from makewhole.compute.frames import HASH, HASHES, empty
+from makewhole.compute.judge.clean_keys import CleanKeys, columns_of, count_keys, find_clean_keys, no_clean_keys
+from makewhole.compute.keys import hash_hex
+from makewhole.model.verdict import Verdict
+from makewhole.native.arrays import Bools
+from makewhole_spark.reconcile.buckets import BucketTask
+from makewhole_spark.reconcile.key_index.ask import known_elsewhere, met_before
+from makewhole_spark.reconcile.look_ups import slice_frame
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstPass:
+    """The clean keys of a bucket, and the copies of all others in the two slices. `narrow` are all copies of the source
+    with a few columns; `known_besides` the hashes of keys of which more is known than the slices say."""
+
+    clean: CleanKeys
+    known_besides: pl.DataFrame
+    source: pl.DataFrame
+    target: pl.DataFrame
+    narrow: pl.DataFrame
+
+    @property
+    def number(self) -> int:
+        """The number of clean keys."""
+        return len(self.clean.keys)
+
+    def digest(self) -> int:
+        """Return the digest of the clean keys, all of which are matched."""
+        return rollup.digest(self.clean.keys.with_columns(hash_hex(), pl.lit(Verdict.MATCHED.value).alias("verdict")))
+
+    def count_keys(self, hop: str, named: pl.DataFrame) -> int:
+        """Count the source's keys that must have a verdict, those of `named` included, from the source alone."""
+        return count_keys(self.narrow, hop, named)
+
+
+def first_pass(task: BucketTask) -> FirstPass:
+    """Find the clean keys of a bucket, and read the copies of the others."""
+    source, target = task.hop.source, task.hop.target
+    narrow = _narrow(task, source, task.source_files), _narrow(task, target, task.target_files)
+    known = _known_besides(task, pl.concat(frame.select(HASH) for frame in narrow))
+    clean = find_clean_keys(*narrow, task.hop.name, known) if _takes_out(task) else no_clean_keys(*narrow)
+    return FirstPass(
+        clean=clean,
+        known_besides=known,
+        source=_exceptions(task, source, task.source_files, clean.source_exceptions),
+        target=_exceptions(task, target, task.target_files, clean.target_exceptions),
+        narrow=narrow[0],
+    )
+
+
+def _takes_out(task: BucketTask) -> bool:
+    """Tell whether keys of this hop can be clean: not where copies are versions, where what a truncation took is judged
+    again, where another source brings keys to the same target, or where a key may have rows in slices that are not
+    known."""
+    is_blind = task.has_slices and task.met_alone is None
+    return not (task.is_upsert or task.truncated_files or task.other_sources or is_blind)
+
+
+def _known_besides(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return hashes of keys of which more is known than the two slices say, as far as the slices have them (`keys`):
+    copies elsewhere, what was handed over or waits, what compensation wrote, and what earlier windows told or met
+    without its record."""
+    tails = [path for paths in (task.tails or {}).values() for path in paths]
+    stored = task.context.storage.read_parquet(tails, list(HASH))
+    frames = [empty(HASHES) if stored is None else stored.select(HASH), known_elsewhere(task, keys)]
+    frames.append(met_before(task, keys))
+    frames += [frame.select(HASH) for frame in (task.replays, task.source_replays, task.written, task.followed)]
+    named = [(high, low) for _, high, low in task.handed_over]
+    named += [(high, low) for high, low, _ in task.waiting_since]
+    named += () if task.met_alone is None else task.met_alone.told
+    frames.append(pl.DataFrame([*named, *task.told], schema=HASHES, orient="row"))
+    return pl.concat(frames)
+
+
+def _narrow(task: BucketTask, point: str, files: tuple[str, ...]) -> pl.DataFrame:
+    columns = columns_of(is_topic=task.is_topic(point))
+    if point == task.hop.source and task.is_topic(point):
+        columns += ["partition", "offset"]
+    frame = task.context.storage.read_parquet(files, columns)
+    return slice_frame(task, point, ()).select(columns) if frame is None else frame
+
+
+def _exceptions(task: BucketTask, point: str, files: tuple[str, ...], exceptions: Bools) -> pl.DataFrame:
+    frame = task.context.storage.read_rows(files, exceptions)
+    return slice_frame(task, point, ()) if frame is None else frame

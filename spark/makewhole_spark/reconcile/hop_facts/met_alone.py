@@ -1,0 +1,101 @@
+"""Find the keys of which the windows before met rows in a table without a record: a later window has the record, and
+sees only the rows of its own times.
+
+A row comes before its record by no more than `late` and the time that a key may wait: the windows of that time are
+asked, whose rows must all be known. Of older rows without a record some are remembered for ever: those from before the
+baseline, whose records nobody has, and those that were told as unexpected. A record of any of them may be sent again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from makewhole.compute.buckets import bucket_name
+from makewhole.compute.keys import split_hex
+from makewhole.journal import observations, window_results
+from makewhole.journal.key_history import unexpected_keys
+from makewhole.model.pipeline import Hop, TablePoint
+from makewhole.model.window import Window
+from makewhole_spark.reconcile.buckets import MetAlone, has_slices
+from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
+
+_Files = Mapping[str, str]
+_NAMED_MOST = 100  # keys of a window: of more, its files are asked
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetBefore:
+    """What the windows before met without a record, by bucket: files of keys, and the keys that were told."""
+
+    files: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    told: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+
+    def in_bucket(self, bucket: str) -> MetAlone:
+        """Return what is known of a bucket."""
+        return MetAlone(files=tuple(self.files.get(bucket, ())), told=tuple(self.told.get(bucket, ())))
+
+
+def met_alone(neighbours: NeighbouringWindows, hop: Hop) -> MetBefore | None:
+    """Return the keys that the windows before met without a record; None where nobody knows all of them: then a slice
+    does not tell whether a key has other rows."""
+    pipeline, window = neighbours.context.pipeline, neighbours.context.window
+    if not has_slices(pipeline, hop):
+        return None
+    if window.start is None:
+        return MetBefore()  # the window has the rows of all times
+    meant = windows_meant(neighbours.earlier, window, pipeline.late + pipeline.pending_max_age)
+    if not meant or _has_table_as_source(neighbours, hop):
+        return None
+    older = window_results.strangers(neighbours.journal, meant[0], hop.name)
+    listed = {one.number: one.revision for one in older if not one.unnamed and one.named <= _NAMED_MOST}
+    found = [one.files for one in older if one.number not in listed]
+    found += [_of_window(neighbours, hop, one) for one in meant]
+    if None in found:
+        return None
+    files: dict[str, list[str]] = {}
+    for of_window in found:
+        for bucket, path in (of_window or {}).items():
+            files.setdefault(bucket, []).append(path)
+    return MetBefore(files=files, told=_told(neighbours, hop, listed))
+
+
+def _has_table_as_source(neighbours: NeighbouringWindows, hop: Hop) -> bool:
+    """Tell whether a table brings keys to the hop's target: no index says which of them it had before."""
+    pipeline = neighbours.context.pipeline
+    return any(isinstance(pipeline.points[one.source], TablePoint) for one in pipeline.hops if one.target == hop.target)
+
+
+def windows_meant(earlier: Sequence[Window], window: Window, before: timedelta) -> list[Window]:
+    """Return the windows whose rows a record of a window with a start may belong to, oldest first: rows come `before`
+    their record by no more than that. None where the windows do not reach back so far, or one of them is lacking.
+
+    `earlier`: the judged windows before it, oldest first.
+    """
+    assert window.start is not None
+    from_when = window.start - before
+    meant = [*(one for one in earlier[:-1] if one.end > from_when), *earlier[-1:]]
+    is_whole = [one.number for one in meant] == list(range(window.number - len(meant), window.number))
+    reaches_back = bool(meant) and (meant[0].start is None or meant[0].start <= from_when)
+    return meant if is_whole and reaches_back else []
+
+
+def _of_window(neighbours: NeighbouringWindows, hop: Hop, window: Window) -> _Files | None:
+    """Return the files of the keys that a window met without a record, by bucket; None where it does not say it, or
+    read another table, or by another time."""
+    result = window_results.results(neighbours.journal, window).get(hop.name)
+    point = neighbours.context.pipeline.points[hop.target]
+    assert isinstance(point, TablePoint)
+    if result is None or not observations.has_counted(neighbours.journal, window, point):
+        return None
+    files: Any = result.files.get("met_alone")
+    return None if files is None else dict(files)
+
+
+def _told(neighbours: NeighbouringWindows, hop: Hop, revisions: Mapping[int, int]) -> dict[str, list[tuple[int, int]]]:
+    """Return the keys by bucket that windows (number → revision) told as unexpected or undecidable."""
+    pipeline, found = neighbours.context.pipeline, dict[str, list[tuple[int, int]]]()
+    for key_hash in unexpected_keys(neighbours.journal, pipeline.name, hop.name, revisions):
+        high, low = split_hex(key_hash)
+        found.setdefault(bucket_name(high, pipeline.buckets), []).append((high, low))
+    return found

@@ -1,0 +1,32 @@
+"""Ask the key index for keys of a bucket: which of them it may know, and what it knows of them."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from makewhole.compute.key_runs import with_comparable_values
+from makewhole.key_index.files import IndexFile, maybe_known, rows_of_keys
+from makewhole_spark.reconcile.buckets import BucketTask
+
+
+def known_elsewhere(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return those of some keys (`HASHES`) that a run of another window may know, of the topics that the bucket's hop
+    joins and of the other sources of its target. By the filters alone: of the keys that no run knows, one of thousands
+    is among them."""
+    indexes = (task.source_index, task.target_index, *(one.index for one in task.other_sources))
+    files = {file for index in indexes for file in (*index.earlier, *index.later, *index.former)}
+    by_path = sorted(files, key=lambda file: file.path)
+    return keys.filter(pl.Series(maybe_known(task.context.storage, by_path, keys), dtype=pl.Boolean))
+
+
+def met_before(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return those of some keys (`HASHES`) of which a window before may have met rows without a record, by the filters
+    beside its files alone."""
+    paths = () if task.met_alone is None else task.met_alone.files
+    files = [IndexFile(path=path, windows=()) for path in paths]
+    return keys.filter(pl.Series(maybe_known(task.context.storage, files, keys), dtype=pl.Boolean))
+
+
+def rows_of(task: BucketTask, files: Sequence[IndexFile], keys: pl.DataFrame) -> pl.DataFrame:
+    """Return what runs know of some keys (`HASHES`), window by window, and of their values what can be compared."""
+    return with_comparable_values(rows_of_keys(task.context.storage, files, keys), task.context.pipeline.compare)

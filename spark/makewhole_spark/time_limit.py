@@ -1,0 +1,32 @@
+"""Hold a step to its time limit inside the application: Airflow knows one limit for all steps of an application."""
+
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+logger = logging.getLogger("makewhole")
+
+
+@contextmanager
+def ending_process_after(limit: timedelta, told: str, code: int) -> Iterator[None]:
+    """End this process with an exit code, and Spark's with it, when the block takes longer than the limit.
+
+    `told` is logged before: as an error, or as a warning where the exit code is 0. A step that hangs waits in a
+    library, where no exception reaches it; what it had not committed, PostgreSQL rolls back.
+    """
+    timer = threading.Timer(limit.total_seconds(), _end, (told, code))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _end(told: str, code: int) -> None:
+    logger.log(logging.ERROR if code else logging.WARNING, "%s", told)
+    logging.shutdown()
+    os._exit(code)

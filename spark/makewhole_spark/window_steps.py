@@ -1,0 +1,63 @@
+"""Name the Spark steps of a window in their order, and run one of them: what it commits, it commits at its end."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from makewhole.model.errors import TransientError
+from makewhole.model.gate import GateAnswer
+from makewhole.sql import PgConnection
+from makewhole.window.context import WindowContext
+from makewhole.window.spark_steps import accounts
+from makewhole_spark.reconcile.judge_window import reconcile
+from makewhole_spark.snapshot.take import take_snapshots
+from makewhole_spark.validate import ask_gate, keep_answer
+
+SNAPSHOT, RECONCILE, VALIDATE = "snapshot", "reconcile", "validate"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A step of one revision of a window in a running application. `asked_by` is the run of Airflow that submitted it,
+    "" by hand; `is_own` unless the application was submitted for an earlier step."""
+
+    spark: SparkSession
+    journal: PgConnection
+    context: WindowContext
+    asked_by: str = ""
+    is_own: bool = True
+
+
+def run_step(step: str, job: Job) -> str:
+    """Run a step; return what it found."""
+    return _RUNS[step](job)
+
+
+def steps_through(first: str, last: str) -> Sequence[str]:
+    """Return the steps from one to another, both included; the first alone where the other comes before it."""
+    order = list(_RUNS)
+    return order[order.index(first) : max(order.index(last), order.index(first)) + 1]
+
+
+def _snapshot(job: Job) -> str:
+    points = take_snapshots(job.spark, job.journal, job.context, job.spark.sparkContext.defaultParallelism)
+    return accounts.snapshots_taken(job.journal, job.context.window, points)
+
+
+def _reconcile(job: Job) -> str:
+    return accounts.hops_judged(job.journal, job.context.window, reconcile(job.spark, job.journal, job.context))
+
+
+def _validate(job: Job) -> str:
+    """Ask the gate. An ERROR that another step's application meets is not kept: the task `validate` asks again."""
+    report = ask_gate(job.spark, job.journal, job.context)
+    told = accounts.gate_answered(report)
+    if report.answer is GateAnswer.ERROR and not job.is_own:
+        raise TransientError(told)
+    keep_answer(job.journal, job.context, report, job.asked_by)
+    return told
+
+
+_RUNS: Mapping[str, Callable[[Job], str]] = {SNAPSHOT: _snapshot, RECONCILE: _reconcile, VALIDATE: _validate}
+STEPS: Sequence[str] = tuple(_RUNS)

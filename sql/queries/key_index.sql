@@ -1,0 +1,87 @@
+-- The key index: the runs of windows, and the merged runs that stand for them.
+
+-- topics --
+-- Read the points of a pipeline that have a run.
+select distinct point from makewhole.key_run where pipeline = %(pipeline)s order by point;
+
+-- counted_runs --
+-- Read a run of every window, by window: of the revision that could read most of its offsets, the newest of such.
+-- Manifests are large: only those of windows with several revisions are read.
+with run as (
+    select number, revision, files, keys, retired_at, count(*) over (partition by number) as revisions
+    from makewhole.key_run
+    where pipeline = %(pipeline)s and point = %(point)s
+)
+select distinct on (run.number) run.number, run.revision, run.files, run.keys, run.retired_at is not null
+from run left join makewhole.snapshot as taken
+    on run.revisions > 1 and (taken.pipeline, taken.number, taken.revision, taken.point) =
+        (%(pipeline)s, run.number, run.revision, %(point)s)
+order by run.number, coalesce((taken.manifest #>> '{accounting,expired}')::bigint, 0), run.revision desc;
+
+-- standing_merges --
+-- Read the merged runs that nothing has replaced, oldest first.
+select id, windows, files, rows from makewhole.key_merge
+where pipeline = %(pipeline)s and point = %(point)s and retired_at is null
+order by id;
+
+-- begin_merge --
+-- Note the attempt at a merged run, whose files nobody reads until it stands.
+insert into makewhole.key_merge (pipeline, point, attempt, windows, files, rows, retired_at)
+values (%(pipeline)s, %(point)s, %(attempt)s, '{}', '{}', 0, clock_timestamp());
+
+-- put_merge --
+-- Let the merged run of an attempt stand; returns nothing where the attempt was forgotten.
+update makewhole.key_merge
+set windows = %(windows)s, files = %(files)s, rows = %(rows)s, merged_at = clock_timestamp(), retired_at = null
+where pipeline = %(pipeline)s and point = %(point)s and attempt = %(attempt)s
+returning id;
+
+-- retire_merges --
+-- Retire merged runs; returns those that stood until now.
+update makewhole.key_merge set retired_at = clock_timestamp()
+where pipeline = %(pipeline)s and point = %(point)s and id = any(%(ids)s) and retired_at is null
+returning id;
+
+-- retire_runs --
+-- Retire the runs of windows (numbers and their revisions); returns those that stood until now.
+update makewhole.key_run set retired_at = clock_timestamp()
+where pipeline = %(pipeline)s and point = %(point)s and retired_at is null
+  and (number, revision) in (select * from unnest(%(numbers)s::integer[], %(revisions)s::integer[]))
+returning number;
+
+-- retire_replaced_runs --
+-- Retire runs of revisions that newer ones replaced for good: those before the revision of a window that counts.
+update makewhole.key_run set retired_at = clock_timestamp()
+from unnest(%(numbers)s::integer[], %(revisions)s::integer[]) as counted (number, revision)
+where pipeline = %(pipeline)s and point = %(point)s and retired_at is null
+  and key_run.number = counted.number and key_run.revision < counted.revision;
+
+-- put_rebuilt_run --
+-- Write the run of a revision of a window in the place of the one that it had.
+insert into makewhole.key_run (pipeline, point, number, revision, files, keys)
+values (%(pipeline)s, %(point)s, %(number)s, %(revision)s, %(files)s, %(keys)s)
+on conflict (pipeline, point, number, revision)
+do update set files = excluded.files, keys = excluded.keys, retired_at = null;
+
+-- retired_merges --
+-- Read the attempts at merged runs that were retired so long ago that nobody reads or writes their files.
+select attempt from makewhole.key_merge
+where pipeline = %(pipeline)s and point = %(point)s and retired_at < clock_timestamp() - %(grace)s;
+
+-- forget_merge --
+-- Forget a merged run, in the transaction in which its files are removed.
+delete from makewhole.key_merge
+where pipeline = %(pipeline)s and point = %(point)s and attempt = %(attempt)s and retired_at is not null
+returning id;
+
+-- retired_runs --
+-- Read the runs with files that were retired so long ago that nobody reads them.
+select number, revision, files from makewhole.key_run
+where pipeline = %(pipeline)s and point = %(point)s and retired_at < clock_timestamp() - %(grace)s and files <> '{}';
+
+-- forget_files_of_run --
+-- Forget the files of a run, in the transaction in which they are removed.
+update makewhole.key_run set files = '{}'
+where pipeline = %(pipeline)s and point = %(point)s and number = %(number)s and revision = %(revision)s
+  and retired_at is not null
+returning number;

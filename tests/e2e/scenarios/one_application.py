@@ -1,0 +1,168 @@
+"""Run windows whose Spark steps share an application: it goes on, meets what is wrong, and is killed in each step."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Self
+
+import psutil
+import psycopg2
+
+from makewhole.key_index.files import filter_path
+from makewhole.stack.environment import environment
+from tests.e2e.scenarios.pipeline_files import ORDERS, STARTED
+from tests.e2e.shop import ScenarioShop
+from tests.e2e.stage import ONCALL, RUN_SECONDS, Run, Stage, until, utc
+from tests.world.sql import run_sql
+
+SPARK_STEPS = ("snapshot", "reconcile", "validate")
+_ANSWER = """\
+insert into makewhole.gate_report (pipeline, number, revision, stage, answer, planned, evaluated, failures, document)
+values ('{pipeline}', 1, 1, 'reconciled', 'ERROR', 0, 0, '[]', '{{}}')
+"""
+"""The gate's answer of somebody who does not commit it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """A run at its end: the states, logs and seconds of its Spark tasks, and how often each was tried."""
+
+    states: Mapping[str, str]
+    logs: Mapping[str, str]
+    seconds: Mapping[str, float]
+    tries: Mapping[str, int]
+    window: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joined:
+    """Two windows: one whose gate was asked again, and one whose second step failed until somebody mended it."""
+
+    whole: Ended
+    asked_again: Ended
+    failed: Ended
+    mended: Ended
+
+
+def joined(stage: Stage, shop: ScenarioShop) -> Joined:
+    """A file of the first window is not there when the second one is compared; then somebody restores it."""
+    shop.build()
+    shop.trade(range(ORDERS), STARTED - timedelta(hours=6))
+    shop.trade(range(1000, 1000 + 30), STARTED - timedelta(hours=1))
+    stage.wait_for_dag(shop.pipeline_dag)
+    first = stage.begin(shop.name, to=utc(STARTED - timedelta(hours=2)))
+    stage.ended(first, "success")
+    whole = _ended(stage, first)
+    _clear(stage, first, task_ids=["validate"], include_downstream=True, only_failed=False)
+    stage.ended(first, "success")
+    asked_again = _ended(stage, first)
+    files = _key_files(stage, shop)
+    for file in files:
+        file.rename(f"{file}.away")
+    second = stage.begin(shop.name, to=utc(STARTED))
+    stage.ended(second, "failed")
+    failed = _ended(stage, second)
+    for file in files:
+        Path(f"{file}.away").rename(file)
+    _clear(stage, second, only_failed=True)
+    stage.ended(second, "success")
+    return Joined(whole=whole, asked_again=asked_again, failed=failed, mended=_ended(stage, second))
+
+
+def _clear(stage: Stage, run: Run, **which: Any) -> None:
+    before = stage.state(run)
+    body = {"dry_run": False, "dag_run_id": run.id, "reset_dag_runs": True, **which}
+    stage.client().post(f"/dags/{ONCALL}/clearTaskInstances", json=body).raise_for_status()
+    until(lambda: None if stage.state(run) == before else True, 30, lambda: "the cleared run going on")
+
+
+def _key_files(stage: Stage, shop: ScenarioShop) -> list[Path]:
+    """Return the files of the key index that the first window wrote, with their filters."""
+    rows = stage.journal("select files from makewhole.key_run where pipeline = %s and number = 1", shop.name)
+    paths = [path for (files,) in rows for path in files.values()]
+    return [stage.home / "storage" / path for one in paths for path in (one, filter_path(one))]
+
+
+def _ended(stage: Stage, run: Run) -> Ended:
+    found = {name: stage.get(f"{run.path}/taskInstances/{name}") for name in SPARK_STEPS}
+    return Ended(
+        states={name: task["state"] for name, task in found.items()},
+        logs={name: stage.log(run, name) if task["try_number"] else "" for name, task in found.items()},
+        seconds={name: task["duration"] or 0.0 for name, task in found.items()},
+        tries={name: task["try_number"] for name, task in found.items()},
+        window=stage.window_of(run),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Killed:
+    """A run whose applications were killed in each of the three steps; `jobs` are the jobs that had been submitted."""
+
+    ended: Ended
+    jobs: tuple[str, ...]
+
+
+def killed(stage: Stage, shop: ScenarioShop) -> Killed:
+    """A lock holds an application up in the middle of a step, and there it is killed."""
+    shop.build()
+    shop.trade(range(ORDERS), STARTED - timedelta(hours=3))
+    stage.wait_for_dag(shop.pipeline_dag)
+    journal, shops = environment(stage.home)["MAKEWHOLE_JOURNAL_DSN"], stage.status["postgres"]["dsn"]
+    with Obstacle(shops, f"lock table {shop.name}.outbox in access exclusive mode") as in_snapshot:
+        run = stage.begin(shop.name, to=utc(STARTED))
+        in_snapshot.wait(stage, run)
+        window = f"select from makewhole.window where pipeline = '{shop.name}' for no key update"
+        with Obstacle(journal, window) as in_reconcile:
+            jobs = [_kill(shop)]
+            in_snapshot.remove()
+            in_reconcile.wait(stage, run)
+            with Obstacle(journal, _ANSWER.format(pipeline=shop.name)) as in_validate:
+                jobs.append(_kill(shop))
+                in_reconcile.remove()
+                in_validate.wait(stage, run)
+                jobs.append(_kill(shop))
+    stage.ended(run, "success")
+    return Killed(ended=_ended(stage, run), jobs=tuple(jobs))
+
+
+class Obstacle:
+    """A transaction that somebody holds open, and others wait for."""
+
+    def __init__(self, dsn: str, statement: str) -> None:
+        self._dsn, self._statement = dsn, statement
+
+    def __enter__(self) -> Self:
+        self._connection = psycopg2.connect(self._dsn)
+        with self._connection.cursor() as cursor:
+            cursor.execute(self._statement)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+    def wait(self, stage: Stage, run: Run) -> None:
+        """Wait until somebody waits for it."""
+        query = "select true from pg_stat_activity where %s = any(pg_blocking_pids(pid))"
+        pid = self._connection.info.backend_pid
+        until(lambda: run_sql(self._dsn, query, pid) or None, RUN_SECONDS, lambda: stage.story(run))
+
+    def remove(self) -> None:
+        """Let the others go on; harmless when they do."""
+        self._connection.close()
+
+
+def _kill(shop: ScenarioShop) -> str:
+    """Kill the Spark application of a shop with everything that it started; return the name of its job."""
+    found = [one for one in psutil.process_iter(["cmdline"]) if _is_application(one.info["cmdline"], shop)]
+    assert len(found) == 1, [one.info["cmdline"] for one in found]
+    job = next(part for part in found[0].info["cmdline"] if part.endswith(".py"))
+    for process in (*found[0].children(recursive=True), found[0]):
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    return Path(job).stem
+
+
+def _is_application(command: list[str] | None, shop: ScenarioShop) -> bool:
+    return command is not None and Path(command[0] if command else "").name == "java" and shop.name in command

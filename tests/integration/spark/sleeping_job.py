@@ -1,0 +1,15 @@
+"""Run a Spark job that hangs, as an application of its own: an argument says the exit code of its time limit."""
+
+import logging
+import sys
+import time
+from datetime import timedelta
+
+from makewhole_spark.carrier import carry, session
+from makewhole_spark.time_limit import ending_process_after
+
+if __name__ == "__main__":
+    logging.basicConfig(stream=sys.stdout, format="%(levelname)s %(name)s: %(message)s")
+    spark = session("a job that hangs")
+    with ending_process_after(timedelta(seconds=3), "it hangs", int(sys.argv[1])):
+        carry(spark, [600], time.sleep)

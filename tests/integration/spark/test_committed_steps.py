@@ -1,0 +1,102 @@
+"""Test when a Spark step counts as committed, so that its task submits nothing, and what that task then says."""
+
+from dataclasses import replace
+
+import pytest
+
+from makewhole.journal import window_results
+from makewhole.journal.database import connect
+from makewhole.model.errors import TransientError
+from makewhole.model.gate import GateAnswer, GateReport
+from makewhole.model.pipeline import Gate
+from makewhole.window.context import WindowContext
+from makewhole.window.spark_steps.committed import committed_answer, committed_results, committed_snapshots
+from makewhole_spark.validate import keep_answer
+from makewhole_spark.window_steps import RECONCILE, SNAPSHOT, VALIDATE, Job, run_step
+from tests.world.orders import orders
+from tests.world.windows import ReconciledShop
+
+pytestmark = pytest.mark.integration
+
+
+def run(shop: ReconciledShop, context: WindowContext, step: str, *, is_own: bool = True) -> str:
+    """Run a step as the application of the run `first` does; return what it says."""
+    with connect(shop.journal) as journal:
+        job = Job(spark=shop.spark, journal=journal, context=context, asked_by="first", is_own=is_own)
+        return run_step(step, job)
+
+
+def committed(shop: ReconciledShop, context: WindowContext, asked_by: str = "first") -> list[str | None]:
+    """Return what the task of each step would say without submitting anything."""
+    with connect(shop.journal) as journal:
+        return [
+            committed_snapshots(journal, context),
+            committed_results(journal, context),
+            committed_answer(journal, context, asked_by),
+        ]
+
+
+def test_a_task_says_of_a_committed_step_what_its_job_said(shop: ReconciledShop) -> None:
+    shop.trade(orders(range(5)), unloaded=orders([4]))
+    context = shop.open()
+    assert committed(shop, context) == [None, None, None]
+
+    snapshots = run(shop, context, SNAPSHOT)
+    assert snapshots == "snapshots taken: outbox, orders, warehouse"
+    assert committed(shop, context) == [snapshots, None, None]
+
+    judged = run(shop, context, RECONCILE)
+    assert judged == "outbox→orders: 5 of 5 matched, 0 pending; orders→warehouse: 4 of 5 matched, 0 pending"
+    assert committed(shop, context) == [snapshots, judged, None]
+
+    answer = run(shop, context, VALIDATE)
+    assert answer.splitlines()[0] == "the gate says FAIL"
+    assert len(answer.splitlines()) > 1
+    assert committed(shop, context) == [snapshots, judged, answer]
+
+
+def test_a_step_that_lacks_a_point_or_a_hop_is_not_committed(shop: ReconciledShop) -> None:
+    shop.trade(orders(range(5)))
+    context = shop.judge_and_ask_the_gate()
+    shop.journal_sql("delete from makewhole.snapshot where point = 'warehouse'")
+    shop.journal_sql("delete from makewhole.hop_result where hop = 'outbox→orders'")
+    assert committed(shop, context) == [None, None, None]
+
+
+def test_the_gates_answer_counts_for_the_run_and_the_file_that_asked(shop: ReconciledShop) -> None:
+    shop.trade(orders(range(5)))
+    context = shop.judged()
+    run(shop, context, VALIDATE)
+    stricter = replace(context, pipeline=replace(context.pipeline, gate=Gate(missing=3)))
+
+    assert committed(shop, context)[2] == "the gate says PASS"
+    assert committed(shop, context, "second")[2] is None
+    assert committed(shop, stricter)[2] is None
+    with connect(shop.journal) as journal:
+        broken = GateReport(answer=GateAnswer.ERROR, planned=0, evaluated=0, failures=("it broke",))
+        keep_answer(journal, context, broken, "first")
+    assert committed(shop, context)[2] is None
+
+
+def test_an_answer_that_nobody_ran_for_counts_for_no_run(shop: ReconciledShop) -> None:
+    shop.trade(orders(range(5)))
+    context = shop.judge_and_ask_the_gate()
+    assert committed(shop, context)[2] is None
+    assert committed(shop, context, "")[2] is None
+
+
+def test_an_error_of_the_gate_in_the_application_of_another_step_is_not_kept(shop: ReconciledShop) -> None:
+
+    shop.trade(orders(range(5)))
+    context = shop.judged()
+    shop.journal_sql("update makewhole.hop_result set files = files - 'summary'")
+
+    with pytest.raises(TransientError, match="the gate says ERROR"):
+        run(shop, context, VALIDATE, is_own=False)
+    with connect(shop.journal) as journal:
+        assert window_results.gate_reports(journal, context.window) == {}
+
+    assert run(shop, context, VALIDATE).startswith("the gate says ERROR")
+    with connect(shop.journal) as journal:
+        kept = window_results.gate_reports(journal, context.window)[window_results.RECONCILED]
+    assert (kept.answer, kept.document["asked_by"]) == (GateAnswer.ERROR, "first")

@@ -1,0 +1,359 @@
+"""Test rows of a store that come before their record: the window of the record knows them, though they lie in the slice
+of another window."""
+
+import pytest
+
+from makewhole.journal.database import connect
+from makewhole.window.context import connections_of, window_context
+from makewhole.window.open import Request, open_interval
+from makewhole_spark.reconcile.hop_facts import met_alone
+from tests.world.orders import BORN, DAY, Order, orders
+from tests.world.shop import STORE_HOP
+from tests.world.windows import ReconciledShop
+
+pytestmark = pytest.mark.integration
+
+TWICE = ("duplicate", "written_before_committed")
+STRANGER = ("unexpected", "not_in_source")
+
+
+def on(day: float, order: Order) -> Order:
+    """Return an order with the time of another day."""
+    return {**order, "at": (BORN + day * DAY).isoformat()}
+
+
+def with_late(shop: ReconciledShop, late: str) -> None:
+    shop.file.write_text(shop.file.read_text().replace("settle:", f"late: {late}\nsettle:"))
+
+
+@pytest.fixture
+def days(shop: ReconciledShop) -> list[list[Order]]:
+    """Send the records of three days; the rows of all but the first of each day are in the store."""
+    shop.describe(has_ledger=False)
+    made = [orders(range(day * 100, day * 100 + 5), day) for day in range(3)]
+    for of_day in made:
+        shop.send(of_day)
+        shop.write("warehouse", of_day[1:])
+    shop.write("warehouse", made[0][:1])
+    return made
+
+
+# The row is in the window before its record
+
+
+def test_a_row_that_comes_before_its_record_is_fine(shop: ReconciledShop, days: list[list[Order]]) -> None:
+    shop.write("warehouse", [on(0.5, days[1][0]), on(1.5, days[2][0])])
+    windows = [shop.judged(day) for day in range(3)]
+
+    assert [shop.found(window, STORE_HOP) for window in windows] == [{}, {}, {}]
+    assert [shop.counts(window, STORE_HOP).matched for window in windows] == [5, 5, 5]
+    assert [shop.counts(window, STORE_HOP).source_keys for window in windows] == [5, 5, 5]
+
+
+@pytest.mark.parametrize("second", [1.5, 1.0])
+def test_another_row_in_the_window_of_the_record_is_a_duplicate(
+    shop: ReconciledShop, days: list[list[Order]], second: float
+) -> None:
+    shop.write("warehouse", [on(0.5, days[1][0]), on(second, days[1][0])])
+    first, then = shop.judged(0), shop.judged(1)
+
+    # The first window looks its row up: that of the day after is there, too.
+    assert shop.found(first, STORE_HOP) == {"O100": TWICE}
+    assert shop.found(then, STORE_HOP) == {"O100": TWICE}
+    assert shop.counts(then, STORE_HOP).matched == 4
+
+
+def test_another_row_that_comes_after_the_first_was_met_is_a_duplicate(
+    shop: ReconciledShop, days: list[list[Order]]
+) -> None:
+    shop.write("warehouse", [on(0.5, days[1][0])])
+    first = shop.judged(0)
+    shop.write("warehouse", [on(1.5, days[1][0])])
+
+    then = shop.judged(1)
+
+    assert shop.found(first, STORE_HOP) == {}
+    assert shop.found(then, STORE_HOP) == {"O100": TWICE}
+    assert shop.evidence(then, STORE_HOP, "O100")["target_copies"] == 2
+
+
+@pytest.mark.parametrize("is_early", [True, False], ids=["the first before its record", "the first with its record"])
+def test_another_row_two_windows_later_is_a_duplicate_there(
+    shop: ReconciledShop, days: list[list[Order]], is_early: bool
+) -> None:
+    shop.write("warehouse", [on(0.5 if is_early else 1.5, days[1][0]), days[2][0]])
+    shop.send(orders(range(300, 303), 3))
+    shop.write("warehouse", orders(range(300, 303), 3))
+    before = [shop.judged(day) for day in range(3)]
+    shop.write("warehouse", [on(3.5, days[1][0])])
+
+    last = shop.judged(3)
+
+    assert [shop.found(window, STORE_HOP) for window in before] == [{}, {}, {}]
+    assert shop.found(last, STORE_HOP) == {"O100": TWICE}
+    assert shop.counts(last, STORE_HOP).matched == 3
+
+
+@pytest.mark.parametrize("reach", ["late", "max_age"])
+def test_a_row_from_some_windows_before_is_known_as_far_back_as_it_may_be(
+    shop: ReconciledShop, days: list[list[Order]], reach: str
+) -> None:
+    """The window right before the record's has nothing of the key."""
+    shop.describe(has_ledger=False, max_age="1s" if reach == "late" else "2d")
+    with_late(shop, "2d" if reach == "late" else "0s")
+    shop.write("warehouse", [days[1][0], on(0.5, days[2][0])])
+    shop.judged(0)
+    shop.judged(1)
+    shop.write("warehouse", [on(2.5, days[2][0])])
+
+    assert shop.found(shop.judged(2), STORE_HOP) == {"O200": TWICE}
+
+
+@pytest.mark.parametrize("cause", ["in_flight", "not_yet_consumed"])
+def test_a_row_that_is_there_with_a_later_time_is_not_pending(
+    shop: ReconciledShop, days: list[list[Order]], cause: str
+) -> None:
+    """Though its absence would not count yet."""
+    if cause == "not_yet_consumed":
+        shop.describe(has_ledger=False, hop={"consumer_group": "loader"})
+        shop.commit_group("loader", 0)
+    else:
+        shop.describe(has_ledger=False, settle="1h")
+    shop.write("warehouse", [on(1.5, days[0][0])])
+    shop.sql("delete from warehouse where id = 'O0' and at < '2025-03-02' or id = 'O3'")
+
+    first = shop.judged(0)
+
+    assert shop.found(first, STORE_HOP) == {"O3": ("pending", cause)}
+    assert shop.counts(first, STORE_HOP).matched == 4
+
+
+# The first windows
+
+
+@pytest.mark.parametrize("start", ["TIME", "latest"])
+def test_a_row_from_before_the_first_window_is_known_in_the_windows_that_it_may_belong_to(
+    shop: ReconciledShop, days: list[list[Order]], start: str
+) -> None:
+    """No window has read it."""
+    shop.describe(has_ledger=False, start="latest" if start == "latest" else BORN.isoformat())
+    for day in range(2):
+        shop.write("warehouse", [on(-0.01, days[day][1])])
+    shop.write("warehouse", [days[1][0]])
+
+    with connect(shop.journal) as journal:
+        wanted = Request(id="given", start=BORN, end=BORN + DAY)
+        opened = open_interval(journal, shop.pipeline, connections_of(shop.pipeline), wanted)
+    first = window_context(opened.window, shop.pipeline)
+    shop.judge(first)
+    then = shop.judged(1)
+
+    assert first.window.start == BORN
+    assert shop.found(first, STORE_HOP) == {"O1": TWICE}
+    assert shop.found(then, STORE_HOP) == {"O101": TWICE}
+    assert [shop.counts(window, STORE_HOP).matched for window in (first, then)] == [4, 4]
+
+
+def test_the_first_window_without_a_start_has_the_rows_of_all_times(
+    shop: ReconciledShop, days: list[list[Order]]
+) -> None:
+    shop.write("warehouse", [on(-400, days[0][1]), on(-400, days[1][1]), days[1][0]])
+
+    first, then = shop.judged(0), shop.judged(1)
+
+    assert shop.found(first, STORE_HOP) == {"O1": TWICE, "O101": TWICE}
+    assert shop.found(then, STORE_HOP) == {"O101": TWICE}
+
+
+def test_rows_from_before_the_log_are_known_for_ever(shop: ReconciledShop) -> None:
+    """Their records are gone, so that the key index does not know them."""
+    shop.describe(has_ledger=False, start=None)
+    old = orders(range(5))
+    shop.send(old)
+    shop.write("warehouse", old)
+    shop.delete_records({0: 5})
+    for number in (100, 2000, 2001):  # days 0, 8 and 9
+        made = orders([number, number + 10], {100: 0, 2000: 8, 2001: 9}[number])
+        shop.send(made)
+        shop.write("warehouse", made)
+    first, _ = shop.judged(0), shop.judged(8)
+    assert shop.counts(first, STORE_HOP).before_baseline == 5
+    again = on(9.5, old[2])
+    shop.send([again])
+    shop.write("warehouse", [again])
+
+    last = shop.judged(9)
+
+    assert shop.found(last, STORE_HOP) == {"O2": TWICE}
+    assert shop.counts(last, STORE_HOP).matched == 2
+
+
+@pytest.mark.parametrize("most", [0, 1], ids=["by its file", "by its name"])
+def test_a_row_that_was_told_as_unexpected_is_known_for_ever(
+    shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(met_alone, "_NAMED_MOST", most)
+    shop.describe(has_ledger=False)
+    for day in (0, 8, 9):
+        made = orders(range(day * 100, day * 100 + 3), day)
+        shop.send(made)
+        shop.write("warehouse", made)
+    stranger = on(0.5, orders([77])[0])
+    shop.write("warehouse", [stranger])
+    first = shop.judged(0)
+    assert shop.found(first, STORE_HOP) == {"O77": STRANGER}
+    shop.judged(8)
+    shop.send([on(9.5, stranger)])
+    shop.write("warehouse", [on(9.5, stranger)])
+
+    last = shop.judged(9)
+
+    assert shop.found(last, STORE_HOP) == {"O77": TWICE}
+
+
+# The window before is not what it was
+
+
+def test_where_the_window_before_does_not_say_what_it_met_every_key_is_looked_up(
+    shop: ReconciledShop, days: list[list[Order]]
+) -> None:
+    """An older makewhole judged it."""
+    shop.write("warehouse", [on(0.5, days[1][0])])
+    shop.judged(0)
+    shop.journal_sql("update makewhole.hop_result set files = files - 'met_alone'")
+    shop.write("warehouse", [on(1.5, days[1][0])])
+
+    then = shop.judged(1)
+
+    assert shop.found(then, STORE_HOP) == {"O100": TWICE}
+    assert shop.counts(then, STORE_HOP).matched == 4
+
+
+def test_what_the_last_revision_of_the_window_before_met_counts(shop: ReconciledShop, days: list[list[Order]]) -> None:
+    shop.write("warehouse", [on(0.5, days[1][1])])
+    shop.judged(0)
+    shop.sql("delete from warehouse where id = 'O101' and at < '2025-03-02'")
+    shop.write("warehouse", [on(0.5, days[1][0])])
+    again = shop.judged(0)
+    shop.write("warehouse", [on(1.5, days[1][0])])
+
+    then = shop.judged(1)
+
+    assert again.window.revision == 2
+    assert shop.found(then, STORE_HOP) == {"O100": TWICE}
+    assert shop.counts(then, STORE_HOP).matched == 4
+
+
+def test_what_came_between_the_revisions_of_the_window_before_is_known(
+    shop: ReconciledShop, days: list[list[Order]]
+) -> None:
+    """Two windows later, too: the window between has not read it."""
+    shop.write("warehouse", [days[1][0]])
+    shop.judged(0)
+    shop.judged(1)
+    shop.write("warehouse", [on(0.5, days[2][0])])
+    shop.judged(0)
+    again = shop.judged(1)
+    shop.write("warehouse", [on(2.5, days[2][0])])
+
+    then = shop.judged(2)
+
+    assert again.window.revision == 2
+    assert shop.found(then, STORE_HOP) == {"O200": TWICE}
+
+
+def test_a_table_that_is_read_by_another_time_is_looked_up(shop: ReconciledShop, days: list[list[Order]]) -> None:
+    """By the former column the row was of no window that was judged; by the new one its window is judged already."""
+    shop.sql("alter table warehouse add column loaded timestamptz")
+    shop.sql("update warehouse set loaded = at")
+    text = shop.file.read_text()
+    by_loading = text.replace("table: warehouse, key: id, time: at", "table: warehouse, key: id, time: loaded")
+    assert by_loading != text
+    shop.file.write_text(by_loading)
+    shop.write("warehouse", [on(0.5, days[1][0])])
+    shop.sql("update warehouse set loaded = '2025-03-03 05:00Z' where id = 'O100'")
+    shop.judged(0)
+    shop.file.write_text(text)
+    shop.write("warehouse", [on(1.5, days[1][0])])
+
+    then = shop.judged(1)
+
+    assert shop.found(then, STORE_HOP) == {"O100": TWICE}
+
+
+def test_a_table_of_versions_that_became_one_of_events_is_looked_up(
+    shop: ReconciledShop, days: list[list[Order]]
+) -> None:
+    shop.describe(has_ledger=False, is_upsert=True)
+    shop.write("warehouse", [on(0.5, days[1][0])])
+    shop.judged(0)
+    shop.describe(has_ledger=False)
+    shop.write("warehouse", [on(1.5, days[1][0])])
+
+    assert shop.found(shop.judged(1), STORE_HOP) == {"O100": TWICE}
+
+
+# The row changes
+
+
+def test_a_late_row_and_one_of_the_window_are_a_duplicate(shop: ReconciledShop, days: list[list[Order]]) -> None:
+    shop.judged(0)
+    shop.write("warehouse", [on(0.5, days[1][0]), on(1.5, days[1][0])])
+
+    assert shop.found(shop.judged(1), STORE_HOP) == {"O100": TWICE}
+
+
+def test_a_late_row_that_another_window_met_is_known(shop: ReconciledShop, days: list[list[Order]]) -> None:
+    """Its record is in the window after the one that read it."""
+    shop.judged(0)
+    shop.write("warehouse", [days[1][0], on(0.5, days[2][0])])
+    between = shop.judged(1)
+    shop.write("warehouse", [on(2.5, days[2][0])])
+
+    then = shop.judged(2)
+
+    assert shop.found(between, STORE_HOP) == {}
+    assert shop.found(then, STORE_HOP) == {"O200": TWICE}
+    assert shop.counts(then, STORE_HOP).matched == 4
+
+
+@pytest.mark.parametrize("late", ["1d", "0s"])
+@pytest.mark.parametrize("moved", [0.5, 1.7], ids=["into the past", "into the window"])
+def test_a_row_whose_time_was_changed_is_known(
+    shop: ReconciledShop, days: list[list[Order]], moved: float, late: str
+) -> None:
+    """From a time that no window has read, and from one that the window before has."""
+    with_late(shop, late)
+    shop.write("warehouse", [on(2.5 if moved < 1 else 0.5, days[1][0])])
+    shop.judged(0)
+    shop.sql("update warehouse set at = %s where id = 'O100'", (BORN + moved * DAY).isoformat())
+    shop.write("warehouse", [on(1.5, days[1][0])])
+
+    then = shop.judged(1)
+
+    assert shop.found(then, STORE_HOP) == {"O100": TWICE}
+
+
+@pytest.mark.parametrize("moved", [0.2, 1.5, 2.5])
+def test_one_row_is_fine_wherever_its_time_was_moved(
+    shop: ReconciledShop, days: list[list[Order]], moved: float
+) -> None:
+    shop.write("warehouse", [on(0.5, days[1][0]), days[2][0]])
+    shop.judged(0)
+    shop.sql("update warehouse set at = %s where id = 'O100'", (BORN + moved * DAY).isoformat())
+
+    found = [shop.found(shop.judged(day), STORE_HOP) for day in (1, 2)]
+
+    assert found == [{}, {}]
+
+
+def test_a_row_that_was_met_and_is_gone_is_no_copy(shop: ReconciledShop, days: list[list[Order]]) -> None:
+    shop.write("warehouse", [on(0.5, days[1][0])])
+    shop.judged(0)
+    shop.sql("delete from warehouse where id = 'O100'")
+    shop.write("warehouse", [on(1.5, days[1][0])])
+
+    then = shop.judged(1)
+
+    assert shop.found(then, STORE_HOP) == {}
+    assert shop.counts(then, STORE_HOP).matched == 5

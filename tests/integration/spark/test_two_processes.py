@@ -1,0 +1,31 @@
+"""Test that a revision which two processes compare at once is committed once: Airflow can run a task twice."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from makewhole.journal import window_results
+from makewhole.journal.database import connect
+from makewhole.journal.window_results import HopResult
+from makewhole_spark.reconcile.judge_window import reconcile
+from tests.world.orders import orders
+from tests.world.windows import ReconciledShop
+
+pytestmark = pytest.mark.integration
+
+
+def test_what_is_committed_first_stands_and_is_what_both_are_told(shop: ReconciledShop) -> None:
+    shop.trade(orders(range(5)))
+    context = shop.open()
+    shop.snapshot(context)
+
+    def compare(_: int) -> dict[str, HopResult]:
+        with connect(shop.journal) as journal:
+            return reconcile(shop.spark, journal, context)
+
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(compare, range(2))
+
+    with connect(shop.journal) as journal:
+        assert window_results.results(journal, context.window) == one
+    assert {hop: result.files for hop, result in other.items()} == {hop: result.files for hop, result in one.items()}

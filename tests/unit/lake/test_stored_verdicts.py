@@ -1,0 +1,88 @@
+"""Check what is known of a key by a window's files: its verdict, or that it was clean."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from makewhole.compute.frames import VERDICTS
+from makewhole.compute.keys import key_hash
+from makewhole.lake.storage import Storage
+from makewhole.lake.stored_verdicts import VerdictFiles, stored_verdicts
+from tests.unit.compute.judge.bucket_input import HOP, NEW, copies, one
+
+pytestmark = pytest.mark.unit
+
+BUCKET = "03"
+CLEAN = {"summary": {"clean": 2}}
+
+
+class Window:
+    """The files of one bucket of a window, with the verdicts of some keys and the copies of its two slices."""
+
+    def __init__(self, folder: Path) -> None:
+        self.storage = Storage(root=str(folder))
+
+    def put(self, name: str, frame: pl.DataFrame) -> str:
+        return self.storage.write_parquet(name, frame)
+
+    def verdicts(self, **found: str) -> str:
+        rows = [{"hop": HOP, "key_hash": key_hash(key), "verdict": verdict} for key, verdict in found.items()]
+        return self.put("verdicts", pl.DataFrame(rows, schema=VERDICTS))
+
+    def asked(self, files: VerdictFiles, *keys: str) -> dict[str, tuple[str, bool | None]]:
+        names = {key_hash(key): key for key in keys}
+        found = stored_verdicts(self.storage, files, list(names))
+        return {names[at]: (verdict, is_held) for at, verdict, is_held in found.rows()}
+
+
+@pytest.fixture
+def window(tmp_path: Path) -> Window:
+    return Window(tmp_path)
+
+
+def files_of(
+    window: Window, source: list[dict[str, Any]], target: list[dict[str, Any]], **verdicts: str
+) -> VerdictFiles:
+    slices = [
+        {BUCKET: [window.put("slice", copies(rows, is_topic))]} for rows, is_topic in ((source, True), (target, False))
+    ]
+    files = {**CLEAN, "verdicts_by_bucket": {BUCKET: [window.verdicts(**verdicts)]}}
+    return VerdictFiles.of(HOP, files, slices, BUCKET)
+
+
+def test_a_key_without_a_row_is_matched_where_the_slices_show_that_it_was_clean(window: Window) -> None:
+    rows = [one("a", 1), one("b", 2), one("c", 3)]
+    files = files_of(window, rows, [rows[0], one("b", 2, NEW)], b="mismatched", c="missing")
+
+    assert window.asked(files, "a", "b", "c") == {
+        "a": ("matched", True),
+        "b": ("mismatched", None),
+        "c": ("missing", None),
+    }
+
+
+def test_a_key_that_was_not_judged_has_no_verdict(window: Window) -> None:
+    source = [one("excluded", 1, excluded_by=[HOP]), one("aborted", 2, is_aborted=True)]
+    files = files_of(window, source, [one("excluded", 1), one("aborted", 2), one("stranger", 3)])
+
+    assert window.asked(files, "excluded", "aborted", "stranger", "nobody") == {}
+
+
+def test_without_clean_keys_no_slice_is_read(window: Window) -> None:
+    files = {"summary": {"clean": 0}, "verdicts_by_bucket": {BUCKET: [window.verdicts(a="missing")]}}
+    slices = [{BUCKET: ["gone.parquet"]}, {BUCKET: ["gone.parquet"]}]
+
+    assert window.asked(VerdictFiles.of(HOP, files, slices, BUCKET), "a", "b") == {"a": ("missing", None)}
+
+
+def test_files_of_an_older_version_are_read_whole(window: Window) -> None:
+    files = {"summary": {}, "verdicts": [window.verdicts(a="matched"), window.verdicts(b="missing")]}
+
+    found = window.asked(VerdictFiles.of(HOP, files, [{}, {}], BUCKET), "a", "b")
+    assert found == {"a": ("matched", None), "b": ("missing", None)}
+
+
+def test_nothing_is_read_for_no_key(window: Window) -> None:
+    assert window.asked(VerdictFiles(hop=HOP, verdicts=("gone.parquet",))) == {}

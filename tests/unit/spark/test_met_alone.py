@@ -1,0 +1,56 @@
+"""Check of which windows a row may be that comes before its record, and that none of them may be lacking."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from makewhole.model.window import Window
+from makewhole_spark.reconcile.hop_facts.met_alone import windows_meant
+
+pytestmark = pytest.mark.unit
+
+BORN = datetime(2013, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+NOTHING = timedelta()
+
+
+def window(number: int, *, is_whole: bool = False) -> Window:
+    """Return the window of a day; `is_whole`: it begins at the beginning of time."""
+    start = None if is_whole else BORN + number * DAY
+    return Window(
+        pipeline="shop",
+        number=number,
+        revision=1,
+        start=start,
+        end=BORN + (number + 1) * DAY,
+        opened_at=BORN,
+        ranges={},
+    )
+
+
+def meant(numbers: list[int], number: int, before: timedelta, *, is_whole: bool = True) -> list[int]:
+    earlier = [window(one, is_whole=is_whole and one == 1) for one in numbers]
+    return [one.number for one in windows_meant(earlier, window(number), before)]
+
+
+def test_the_window_before_is_always_meant() -> None:
+    assert meant([1, 2, 3], 4, NOTHING) == [3]
+    assert meant([1, 2, 3], 4, timedelta(hours=5)) == [3]
+
+
+def test_a_row_may_be_as_old_as_its_record_may_be_late() -> None:
+    assert meant([1, 2, 3, 4], 5, 2 * DAY) == [3, 4]
+    assert meant([1, 2, 3, 4], 5, 2 * DAY + timedelta(seconds=1)) == [2, 3, 4]
+    assert meant([1, 2, 3, 4], 5, 400 * DAY) == [1, 2, 3, 4]
+
+
+def test_windows_that_do_not_reach_back_so_far_do_not_say_all() -> None:
+    assert meant([1, 2], 3, 2 * DAY, is_whole=False) == [1, 2]
+    assert meant([1, 2], 3, 2 * DAY + timedelta(seconds=1), is_whole=False) == []
+    assert meant([], 1, NOTHING, is_whole=False) == []
+
+
+def test_a_window_that_is_lacking_may_have_met_anything() -> None:
+    assert meant([1, 2], 4, NOTHING) == []
+    assert meant([1, 3], 4, 3 * DAY) == []
+    assert meant([1, 3], 4, NOTHING) == [3]
