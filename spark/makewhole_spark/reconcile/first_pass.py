@@ -10,8 +10,6 @@ import polars as pl
 from makewhole.compute import rollup
 from makewhole.compute.frames import HASH, HASHES, empty
 from makewhole.compute.judge.clean_keys import CleanKeys, columns_of, count_keys, find_clean_keys, no_clean_keys
-from makewhole.compute.keys import hash_hex
-from makewhole.model.verdict import Verdict
 from makewhole.native.arrays import Bools
 from makewhole_spark.reconcile.buckets import BucketTask
 from makewhole_spark.reconcile.key_index.ask import known_elsewhere
@@ -36,7 +34,7 @@ class FirstPass:
 
     def digest(self) -> int:
         """Return the digest of the clean keys, all of which are matched."""
-        return rollup.digest(self.clean.keys.with_columns(hash_hex(), pl.lit(Verdict.MATCHED.value).alias("verdict")))
+        return rollup.digest_of_matched(self.clean.keys)
 
     def count_keys(self, hop: str, named: pl.DataFrame) -> int:
         """Count the source's keys that must have a verdict, those of `named` included, from the source alone."""
