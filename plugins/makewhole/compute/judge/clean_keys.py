@@ -63,7 +63,7 @@ def find_clean_keys(source: pl.DataFrame, target: pl.DataFrame, hop: str, known:
         & (values[rows] == values[others])
         & may_be_clean[rows]
         & may_be_clean[others]
-        & ~np.isin(high[first], known["key_hi"].to_numpy())
+        & ~_are_among(high[first], known["key_hi"].to_numpy())
     )
     rows, others = rows[is_clean], others[is_clean]
     exceptions = np.ones(len(order), dtype=np.bool_)
@@ -95,11 +95,33 @@ def _first_of_pairs(ascending: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
     return found
 
 
+def _are_among(ascending: npt.NDArray[np.uint64], few: npt.NDArray[np.uint64]) -> Bools:
+    """Tell which of sorted numbers, each there once, are among a few others."""
+    found = np.zeros(len(ascending) + 1, dtype=np.bool_)
+    places = np.searchsorted(ascending, few)
+    found[places[np.append(ascending, np.uint64(0))[places] == few]] = True
+    return found[:-1]
+
+
 def count_keys(source: pl.DataFrame, hop: str, named: pl.DataFrame) -> int:
     """Count the distinct keys of the source alone that must have a verdict: those whose committed copies pass the hop's
     filter, and those of `named` (hashes). Nothing of the pairing is used."""
     passing = committed_copies(source).filter(~pl.col("excluded_by").list.contains(hop).fill_null(False))
-    return int(pl.concat([passing.select(HASH), named.select(HASH)]).n_unique())
+    return _count_distinct(*(np.concatenate([passing[name].to_numpy(), named[name].to_numpy()]) for name in HASH))
+
+
+def _count_distinct(high: npt.NDArray[np.uint64], low: npt.NDArray[np.uint64]) -> int:
+    """Count different pairs of numbers: nearly all by their first number alone."""
+    ascending = np.sort(high)
+    repeated = ascending[1:][ascending[1:] == ascending[:-1]]
+    if not len(repeated):
+        return len(high)
+    is_repeated = np.isin(high, repeated)
+    high, low = high[is_repeated], low[is_repeated]
+    order = np.lexsort((low, high))
+    high, low = high[order], low[order]
+    is_same = (high[1:] == high[:-1]) & (low[1:] == low[:-1])
+    return len(is_repeated) - int(is_same.sum())
 
 
 def columns_of(*, is_topic: bool) -> list[str]:
