@@ -239,7 +239,7 @@ def _write(
         before_baseline_without_source=without_source.get(Verdict.BEFORE_BASELINE.value, 0),
         older_than_log=len(judged.filter(pl.col("hint") == Cause.OLDER_THAN_LOG.value)),
         judged_anew=len(gathered.judged_anew),
-        unreached=unreached(task, pl.concat([known.source, first.narrow], how="diagonal_relaxed")),
+        unreached=unreached(task, known.source, first.narrow),
         clean=first.number,
         verdicts=storage.write_parquet(f"{folder}/verdicts", verdicts),
         findings=storage.write_parquet(f"{folder}/findings", findings) if len(findings) else None,
