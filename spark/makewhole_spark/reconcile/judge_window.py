@@ -155,6 +155,7 @@ def _judge_with_tails(
             tails=found,
             partial_tails=frozenset(name for name, _ in unread),
             looked_up=answer.looked_up,
+            kept=answer.kept,
             tail_records=ordered,
             unread_tails=frozenset(unread),
         )
