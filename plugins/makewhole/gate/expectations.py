@@ -91,6 +91,14 @@ def run_on_spark(name: str, frame: Any, planned: Sequence[Planned]) -> SuiteRun:
         return _run(gx, name, source.add_dataframe_asset("verdicts"), frame, planned, _COUNTS)[0]
 
 
+def run_on_pandas(name: str, frame: Any, planned: Sequence[Planned]) -> SuiteRun:
+    """Run layer A: the expectations on a pandas DataFrame."""
+    gx = _library()
+    with _ONE_AT_A_TIME:
+        source = _context(gx).data_sources.add_pandas("verdicts")
+        return _run(gx, name, source.add_dataframe_asset("verdicts"), frame, planned, _COUNTS)[0]
+
+
 def load_beside() -> None:
     """Begin to load the library in a thread: it takes seconds, in which Spark can start and work.
 

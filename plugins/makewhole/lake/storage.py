@@ -122,6 +122,19 @@ class Storage:
         frames = [self._read(path, columns) for path in paths]
         return pl.concat(frames, how="diagonal") if frames else None
 
+    def count_rows(self, paths: Sequence[str]) -> int:
+        """Return the number of rows in these files, by their footers alone.
+
+        Raises:
+            CorruptionError: a file that a manifest names does not exist.
+        """
+        return sum(self._number_of_rows(path) for path in paths)
+
+    def _number_of_rows(self, path: str) -> int:
+        with self._open(path) as file:
+            rows: int = file.metadata.num_rows
+            return rows
+
     def read_rows(self, paths: Sequence[str], wanted: Bools) -> pl.DataFrame | None:
         """Return the wanted ones of the rows that `read_parquet` returns, a mark for each; None for no files.
 
