@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 
-from makewhole.native.arrays import UInt8s, UInt64s
+from makewhole.native.arrays import UInt8s, UInt64s, read_only
 from makewhole.native.compiled import compiled, inlined
 
 _SECRET = np.frombuffer(
@@ -33,16 +33,9 @@ def sum_of_matched_lines(key_hi: UInt64s, key_lo: UInt64s, row_hash: UInt64s) ->
     if sys.byteorder != "little":
         raise NotImplementedError("lines are read as words of a little-endian machine")
     line, digits, total = _LINE.copy(), np.zeros(_MOST_DIGITS, dtype=np.uint8), np.zeros(2, dtype=np.uint64)
-    key_hi, key_lo, row_hash = (_read_only(column) for column in (key_hi, key_lo, row_hash))
+    key_hi, key_lo, row_hash = (read_only(column) for column in (key_hi, key_lo, row_hash))
     _add_up(key_hi, key_lo, row_hash, line, line.view(np.uint64), digits, total)
     return (int(total[1]) << 64) | int(total[0])
-
-
-def _read_only(column: UInt64s) -> UInt64s:
-    """Return a column as the type of array for which the loop is compiled."""
-    column = np.ascontiguousarray(column).view()
-    column.flags.writeable = False
-    return column
 
 
 @compiled

@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makewhole.compute.frames import HASH, HASHES, KEYS
+from makewhole.compute.judge import clean_keys
 from makewhole.compute.judge.clean_keys import COLUMNS, CleanKeys, count_keys, find_clean_keys
 from makewhole.compute.judge.judge_copies import BucketInput, judge
 from tests.unit.compute.judge.bucket_input import HOP, NEW, OLD, PLANS, bucket, hashed, one
 from tests.unit.compute.judge.event_oracle import bucket_of, situations
+from tests.unit.native.bounds_checks import bounds_checked
 
 pytestmark = pytest.mark.unit
 
@@ -156,7 +158,8 @@ def test_a_key_is_clean_that_shares_half_of_its_hash_with_no_other_row(
         key for key in {*source} & {*target} if highs.count(key[0]) == 2 and key[0] not in [high for high, _ in known]
     }
 
-    clean = find_clean_keys(plain(source), plain(target), HOP, hashes(known))
+    with bounds_checked(clean_keys):
+        clean = find_clean_keys(plain(source), plain(target), HOP, hashes(known))
 
     assert {*clean.keys.select(HASH).rows()} == expected
     assert [key for key, is_left in zip(source, clean.source_exceptions, strict=True) if not is_left] == [
