@@ -89,16 +89,16 @@ def count_keys(source: pl.DataFrame, hop: str, named: pl.DataFrame) -> int:
 
 def _count_distinct(high: UInt64s, low: UInt64s) -> int:
     """Count different pairs of numbers: nearly all by their first number alone."""
-    ascending = np.sort(high)
-    repeated = ascending[1:][ascending[1:] == ascending[:-1]]
-    if not len(repeated):
-        return len(high)
-    is_repeated = np.isin(high, repeated)
-    high, low = high[is_repeated], low[is_repeated]
-    order = np.lexsort((low, high))
-    high, low = high[order], low[order]
-    is_same = (high[1:] == high[:-1]) & (low[1:] == low[:-1])
-    return len(is_repeated) - int(is_same.sum())
+    order = np.argsort(high)
+    ascending = high[order]
+    follows = ascending[1:] == ascending[:-1]
+    is_repeated = np.zeros(len(high), dtype=np.bool_)
+    is_repeated[1:] |= follows
+    is_repeated[:-1] |= follows
+    rows = order[is_repeated]
+    rows = rows[np.lexsort((low[rows], high[rows]))]
+    is_same = (high[rows][1:] == high[rows][:-1]) & (low[rows][1:] == low[rows][:-1])
+    return len(high) - int(is_same.sum())
 
 
 def columns_of(*, is_topic: bool) -> list[str]:
