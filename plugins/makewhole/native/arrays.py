@@ -17,10 +17,10 @@ Bools = npt.NDArray[np.bool_]
 ArrowArray = Any
 """A `pyarrow.Array`: pyarrow's type stubs do not know binary columns and views."""
 
-_Number = TypeVar("_Number", bound=np.generic)
+_Element = TypeVar("_Element", bound=np.generic)
 
 
-def read_only(column: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+def read_only(column: npt.NDArray[_Element]) -> npt.NDArray[_Element]:
     """Return a column as the one type of array for which a loop is compiled that does not write to it."""
     view = np.ascontiguousarray(column).view()
     view.flags.writeable = False
