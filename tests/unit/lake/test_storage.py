@@ -203,6 +203,16 @@ def test_marked_rows_are_those_of_the_whole_files(tmp_path: Path, share: float, 
     assert found.equals(expected.filter(pl.Series(marks)))
 
 
+def test_rows_are_counted_by_the_footers_of_files(tmp_path: Path) -> None:
+    storage = Storage(root=str(tmp_path))
+    paths = [storage.write_parquet("keys", pl.DataFrame({"key": list(names)})) for names in ("ab", "", "cde")]
+
+    assert storage.count_rows(paths) == 5
+    assert storage.count_rows([]) == 0
+    with pytest.raises(CorruptionError, match="is named by a manifest and is not there"):
+        storage.count_rows([*paths, "keys/gone.parquet"])
+
+
 def test_marks_for_other_rows_are_refused(tmp_path: Path) -> None:
     storage = Storage(root=str(tmp_path))
     path = storage.write_parquet("keys", pl.DataFrame({"key": ["a", "b"]}))
