@@ -1,7 +1,7 @@
 """Fill topics with records, the same in every run: JSON of about 110 bytes or of 1 KB, from an idempotent producer."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,9 +76,9 @@ def idempotent_producer(bootstrap: str, codec: str) -> Producer:
     )
 
 
-def make_topic(bootstrap: str, topic: str) -> None:
-    """Make a topic of four partitions."""
-    settings = {"max.message.bytes": str(4 << 20)}
+def make_topic(bootstrap: str, topic: str, more: Mapping[str, str] | None = None) -> None:
+    """Make a topic of four partitions; `more` are settings of its own."""
+    settings = {"max.message.bytes": str(4 << 20), **(more or {})}
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, PARTITIONS, 1, config=settings)])[topic].result()
 

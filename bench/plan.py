@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from bench.data import DataSet
+from bench.history_data import History
 from bench.window_data import Orders
 
 _ONE_IN_TEN_THOUSAND, _ONE_IN_A_HUNDRED = 50_000, 500
@@ -15,7 +16,7 @@ _SMALL = tuple(Orders(number=number, stride=_ONE_IN_A_HUNDRED) for number in (1_
 class Plan:
     """The data sets of each part, smaller ones first; `rounds` are counted runs of each side, after those that warm up.
 
-    Those from `replays` to `latencies` are made by the parts themselves. `window_runs`: runs of each side.
+    Those from `replays` to `histories` are made by the parts themselves. `window_runs`: runs of each side.
     """
 
     reads: Sequence[DataSet]
@@ -25,6 +26,7 @@ class Plan:
     upserts: Sequence[DataSet]
     windows: Sequence[Orders]
     latencies: Sequence[Orders]
+    histories: Sequence[History]
     rounds: int
     writes: int
     window_runs: int
@@ -51,6 +53,7 @@ def full() -> Plan:
             for stride in (_ONE_IN_TEN_THOUSAND, _ONE_IN_A_HUNDRED)
         ),
         latencies=_SMALL,
+        histories=(History(days=400, orders=250_000),),
         rounds=5,
         writes=3,
         window_runs=3,
@@ -68,6 +71,7 @@ def quick() -> Plan:
         upserts=(DataSet(records=200_000),),
         windows=(Orders(number=1_000_000, stride=_ONE_IN_TEN_THOUSAND),),
         latencies=_SMALL,
+        histories=(History(days=400, orders=25_000),),
         rounds=3,
         writes=1,
         window_runs=1,
@@ -84,6 +88,7 @@ def tiny() -> Plan:
         upserts=(data,),
         windows=(Orders(number=20_000, stride=_ONE_IN_A_HUNDRED),),
         latencies=_SMALL[:1],
+        histories=(History(days=50, orders=1_000),),
         rounds=1,
         writes=1,
         window_runs=1,

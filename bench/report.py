@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from bench.data import millions
+from bench.history import EARLY, HISTORY
 from bench.latency import COLUMNS, LATENCY, VERDICT
 from bench.reads import CONNECTOR, KAFKA_LOG
 from bench.replays import PRODUCER, REPLAY
@@ -32,6 +33,7 @@ def page(machine: dict[str, str], load: float, series: Sequence[Series]) -> str:
         "## Replaying a plan into a topic, exactly once, 10,000 records per transaction\n\n" + _replays(series),
         "## Upserting a plan into PostgreSQL, exactly once, 10,000 rows per transaction\n\n" + _upserts(series),
         "## A whole window, from spark-submit to the gate's answer, in fresh processes\n\n" + _windows(series),
+        "## A day's window with few and with many days before it\n\n" + _histories(series),
         "## A small window through Airflow, from the trigger to the verdict\n\n" + _latencies(series),
         "## Memory\n\n" + _memory(series),
     ]
@@ -167,6 +169,31 @@ def _windows(series: Sequence[Series]) -> str:
     return head + _table(rows)
 
 
+def _histories(series: Sequence[Series]) -> str:
+    head = (
+        "| orders a day | early day | late day | early s | late s | × time | × processor time "
+        "| early MiB | late MiB |\n"
+        "|---|---|---|---|---|---|---|---|---|\n"
+    )
+    days = [one for one in series if one.part.startswith(HISTORY)]
+    rows = []
+    for early in (one for one in days if one.part == f"{HISTORY}{EARLY}"):
+        late = next(one for one in days if one.data == early.data and one.part != early.part)
+        rows.append(
+            [
+                millions(early.data.records),
+                str(EARLY),
+                late.part.removeprefix(HISTORY),
+                _seconds(early),
+                _seconds(late),
+                f"**{late.median('wall_seconds') / early.median('wall_seconds'):.2f}**",
+                f"{late.median('cpu_seconds') / early.median('cpu_seconds'):.2f}",
+                *(_mib(one.peak("python_bytes") + one.peak("jvm_bytes")) for one in (early, late)),
+            ]
+        )
+    return head + _table(rows)
+
+
 def _latencies(series: Sequence[Series]) -> str:
     head = f"| orders | {' | '.join(f'{name} s' for name in COLUMNS)} |\n|---{'|---' * len(COLUMNS)}|\n"
     rows = []
@@ -181,7 +208,7 @@ def _memory(series: Sequence[Series]) -> str:
     rows = [
         [one.part, one.side, one.data.title, _mib(one.peak("python_bytes")), _mib(one.peak("jvm_bytes"))]
         for one in series
-        if one.part != "scan" and not one.part.startswith((WINDOW, LATENCY))
+        if one.part != "scan" and not one.part.startswith((WINDOW, HISTORY, LATENCY))
     ]
     return head + _table(rows)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench import headers, latency, reads, replays, snapshots, upserts, windows
+from bench import headers, history, latency, reads, replays, snapshots, upserts, windows
 from bench.contender import Contender, Task
 from bench.data import DataSet
 from bench.jars import connector_jars
@@ -124,3 +124,8 @@ class Bench:
         yield from latency.measured(
             self.folder / "latency", tuple(self.plan.latencies), self.plan.window_runs, self.tell
         )
+
+    def history(self) -> Iterator[Series]:
+        """Measure windows of an early and of a late day of the same pipeline."""
+        for days in self.plan.histories:
+            yield from history.measured(self.bootstrap, self.folder, days, self.plan.window_runs, self.tell)

@@ -5,28 +5,20 @@ verdicts, those that were planted.
 """
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
-import uuid
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.data import DataSet, millions
-from bench.measure import Cost, Meter
+from bench.measure import Cost
 from bench.results import Series
-from bench.window_data import VERDICTS, Counts, Orders, fill_tables, fill_topic
-from makewhole.config.pipeline_file import read_pipelines
-from makewhole.journal import window_results
-from makewhole.journal.database import connect, migrate
-from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
-from makewhole.model.window import Window
-from makewhole.stack.environment import connection_kafka, connection_postgres
+from bench.service import PIPELINE, Service, run_module
+from bench.window_data import Counts, Orders, fill_tables, fill_topic
+from makewhole.journal.database import migrate
+from makewhole.model.connection import PostgresConnection
 from makewhole.stack.postgres_server import PostgresServer, create_database
-from makewhole.window.open import Request, open_interval
 
 MAKEWHOLE, BY_HAND = "makewhole", "by hand"
 WINDOW = "window "
@@ -36,38 +28,11 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """The systems with their data, the service's journal and folder, and the end of the window."""
+    """The service with its systems, the data in them, and the end of the window."""
 
-    bootstrap: str
-    dsn: str
-    journal: str
-    folder: Path
+    service: Service
     orders: Orders
     end: datetime
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """The variables in which the service finds its systems."""
-        return {
-            "MAKEWHOLE_JOURNAL_DSN": self.journal,
-            "MAKEWHOLE_STORAGE": str(self.folder / "storage"),
-            "MAKEWHOLE_PIPELINES": str(self.folder / "pipelines"),
-            "AIRFLOW_CONN_LOG": connection_kafka(self.bootstrap),
-            "AIRFLOW_CONN_DB": connection_postgres(self.dsn),
-        }
-
-    def open_window(self) -> Window:
-        """Open the window of everything that is there, or the next revision of it."""
-        pipelines, problems = read_pipelines([self.folder / "pipelines"])
-        if problems:
-            raise RuntimeError(f"the pipeline of the benchmark is refused: {problems}")
-        connections: dict[str, Connection] = {
-            "log": KafkaConnection(id="log", properties={"bootstrap.servers": self.bootstrap}),
-            "db": PostgresConnection(id="db", dsn=self.dsn),
-        }
-        request = Request(id=uuid.uuid4().hex, end=self.end)
-        with connect(self.journal) as journal:
-            return open_interval(journal, pipelines["bench"], connections, request).window
 
 
 def measured(bootstrap: str, folder: Path, orders: Orders, runs: int, tell: Tell) -> Iterator[Series]:
@@ -98,10 +63,9 @@ def _stage(server: PostgresServer, bootstrap: str, home: Path, orders: Orders) -
     dsn = create_database(server.dsn, "shop")
     fill_tables(PostgresConnection(id="db", dsn=dsn), orders)
     fill_topic(bootstrap, orders)
-    pipelines = home / "pipelines"
-    pipelines.mkdir()
-    (pipelines / "bench.yaml").write_text(orders.pipeline_file("bench", kafka="log", postgres="db"))
-    return Stage(bootstrap=bootstrap, dsn=dsn, journal=journal, folder=home, orders=orders, end=datetime.now(UTC))
+    service = Service(bootstrap=bootstrap, dsn=dsn, journal=journal, folder=home)
+    service.write_pipeline(orders.pipeline_file(PIPELINE, kafka="log", postgres="db"))
+    return Stage(service=service, orders=orders, end=datetime.now(UTC))
 
 
 def _require_planted(orders: Orders, side: str, counts: Counts) -> None:
@@ -111,40 +75,14 @@ def _require_planted(orders: Orders, side: str, counts: Counts) -> None:
 
 
 def _window(stage: Stage) -> tuple[Counts, Cost, str]:
-    window = stage.open_window()
-    place = ["--pipeline", window.pipeline, "--window", str(window.number), "--revision", str(window.revision)]
-    cost, seconds = _process("bench.window_steps", place, stage.environment)
-    with connect(stage.journal) as journal:
-        results = window_results.results(journal, window)
-    counts = {
-        (hop, name): keys
-        for hop, result in results.items()
-        for name, keys in asdict(result.counts).items()
-        if name in VERDICTS
-    }
+    counts, cost, seconds = stage.service.run_window(stage.service.open_window(stage.end))
     return counts, cost, f": {seconds}"
 
 
 def _by_hand(stage: Stage) -> tuple[Counts, Cost, str]:
-    with tempfile.TemporaryDirectory(dir=stage.folder) as folder:
-        options = {"bootstrap": stage.bootstrap, "dsn": stage.dsn, "name": stage.orders.name, "folder": folder}
+    service = stage.service
+    with tempfile.TemporaryDirectory(dir=service.folder) as folder:
+        options = {"bootstrap": service.bootstrap, "dsn": service.dsn, "name": stage.orders.name, "folder": folder}
         arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
-        cost, found = _process("bench.window_by_hand", arguments, {})
+        cost, found = run_module("bench.window_by_hand", arguments, {})
     return {(hop, verdict): keys for hop, verdict, keys in json.loads(found)}, cost, ""
-
-
-def _process(module: str, arguments: list[str], environment: Mapping[str, str]) -> tuple[Cost, str]:
-    """Run a module in a process of its own; return its cost, and the line that it printed. It waits for the end of its
-    input, so that its processor time can still be read."""
-    command = [sys.executable, "-m", module, *arguments]
-    variables = {**os.environ, **environment, "PYSPARK_PYTHON": sys.executable}
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables
-    ) as process:
-        assert process.stdout is not None
-        with Meter(process.pid) as meter:
-            line = process.stdout.readline()
-        _, complaints = process.communicate()
-    if process.returncode:
-        raise RuntimeError(f"{module} ended with {process.returncode}: {complaints[-2000:]}")
-    return meter.cost, line.rstrip()

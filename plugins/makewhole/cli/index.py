@@ -16,14 +16,15 @@ from makewhole.window.configuration import judging_sha256
 from makewhole.window.context import find_pipeline
 
 index_app = typer.Typer(
-    no_args_is_help=True, help="The index of every key ever seen on a topic, with which repeats are found."
+    no_args_is_help=True,
+    help="Look after the key index: every key ever seen on a topic, by which a repeat in another window is found.",
 )
 _console = console()
 
 
 @index_app.command("status")
 def show_index(pipeline: Annotated[str, typer.Argument(help="Name of the pipeline.")], json: AsJson = False) -> None:
-    """Say of how many runs the index of each topic is made, and how large it is."""
+    """Show how many runs, rows and bytes the key index of each topic has. With more than some twenty runs, merge."""
     with service_environment(), connect() as journal:
         found = indexes(journal, Storage.from_environment(), pipeline)
     if json:
@@ -35,8 +36,10 @@ def show_index(pipeline: Annotated[str, typer.Argument(help="Name of the pipelin
 
 @index_app.command("merge")
 def merge_index(pipeline: Annotated[str, typer.Argument(help="Name of the pipeline.")], json: AsJson = False) -> None:
-    """Merge runs until few are left, and remove files that have been unused for two days. The DAG
-    makewhole_housekeeping does it each day; it may be killed, and run twice at once."""
+    """Merge the runs of the key index until few are left, and remove files that it has not used for two days.
+
+    The DAG makewhole_housekeeping does this each night. Safe beside windows, twice at once, and when it is killed.
+    """
     with service_environment(), connect() as journal:
         done = list(tidy(journal, Storage.from_environment(), pipeline))
     if json:
@@ -49,8 +52,10 @@ def merge_index(pipeline: Annotated[str, typer.Argument(help="Name of the pipeli
 
 @index_app.command("rebuild")
 def rebuild_index(pipeline: Annotated[str, typer.Argument(help="Name of the pipeline.")], json: AsJson = False) -> None:
-    """Write the index again from the snapshots of the windows; of those whose files are gone, from the index itself.
-    Windows may be judged meanwhile."""
+    """Write the key index again, after files of it were lost.
+
+    From the snapshots of the windows; where one is gone, from the index as it is. Safe beside windows.
+    """
     with service_environment(), connect() as journal:
         found = find_pipeline(pipeline)
         done = rebuild(journal, Storage.from_environment(), found, judging_sha256(found))

@@ -20,7 +20,7 @@ _ROWS_OF_A_STATEMENT = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class HopResult:
-    """The counts of a hop at a stage. `files` are the verdict files, below the storage root."""
+    """The counts of a hop at a stage. `files`: the summary, and what was written, by paths below the storage root."""
 
     hop: str
     counts: HopCounts

@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 _AT_NIGHT = "0 4 * * *"
 _DOC = """\
 Merges the runs of the key index, the index of every key ever seen on a topic, so that a window asks few files however
-many windows there were, and removes files that nobody has read for two days. A task per pipeline; it may be killed, and
+many windows there were, and removes files that it has not used for two days. A task per pipeline; it may be killed, and
 run at any time, also beside windows: `makewhole index merge PIPELINE` does the same.
 """
 

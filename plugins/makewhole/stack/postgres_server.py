@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import tempfile
+import time
 from contextlib import closing, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,6 +29,8 @@ EXISTING_SERVER_VARIABLE = "MAKEWHOLE_POSTGRES_DSN"
 _SUPERUSER = "postgres"
 _SYSTEM_USER = "pgserver"  # PostgreSQL refuses to run as root
 _START_TIMEOUT_SECONDS = 60.0
+_HELD_BY_ORPHANS = "pre-existing shared memory block"
+_ORPHANS_SECONDS, _ORPHANS_POLL_SECONDS = 15.0, 0.2
 _SETTINGS = {"listen_addresses": LOOPBACK, "unix_socket_directories": "", "max_connections": "200"}
 _NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
@@ -121,8 +124,20 @@ class PostgresServer:
         self.process.start(command, environment=_environment(), user=user)
 
     def wait_ready(self) -> None:
-        """Wait until the launched server answers."""
-        self.process.wait_until(self.is_healthy, timeout_seconds=_START_TIMEOUT_SECONDS)
+        """Wait until the launched server answers.
+
+        Of one that was killed, processes can live on for a moment and keep its memory: it is launched again then.
+        """
+        deadline = time.monotonic() + _ORPHANS_SECONDS
+        while True:
+            try:
+                self.process.wait_until(self.is_healthy, timeout_seconds=_START_TIMEOUT_SECONDS)
+                return
+            except TransientError as error:
+                if _HELD_BY_ORPHANS not in str(error) or time.monotonic() > deadline:
+                    raise
+            time.sleep(_ORPHANS_POLL_SECONDS)
+            self.launch()
 
     def stop(self) -> None:
         """End it, closing its connections; the data stays."""

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench import data, plan
+from bench.history import EARLY, HISTORY
 from bench.latency import COLUMNS, LATENCY
 from bench.reads import CONNECTOR, KAFKA_LOG
 from bench.report import page
@@ -60,3 +61,16 @@ def test_a_small_window_is_timed_step_by_step_through_airflow(kafka: KafkaServer
     assert seconds[-1] == pytest.approx(sum(seconds[:-1]))
     assert [line.endswith("(not counted)") for line in told] == [True, False]
     assert page({}, 0.0, series).count("| 1 k |") == 1
+
+
+def test_a_late_day_is_measured_beside_an_early_one(kafka: KafkaServer, tmp_path: Path) -> None:
+    told = list[str]()
+
+    series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, tell=told.append).history())
+
+    assert [(one.part, one.data.records, len(one.warm)) for one in series] == [
+        (f"{HISTORY}{EARLY}", 1_000, 1),
+        (f"{HISTORY}50", 1_000, 1),
+    ]
+    assert "| 1 k | 2 | 50 |" in page({}, 0.0, series)
+    assert any("49 days: 49,000 rows in " in line for line in told)

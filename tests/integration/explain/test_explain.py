@@ -159,7 +159,7 @@ def _window(journal: PgConnection) -> None:
 
 def _judge(journal: PgConnection, window: Window, storage: Storage) -> None:
     """K1 matched, K2 missing in the warehouse."""
-    rows = [("flights→warehouse", key_hash("K1"), "matched", None, True)]
+    rows = [("flights→warehouse", "00", key_hash("K1"), "matched", None, True)]
     verdicts = storage.write_parquet(f"{window.prefix}/flights-warehouse/verdicts", _frame(rows))
     result = HopResult(hop="flights→warehouse", counts=HopCounts(), digest="", files={"verdicts": [verdicts]})
     finding = Finding(

@@ -143,7 +143,8 @@ def test_verdicts_whose_files_are_gone_make_the_gate_unable(shop: ReconciledShop
 
 
 def test_some_verdicts_gone_from_the_list_do_not_pass_the_gate(shop: ReconciledShop) -> None:
-    shop.trade(orders(range(10)))
+    made = orders(range(10))
+    shop.trade(made, unloaded=made)
     context = shop.open()
     shop.judge(context)
     shop.journal_sql(

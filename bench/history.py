@@ -1,0 +1,99 @@
+"""Measure what a window costs on an early day of a pipeline and on a late one: from spark-submit to the gate's answer.
+
+The first two days and the last one are judged by the real steps; those between are simulated. An order of the first day
+is sent again on the last one, and has to be found with its place.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from bench.data import DataSet, millions
+from bench.history_data import DAY, History, key_of, make_history_topic, make_tables, send_day
+from bench.measure import Cost
+from bench.results import Series
+from bench.service import PIPELINE, Service
+from bench.simulated_days import SimulatedDays
+from bench.window_data import LEDGER_HOP, Counts
+from makewhole.journal import window_results, windows
+from makewhole.journal.database import connect, migrate
+from makewhole.model.connection import PostgresConnection
+from makewhole.model.window import Window, WindowState
+from makewhole.stack.postgres_server import PostgresServer, create_database
+
+HISTORY = "history "
+"""Marks the name of each part, at its start."""
+SIDE = "makewhole"
+EARLY = 2
+"""The day that the last one is held against."""
+_MIB = 2**20
+Tell = Callable[[str], None]
+
+
+def measured(bootstrap: str, folder: Path, history: History, runs: int, tell: Tell) -> Iterator[Series]:
+    """Measure so many runs of the early day and of the last one; each run is a revision of the window."""
+    home = folder / history.name
+    with PostgresServer(home / "postgres", is_durable=False) as server:
+        service = _service(server, bootstrap, home, history)
+        places = send_day(bootstrap, history, 1)
+        _judged(service, history, 1, 1, tell)
+        send_day(bootstrap, history, EARLY)
+        early, counts, costs = _judged(service, history, EARLY, runs, tell)
+        _require({}, counts)
+        yield _series(history, EARLY, costs)
+        with_rows = tuple(history.days_with_rows)
+        index = SimulatedDays(like=early, last=history.days - 1, with_rows=with_rows).write(service)
+        tell(
+            f"history  {index.windows} days: {index.rows:,} rows in {index.runs} runs of the key index, "
+            f"{index.size_bytes / _MIB:.0f} MiB, {index.size_bytes / index.rows:.1f} bytes a row"
+        )
+        again = history.numbers(1)[0]
+        send_day(bootstrap, history, history.days, again=again)
+        last, counts, costs = _judged(service, history, history.days, runs, tell)
+        _require({(LEDGER_HOP, "duplicate"): 1}, counts)
+        _require_place(service, last, key_of(again), places[key_of(again)])
+        yield _series(history, history.days, costs)
+
+
+def _service(server: PostgresServer, bootstrap: str, home: Path, history: History) -> Service:
+    journal = create_database(server.dsn, "journal")
+    migrate(journal)
+    dsn = create_database(server.dsn, "shop")
+    make_tables(PostgresConnection(id="db", dsn=dsn), history)
+    make_history_topic(bootstrap, history)
+    service = Service(bootstrap=bootstrap, dsn=dsn, journal=journal, folder=home)
+    service.write_pipeline(history.pipeline_file(PIPELINE))
+    return service
+
+
+def _judged(service: Service, history: History, day: int, runs: int, tell: Tell) -> tuple[Window, Counts, list[Cost]]:
+    """Judge a day so many times, and close it; return its last revision with its verdicts, and the costs."""
+    costs = []
+    for _ in range(runs):
+        window = service.open_window(history.begin(day) + DAY)
+        counts, cost, told = service.run_window(window)
+        costs.append(cost)
+        tell(
+            f"history  day {day:3} × {millions(history.orders):10} {cost.wall_seconds:6.1f} s, "
+            f"{cost.cpu_seconds:6.1f} s of cores, {(cost.python_bytes + cost.jvm_bytes) / _MIB:.0f} MiB: {told}"
+        )
+    with connect(service.journal) as journal:
+        windows.close(journal, window, WindowState.CERTIFIED, None)
+    return window, {place: keys for place, keys in counts.items() if keys}, costs
+
+
+def _series(history: History, day: int, costs: list[Cost]) -> Series:
+    return Series(part=f"{HISTORY}{day}", side=SIDE, data=DataSet(records=history.orders), warm=costs)
+
+
+def _require(planted: Counts, found: Counts) -> None:
+    if found != planted:
+        raise RuntimeError(f"found {found}, planted are {planted}")
+
+
+def _require_place(service: Service, window: Window, key: str, place: str) -> None:
+    """Require that the repeated order was found with the place of its first record."""
+    with connect(service.journal) as journal:
+        found = [item.finding for item in window_results.findings(journal, window)]
+    told = {one.key: one.evidence.get("elsewhere") for one in found}
+    if told != {key: [place]}:
+        raise RuntimeError(f"found {told}, planted is {key}, which lies at {place}, too")

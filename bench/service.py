@@ -1,0 +1,95 @@
+"""Run the service's steps over the systems of a benchmark, each in a process of its own."""
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+from bench.measure import Cost, Meter
+from bench.window_data import VERDICTS, Counts
+from makewhole.config.pipeline_file import read_pipelines
+from makewhole.journal import window_results
+from makewhole.journal.database import connect
+from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
+from makewhole.model.window import Window
+from makewhole.stack.environment import connection_kafka, connection_postgres
+from makewhole.window.open import Request, open_interval
+
+PIPELINE = "bench"
+"""The name of the one pipeline of a service."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """The service's journal and folder (`storage`, `pipelines`), and the systems that its pipeline compares."""
+
+    bootstrap: str
+    dsn: str
+    journal: str
+    folder: Path
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The variables in which the service finds its systems."""
+        return {
+            "MAKEWHOLE_JOURNAL_DSN": self.journal,
+            "MAKEWHOLE_STORAGE": str(self.folder / "storage"),
+            "MAKEWHOLE_PIPELINES": str(self.folder / "pipelines"),
+            "AIRFLOW_CONN_LOG": connection_kafka(self.bootstrap),
+            "AIRFLOW_CONN_DB": connection_postgres(self.dsn),
+        }
+
+    def write_pipeline(self, text: str) -> None:
+        """Write the file of the pipeline, whose connections are `log` and `db`."""
+        folder = self.folder / "pipelines"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{PIPELINE}.yaml").write_text(text)
+
+    def open_window(self, end: datetime) -> Window:
+        """Open the window that ends then, or the next revision of it."""
+        pipelines, problems = read_pipelines([self.folder / "pipelines"])
+        if problems:
+            raise RuntimeError(f"the pipeline of the benchmark is refused: {problems}")
+        connections: dict[str, Connection] = {
+            "log": KafkaConnection(id="log", properties={"bootstrap.servers": self.bootstrap}),
+            "db": PostgresConnection(id="db", dsn=self.dsn),
+        }
+        request = Request(id=uuid.uuid4().hex, end=end)
+        with connect(self.journal) as journal:
+            return open_interval(journal, pipelines[PIPELINE], connections, request).window
+
+    def run_window(self, window: Window) -> tuple[Counts, Cost, str]:
+        """Take a window from spark-submit to the gate's answer; return its verdicts, its cost, and the seconds of each
+        step in a sentence."""
+        place = ["--pipeline", window.pipeline, "--window", str(window.number), "--revision", str(window.revision)]
+        cost, seconds = run_module("bench.window_steps", place, self.environment)
+        with connect(self.journal) as journal:
+            results = window_results.results(journal, window)
+        counts = {
+            (hop, name): keys
+            for hop, result in results.items()
+            for name, keys in asdict(result.counts).items()
+            if name in VERDICTS
+        }
+        return counts, cost, seconds
+
+
+def run_module(module: str, arguments: list[str], environment: Mapping[str, str]) -> tuple[Cost, str]:
+    """Run a module in a process of its own; return its cost, and the line that it printed. It waits for the end of its
+    input, so that its processor time can still be read."""
+    command = [sys.executable, "-m", module, *arguments]
+    variables = {**os.environ, **environment, "PYSPARK_PYTHON": sys.executable}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables
+    ) as process:
+        assert process.stdout is not None
+        with Meter(process.pid) as meter:
+            line = process.stdout.readline()
+        _, complaints = process.communicate()
+    if process.returncode:
+        raise RuntimeError(f"{module} ended with {process.returncode}: {complaints[-2000:]}")
+    return meter.cost, line.rstrip()
