@@ -5,6 +5,7 @@ longer than a small window. Its exit code is that of its own step, whatever beco
 """
 
 import argparse
+import gc
 import logging
 import sys
 import traceback
@@ -71,6 +72,7 @@ def _run(wanted: argparse.Namespace, steps: Sequence[str]) -> None:
         if not _is_done(spark, context, step, wanted.asked_by):
             break
     spark.stop()
+    gc.freeze()  # Python would look for garbage in all that was loaded, for a second or two, before it ends
 
 
 def _is_done(spark: SparkSession, context: WindowContext, step: str, asked_by: str) -> bool:

@@ -1,11 +1,12 @@
-"""Validate a window on Spark: read its stored verdicts and have the gate check them."""
+"""Validate a window: read its stored verdicts, here or on Spark, and have the gate check them."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from makewhole.gate import HopSummary, KeyedFrames, check_summaries, check_verdicts, error_report
+from makewhole.gate import HopSummary, KeyedFrames, KeyedRows, check_summaries, check_verdicts, error_report
 from makewhole.journal import incidents, window_results
+from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateReport
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Pipeline
@@ -18,27 +19,51 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+FEW_ROWS = 200_000
+"""Verdicts up to this number are checked in this process, which Spark's jobs would take seconds for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredVerdicts:
+    """Paths of the files of all hops: of the verdicts (`VERDICTS`), and of the buckets (`BUCKETS`), none of an older
+    makewhole."""
+
+    storage: Storage
+    verdicts: Sequence[str]
+    buckets: Sequence[str] = ()
+
+    def read(self, session: "SparkSession") -> KeyedRows | KeyedFrames:
+        """Read the files: into memory where they have few rows, or as frames of Spark."""
+        if self.storage.count_rows(self.verdicts) <= FEW_ROWS:
+            rows = self.storage.read_parquet(self.verdicts)
+            assert rows is not None
+            return KeyedRows(verdicts=rows, buckets=self.storage.read_parquet(self.buckets))
+        verdicts, buckets = (
+            session.read.parquet(*(self.storage.uri(path) for path in paths)) if paths else None
+            for paths in (self.verdicts, self.buckets)
+        )
+        assert verdicts is not None
+        return KeyedFrames(verdicts=verdicts, buckets=buckets)
+
+
 def validate(
     session: "SparkSession",
     pipeline: Pipeline,
     summaries: Sequence[HopSummary],
-    files: Sequence[str],
+    stored: StoredVerdicts,
     happened: Sequence[Incident] = (),
-    buckets: Sequence[str] = (),
 ) -> GateReport:
-    """Have the gate check the verdicts of all hops, Parquet `files` with the columns of `VERDICTS`; `buckets` are files
-    with those of `BUCKETS`, none of an older makewhole.
+    """Have the gate check the verdicts of all hops.
 
     Files that cannot be read give ERROR, as does anything else that breaks; nothing is raised.
     """
-    if not files:
+    if not stored.verdicts:
         return error_report("No file of verdicts was named, so there is nothing to check. Run the comparison again.")
     try:
-        verdicts = session.read.parquet(*files)
-        frames = KeyedFrames(verdicts=verdicts, buckets=session.read.parquet(*buckets) if buckets else None)
+        rows = stored.read(session)
     except Exception as error:
         return error_report(f"The verdicts could not be read ({type(error).__name__}). Run the comparison again.")
-    return check_verdicts(pipeline, summaries, frames, happened)
+    return check_verdicts(pipeline, summaries, rows, happened)
 
 
 def validate_window(session: "SparkSession", journal: PgConnection, context: WindowContext) -> GateReport:
@@ -54,18 +79,19 @@ def ask_gate(session: "SparkSession", journal: PgConnection, context: WindowCont
     journal.commit()  # nothing is held open there while the gate works
     try:
         summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in results.values()]
-        files = [context.storage.uri(path) for result in results.values() for path in result.files["verdicts"]]
-        buckets = [
-            context.storage.uri(result.files["buckets"]) for result in results.values() if "buckets" in result.files
-        ]
+        stored = StoredVerdicts(
+            storage=context.storage,
+            verdicts=[path for result in results.values() for path in result.files["verdicts"]],
+            buckets=[result.files["buckets"] for result in results.values() if "buckets" in result.files],
+        )
     except (KeyError, TypeError) as error:
         return error_report(f"The results in the journal cannot be read ({type(error).__name__}). Compare again.")
-    is_empty = bool(summaries) and not files and all(summary.expected_rows == 0 for summary in summaries)
+    is_empty = bool(summaries) and not stored.verdicts and all(summary.expected_rows == 0 for summary in summaries)
     # Without any key there is no verdict: the numbers alone decide whether the pipeline permits that.
     return (
         check_summaries(context.pipeline, summaries, happened)
         if is_empty
-        else validate(session, context.pipeline, summaries, files, happened, buckets)
+        else validate(session, context.pipeline, summaries, stored, happened)
     )
 
 

@@ -18,9 +18,6 @@ _BEFORE_ALL = -(2**63)
 _IS_EXTRA, _FILTERS, _COMPARED = "is_extra", "_filters", "compared"
 _ROW = (*HASH, _FILTERS)
 
-COPIES = (*HASH, *(name for name in _FIRST if name not in (*HASH, *_MARKS)), "partition", "offset", "is_aborted")
-"""Columns of a snapshot that a run is built from, besides `replay_plan`."""
-
 
 def build_key_run(copies: pl.DataFrame, *, has_versions: bool) -> pl.DataFrame:
     """Build the run of committed copies (`TOPIC_KEYS` with `is_replay` and `is_produced`), in key order.
@@ -75,7 +72,7 @@ def _compared(compare: Mapping[str, str]) -> int:
 
 def count_keys(run: pl.DataFrame) -> int:
     """Return the number of distinct keys of a run."""
-    return len(_of_point(run))
+    return len(run) - int(run[_IS_EXTRA].sum()) if _IS_EXTRA in run.columns else len(run)
 
 
 def _of_point(run: pl.DataFrame) -> pl.DataFrame:

@@ -5,7 +5,9 @@ from collections.abc import Iterable
 import polars as pl
 import polars_hash as plh
 
+from makewhole.compute.frames import HASH
 from makewhole.model.verdict import HopCounts, Verdict
+from makewhole.native.digest_lines import sum_of_matched_lines
 
 _MODULUS = 2**128
 
@@ -46,6 +48,11 @@ def digest(judged: pl.DataFrame) -> int:
         ).nchash.xxh3_128()
     )
     return add_digests(lines.to_series().to_list())
+
+
+def digest_of_matched(keys: pl.DataFrame) -> int:
+    """Return the `digest` of matched keys (`key_hi`, `key_lo`, `row_hash`), all of whose row hashes are known."""
+    return sum_of_matched_lines(*(keys[name].to_numpy() for name in (*HASH, "row_hash")))
 
 
 def add_digests(parts: Iterable[int]) -> int:

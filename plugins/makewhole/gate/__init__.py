@@ -2,12 +2,14 @@
 
 from makewhole.gate.check import check_summaries, check_verdicts, error_report
 from makewhole.gate.expectations import load_beside
+from makewhole.gate.few_rows import KeyedRows
 from makewhole.gate.frame import KeyedFrames
 from makewhole.gate.summary import HopSummary, PointEvidence
 
 __all__ = [
     "HopSummary",
     "KeyedFrames",
+    "KeyedRows",
     "PointEvidence",
     "check_summaries",
     "check_verdicts",

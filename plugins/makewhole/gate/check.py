@@ -15,9 +15,8 @@ from makewhole.gate.expectations import (
     first_line,
     library_version,
     run_on_row,
-    run_on_spark,
 )
-from makewhole.gate.frame import FrameCounts, KeyedFrames, count_verdicts, stored_verdicts
+from makewhole.gate.frame import FrameCounts, Keyed
 from makewhole.gate.planned_expectation import IS_KNOWN, Number, Planned, Role
 from makewhole.gate.suite import HopSuite, frame_suite, hop_suite, incident_suite
 from makewhole.gate.summary import HopSummary
@@ -39,7 +38,7 @@ def check_summaries(
 
 
 def check_verdicts(
-    pipeline: Pipeline, summaries: Sequence[HopSummary], frames: KeyedFrames, incidents: Sequence[Incident] = ()
+    pipeline: Pipeline, summaries: Sequence[HopSummary], frames: Keyed, incidents: Sequence[Incident] = ()
 ) -> GateReport:
     """Check layers A and B. Never raises: what breaks becomes ERROR."""
     return _guarded(lambda: _check_verdicts(pipeline, summaries, frames, incidents))
@@ -66,15 +65,13 @@ def _check_summaries(pipeline: Pipeline, summaries: Sequence[HopSummary], incide
 
 
 def _check_verdicts(
-    pipeline: Pipeline, summaries: Sequence[HopSummary], frames: KeyedFrames, incidents: Sequence[Incident]
+    pipeline: Pipeline, summaries: Sequence[HopSummary], frames: Keyed, incidents: Sequence[Incident]
 ) -> GateReport:
     problem = _summaries_problem(pipeline, summaries)
     if problem:
         return error_report(problem)
-    frame = stored_verdicts(frames.verdicts, has_buckets=frames.buckets is not None)
     planned = frame_suite(summaries)
-    run = run_on_spark("verdicts", frame, planned)
-    counts = count_verdicts(frame, [summary.hop for summary in summaries], frames.buckets)
+    run, counts = frames.run(planned), frames.count([summary.hop for summary in summaries])
     suites, runs = _run_suites(_suites(pipeline, summaries, incidents, counts))
     return _report(suites, (run, *runs), planned)
 

@@ -1,19 +1,29 @@
-"""Read and count the frames of the verdicts and of the buckets: Spark DataFrames, used by their methods and never
+"""Check and count the frames of the verdicts and of the buckets: Spark DataFrames, used by their methods and never
 imported.
 
 A frame that is passed in only names the session and the Parquet files. The gate reads those files itself: a plan
 that changes between two evaluations, or a filter put on the frame on the way, cannot reach the expectations.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 from urllib.parse import unquote
 
+from makewhole.gate.expectations import SuiteRun, run_on_spark
+from makewhole.gate.planned_expectation import Planned
 from makewhole.model.errors import CorruptionError
 from makewhole.model.verdict import Verdict
 
 _BUCKET_ROWS_MOST = 100_000
+
+
+class Keyed(Protocol):
+    """The stored rows of the verdicts and of the buckets, to be checked and counted, wherever that is done."""
+
+    def run(self, planned: Sequence[Planned]) -> SuiteRun: ...
+    def count(self, hops: Sequence[str]) -> "FrameCounts": ...
 
 
 class Frame(Protocol):
@@ -26,15 +36,6 @@ class Frame(Protocol):
     def groupBy(self, *columns: str) -> Any: ...  # noqa: N802
     def limit(self, num: int) -> "Frame": ...
     def collect(self) -> list[Any]: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class KeyedFrames:
-    """Spark DataFrames that read stored Parquet files: of the verdicts (`VERDICTS`), a row per hop and key that is not
-    clean; and of the `buckets` (`BUCKETS`), which an older makewhole did not write, nor left clean keys out."""
-
-    verdicts: Frame
-    buckets: Frame | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,13 +105,45 @@ class FrameCounts:
         )
 
 
-def stored_verdicts(frame: Frame, *, has_buckets: bool) -> Frame:
-    """Read the files behind `frame` anew: columns hop, bucket, verdict, key_hash, cause and `hop_key`, one value per
-    row. `has_buckets`: an older makewhole did not write in which bucket a key is."""
-    bucket = "bucket" if has_buckets else "cast(null as string) AS bucket"
-    return _stored(frame).selectExpr(
-        "hop", bucket, "verdict", "key_hash", "cause", "concat(key_hash, ' ', hop) AS hop_key"
-    )
+@dataclass(frozen=True, kw_only=True)
+class KeyedFrames:
+    """Spark DataFrames that read stored Parquet files: of the verdicts (`VERDICTS`), a row per hop and key that is not
+    clean; and of the `buckets` (`BUCKETS`), which an older makewhole did not write, nor left clean keys out."""
+
+    verdicts: Frame
+    buckets: Frame | None = None
+
+    def run(self, planned: Sequence[Planned]) -> SuiteRun:
+        """Run layer A on the verdicts."""
+        return run_on_spark("verdicts", self._stored_verdicts, planned)
+
+    def count(self, hops: Sequence[str]) -> FrameCounts:
+        """Count the rows by hop, bucket and verdict in one small aggregation, and read the rows of the buckets.
+
+        Groups beyond hops x buckets x verdicts cannot be ours: they are cut and fail elsewhere.
+        """
+        rows = None if self.buckets is None else _bucket_rows(self.buckets)
+        most_groups = len(hops) * len(Verdict) * max(len(rows or ()), 1) + 100
+        grouped = self._stored_verdicts.groupBy("hop", "bucket", "verdict")
+        found = grouped.agg({"*": "count", "cause": "count"}).limit(most_groups)
+        return FrameCounts(
+            verdicts={
+                (group["hop"], group["bucket"], group["verdict"]): VerdictCount(
+                    rows=group["count(1)"], explained=group["count(cause)"]
+                )
+                for group in found.collect()
+            },
+            buckets=rows,
+        )
+
+    @cached_property
+    def _stored_verdicts(self) -> Frame:
+        """The files behind the frame, read anew: columns hop, bucket, verdict, key_hash, cause and `hop_key`, one value
+        per row. An older makewhole did not write in which bucket a key is."""
+        bucket = "cast(null as string) AS bucket" if self.buckets is None else "bucket"
+        return _stored(self.verdicts).selectExpr(
+            "hop", bucket, "verdict", "key_hash", "cause", "concat(key_hash, ' ', hop) AS hop_key"
+        )
 
 
 def _stored(frame: Frame) -> Frame:
@@ -124,31 +157,20 @@ def _stored(frame: Frame) -> Frame:
     return stored
 
 
-def count_verdicts(frame: Frame, hops: Sequence[str], buckets: Frame | None) -> FrameCounts:
-    """Count the rows by hop, bucket and verdict in one small aggregation, and read the rows of the buckets.
-
-    Groups beyond hops x buckets x verdicts cannot be ours: they are cut and fail elsewhere.
-    """
-    rows = None if buckets is None else _bucket_rows(buckets)
-    most_groups = len(hops) * len(Verdict) * max(len(rows or ()), 1) + 100
-    found = frame.groupBy("hop", "bucket", "verdict").agg({"*": "count", "cause": "count"}).limit(most_groups)
-    return FrameCounts(
-        verdicts={
-            (group["hop"], group["bucket"], group["verdict"]): VerdictCount(
-                rows=group["count(1)"], explained=group["count(cause)"]
-            )
-            for group in found.collect()
-        },
-        buckets=rows,
-    )
-
-
 def _bucket_rows(frame: Frame) -> dict[tuple[str | None, str | None], BucketRow]:
-    """Read the rows of the buckets. A bucket that has several is none that can be right."""
     stored = _stored(frame).selectExpr("hop", "bucket", "clean", "expected")
-    rows: dict[tuple[str | None, str | None], BucketRow] = {}
-    for row in stored.limit(_BUCKET_ROWS_MOST).collect():
-        place = (row["hop"], row["bucket"])
-        is_whole = place not in rows and row["clean"] is not None and row["expected"] is not None
-        rows[place] = BucketRow(clean=row["clean"], expected=row["expected"]) if is_whole else _BROKEN
-    return rows
+    return bucket_rows(tuple(row) for row in stored.limit(_BUCKET_ROWS_MOST).collect())
+
+
+def bucket_rows(
+    rows: Iterable[tuple[str | None, str | None, int | None, int | None]],
+) -> dict[tuple[str | None, str | None], BucketRow]:
+    """Return the rows of the buckets (hop, bucket, clean, expected). A bucket that has several, or of which a number is
+    not known, is none that can be right."""
+    found: dict[tuple[str | None, str | None], BucketRow] = {}
+    for hop, bucket, clean, expected in rows:
+        if clean is None or expected is None or (hop, bucket) in found:
+            found[hop, bucket] = _BROKEN
+        else:
+            found[hop, bucket] = BucketRow(clean=clean, expected=expected)
+    return found

@@ -31,7 +31,7 @@ def write_index_file(storage: Storage, folder: str, parts: Iterable[pl.DataFrame
     with storage.sorted_parquet(folder) as growing:
         for part in parts:
             growing.append(part)
-            halves.append(part.select(HASH).unique(maintain_order=True))
+            halves.append(part.select(HASH).filter(_differs_from_before()))
     keys = pl.concat(halves)
     content = build_filter(*(keys[name].to_numpy() for name in HASH))
     storage.write_bytes(filter_path(growing.path), _name(growing.path) + content)
@@ -90,6 +90,12 @@ def _maybe_in(storage: Storage, file: IndexFile, keys: pl.DataFrame) -> Bools:
         except CorruptionError as error:
             logger.warning("the whole of %s is read instead of its filter: %s", file.path, error)
     return np.ones(len(keys), dtype=np.bool_)
+
+
+def _differs_from_before() -> pl.Expr:
+    """Select the first row of each key among rows in key order."""
+    is_same = pl.all_horizontal(pl.col(name) == pl.col(name).shift() for name in HASH)
+    return ~is_same.fill_null(False)
 
 
 def _name(path: str) -> bytes:

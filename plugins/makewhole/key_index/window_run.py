@@ -5,9 +5,10 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 
 from makewhole.compute.frames import REPLAYS
-from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
+from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.compute.key_index.stored_runs import stored_run
-from makewhole.compute.key_runs import COPIES, build_key_run, count_keys, with_compared
+from makewhole.compute.key_index.window_rows import COPIES, window_rows
+from makewhole.compute.key_runs import count_keys, with_compared
 from makewhole.compute.keys import split_hex
 from makewhole.journal import replayed_positions, window_results
 from makewhole.journal.written_keys import replayed_keys, reversal_keys
@@ -28,10 +29,10 @@ def run_of_bucket(
     Raises:
         CorruptionError: a file of the snapshot does not exist.
     """
-    frame = storage.read_parquet(files, [*COPIES, "replay_plan"])
+    frame = storage.read_parquet(files, COPIES)
     assert frame is not None
-    run = build_key_run(mark_replays(committed_copies(frame), replays), has_versions=_has_versions(pipeline, point))
-    return with_compared(run, pipeline.compare)
+    rows = window_rows(committed_copies(frame), replays, has_versions=_has_versions(pipeline, point))
+    return with_compared(rows, pipeline.compare)
 
 
 def write_bucket(storage: Storage, window: Window, point: str, bucket: str, run: pl.DataFrame) -> tuple[str, int]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from makewhole.compute.frames import with_place
+from makewhole.lake.marked_rows import marked_rows
 from makewhole.lake.parquet_writer import GrowingParquet
 from makewhole.lake.sorted_parquet import SortedParquet, SortedRows
 from makewhole.model.errors import ConfigurationError, CorruptionError, Problem
@@ -120,10 +122,23 @@ class Storage:
         frames = [self._read(path, columns) for path in paths]
         return pl.concat(frames, how="diagonal") if frames else None
 
+    def count_rows(self, paths: Sequence[str]) -> int:
+        """Return the number of rows in these files, by their footers alone.
+
+        Raises:
+            CorruptionError: a file that a manifest names does not exist.
+        """
+        return sum(self._number_of_rows(path) for path in paths)
+
+    def _number_of_rows(self, path: str) -> int:
+        with self._open(path) as file:
+            rows: int = file.metadata.num_rows
+            return rows
+
     def read_rows(self, paths: Sequence[str], wanted: Bools) -> pl.DataFrame | None:
         """Return the wanted ones of the rows that `read_parquet` returns, a mark for each; None for no files.
 
-        Row groups of which no row is wanted are not read.
+        Row groups of which no row is wanted are not read, nor the texts of other rows where few are wanted.
 
         Raises:
             CorruptionError: a file that a manifest names does not exist, or they have other numbers of rows.
@@ -131,13 +146,11 @@ class Storage:
         frames, first = list[pl.DataFrame](), 0
         for path in paths:
             with self._open(path) as file:
-                for number in range(file.num_row_groups):
-                    marks = wanted[first : first + file.metadata.row_group(number).num_rows]
-                    first += len(marks)
-                    if marks.any():
-                        frame = pl.from_arrow(file.read_row_group(number))
-                        assert isinstance(frame, pl.DataFrame)
-                        frames.append(with_place(frame.filter(pl.Series(marks))))
+                marks = wanted[first : first + file.metadata.num_rows]
+                first += file.metadata.num_rows
+                if len(marks) == file.metadata.num_rows:
+                    parts = marked_rows(file, marks, partial(self.read_bytes, path))
+                    frames += [with_place(part) for part in parts]
         if first != len(wanted):
             raise CorruptionError(f"{first} rows are in the files of a snapshot, {len(wanted)} were there before")
         if not frames:  # the columns matter all the same

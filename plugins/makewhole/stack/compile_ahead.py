@@ -3,9 +3,12 @@
 import numpy as np
 
 from makewhole.compute.decode.record_values import ValueShape, decode_values
+from makewhole.compute.frames import KEYS, empty
+from makewhole.compute.judge.clean_keys import find_clean_keys
 from makewhole.compute.key_index.filters import build_filter, maybe_in
 from makewhole.kafka.log.batches import Batch
 from makewhole.kafka.log.records import BatchToDecode, decode
+from makewhole.native.digest_lines import sum_of_matched_lines
 
 _VALUE = b'{"id":"a long enough key"}'
 _HEADERS = b"\x02" + b"\x02n" + b"\x02h"
@@ -14,13 +17,17 @@ _RECORD = bytes([2 * len(_BODY)]) + _BODY
 
 
 def compile_all() -> None:
-    """Read one record, copied and as a view, and decode its value; look one key up in a filter."""
+    """Read one record, copied and as a view, and decode its value; look one key up in a filter, make its digest;
+    pair keys."""
     batch = Batch(0, 0, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1, 0, len(_RECORD))
     for has_views in (False, True):
         [part] = decode(0, [BatchToDecode(batch, _RECORD, 0, 1, False)], has_views=has_views)
         decode_values(part.columns, ValueShape(key=("$.id",), compare={}))
     one = np.zeros(1, dtype=np.uint64)
     maybe_in(build_filter(one, one), one, one)
+    sum_of_matched_lines(one, one, one)
+    copies = empty(KEYS)
+    find_clean_keys(copies, copies, "", copies)
 
 
 if __name__ == "__main__":

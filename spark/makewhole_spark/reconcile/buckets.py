@@ -137,6 +137,17 @@ def has_slices(pipeline: Pipeline, hop: Hop) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
+class KeptExceptions:
+    """What the first pass of a bucket found: the number and the digest of the clean keys, and the files of the copies
+    of all others."""
+
+    clean: int
+    digest: int
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class BucketTask:
     """The input of an executor for a bucket: files below the storage root, and what the driver asked once for all.
 
@@ -156,9 +167,9 @@ class BucketTask:
     waits. `seen_ranges`: (partition, lo, hi, since when it is known to exist) of the source, in this window and in
     those that handed keys over. The last three are set when the bucket is judged again with the rest of a topic's log:
     files of `tails` by point, `partial_tails` of which some offsets were gone, and the target's rows that were
-    `looked_up` before that reading. `log_of_erasures`: where tombstones erase, what the windows know of them; then
-    `tail_records` are files of what stands behind the windows, by point, and `unread_tails` the partitions of which
-    some of it was gone.
+    `looked_up` before that reading; so are the exceptions that were `kept` then. `log_of_erasures`: where tombstones
+    erase, what the windows know of them; then `tail_records` are files of what stands behind the windows, by point, and
+    `unread_tails` the partitions of which some of it was gone.
     """
 
     context: WindowContext
@@ -195,6 +206,7 @@ class BucketTask:
     tails: Mapping[str, list[str]] | None = None
     partial_tails: frozenset[str] = frozenset()
     looked_up: str | None = None
+    kept: KeptExceptions | None = None
     log_of_erasures: LogOfErasures = field(default_factory=LogOfErasures)
     tail_records: Mapping[str, list[str]] = field(default_factory=dict)
     unread_tails: frozenset[tuple[str, int]] = frozenset()
@@ -223,7 +235,8 @@ class BucketAnswer:
     `older_than_log`: the number of keys that are undecidable because nobody said from when on to judge.
     `judged_anew`: the number of keys that are judged because a truncation took their copies. `unreached`: the source's
     records that the consumer group has not reached, by partition. `clean`: the number of keys that the first pass took
-    out; the file of verdicts has none of them. `met_alone`: the file of keys whose rows had no record in the window.
+    out; the file of verdicts has none of them. `kept`: the others, of a bucket to be judged again. `met_alone`: the
+    file of keys whose rows had no record in the window.
     """
 
     hop: str
@@ -243,5 +256,6 @@ class BucketAnswer:
     late_wanted: Mapping[str, str] = field(default_factory=dict)
     unreached: Mapping[int, Unreached] = field(default_factory=dict)
     looked_up: str | None = None
+    kept: KeptExceptions | None = None
     to_order: Mapping[str, str] = field(default_factory=dict)
     met_alone: str | None = None

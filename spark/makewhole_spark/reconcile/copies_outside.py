@@ -108,6 +108,8 @@ def _from_runs(
     task: BucketTask, keys: pl.DataFrame, *files: Sequence[IndexFile], is_later: bool, hop: str | None = None
 ) -> pl.DataFrame:
     """Return the copies that runs have of some keys; `hop`: only those that pass its filter."""
+    if not any(files):
+        return empty(ELSEWHERE)
     runs = pl.concat(rows_of(task, of_kind, keys) for of_kind in files)
     runs = runs if hop is None else passing_rows(runs, hop)
     return first_and_latest_copies(runs, is_later=is_later) if task.is_upsert else first_copies(runs, is_later=is_later)

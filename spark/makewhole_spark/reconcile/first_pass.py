@@ -9,34 +9,27 @@ import polars as pl
 
 from makewhole.compute import rollup
 from makewhole.compute.frames import HASH, HASHES, empty
-from makewhole.compute.judge.clean_keys import CleanKeys, columns_of, count_keys, find_clean_keys, no_clean_keys
-from makewhole.compute.keys import hash_hex
-from makewhole.model.verdict import Verdict
+from makewhole.compute.judge.clean_keys import columns_of, count_keys, find_clean_keys, no_clean_keys
 from makewhole.native.arrays import Bools
-from makewhole_spark.reconcile.buckets import BucketTask
+from makewhole_spark.reconcile.buckets import BucketTask, KeptExceptions
 from makewhole_spark.reconcile.key_index.ask import known_elsewhere, met_before
 from makewhole_spark.reconcile.look_ups import slice_frame
 
 
 @dataclass(frozen=True, kw_only=True)
 class FirstPass:
-    """The clean keys of a bucket, and the copies of all others in the two slices. `narrow` are all copies of the source
-    with a few columns; `known_besides` the hashes of keys of which more is known than the slices say."""
+    """The clean keys of a bucket, their `number` and `digest`, and the copies of all others in the two slices.
 
-    clean: CleanKeys
+    `narrow` are all copies of the source with a few columns; `known_besides` the hashes of keys of which more is known
+    than the slices say.
+    """
+
+    number: int
+    digest: int
     known_besides: pl.DataFrame
     source: pl.DataFrame
     target: pl.DataFrame
     narrow: pl.DataFrame
-
-    @property
-    def number(self) -> int:
-        """The number of clean keys."""
-        return len(self.clean.keys)
-
-    def digest(self) -> int:
-        """Return the digest of the clean keys, all of which are matched."""
-        return rollup.digest(self.clean.keys.with_columns(hash_hex(), pl.lit(Verdict.MATCHED.value).alias("verdict")))
 
     def count_keys(self, hop: str, named: pl.DataFrame) -> int:
         """Count the source's keys that must have a verdict, those of `named` included, from the source alone."""
@@ -46,15 +39,50 @@ class FirstPass:
 def first_pass(task: BucketTask) -> FirstPass:
     """Find the clean keys of a bucket, and read the copies of the others."""
     source, target = task.hop.source, task.hop.target
-    narrow = _narrow(task, source, task.source_files), _narrow(task, target, task.target_files)
+    of_source = _narrow(task, source, task.source_files)
+    if (found := _found_before(task, of_source)) is not None:
+        return found
+    narrow = of_source, _narrow(task, target, task.target_files)
     known = _known_besides(task, pl.concat(frame.select(HASH) for frame in narrow))
     clean = find_clean_keys(*narrow, task.hop.name, known) if _takes_out(task) else no_clean_keys(*narrow)
     return FirstPass(
-        clean=clean,
+        number=len(clean.keys),
+        digest=rollup.digest_of_matched(clean.keys),
         known_besides=known,
         source=_exceptions(task, source, task.source_files, clean.source_exceptions),
         target=_exceptions(task, target, task.target_files, clean.target_exceptions),
-        narrow=narrow[0],
+        narrow=of_source,
+    )
+
+
+def keep_exceptions(task: BucketTask, first: FirstPass) -> KeptExceptions | None:
+    """Write what the first pass found, for the bucket to be judged again; None where it took out nothing."""
+    if not first.number:
+        return None
+    storage, folder = task.context.storage, f"{task.context.window.prefix}/{task.hop.slug}/exceptions"
+    source, target = (storage.write_parquet(folder, frame) for frame in (first.source, first.target))
+    return KeptExceptions(clean=first.number, digest=first.digest, source=source, target=target)
+
+
+def _found_before(task: BucketTask, narrow: pl.DataFrame) -> FirstPass | None:
+    """Return what the first pass of the same bucket found before the rest of a log was read; None where that has copies
+    of keys that were clean."""
+    if task.kept is None:
+        return None
+    source, target = (
+        slice_frame(task, point, (path,))
+        for point, path in ((task.hop.source, task.kept.source), (task.hop.target, task.kept.target))
+    )
+    in_tails = _in_tails(task).join(source, on=HASH, how="anti")
+    if len(narrow.select(HASH).join(in_tails, on=HASH, how="semi")):
+        return None
+    return FirstPass(
+        number=task.kept.clean,
+        digest=task.kept.digest,
+        known_besides=_known_besides(task, pl.concat(frame.select(HASH) for frame in (source, target))),
+        source=source,
+        target=target,
+        narrow=narrow,
     )
 
 
@@ -70,16 +98,20 @@ def _known_besides(task: BucketTask, keys: pl.DataFrame) -> pl.DataFrame:
     """Return hashes of keys of which more is known than the two slices say, as far as the slices have them (`keys`):
     copies elsewhere, what was handed over or waits, what compensation wrote, and what earlier windows told or met
     without its record."""
-    tails = [path for paths in (task.tails or {}).values() for path in paths]
-    stored = task.context.storage.read_parquet(tails, list(HASH))
-    frames = [empty(HASHES) if stored is None else stored.select(HASH), known_elsewhere(task, keys)]
-    frames.append(met_before(task, keys))
+    frames = [_in_tails(task), known_elsewhere(task, keys), met_before(task, keys)]
     frames += [frame.select(HASH) for frame in (task.replays, task.source_replays, task.written, task.followed)]
     named = [(high, low) for _, high, low in task.handed_over]
     named += [(high, low) for high, low, _ in task.waiting_since]
     named += () if task.met_alone is None else task.met_alone.told
     frames.append(pl.DataFrame([*named, *task.told], schema=HASHES, orient="row"))
     return pl.concat(frames)
+
+
+def _in_tails(task: BucketTask) -> pl.DataFrame:
+    """Return the hashes of the copies that were found in the rest of the logs."""
+    files = [path for paths in (task.tails or {}).values() for path in paths]
+    found = task.context.storage.read_parquet(files, list(HASH))
+    return empty(HASHES) if found is None else found.select(HASH)
 
 
 def _narrow(task: BucketTask, point: str, files: tuple[str, ...]) -> pl.DataFrame:

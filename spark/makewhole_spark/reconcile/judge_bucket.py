@@ -27,7 +27,7 @@ from makewhole_spark.reconcile.copies_outside import (
     target_copies_outside,
     with_values_of_now,
 )
-from makewhole_spark.reconcile.first_pass import FirstPass, first_pass
+from makewhole_spark.reconcile.first_pass import FirstPass, first_pass, keep_exceptions
 from makewhole_spark.reconcile.hop_facts.late_rows import without_told_rows
 from makewhole_spark.reconcile.hop_facts.other_sources import without_keys_of_others, without_rows_of_others
 from makewhole_spark.reconcile.hop_facts.tombstones import may_be_erased
@@ -72,6 +72,7 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
         _write(task, first, replace(gathered, known=known), found, wanted),
         late_wanted=late,
         to_order=to_order,
+        kept=keep_exceptions(task, first) if wanted or to_order else None,
         met_alone=_write_met_alone(task, first.target, at_first),
     )
     if task.is_upsert and wanted and rows is not None:
@@ -231,7 +232,7 @@ def _write(
         hop=task.hop.name,
         bucket=task.bucket,
         counts=_counts(first, known, judged),
-        digest=rollup.add_digests([first.digest(), rollup.digest(judged)]),
+        digest=rollup.add_digests([first.digest, rollup.digest(judged)]),
         expected=_count_source_keys(task, first, known)
         + sum(
             without_source.get(verdict.value, 0) for verdict in (*GAPS, Verdict.UNDECIDABLE, Verdict.BEFORE_BASELINE)
@@ -241,7 +242,7 @@ def _write(
         before_baseline_without_source=without_source.get(Verdict.BEFORE_BASELINE.value, 0),
         older_than_log=len(judged.filter(pl.col("hint") == Cause.OLDER_THAN_LOG.value)),
         judged_anew=len(gathered.judged_anew),
-        unreached=unreached(task, pl.concat([known.source, first.narrow], how="diagonal_relaxed")),
+        unreached=unreached(task, known.source, first.narrow),
         clean=first.number,
         verdicts=storage.write_parquet(f"{folder}/verdicts", verdicts),
         findings=storage.write_parquet(f"{folder}/findings", findings) if len(findings) else None,

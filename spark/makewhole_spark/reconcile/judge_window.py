@@ -32,7 +32,14 @@ from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask, has_slic
 from makewhole_spark.reconcile.hop_facts.baseline import baseline_incidents
 from makewhole_spark.reconcile.hop_facts.consumer_groups import GROUP, HopGroup, hop_groups
 from makewhole_spark.reconcile.judge_bucket import judge_bucket
-from makewhole_spark.reconcile.key_index.write_runs import KeyRuns, write_key_runs
+from makewhole_spark.reconcile.key_index.write_runs import (
+    IndexTask,
+    KeyRuns,
+    WrittenRun,
+    index_tasks,
+    key_runs,
+    write_run,
+)
 from makewhole_spark.reconcile.log_tail import KeysOfTopic, TailTask, head_tasks, read_tail, tail_tasks
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 from makewhole_spark.reconcile.stored_findings import first_findings, pending_keys
@@ -91,8 +98,11 @@ def reconcile(spark: SparkSession, journal: PgConnection, context: WindowContext
     _require_snapshots(context, manifests)
     neighbours = NeighbouringWindows(journal=journal, context=context, manifests=manifests)
     tasks = [task for hop in context.pipeline.hops for task in bucket_tasks(neighbours, hop)]
-    answers = _judge_with_tails(spark, neighbours, tasks, carry_released(spark, journal, tasks, judge_bucket))
-    runs = write_key_runs(spark, neighbours)
+    of_index = index_tasks(neighbours)
+    both: list[IndexTask | BucketTask] = [*of_index, *tasks]
+    done = carry_released(spark, journal, both, _index_or_judge)
+    runs = key_runs(neighbours, of_index, [one for one in done if isinstance(one, WrittenRun)])
+    answers = _judge_with_tails(spark, neighbours, tasks, [one for one in done if isinstance(one, BucketAnswer)])
     groups = hop_groups(neighbours, answers)
     outcomes = [
         _add_up(neighbours, hop, [answer for answer in answers if answer.hop == hop.name], groups.get(hop.name))
@@ -103,6 +113,11 @@ def reconcile(spark: SparkSession, journal: PgConnection, context: WindowContext
     found += baseline_incidents(neighbours, _older_than_log(answers))
     incidents.put(journal, context.window, found)
     return _commit(journal, context, outcomes, runs)
+
+
+def _index_or_judge(task: IndexTask | BucketTask) -> WrittenRun | BucketAnswer:
+    """Run either kind of task: together they leave no core idle between them."""
+    return write_run(task) if isinstance(task, IndexTask) else judge_bucket(task)
 
 
 def _older_than_log(answers: Sequence[BucketAnswer]) -> dict[str, int]:
@@ -125,7 +140,8 @@ def _require_snapshots(context: WindowContext, manifests: Mapping[str, Any]) -> 
 def _judge_with_tails(
     spark: SparkSession, neighbours: NeighbouringWindows, tasks: Sequence[BucketTask], answers: list[BucketAnswer]
 ) -> list[BucketAnswer]:
-    """Read the rest of a topic's log for the keys that only it can decide, and judge their buckets again."""
+    """Read the rest of a topic's log for the keys that only it can decide, and judge the buckets of which it says
+    anything again: where it has none of their keys, they are as they were judged."""
     keys = {
         point: KeysOfTopic(
             wanted=_files_at(point, (answer.wanted for answer in answers)),
@@ -145,22 +161,24 @@ def _judge_with_tails(
     reads = carry_released(spark, neighbours.journal, pieces, read_tail)
     found: dict[str, list[str]] = {name: [] for name in keys}
     ordered: dict[str, list[str]] = {name: [] for name in keys}
-    unread = set()
+    unread, told = set(), set[str]()
     for piece, read in zip(pieces, reads, strict=True):
         found[piece.point.name] += read.files
         ordered[piece.point.name] += read.ordered_files
         unread |= {(piece.point.name, piece.range.partition)} if read.expired else set()
+        told |= read.buckets
     again = [
         replace(
             task,
             tails=found,
             partial_tails=frozenset(name for name, _ in unread),
             looked_up=answer.looked_up,
+            kept=answer.kept,
             tail_records=ordered,
             unread_tails=frozenset(unread),
         )
         for task, answer in zip(tasks, answers, strict=True)
-        if answer.wanted or answer.to_order
+        if (answer.wanted or answer.to_order) and (unread or answer.bucket in told)
     ]
     judged_again = carry_released(spark, neighbours.journal, again, judge_bucket)
     second = {(answer.hop, answer.bucket): answer for answer in judged_again}

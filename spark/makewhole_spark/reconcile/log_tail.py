@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from makewhole.compute.buckets import bucket_name, bucket_of
 from makewhole.compute.frames import HASH, HASHES, REPLAYS, TAIL, empty, with_place
 from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
 from makewhole.compute.judge.tombstones import log_order
@@ -59,11 +60,12 @@ class TailTask:
 @dataclass(frozen=True, kw_only=True)
 class TailRead:
     """Files of the copies that were found (`TAIL`), and of records and tombstones in their order (`LOG_ORDER`).
-    `expired`: number of offsets gone before they could be read."""
+    `buckets`: those that any of them are in. `expired`: number of offsets gone before they could be read."""
 
     files: tuple[str, ...]
     expired: int
     ordered_files: tuple[str, ...] = ()
+    buckets: frozenset[str] = frozenset()
 
 
 def tail_tasks(
@@ -155,8 +157,16 @@ def read_tail(task: TailTask) -> TailRead:
                 ordered.append(_ordered(task, records.copies, to_order))
                 ordered.append(_ordered(task, records.tombstones, to_order))
     return TailRead(
-        files=_copies(task, found), expired=reader.accounting.expired, ordered_files=_written(task, "ordered", ordered)
+        files=_copies(task, found),
+        expired=reader.accounting.expired,
+        ordered_files=_written(task, "ordered", ordered),
+        buckets=frozenset(name for frame in (*found, *ordered) for name in _buckets(task, frame)),
     )
+
+
+def _buckets(task: TailTask, found: pl.DataFrame) -> list[str]:
+    buckets = task.context.pipeline.buckets
+    return [bucket_name(number, buckets) for number in found.select(bucket_of(buckets)).to_series().unique().to_list()]
 
 
 def _hashes(task: TailTask, files: tuple[str, ...]) -> pl.DataFrame:

@@ -12,9 +12,12 @@ import pytest
 
 from makewhole.compute.frames import BUCKETS, VERDICTS
 from makewhole.gate import HopSummary, PointEvidence
+from makewhole.lake.storage import Storage
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Accounting
+from makewhole_spark import validate
+from makewhole_spark.validate import StoredVerdicts
 
 KEYS = 100
 HOPS = ("outbox→flights", "flights→warehouse")
@@ -27,6 +30,21 @@ BucketRow = tuple[str, str | None, int | None, int | None]
 StoreClean = Callable[[Sequence[BucketedRow], Sequence[BucketRow]], tuple[list[str], list[str]]]
 
 SCHEMA = pa.schema([("hop", pa.string()), ("key_hash", pa.string()), ("verdict", pa.string()), ("cause", pa.string())])
+
+
+@pytest.fixture(params=["in memory", "on Spark"], autouse=True)
+def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Where the verdicts are checked: each test runs in both places."""
+    chosen: str = request.param
+    if chosen == "on Spark":
+        monkeypatch.setattr(validate, "FEW_ROWS", -1)
+    return chosen
+
+
+def stored(verdicts: Sequence[str], buckets: Sequence[str] = ()) -> StoredVerdicts:
+    """Name files by their full names."""
+    verdicts, buckets = ([path.lstrip("/") for path in paths] for paths in (verdicts, buckets))
+    return StoredVerdicts(storage=Storage(root="/"), verdicts=verdicts, buckets=buckets)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """Test the gate for each way in which clean keys, which have no row of their own, could hide something."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -9,7 +10,7 @@ from makewhole.gate import HopSummary
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.pipeline import Pipeline
 from makewhole_spark.validate import validate
-from tests.integration.gate.conftest import HOPS, KEYS, BucketedRow, BucketRow, StoreClean
+from tests.integration.gate.conftest import HOPS, KEYS, BucketedRow, BucketRow, StoreClean, stored
 
 pytestmark = pytest.mark.integration
 
@@ -37,11 +38,11 @@ class Check:
         ]
 
     def __call__(self) -> GateReport:
-        verdicts, buckets = self._store(self.rows, self.buckets)
-        return validate(self._spark, self._pipeline, self.summaries, verdicts, (), buckets)
+        return validate(self._spark, self._pipeline, self.summaries, stored(*self._store(self.rows, self.buckets)))
 
     def without_buckets(self) -> GateReport:
-        return validate(self._spark, self._pipeline, self.summaries, self._store(self.rows, self.buckets)[0])
+        verdicts, _ = self._store(self.rows, self.buckets)
+        return validate(self._spark, self._pipeline, self.summaries, stored(verdicts))
 
 
 @pytest.fixture

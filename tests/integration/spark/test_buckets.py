@@ -196,6 +196,46 @@ def test_a_tail_of_which_some_is_gone_proves_no_absence(bench: Bench) -> None:
     assert bench.found(replace(task, partial_tails=frozenset())) == {"b": ("missing", "never_produced")}
 
 
+def test_a_bucket_that_is_judged_again_gives_the_same_from_the_exceptions_that_were_kept(bench: Bench) -> None:
+    """a, b: clean; c: its record comes later; d: lost; e: repeated; f: changed."""
+    first = replace(bench.task("a@1 b@2 c@3 d@4 e@5 f@6=1", "a@1 b@2 e@5 e@6 f@7=2"), tails=None)
+    kept = bench.judge(first).kept
+    again = replace(first, tails={"clean": bench.tail("c@30 d@31", is_open=False)}, kept=kept)
+
+    assert kept is not None and kept.clean == 2
+    files = bench.storage.read_parquet([kept.source]), bench.storage.read_parquet([kept.target])
+    assert [None if frame is None else frame["key"].to_list() for frame in files] == [list("cdef"), list("eef")]
+    assert without_files(bench.judge(again)) == without_files(bench.judge(replace(again, kept=None)))
+    assert bench.found(again) == {"e": ("duplicate", "application_resend"), "f": ("mismatched", "value_differs")}
+    gone = replace(again, tails={"clean": bench.tail("d@31", is_open=True)})
+    assert bench.found(gone)["c"] == ("missing", "never_produced")
+    assert without_files(bench.judge(gone)) == without_files(bench.judge(replace(gone, kept=None)))
+
+
+def test_a_key_that_was_clean_and_has_a_copy_in_the_rest_of_the_log_is_judged_with_it(bench: Bench) -> None:
+    first = replace(bench.task("a@1=1 b@2 c@3", "a@1=1 b@2"), tails=None)
+    kept = bench.judge(first).kept
+    before = bench.copies("a@0=9").with_columns(
+        *(pl.lit(False).alias(name) for name in ("is_replay", "is_produced", "is_later", "is_open"))
+    )
+    tails = {"raw": [bench.storage.write_parquet("bench", before.select(*TAIL))]}
+    again = replace(first, tails=tails, kept=kept)
+
+    assert kept is not None and kept.clean == 2
+    assert bench.found(again) == {"a": ("conflict", "source_contradicts_itself"), "c": ("missing", "never_produced")}
+    assert without_files(bench.judge(again)) == without_files(bench.judge(replace(again, kept=None)))
+
+
+def test_nothing_is_kept_of_a_bucket_that_is_not_judged_again(bench: Bench) -> None:
+    clean, upsert = bench.task("a@1 b@2", "a@1 b@2"), bench.task("a@1 b@2", "a@1", is_upsert=True)
+
+    assert [bench.judge(replace(task, tails=None)).kept for task in (clean, upsert)] == [None, None]
+
+
+def without_files(answer: BucketAnswer) -> BucketAnswer:
+    return replace(answer, verdicts="", findings=None)
+
+
 def test_under_upsert_the_latest_of_the_index_and_the_tail_counts(bench: Bench) -> None:
     """a: the target had it before; b: an old one before; c: it comes later; d: deleted at the source later."""
     index = IndexFiles(earlier=bench.run("a@1=1 a@2=7 b@3=7 b@4=1", has_versions=True))

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from makewhole.compute.frames import HASH, TOPIC_KEYS
+from makewhole.compute.key_index.filters import build_filter
 from makewhole.compute.key_index.stored_runs import STORED, stored_run
 from makewhole.compute.key_runs import build_key_run, first_and_latest_copies, first_copies, with_compared
 from makewhole.compute.keys import with_hash
@@ -92,6 +93,17 @@ def test_a_file_of_several_windows_leaves_out_those_that_do_not_count(storage: S
     assert places(1, 2) == ["0:3", "0:33"]
     assert places(2) == ["0:33"]
     assert places() == []
+
+
+def test_the_filter_of_a_file_has_each_key_once(storage: Storage) -> None:
+    rows = [stored_run(run(range(number, number + 20), 10), number) for number in range(3)]
+    in_order = pl.concat(rows).sort(*HASH, "window")
+
+    path = write_index_file(storage, FOLDER, [in_order[:11], in_order[11:]])  # the fourth key is in both parts
+
+    content = (Path(storage.root) / filter_path(path)).read_bytes()
+    keys = in_order.select(HASH).unique()
+    assert content.split(b"\n", 1)[1] == build_filter(keys["key_hi"].to_numpy(), keys["key_lo"].to_numpy())
 
 
 def test_a_run_of_an_older_makewhole_is_read_though_it_has_no_filter(storage: Storage) -> None:

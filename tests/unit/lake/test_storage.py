@@ -170,6 +170,49 @@ def test_wanted_rows_are_read_with_their_place(tmp_path: Path) -> None:
     assert storage.read_rows([], np.zeros(0, dtype=np.bool_)) is None
 
 
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.02, 0.3, 1.0])
+@pytest.mark.parametrize("rows_of_a_group", [100, 5_000])
+def test_marked_rows_are_those_of_the_whole_files(tmp_path: Path, share: float, rows_of_a_group: int) -> None:
+    storage = Storage(root=str(tmp_path))
+    number = 7_000
+    whole = pl.DataFrame(
+        {
+            "key": [f"a key that is long enough {at}" for at in range(number)],
+            "key_hi": pl.Series(range(number), dtype=pl.UInt64),
+            "time": pl.Series(range(number), dtype=pl.Datetime("us", "UTC")),
+            "version": pl.Series([None] * number, dtype=pl.Int64),
+            "excluded_by": [[] if at % 3 else ["a→b", "a→c"] for at in range(number)],
+            "partition": pl.Series([at % 2 for at in range(number)], dtype=pl.Int32),
+            "offset": pl.Series(range(number), dtype=pl.Int64),
+            "c:state": ["NEW" if at % 5 else None for at in range(number)],
+        }
+    )
+    paths = []
+    for part in (whole[:4_000], whole[4_000:]):
+        with storage.growing_parquet("keys", never_null={"key"}) as growing:
+            for group in part.iter_slices(rows_of_a_group):
+                growing.append(group)
+        paths.append(growing.path)
+    marks = np.random.default_rng(1).random(number) < share
+
+    found = storage.read_rows(paths, marks)
+
+    expected = storage.read_parquet(paths)
+    assert found is not None and expected is not None
+    assert found.schema == expected.schema
+    assert found.equals(expected.filter(pl.Series(marks)))
+
+
+def test_rows_are_counted_by_the_footers_of_files(tmp_path: Path) -> None:
+    storage = Storage(root=str(tmp_path))
+    paths = [storage.write_parquet("keys", pl.DataFrame({"key": list(names)})) for names in ("ab", "", "cde")]
+
+    assert storage.count_rows(paths) == 5
+    assert storage.count_rows([]) == 0
+    with pytest.raises(CorruptionError, match="is named by a manifest and is not there"):
+        storage.count_rows([*paths, "keys/gone.parquet"])
+
+
 def test_marks_for_other_rows_are_refused(tmp_path: Path) -> None:
     storage = Storage(root=str(tmp_path))
     path = storage.write_parquet("keys", pl.DataFrame({"key": ["a", "b"]}))

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from makewhole.kafka.log import record_walk
-from makewhole.native import byte_strings, json_scan
+from makewhole.native import byte_strings, digest_lines, equal_pairs, json_scan
 from makewhole.native.compiled import Compiled
 from makewhole.stack.compile_ahead import compile_all
 
 pytestmark = pytest.mark.unit
 
-MODULES = [byte_strings, json_scan, record_walk]
+MODULES = [byte_strings, digest_lines, equal_pairs, json_scan, record_walk]
 SOURCE = """
 from makewhole.native.compiled import compiled
 
@@ -50,7 +50,9 @@ def test_a_cached_function_names_no_class_of_ours() -> None:
     dispatchers = [one.dispatcher for module in MODULES for one in functions(module)]
     cached = [one for one in dispatchers if one.stats.cache_path is not None]
 
-    assert sorted(one.__name__ for one in cached) == ["_copy", "_scan", "_view", "_walk", "_walk_headers"]
+    assert sorted(one.__name__ for one in cached) == [
+        *("_add_up", "_copy", "_scan", "_view", "_walk", "_walk_headers", "leave_out_equal_pairs")
+    ]
     assert all(len(one.signatures) == 1 for one in cached), "a type of array that was not compiled ahead"
     assert not any("NamedTuple" in repr([type(kind) for kind in one.signatures[0]]) for one in cached)
 

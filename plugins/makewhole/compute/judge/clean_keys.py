@@ -9,14 +9,13 @@ stands for the key here: of two keys that share one, neither has to be found.
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from makewhole.compute.frames import HASH, HASHES, KEYS, TOPIC_KEYS, Schema, empty
 from makewhole.compute.judge.judge_copies import committed_copies
-from makewhole.native.arrays import Bools
+from makewhole.native.arrays import Bools, UInt64s, read_only
+from makewhole.native.equal_pairs import Side, leave_out_equal_pairs
 
-_PAIR = 2
 _OF_TOPICS = ("is_aborted", "replay_plan")
 _ROW: Schema = HASHES | {"row_hash": KEYS["row_hash"]}
 
@@ -48,30 +47,25 @@ def find_clean_keys(source: pl.DataFrame, target: pl.DataFrame, hop: str, known:
     `known` (hashes): keys of which anything else is known; none of them is clean, nor any that shares half of its hash
     with one.
     """
-    high, low, values = (
-        np.concatenate([source[name].fill_null(0).to_numpy(), target[name].fill_null(0).to_numpy()]) for name in _ROW
-    )
-    may_be_clean = np.concatenate([_may_be_clean(source, hop), _may_be_clean(target, None)])
+    sides = _side(source, hop, known), _side(target, None, known)
+    source_left, target_left = (np.ones(len(frame), dtype=np.bool_) for frame in (source, target))
+    leave_out_equal_pairs(*sides, source_left, target_left)
+    clean = source.filter(pl.Series(~source_left)).select(*_ROW)
+    return CleanKeys(keys=clean, source_exceptions=source_left, target_exceptions=target_left)
+
+
+def _side(copies: pl.DataFrame, hop: str | None, known: pl.DataFrame) -> Side:
+    """Return the copies of a side, to be paired by half of their hashes. No copy with the half of a known one may be
+    paired, nor any that `_may_be_clean` does not select."""
+    high, low, values = (copies[name].fill_null(0).to_numpy() for name in _ROW)
     order = np.argsort(high)
-    high = high[order]
-    first = _first_of_pairs(high)
-    rows, others = order[first], order[first + 1]
-    is_target = order >= len(source)
-    is_clean = (
-        (is_target[first] != is_target[first + 1])
-        & (low[rows] == low[others])
-        & (values[rows] == values[others])
-        & may_be_clean[rows]
-        & may_be_clean[others]
-        & ~np.isin(high[first], known["key_hi"].to_numpy())
-    )
-    rows, others = rows[is_clean], others[is_clean]
-    exceptions = np.ones(len(order), dtype=np.bool_)
-    exceptions[rows] = exceptions[others] = False
-    keys = pl.DataFrame({"key_hi": high[first][is_clean], "key_lo": low[rows], "row_hash": values[rows]}, schema=_ROW)
-    return CleanKeys(
-        keys=keys, source_exceptions=exceptions[: len(source)], target_exceptions=exceptions[len(source) :]
-    )
+    ascending = high[order]
+    may_be_paired = _may_be_clean(copies, hop)
+    places = np.searchsorted(ascending, known["key_hi"].to_numpy())
+    # Of several copies with the same half the first is enough: they are not paired anyway.
+    is_known = np.append(ascending, np.uint64(0))[places] == known["key_hi"].to_numpy()
+    may_be_paired[order[places[is_known & (places < len(order))]]] = False
+    return read_only(ascending), read_only(order), read_only(low), read_only(values), read_only(may_be_paired)
 
 
 def _may_be_clean(copies: pl.DataFrame, hop: str | None) -> Bools:
@@ -82,16 +76,7 @@ def _may_be_clean(copies: pl.DataFrame, hop: str | None) -> Bools:
         allowed = allowed & ~pl.col("is_aborted") & pl.col("replay_plan").is_null()
     if hop is not None:
         allowed = allowed & ~pl.col("excluded_by").list.contains(hop).fill_null(True)
-    found: Bools = copies.select(allowed).to_series().to_numpy()
-    return found
-
-
-def _first_of_pairs(ascending: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
-    """Return where a number stands that occurs exactly twice, of each the first place."""
-    begins = np.ones(len(ascending) + 1, dtype=np.bool_)
-    np.not_equal(ascending[1:], ascending[:-1], out=begins[1:-1])
-    starts = np.flatnonzero(begins)
-    found: npt.NDArray[np.intp] = starts[:-1][np.diff(starts) == _PAIR]
+    found: Bools = copies.select(allowed).to_series().to_numpy(writable=True)
     return found
 
 
@@ -99,7 +84,21 @@ def count_keys(source: pl.DataFrame, hop: str, named: pl.DataFrame) -> int:
     """Count the distinct keys of the source alone that must have a verdict: those whose committed copies pass the hop's
     filter, and those of `named` (hashes). Nothing of the pairing is used."""
     passing = committed_copies(source).filter(~pl.col("excluded_by").list.contains(hop).fill_null(False))
-    return int(pl.concat([passing.select(HASH), named.select(HASH)]).n_unique())
+    return _count_distinct(*(np.concatenate([passing[name].to_numpy(), named[name].to_numpy()]) for name in HASH))
+
+
+def _count_distinct(high: UInt64s, low: UInt64s) -> int:
+    """Count different pairs of numbers: nearly all by their first number alone."""
+    order = np.argsort(high)
+    ascending = high[order]
+    follows = ascending[1:] == ascending[:-1]
+    is_repeated = np.zeros(len(high), dtype=np.bool_)
+    is_repeated[1:] |= follows
+    is_repeated[:-1] |= follows
+    rows = order[is_repeated]
+    rows = rows[np.lexsort((low[rows], high[rows]))]
+    is_same = (high[rows][1:] == high[rows][:-1]) & (low[rows][1:] == low[rows][:-1])
+    return len(high) - int(is_same.sum())
 
 
 def columns_of(*, is_topic: bool) -> list[str]:

@@ -110,13 +110,15 @@ def mark_replays(copies: pl.DataFrame, replays: pl.DataFrame) -> pl.DataFrame:
 
     Of plans that keep no positions: the plan wrote this key, and this copy is not beyond the number that it wrote.
     """
+    in_order = copies.sort("partition", "offset")
+    if replays.is_empty():
+        return in_order.with_columns(pl.lit(False).alias("is_replay"), pl.lit(False).alias("is_produced"))
     place = ["replay_plan", *HASH, "partition", "offset"]
     placed = replays.filter(pl.col("offset").is_not_null()).unique(["plan", *HASH, "partition", "offset"])
     of_older = replays.filter(pl.col("offset").is_null()).group_by("plan", *HASH).agg(pl.len().alias("_written"))
     of_plan = pl.col("offset").rank("ordinal").over("replay_plan", *HASH)
     return (
-        copies.sort("partition", "offset")
-        .join(
+        in_order.join(
             placed.select(pl.col("plan").alias("replay_plan"), *place[1:], pl.col("is_produced").alias("_produced")),
             on=place,
             how="left",

@@ -23,8 +23,7 @@ _BYTES_BEFORE_CONTENT = 8
 
 def build_filter(key_hi: UInt64s, key_lo: UInt64s) -> bytes:
     """Build the filter of the keys with these hashes, in any order; a key may be there several times."""
-    order = np.lexsort((key_lo, key_hi))
-    high, low = key_hi[order], key_lo[order]
+    high, low = _sorted(key_hi, key_lo)
     if len(high):
         is_new = np.concatenate([[True], (high[1:] != high[:-1]) | (low[1:] != low[:-1])])
         high, low = high[is_new], low[is_new]
@@ -52,6 +51,15 @@ def maybe_in(content: bytes, key_hi: UInt64s, key_lo: UInt64s) -> Bools:
     found = np.zeros(len(key_hi), dtype=np.bool_)
     find_fingerprints(groups, key_lo.astype(np.uint16), edges, fingerprints, found)
     return found
+
+
+def _sorted(high: UInt64s, low: UInt64s) -> tuple[UInt64s, UInt64s]:
+    """Return both halves in the order of the hashes, which files of the index have already."""
+    ascends = (high[1:] > high[:-1]) | ((high[1:] == high[:-1]) & (low[1:] >= low[:-1]))
+    if ascends.all():
+        return high, low
+    order = np.lexsort((low, high))
+    return high[order], low[order]
 
 
 def _spread(high: UInt64s) -> tuple[np.uint64, int]:

@@ -34,9 +34,11 @@ def unconsumed_copies(task: BucketTask, source: pl.DataFrame) -> pl.DataFrame:
     return behind_limits(source, task.group_committed)
 
 
-def unreached(task: BucketTask, source: pl.DataFrame) -> dict[int, Unreached]:
-    """Count the records that the consumer group has not reached, by partition."""
-    copies = unconsumed_copies(task, source)
+def unreached(task: BucketTask, *sources: pl.DataFrame) -> dict[int, Unreached]:
+    """Count the records that the consumer group has not reached, by partition; frames may have the same records."""
+    if task.group_committed is None:
+        return {}
+    copies = pl.concat(unconsumed_copies(task, source).select("partition", "offset") for source in sources)
     if copies.is_empty():
         return {}
     found = copies.unique(subset=["partition", "offset"]).group_by("partition").agg(pl.len(), pl.col("offset").min())

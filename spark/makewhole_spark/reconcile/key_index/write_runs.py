@@ -1,15 +1,13 @@
 """Write a window's runs of the key index, the index of every key ever seen on a topic: one sorted run per bucket."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
-from pyspark.sql import SparkSession
 
 from makewhole.key_index.window_run import run_of_bucket, write_bucket
 from makewhole.model.pipeline import PointKind
 from makewhole.window.context import WindowContext
-from makewhole_spark.carrier import carry_released
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 
 KeyRuns = Mapping[str, tuple[Mapping[str, str], int]]
@@ -27,30 +25,42 @@ class IndexTask:
     replays: pl.DataFrame
 
 
-def write_key_runs(spark: SparkSession, neighbours: NeighbouringWindows) -> KeyRuns:
-    """Write the runs of this window for every topic."""
-    context, manifests = neighbours.context, neighbours.manifests
-    topics = [point.name for point in context.pipeline.ordered_points() if point.kind is PointKind.TOPIC]
-    tasks = [
-        IndexTask(
-            context=context,
-            point=name,
-            bucket=bucket,
-            files=tuple(files),
-            replays=neighbours.replays(name),
-        )
-        for name in topics
-        for bucket, files in manifests[name]["files"].items()
-    ]
-    runs: dict[str, tuple[dict[str, str], int]] = {name: ({}, 0) for name in topics}
-    for task, (path, keys) in zip(tasks, carry_released(spark, neighbours.journal, tasks, write_run), strict=True):
+@dataclass(frozen=True, kw_only=True)
+class WrittenRun:
+    """The run of a bucket: its file, and the number of its keys."""
+
+    path: str
+    keys: int
+
+
+def index_tasks(neighbours: NeighbouringWindows) -> list[IndexTask]:
+    """Return the tasks that write the runs of this window for every topic."""
+    context, tasks = neighbours.context, []
+    for name in _topics(context):
+        replays = neighbours.replays(name)
+        tasks += [
+            IndexTask(context=context, point=name, bucket=bucket, files=tuple(files), replays=replays)
+            for bucket, files in neighbours.manifests[name]["files"].items()
+        ]
+    return tasks
+
+
+def key_runs(neighbours: NeighbouringWindows, tasks: Sequence[IndexTask], written: Sequence[WrittenRun]) -> KeyRuns:
+    """Return what the tasks wrote, by topic; of a topic without any record nothing, all the same."""
+    runs: dict[str, tuple[dict[str, str], int]] = {name: ({}, 0) for name in _topics(neighbours.context)}
+    for task, run in zip(tasks, written, strict=True):
         files, total = runs[task.point]
-        runs[task.point] = (files | {task.bucket: path}, total + keys)
+        runs[task.point] = (files | {task.bucket: run.path}, total + run.keys)
     return runs
 
 
-def write_run(task: IndexTask) -> tuple[str, int]:
-    """Write the run of the bucket; return its path and the number of its keys."""
+def write_run(task: IndexTask) -> WrittenRun:
+    """Write the run of the bucket."""
     context, point = task.context, task.point
     run = run_of_bucket(context.storage, task.files, task.replays, context.pipeline, point)
-    return write_bucket(context.storage, context.window, point, task.bucket, run)
+    path, keys = write_bucket(context.storage, context.window, point, task.bucket, run)
+    return WrittenRun(path=path, keys=keys)
+
+
+def _topics(context: WindowContext) -> list[str]:
+    return [point.name for point in context.pipeline.ordered_points() if point.kind is PointKind.TOPIC]

@@ -6,12 +6,15 @@ from typing import Any
 import polars as pl
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from makewhole.compute.frames import HASH
+from makewhole.compute.frames import HASH, HASHES, KEYS
+from makewhole.compute.judge import clean_keys
 from makewhole.compute.judge.clean_keys import COLUMNS, CleanKeys, count_keys, find_clean_keys
 from makewhole.compute.judge.judge_copies import BucketInput, judge
 from tests.unit.compute.judge.bucket_input import HOP, NEW, OLD, PLANS, bucket, hashed, one
 from tests.unit.compute.judge.event_oracle import bucket_of, situations
+from tests.unit.native.bounds_checks import bounds_checked
 
 pytestmark = pytest.mark.unit
 
@@ -123,3 +126,45 @@ def test_keys_that_are_named_besides_are_counted_once() -> None:
         count_keys(known.source, HOP, hashed([{"key": "a"}, {"key": "c"}], {"key_hi": pl.UInt64, "key_lo": pl.UInt64}))
         == 2
     )
+
+
+# Few halves: different keys share one of them, and both ends of the numbers are among them.
+HALVES = st.integers(0, 2) | st.integers(2**64 - 2, 2**64 - 1)
+KEYS_OF_HALVES = st.lists(st.tuples(HALVES, HALVES), max_size=12)
+PLAIN = {name: KEYS[name] for name in COLUMNS if name in KEYS}
+
+
+def plain(keys: list[tuple[int, int]]) -> pl.DataFrame:
+    return pl.DataFrame([(*key, OLD, []) for key in keys], schema=PLAIN, orient="row")
+
+
+def hashes(keys: list[tuple[int, int]]) -> pl.DataFrame:
+    return pl.DataFrame(keys, schema=HASHES, orient="row")
+
+
+@settings(max_examples=300, deadline=None)
+@given(KEYS_OF_HALVES, KEYS_OF_HALVES)
+def test_keys_are_counted_by_both_halves(keys: list[tuple[int, int]], named: list[tuple[int, int]]) -> None:
+    assert count_keys(plain(keys), HOP, hashes(named)) == len({*keys, *named})
+
+
+@settings(max_examples=300, deadline=None)
+@given(KEYS_OF_HALVES, KEYS_OF_HALVES, KEYS_OF_HALVES)
+def test_a_key_is_clean_that_shares_half_of_its_hash_with_no_other_row(
+    source: list[tuple[int, int]], target: list[tuple[int, int]], known: list[tuple[int, int]]
+) -> None:
+    highs = [high for high, _ in (*source, *target)]
+    expected = {
+        key for key in {*source} & {*target} if highs.count(key[0]) == 2 and key[0] not in [high for high, _ in known]
+    }
+
+    with bounds_checked(clean_keys):
+        clean = find_clean_keys(plain(source), plain(target), HOP, hashes(known))
+
+    assert {*clean.keys.select(HASH).rows()} == expected
+    assert [key for key, is_left in zip(source, clean.source_exceptions, strict=True) if not is_left] == [
+        key for key in source if key in expected
+    ]
+    assert [key for key, is_left in zip(target, clean.target_exceptions, strict=True) if not is_left] == [
+        key for key in target if key in expected
+    ]

@@ -1,0 +1,67 @@
+"""Build a window's rows of the key index from its copies: keys with one copy, which are nearly all, in one pass.
+
+The careful way (`makewhole.compute.key_runs`) is left with keys of several copies, and with what compensation may have
+written. The rows are the same.
+"""
+
+import numpy as np
+import polars as pl
+
+from makewhole.compute.frames import Schema, with_place
+from makewhole.compute.judge.judge_copies import mark_replays
+from makewhole.compute.key_index.stored_runs import STORED, stored_run
+from makewhole.compute.key_runs import build_key_run
+from makewhole.native.arrays import Bools, UInt64s
+
+COPIES = (
+    *("key_hi", "key_lo", "row_hash", "version", "is_tombstone", "producer_id", "producer_epoch", "sequence"),
+    *("excluded_by", "partition", "offset", "is_aborted", "replay_plan"),
+)
+"""Columns of a topic's snapshot that the rows are built from."""
+
+_FILTERS = "excluded_by"
+_ROWS: Schema = {name: kind for name, kind in STORED.items() if name not in ("window", "compared")}
+
+
+def window_rows(copies: pl.DataFrame, replays: pl.DataFrame, *, has_versions: bool) -> pl.DataFrame:
+    """Return the rows of committed copies of a topic (`STORED` without `window` and `compared`), in key order.
+
+    `replays`: what compensation wrote to the topic.
+    """
+    high = copies["key_hi"].to_numpy()
+    order = np.argsort(high)
+    is_alone = _occur_once(high[order]) & copies["replay_plan"].is_null().to_numpy()[order]
+    alone, others = order[is_alone], copies[order[~is_alone]]
+    run = build_key_run(mark_replays(with_place(others), replays), has_versions=has_versions)
+    several = stored_run(run, 0)
+    places = np.searchsorted(high[alone], several["key_hi"].to_numpy())  # none of them is equal to one alone
+    in_order = np.insert(alone, places, len(copies) + np.arange(len(several)))
+    # Lists are slow to move, and these are nearly always empty.
+    fixed = {_FILTERS: pl.lit([]).cast(STORED[_FILTERS])} if _are_empty(copies, _FILTERS) else {}
+    moved = [name for name in _ROWS if name not in fixed]
+    both = pl.concat([_rows_of_single_copies(copies, has_versions=has_versions).select(moved), several.select(moved)])
+    rows: pl.DataFrame = both[in_order]
+    return rows.with_columns(**fixed).select(*_ROWS)
+
+
+def _occur_once(ascending: UInt64s) -> Bools:
+    """Tell which of sorted numbers occur once."""
+    differs = np.ones(len(ascending) + 1, dtype=np.bool_)
+    np.not_equal(ascending[1:], ascending[:-1], out=differs[1:-1])
+    found: Bools = differs[1:] & differs[:-1]
+    return found
+
+
+def _rows_of_single_copies(copies: pl.DataFrame, *, has_versions: bool) -> pl.DataFrame:
+    """Lay copies out as rows of keys that have no other copy, none of them written by compensation."""
+    columns = {name: pl.col(name) for name in copies.columns} | {
+        "is_replay": pl.lit(False),
+        "is_produced": pl.lit(False),
+        "is_extra": pl.lit(False),
+        "is_latest": pl.lit(True if has_versions else None),
+    }
+    return copies.select(columns.get(name, pl.lit(None)).cast(kind).alias(name) for name, kind in _ROWS.items())
+
+
+def _are_empty(copies: pl.DataFrame, lists: str) -> bool:
+    return lists in copies.columns and not copies[lists].null_count() and not copies[lists].list.len().max()

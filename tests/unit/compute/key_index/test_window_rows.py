@@ -1,0 +1,100 @@
+"""Check that a window's rows of the key index are those that the careful way alone would write."""
+
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from makewhole.compute.frames import HASH, REPLAYS, TOPIC_KEYS, with_place
+from makewhole.compute.judge.judge_copies import mark_replays
+from makewhole.compute.key_index.stored_runs import stored_run
+from makewhole.compute.key_index.window_rows import COPIES, window_rows
+from makewhole.compute.key_runs import build_key_run
+
+pytestmark = pytest.mark.unit
+
+PLANS = ("plan-1", "plan-2")
+COLUMNS = {name: TOPIC_KEYS[name] for name in COPIES}
+# Few halves, so that keys have several copies, and different keys share a half of their hash.
+HALVES = st.integers(0, 4) | st.integers(2**64 - 2, 2**64 - 1)
+FILTERS = st.sampled_from([[], ["a→b"], ["a→c", "a→b"], ["a→b", "a→c"]])
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> pl.DataFrame:
+    no_filters = draw(st.booleans())
+    rows = [
+        {
+            "key_hi": draw(HALVES),
+            "key_lo": draw(HALVES),
+            "row_hash": draw(st.none() | st.integers(0, 2**64 - 1)),
+            "version": draw(st.none() | st.integers(-2, 2)),
+            "is_tombstone": draw(st.booleans()),
+            "producer_id": draw(st.integers(-1, 2)),
+            "producer_epoch": 0,
+            "sequence": draw(st.integers(0, 3)),
+            "excluded_by": [] if no_filters else draw(FILTERS),
+            "partition": draw(st.integers(0, 2)),
+            "offset": offset,
+            "is_aborted": False,
+            "replay_plan": draw(st.none() | st.sampled_from(PLANS)),
+        }
+        for offset in draw(st.lists(st.integers(0, 2**40), unique=True, max_size=14))
+    ]
+    return pl.DataFrame(rows, schema=COLUMNS)
+
+
+@st.composite
+def written(draw: st.DrawFn, log: pl.DataFrame) -> pl.DataFrame:
+    """What compensation wrote: some of the copies where they are, and some keys of which only the number is known."""
+    rows: list[Any] = []
+    for row in log.filter(pl.col("replay_plan").is_not_null()).iter_rows(named=True):
+        if draw(st.booleans()):
+            place = (row["partition"], row["offset"]) if draw(st.booleans()) else (None, None)
+            rows.append((row["replay_plan"], row["key_hi"], row["key_lo"], *place, draw(st.booleans())))
+    return pl.DataFrame(rows, schema=REPLAYS, orient="row")
+
+
+def carefully(log: pl.DataFrame, replays: pl.DataFrame, *, has_versions: bool) -> pl.DataFrame:
+    run = build_key_run(mark_replays(with_place(log), replays), has_versions=has_versions)
+    return stored_run(run, 0).drop("window", "compared")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data(), logs(), st.booleans())
+def test_one_pass_and_the_careful_way_give_the_same_rows(
+    data: st.DataObject, log: pl.DataFrame, has_versions: bool
+) -> None:
+    replays = data.draw(written(log))
+
+    rows = window_rows(log, replays, has_versions=has_versions)
+
+    expected = carefully(log, replays, has_versions=has_versions)
+    assert rows.schema == expected.schema
+    assert rows.equals(expected)
+
+
+def test_no_copies_are_no_rows() -> None:
+    rows = window_rows(pl.DataFrame(schema=COLUMNS), pl.DataFrame(schema=REPLAYS), has_versions=True)
+
+    assert rows.is_empty()
+    assert (
+        rows.schema == carefully(pl.DataFrame(schema=COLUMNS), pl.DataFrame(schema=REPLAYS), has_versions=True).schema
+    )
+
+
+def test_columns_that_an_older_makewhole_did_not_write_are_null() -> None:
+    log = pl.DataFrame(
+        [
+            {"key_hi": 2, "key_lo": 1, "row_hash": 7, "partition": 0, "offset": 5},
+            {"key_hi": 1, "key_lo": 1, "offset": 6},
+        ],
+        schema={name: COLUMNS[name] for name in (*HASH, "row_hash", "partition", "offset", "replay_plan")},
+    )
+
+    rows = window_rows(log, pl.DataFrame(schema=REPLAYS), has_versions=False)
+
+    assert rows.select(*HASH, "row_hash", "offset", "is_replay").rows() == [(1, 1, None, 6, False), (2, 1, 7, 5, False)]
+    assert rows["excluded_by"].null_count() == rows["producer_id"].null_count() == 2
