@@ -12,11 +12,12 @@ import pytest
 from makewhole.kafka.log import record_walk
 from makewhole.native import byte_strings, json_scan
 from makewhole.native.compiled import Compiled
+from makewhole.postgres.read.copy_binary import render, walk
 from makewhole.stack.compile_ahead import compile_all
 
 pytestmark = pytest.mark.unit
 
-MODULES = [byte_strings, json_scan, record_walk]
+MODULES = [byte_strings, json_scan, record_walk, render, walk]
 SOURCE = """
 from makewhole.native.compiled import compiled
 
@@ -50,7 +51,9 @@ def test_a_cached_function_names_no_class_of_ours() -> None:
     dispatchers = [one.dispatcher for module in MODULES for one in functions(module)]
     cached = [one for one in dispatchers if one.stats.cache_path is not None]
 
-    assert sorted(one.__name__ for one in cached) == ["_copy", "_scan", "_view", "_walk", "_walk_headers"]
+    assert sorted(one.__name__ for one in cached) == [
+        *("_copy", "_is_ascii", "_read", "_render", "_room", "_scan", "_view", "_walk", "_walk", "_walk_headers")
+    ]
     assert all(len(one.signatures) == 1 for one in cached), "a type of array that was not compiled ahead"
     assert not any("NamedTuple" in repr([type(kind) for kind in one.signatures[0]]) for one in cached)
 
