@@ -17,7 +17,7 @@ from makewhole.journal import incidents, observations, window_results, windows
 from makewhole.kafka.offsets import describe_topic
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident
-from makewhole.model.pipeline import Pipeline, Point, PointKind, Semantics, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Pipeline, Point, PointKind, Semantics, TablePoint, TopicPoint
 from makewhole.model.window import CountedSlice, PartitionRange
 from makewhole.postgres.read.export import ExportPart, ExportPlan, hold_view
 from makewhole.postgres.read.expressions import TimeBounds
@@ -38,19 +38,21 @@ _RECORDS_PER_TASK = 2_000_000
 def take_snapshots(spark: SparkSession, journal: PgConnection, context: WindowContext, parallelism: int) -> list[str]:
     """Take and commit every snapshot of the window that is not committed yet; return their points' names.
 
-    Topics first, then ledgers, then stores, which are read by the keys of their upstream where they have versions or no
-    times.
+    Topics first, then ledgers and the stores that are read by their times alone, all at once, then the stores that are
+    read by the keys of their upstream: those with versions or without times.
     """
     manifests = dict(window_results.snapshots(journal, context.window))
     wanted = [point for point in context.pipeline.ordered_points() if point.name not in manifests]
     reading = _Reading(spark=spark, journal=journal, context=context, parallelism=parallelism)
     # Topics by themselves: while their log is read, no view of a table is held open, which would keep vacuum from it.
     topics = [point for point in wanted if isinstance(point, TopicPoint)]
-    ledgers = [point for point in wanted if isinstance(point, TablePoint) and point.kind is not PointKind.STORE]
-    stores = [point for point in wanted if isinstance(point, TablePoint) and point.kind is PointKind.STORE]
+    tables = [point for point in wanted if isinstance(point, TablePoint)]
+    by_keys = [point for point in tables if _hops_read_by_keys(context, point)]
+    # A row is in its ledger before it is in a store: the view of the ledger is the older one.
+    by_times = sorted((one for one in tables if one not in by_keys), key=lambda one: one.kind is PointKind.STORE)
     _commit(reading, reading.topics(topics), manifests)
-    for tables in (ledgers, stores):
-        _commit(reading, reading.tables(tables, manifests), manifests)
+    for together in (by_times, by_keys):
+        _commit(reading, reading.tables(together, manifests), manifests)
     return [point.name for point in wanted]
 
 
@@ -202,21 +204,31 @@ def _table_pieces(
     if bounds is not None or point.kind is PointKind.LEDGER:
         for part in plan.parts:
             yield TablePiece(context=context, point=point, plan=plan, bounds=bounds, part=part)
-    for hop in context.pipeline.hops:
-        # By its times every row of an event is read once, in one window or another; versions leave their slices.
-        if hop.target == point.name and (bounds is None or hop.semantics is Semantics.UPSERT):
-            files = manifests[hop.source]["files"]
-            for at in range(parallelism):
-                buckets = tuple(sorted(files))[at::parallelism]
-                yield TablePiece(
-                    context=context,
-                    point=point,
-                    plan=plan,
-                    bounds=None,
-                    part=ExportPart(),
-                    keys_of=files,
-                    buckets=buckets,
-                )
+    for hop in _hops_read_by_keys(context, point):
+        files = manifests[hop.source]["files"]
+        for at in range(parallelism):
+            buckets = tuple(sorted(files))[at::parallelism]
+            yield TablePiece(
+                context=context,
+                point=point,
+                plan=plan,
+                bounds=None,
+                part=ExportPart(),
+                keys_of=files,
+                buckets=buckets,
+            )
+
+
+def _hops_read_by_keys(context: WindowContext, point: TablePoint) -> list[Hop]:
+    """Return the hops whose source's keys a table is read by.
+
+    By its times every row of an event is read once, in one window or another; versions leave their slices.
+    """
+    return [
+        hop
+        for hop in context.pipeline.hops
+        if hop.target == point.name and (point.time is None or hop.semantics is Semantics.UPSERT)
+    ]
 
 
 def _manifest(
