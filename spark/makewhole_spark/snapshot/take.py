@@ -19,15 +19,17 @@ from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident
 from makewhole.model.pipeline import Hop, Pipeline, Point, PointKind, Semantics, TablePoint, TopicPoint
 from makewhole.model.window import CountedSlice, PartitionRange
-from makewhole.postgres.read.export import ExportPart, ExportPlan, hold_view
+from makewhole.postgres.read.export import ExportPart, ExportPlan, HeldView, hold_view
 from makewhole.postgres.read.expressions import TimeBounds
+from makewhole.postgres.read.slices import count_rows
 from makewhole.sql import PgConnection
 from makewhole.window.configuration import judging_sha256
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry_released
 from makewhole_spark.snapshot.accounts import PartitionAccount, log_incidents, log_manifest, partition_accounts
+from makewhole_spark.snapshot.census import own_slice
 from makewhole_spark.snapshot.leader_changes import TopicReading, with_doubts
-from makewhole_spark.snapshot.read_piece import PieceRead, TablePiece, TopicPiece, read_piece
+from makewhole_spark.snapshot.read_piece import PieceRead, TablePiece, TopicPiece, read_piece, sum_of_known
 from makewhole_spark.snapshot.table_bounds import previous_window, table_bounds
 
 logger = logging.getLogger(__name__)
@@ -129,6 +131,7 @@ class _Reading:
             ]
             taken_at = datetime.now(UTC)
             answers = carry_released(self.spark, self.journal, pieces, read_piece)
+            own = {point.name: self._own_slice(point, views[point.name], pieces, answers) for point in points}
         taken: dict[str, TakenSnapshot] = {}
         for point in points:
             reads = [answer for piece, answer in zip(pieces, answers, strict=True) if piece.point.name == point.name]
@@ -137,9 +140,30 @@ class _Reading:
             taken[point.name] = TakenSnapshot(
                 manifest={**manifest, **bounds[point.name].manifest()},
                 incidents=list(census.incidents),
-                counted=census.counted,
+                counted=[*own[point.name], *census.counted],
             )
         return taken
+
+    def _own_slice(
+        self, point: TablePoint, view: HeldView, pieces: Sequence[TablePiece], answers: Sequence[PieceRead]
+    ) -> Sequence[CountedSlice]:
+        """Return the window's own slice of a table with the number of its rows, where it has times.
+
+        As they were read; they are counted in the table where that does not tell: rows that are erased in place are not
+        read, and count.
+        """
+        if point.time is None:
+            return ()
+        own, has_erased = own_slice(self.context.window), point.erased is not None and point.erased.column is not None
+        read = [
+            answer.rows_in_slice
+            for piece, answer in zip(pieces, answers, strict=True)
+            if piece.point.name == point.name and piece.bounds is not None
+        ]
+        rows = None if has_erased else sum_of_known(read)
+        if rows is None:
+            rows = count_rows(view.session, point, [own])[own.window]
+        return [CountedSlice(slice=own, rows=rows, pg_snapshot=view.pg_snapshot)]
 
     def _read_topics(self, pieces: list[TopicPiece], ids: Mapping[str, str]) -> list[PieceRead]:
         try:

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from makewhole.model.pipeline import TablePoint
+from makewhole.model.window import TimeSlice
 from makewhole.postgres.read.export import hold_view
+from makewhole.postgres.read.slices import count_rows
 from makewhole_spark.carrier import carry_released
-from makewhole_spark.snapshot import take
+from makewhole_spark.snapshot import census, take
 from makewhole_spark.snapshot.read_piece import TablePiece, TopicPiece
 from tests.world.orders import orders
 from tests.world.pipeline_file import store
@@ -87,3 +89,43 @@ def test_a_store_without_a_time_column_is_read_by_keys_after_the_others(
 
     assert watched.jobs == [["orders"], ["outbox", "warehouse"], ["aside", "aside"]]
     assert shop.found(context, "outbox→aside") == {}
+
+
+OWN_SLICES = "select slice, point, rows from makewhole.slice_count where slice = number order by slice, point"
+
+
+def test_a_window_counts_its_own_rows_while_it_reads_them(
+    shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counting them first would read each table once more."""
+    counted: list[list[int]] = []
+
+    def watched(session: Any, point: Any, slices: Sequence[TimeSlice]) -> dict[int, int]:
+        counted.append([one.window for one in slices])
+        return count_rows(session, point, slices)
+
+    monkeypatch.setattr(census, "count_rows", watched)
+    monkeypatch.setattr(take, "count_rows", watched)
+    shop.trade([*orders(range(10)), *orders(range(20, 24), 1)])
+
+    shop.judged(0)
+    assert counted == [[], []]
+    assert shop.journal_sql(OWN_SLICES) == [(1, "outbox", 10), (1, "warehouse", 10)]
+
+    shop.judged(1)
+    assert counted == [[], [], [1], [1]]
+    assert shop.journal_sql(OWN_SLICES)[-2:] == [(2, "outbox", 4), (2, "warehouse", 4)]
+
+
+def test_rows_of_the_infinite_past_are_counted_in_the_table(shop: ReconciledShop) -> None:
+    """Read, they have no time that says whether they are of the first window; they count, as when they are counted
+    later on: otherwise the next window would find the slice grown."""
+    shop.trade(orders(range(10)))
+    shop.sql("update outbox set at = '-infinity' where id = 'O1'; update warehouse set at = null where id = 'O2'")
+
+    shop.judged(0)
+    assert shop.journal_sql(OWN_SLICES) == [(1, "outbox", 10), (1, "warehouse", 9)]
+
+    shop.trade(orders(range(20, 24), 1))
+    shop.judged(1)
+    assert shop.journal_sql("select kind from makewhole.incident where kind like 'slice%'") == []
