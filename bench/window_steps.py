@@ -1,10 +1,15 @@
-"""Run the Spark steps of a window as its first task does, in one application; print the seconds of each."""
+"""Run the Spark steps of a window as its first task does, in one application; print the seconds of each.
 
+Java has the options that the local stack gives it: those for short jobs, and the archive of its classes.
+"""
+
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+from makewhole.stack.class_archive import short_job_jvm
 from makewhole_spark.window_steps import STEPS
 
 _JOBS = Path(__file__).parents[1] / "spark" / "jobs"
@@ -17,7 +22,10 @@ def main() -> None:
     submit = str(Path(sys.executable).with_name("spark-submit"))
     command = [submit, *_SETTINGS, str(_JOBS / f"{STEPS[0]}.py"), *sys.argv[1:], "--through", STEPS[-1]]
     began, moments, told = time.perf_counter(), [0.0], list[str]()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    variables = {**os.environ, "JDK_JAVA_OPTIONS": short_job_jvm()}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=variables
+    ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             told.append(line)

@@ -8,7 +8,6 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from makewhole.model.errors import MakewholeError
@@ -49,16 +48,16 @@ def carry(spark: SparkSession, tasks: Sequence[Task], run: Callable[[Task], Resu
         return []
     pickled = [pickle.dumps(task) for task in tasks]
 
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column("id").to_numpy():
-                answer = pickle.dumps(_answer(run, pickled[number]))
-                yield pa.RecordBatch.from_pydict({"number": [int(number)], "answer": [answer]}, schema=_ANSWERS)
+    def work(numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        for number in numbers:
+            yield number, pickle.dumps(_answer(run, pickled[number]))
         shorten_next_start()
 
-    slots = min(len(tasks), _WAVES * spark.sparkContext.defaultParallelism)
-    rows = spark.range(0, len(tasks), 1, slots).mapInArrow(work, "number long, answer binary").collect()
-    answers: dict[int, Any] = {row["number"]: pickle.loads(bytes(row["answer"])) for row in rows}
+    # Not a data frame: nothing is to be planned, and Spark takes longer to plan it than a small task takes.
+    context = spark.sparkContext
+    slots = min(len(tasks), _WAVES * context.defaultParallelism)
+    found = context.parallelize(range(len(tasks)), slots).mapPartitions(work).collect()
+    answers: dict[int, Any] = {number: pickle.loads(answer) for number, answer in found}
     for answer in answers.values():
         if isinstance(answer, MakewholeError):
             raise answer
@@ -87,5 +86,3 @@ def _answer(run: Callable[[Any], Any], pickled: bytes) -> Any:
 
 
 _WAVES = 4  # Spark tasks per core: enough to even out buckets of different size
-_FIELDS: dict[str, pa.DataType] = {"number": pa.int64(), "answer": pa.binary()}
-_ANSWERS = pa.schema(_FIELDS)

@@ -17,6 +17,7 @@ from makewhole.model.closing import ClosingContext
 # The encoding of a column follows its content; a dictionary of values that differ costs work and space for nothing.
 _HASHES = {"key_hi", "key_lo", "row_hash"}
 _RARELY_REPEATED = {"key", "place"}
+_VALUES_LOOKED_AT = 256
 _ASCENDING_OR_SAME = {"offset", "sequence", "time", "partition", "leader_epoch", "producer_id"}
 
 
@@ -54,6 +55,7 @@ class GrowingParquet(ClosingContext):
         self._system = system
         self._full = full
         self._never_null = never_null
+        self._distinct: frozenset[str] = frozenset()
         self._writer: pq.ParquetWriter | None = None
         self._stream: _HashedStream | None = None
 
@@ -67,6 +69,7 @@ class GrowingParquet(ClosingContext):
         table = rows if isinstance(rows, pa.Table) else rows.to_arrow(compat_level=pl.CompatLevel.newest())
         schema = pa.schema([field.with_nullable(field.name not in self._never_null) for field in table.schema])
         if self._writer is None:
+            self._distinct = frozenset(name for name in table.column_names if _is_distinct(table.column(name)))
             self._writer = self._open(schema)
         self._writer.write_table(pa.Table.from_arrays(table.columns, schema=schema))
 
@@ -89,7 +92,9 @@ class GrowingParquet(ClosingContext):
             schema,
             compression={leaf_name(field): "none" if field.name in _HASHES else "snappy" for field in schema},
             write_statistics=False,  # nothing is searched by range
-            use_dictionary=[field.name for field in schema if _needs_dictionary(field)],  # type: ignore[arg-type]
+            use_dictionary=[  # type: ignore[arg-type]
+                field.name for field in schema if _needs_dictionary(field) and field.name not in self._distinct
+            ],
             column_encoding={name: "DELTA_BINARY_PACKED" for name in schema.names if name in _ASCENDING_OR_SAME},
         )
 
@@ -97,6 +102,14 @@ class GrowingParquet(ClosingContext):
 def leaf_name(field: "pa.Field[Any]") -> str:
     """Return the name that Parquet gives to the values of a column."""
     return f"{field.name}.list.element" if pa.types.is_nested(field.type) else field.name
+
+
+def _is_distinct(column: "pa.ChunkedArray[Any]") -> bool:
+    """Tell whether the first values of a column of texts rarely repeat, as amounts and moments do not."""
+    if column.type != pa.string_view():
+        return False
+    values = column.slice(0, _VALUES_LOOKED_AT).to_pylist()
+    return len(set(values)) > len(values) // 2
 
 
 def _needs_dictionary(field: "pa.Field[Any]") -> bool:

@@ -9,20 +9,27 @@ from makewhole.compute.key_index.filters import build_filter, maybe_in
 from makewhole.kafka.log.batches import Batch
 from makewhole.kafka.log.records import BatchToDecode, decode
 from makewhole.native.digest_lines import sum_of_matched_lines
+from makewhole.postgres.read.copy_binary import render
+from makewhole.postgres.read.copy_binary.walk import RowWalk
 
 _VALUE = b'{"id":"a long enough key"}'
 _HEADERS = b"\x02" + b"\x02n" + b"\x02h"
 _BODY = bytes([0, 0, 0, 1, 2 * len(_VALUE)]) + _VALUE + _HEADERS
 _RECORD = bytes([2 * len(_BODY)]) + _BODY
+_COPY = b"PGCOPY\n\xff\r\n\x00" + bytes(8) + b"\x00\x01" + b"\x00\x00\x00\x02" + b"\x00\x07" + b"\xff\xff"
 
 
 def compile_all() -> None:
     """Read one record, copied and as a view, and decode its value; look one key up in a filter, make its digest;
-    pair keys."""
+    pair keys; read one row."""
     batch = Batch(0, 0, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1, 0, len(_RECORD))
     for has_views in (False, True):
         [part] = decode(0, [BatchToDecode(batch, _RECORD, 0, 1, False)], has_views=has_views)
         decode_values(part.columns, ValueShape(key=("$.id",), compare={}))
+    number = RowWalk(1).rows(_COPY).fields(0)
+    render.is_ascii(number)
+    render.render(render.Rule(render.INTEGER), number)
+    render.read_numbers(render.NUMBER, number)
     one = np.zeros(1, dtype=np.uint64)
     maybe_in(build_filter(one, one), one, one)
     sum_of_matched_lines(one, one, one)

@@ -7,7 +7,9 @@ window's cost does not grow with the number of windows.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
 
 from makewhole.journal import observations
 from makewhole.model.incident import Incident, IncidentKind
@@ -17,6 +19,7 @@ from makewhole.postgres.read.expressions import EarlierRows
 from makewhole.postgres.read.slices import count_new_rows, count_rows, has_time_index, pages
 from makewhole.sql import PgConnection
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _RECENT_SLICES = 7
 _ROTATED_SLICES = 16
 _ROWS_LEAST = 1_000_000
@@ -62,18 +65,17 @@ class TableCensus:
     has_versions: bool
 
     def take(self) -> Census:
-        """Count the window's own slice, and those of earlier windows that are due."""
+        """Count the slices of earlier windows that are due. Its own the window counts while it is read."""
         window = self.window
-        own = TimeSlice(window=window.number, start=window.start, end=window.end)
         known = observations.slices_before(self.journal, window, self.point)
         due = slices_due(known, window, self.late)
         # All at once: without an index each call reads the whole table.
-        now = count_rows(self.session, self.point, [own, *(one.slice for one in due)])
+        now = count_rows(self.session, self.point, [one.slice for one in due])
         changes = [self._change(one, now[one.slice.window]) for one in due]
-        counted = [CountedSlice(slice=own, rows=now[own.window], pg_snapshot=self.pg_snapshot)]
-        counted += [CountedSlice(slice=one.known.slice, rows=one.rows, pg_snapshot=self.pg_snapshot) for one in changes]
         return Census(
-            counted=tuple(counted),
+            counted=tuple(
+                CountedSlice(slice=one.known.slice, rows=one.rows, pg_snapshot=self.pg_snapshot) for one in changes
+            ),
             earlier=tuple(_rows_to_read(one) for one in changes if one.grown > 0 or one.new_rows),
             incidents=tuple(self._incidents(changes)),
         )
@@ -131,6 +133,27 @@ class TableCensus:
             "new_rows": sum(one.new_rows for one in changes),
         }
         return Incident(kind=kind, point=self.point.name, topic=self.point.table, topic_id="", detail=detail)
+
+
+def own_slice(window: Window) -> TimeSlice:
+    """Return the time slice of a window."""
+    return TimeSlice(window=window.number, start=window.start, end=window.end)
+
+
+def rows_in_slice(times: pl.Series, of: TimeSlice) -> int | None:
+    """Return the number of rows of a slice, by the times of all rows that were read for it (microseconds since 1970).
+
+    None where they do not tell: one without a time may be of the infinite past, which a slice without a start has.
+    """
+    if of.start is None and times.has_nulls():
+        return None
+    start, end = (None if edge is None else _microseconds(edge) for edge in (of.start, of.end))
+    within = times < end if start is None else (times >= start) & (times < end)
+    return int(within.sum())
+
+
+def _microseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def _rows_to_read(change: _Change) -> EarlierRows:

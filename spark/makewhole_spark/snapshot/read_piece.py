@@ -26,6 +26,7 @@ from makewhole.model.window import Accounting, PartitionRange
 from makewhole.postgres.read.export import ExportPart, ExportPlan, ExportReader
 from makewhole.postgres.read.expressions import TimeBounds
 from makewhole.window.context import WindowContext
+from makewhole_spark.snapshot.census import own_slice, rows_in_slice
 
 _ROWS_PER_FLUSH = 262_144
 _NO_FILES: Mapping[str, str] = MappingProxyType({})
@@ -60,6 +61,8 @@ class PieceRead:
 
     `sha256` is (path, digest in hex) of every file that the task wrote, taken while it wrote them.
 
+    `rows_in_slice`: of a table's rows, those of the window's own time slice; None where they were not told apart.
+
     For a topic: `first_record_ms` is the timestamp of its first data record, aborted or not; `expired` are all spans
     that were gone before they could be read, `truncated` those of them that a truncation took; `sequences` audits the
     producers of this piece alone; `unnumbered` records carry no producer id.
@@ -68,6 +71,7 @@ class PieceRead:
     files: tuple[tuple[str, str], ...]
     rows: int
     rows_counted: int | None = None
+    rows_in_slice: int | None = None
     undecodable_files: tuple[str, ...] = ()
     undecodable: int = 0
     tombstone_files: tuple[tuple[str, str], ...] = ()
@@ -240,10 +244,18 @@ def read_table_piece(piece: TablePiece) -> PieceRead:
     shape, connection = context.table_shape(piece.point), context.postgres(piece.point)
     reader = ExportReader(connection, shape, piece.plan.snapshot)
     frames = reader.part(piece.bounds, piece.part) if piece.keys_of is None else reader.keys(_keys(piece))
+    in_slice = list[int | None]()
     with closing(writer):
         for frame in frames:
+            in_slice.append(rows_in_slice(frame["time_us"], own_slice(context.window)))
             writer.add(table_frame(frame, dict(context.pipeline.compare), without_key(piece.point.key_layout)))
-        return writer.finish(rows_counted=reader.counted)
+        return writer.finish(rows_counted=reader.counted, rows_in_slice=sum_of_known(in_slice))
+
+
+def sum_of_known(numbers: Sequence[int | None]) -> int | None:
+    """Return the sum; None where one number is not known."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None
 
 
 def _keys(piece: TablePiece) -> list[str]:

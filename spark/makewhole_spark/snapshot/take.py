@@ -17,17 +17,19 @@ from makewhole.journal import incidents, observations, window_results, windows
 from makewhole.kafka.offsets import describe_topic
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident
-from makewhole.model.pipeline import Pipeline, Point, PointKind, Semantics, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Pipeline, Point, PointKind, Semantics, TablePoint, TopicPoint
 from makewhole.model.window import CountedSlice, PartitionRange
-from makewhole.postgres.read.export import ExportPart, ExportPlan, hold_view
+from makewhole.postgres.read.export import ExportPart, ExportPlan, HeldView, hold_view
 from makewhole.postgres.read.expressions import TimeBounds
+from makewhole.postgres.read.slices import count_rows
 from makewhole.sql import PgConnection
 from makewhole.window.configuration import judging_sha256
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry_released
 from makewhole_spark.snapshot.accounts import PartitionAccount, log_incidents, log_manifest, partition_accounts
+from makewhole_spark.snapshot.census import own_slice
 from makewhole_spark.snapshot.leader_changes import TopicReading, with_doubts
-from makewhole_spark.snapshot.read_piece import PieceRead, TablePiece, TopicPiece, read_piece
+from makewhole_spark.snapshot.read_piece import PieceRead, TablePiece, TopicPiece, read_piece, sum_of_known
 from makewhole_spark.snapshot.table_bounds import previous_window, table_bounds
 
 logger = logging.getLogger(__name__)
@@ -38,19 +40,21 @@ _RECORDS_PER_TASK = 2_000_000
 def take_snapshots(spark: SparkSession, journal: PgConnection, context: WindowContext, parallelism: int) -> list[str]:
     """Take and commit every snapshot of the window that is not committed yet; return their points' names.
 
-    Topics first, then ledgers, then stores, which are read by the keys of their upstream where they have versions or no
-    times.
+    Topics first, then ledgers and the stores that are read by their times alone, all at once, then the stores that are
+    read by the keys of their upstream: those with versions or without times.
     """
     manifests = dict(window_results.snapshots(journal, context.window))
     wanted = [point for point in context.pipeline.ordered_points() if point.name not in manifests]
     reading = _Reading(spark=spark, journal=journal, context=context, parallelism=parallelism)
     # Topics by themselves: while their log is read, no view of a table is held open, which would keep vacuum from it.
     topics = [point for point in wanted if isinstance(point, TopicPoint)]
-    ledgers = [point for point in wanted if isinstance(point, TablePoint) and point.kind is not PointKind.STORE]
-    stores = [point for point in wanted if isinstance(point, TablePoint) and point.kind is PointKind.STORE]
+    tables = [point for point in wanted if isinstance(point, TablePoint)]
+    by_keys = [point for point in tables if _hops_read_by_keys(context, point)]
+    # A row is in its ledger before it is in a store: the view of the ledger is the older one.
+    by_times = sorted((one for one in tables if one not in by_keys), key=lambda one: one.kind is PointKind.STORE)
     _commit(reading, reading.topics(topics), manifests)
-    for tables in (ledgers, stores):
-        _commit(reading, reading.tables(tables, manifests), manifests)
+    for together in (by_times, by_keys):
+        _commit(reading, reading.tables(together, manifests), manifests)
     return [point.name for point in wanted]
 
 
@@ -127,6 +131,7 @@ class _Reading:
             ]
             taken_at = datetime.now(UTC)
             answers = carry_released(self.spark, self.journal, pieces, read_piece)
+            own = {point.name: self._own_slice(point, views[point.name], pieces, answers) for point in points}
         taken: dict[str, TakenSnapshot] = {}
         for point in points:
             reads = [answer for piece, answer in zip(pieces, answers, strict=True) if piece.point.name == point.name]
@@ -135,9 +140,30 @@ class _Reading:
             taken[point.name] = TakenSnapshot(
                 manifest={**manifest, **bounds[point.name].manifest()},
                 incidents=list(census.incidents),
-                counted=census.counted,
+                counted=[*own[point.name], *census.counted],
             )
         return taken
+
+    def _own_slice(
+        self, point: TablePoint, view: HeldView, pieces: Sequence[TablePiece], answers: Sequence[PieceRead]
+    ) -> Sequence[CountedSlice]:
+        """Return the window's own slice of a table with the number of its rows, where it has times.
+
+        As they were read; they are counted in the table where that does not tell: rows that are erased in place are not
+        read, and count.
+        """
+        if point.time is None:
+            return ()
+        own, has_erased = own_slice(self.context.window), point.erased is not None and point.erased.column is not None
+        read = [
+            answer.rows_in_slice
+            for piece, answer in zip(pieces, answers, strict=True)
+            if piece.point.name == point.name and piece.bounds is not None
+        ]
+        rows = None if has_erased else sum_of_known(read)
+        if rows is None:
+            rows = count_rows(view.session, point, [own])[own.window]
+        return [CountedSlice(slice=own, rows=rows, pg_snapshot=view.pg_snapshot)]
 
     def _read_topics(self, pieces: list[TopicPiece], ids: Mapping[str, str]) -> list[PieceRead]:
         try:
@@ -202,21 +228,31 @@ def _table_pieces(
     if bounds is not None or point.kind is PointKind.LEDGER:
         for part in plan.parts:
             yield TablePiece(context=context, point=point, plan=plan, bounds=bounds, part=part)
-    for hop in context.pipeline.hops:
-        # By its times every row of an event is read once, in one window or another; versions leave their slices.
-        if hop.target == point.name and (bounds is None or hop.semantics is Semantics.UPSERT):
-            files = manifests[hop.source]["files"]
-            for at in range(parallelism):
-                buckets = tuple(sorted(files))[at::parallelism]
-                yield TablePiece(
-                    context=context,
-                    point=point,
-                    plan=plan,
-                    bounds=None,
-                    part=ExportPart(),
-                    keys_of=files,
-                    buckets=buckets,
-                )
+    for hop in _hops_read_by_keys(context, point):
+        files = manifests[hop.source]["files"]
+        for at in range(parallelism):
+            buckets = tuple(sorted(files))[at::parallelism]
+            yield TablePiece(
+                context=context,
+                point=point,
+                plan=plan,
+                bounds=None,
+                part=ExportPart(),
+                keys_of=files,
+                buckets=buckets,
+            )
+
+
+def _hops_read_by_keys(context: WindowContext, point: TablePoint) -> list[Hop]:
+    """Return the hops whose source's keys a table is read by.
+
+    By its times every row of an event is read once, in one window or another; versions leave their slices.
+    """
+    return [
+        hop
+        for hop in context.pipeline.hops
+        if hop.target == point.name and (point.time is None or hop.semantics is Semantics.UPSERT)
+    ]
 
 
 def _manifest(

@@ -1,7 +1,6 @@
 """Test the gate for each way in which clean keys, which have no row of their own, could hide something."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession

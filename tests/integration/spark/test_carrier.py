@@ -44,3 +44,16 @@ def test_collecting_garbage_after_a_task_does_not_walk_over_the_loaded_modules(s
     carry(spark, range(32), walked)
     frozen, left = max(carry(spark, range(32), walked))
     assert frozen > 10 * left
+
+
+def test_a_list_of_tasks_is_carried_without_a_query_that_spark_would_have_to_plan(spark: SparkSession) -> None:
+    def queries() -> int:
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        return int(spark._jsparkSession.sharedState().statusStore().executionsCount())
+
+    before = queries()
+
+    assert carry(spark, [2, 4], halved) == [1, 2]
+    assert queries() == before
+    spark.range(1).collect()
+    assert queries() == before + 1

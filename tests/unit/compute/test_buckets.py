@@ -44,3 +44,14 @@ def test_each_bucket_has_its_rows_in_their_order(rows: list[Row], buckets: int, 
         expected.setdefault(row[0] % buckets, []).append(row)
     assert {bucket: part.rows() for bucket, part in parted.items()} == expected
     assert list(parted) == sorted(expected)
+
+
+@pytest.mark.parametrize("lists", [[[], [], []], [[], ["a→b"], []], [[], None, []], [[None], [], []]])
+def test_lists_that_are_all_empty_or_not_are_kept(lists: list[list[str | None] | None]) -> None:
+    frame = pl.DataFrame(
+        {"key_hi": [3, 2, 1], "excluded_by": lists}, schema={n: SCHEMA[n] for n in ("key_hi", "excluded_by")}
+    )
+
+    parted = {bucket: pl.DataFrame(table)["excluded_by"].to_list() for bucket, table in split_by_bucket(frame, 4)}
+
+    assert parted == {1: [lists[2]], 2: [lists[1]], 3: [lists[0]]}

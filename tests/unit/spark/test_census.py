@@ -2,10 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
+import polars as pl
 import pytest
 
 from makewhole.model.window import KnownSlice, TimeSlice, Window
-from makewhole_spark.snapshot.census import reaches_from, slices_due
+from makewhole_spark.snapshot.census import reaches_from, rows_in_slice, slices_due
 
 pytestmark = pytest.mark.unit
 
@@ -96,3 +97,25 @@ def test_what_late_reaches_is_counted_whatever_its_size() -> None:
     assert due(large, 8, late=timedelta(hours=1)) == [7]
     assert due(large[:-1], 8, late=timedelta(0)) == [3, 4, 5, 6]
     assert due(large, 8, late=timedelta(0)) == [7]
+
+
+@pytest.mark.parametrize(
+    ("times", "start", "rows"),
+    [
+        ([0, 9, 10, 19, 20], 10, 2),
+        ([0, 9, 10, 19, 20, None], 10, 2),
+        ([], 10, 0),
+        ([], None, 0),
+        ([-5, 0, 19, 20], None, 3),
+        ([0, None], None, None),
+    ],
+)
+def test_a_window_counts_the_rows_of_its_slice_while_it_reads_them(
+    times: list[int | None], start: int | None, rows: int | None
+) -> None:
+    """A row without a time may be of the infinite past, which belongs to a slice without a start."""
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    begin = None if start is None else epoch + timedelta(microseconds=start)
+    own = TimeSlice(window=3, start=begin, end=epoch + timedelta(microseconds=20))
+
+    assert rows_in_slice(pl.Series("time_us", times, dtype=pl.Int64), own) == rows

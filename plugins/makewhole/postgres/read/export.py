@@ -1,29 +1,27 @@
 """Read a table for a window by parallel COPY under one exported snapshot.
 
-Every value of the CSV is quoted, so that NULL (nothing) differs from the empty string. A part whose rows are not as
-many as PostgreSQL says it sent is a failed read.
+Rows are read in COPY's binary format, those of few keys as text. A part whose rows are not as many as
+PostgreSQL says it sent is a failed read.
 """
 
-import os
 import re
-import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any
 
 import polars as pl
 import psycopg2
 import psycopg2.errors
-import pyarrow as pa
-import pyarrow.csv as pcsv
 from psycopg2 import sql
 
 from makewhole.model.connection import PostgresConnection
-from makewhole.model.errors import PermanentError, TransientError
+from makewhole.model.errors import TransientError
 from makewhole.model.pipeline import KeyType
 from makewhole.postgres.connect import connect
 from makewhole.postgres.key_columns import INTEGERS, bare, is_native, kinds_of
+from makewhole.postgres.read.copy_binary.rows import copy_binary_rows
+from makewhole.postgres.read.copy_text import copy_text_rows
 from makewhole.postgres.read.expressions import (
     TableShape,
     TimeBounds,
@@ -31,13 +29,11 @@ from makewhole.postgres.read.expressions import (
     key_expression,
     live_condition,
     regclass_text,
-    select_list,
     table_identifier,
     time_condition,
 )
 from makewhole.sql import PgConnection, PgCursor
 
-_BLOCK_BYTES = 16 << 20
 _PAGES_PER_PART = 4_096  # 32 MiB: below that a second connection costs more than it saves
 _TEXT_TYPES = ("text", "character varying")
 # Only the spelling that PostgreSQL itself writes: `007` must not find the row of 7, whose key is another.
@@ -185,7 +181,7 @@ class ExportReader:
         self._connection, self._shape, self._snapshot = connection, shape, snapshot
         self.counted = 0
 
-    def part(self, bounds: TimeBounds | None, part: ExportPart) -> Iterator[pl.DataFrame]:
+    def part(self, bounds: TimeBounds | None, part: ExportPart) -> Generator[pl.DataFrame, None, None]:
         """Read the rows of a part of the table.
 
         Raises:
@@ -194,7 +190,8 @@ class ExportReader:
         with connect(self._connection) as session:
             _set_snapshot(session, self._snapshot)
             types = column_types(session, self._shape)
-            yield from self._read(session, types, _condition(self._shape, bounds, part))
+            rows = self._rows(_condition(self._shape, bounds, part))
+            self.counted += yield from copy_binary_rows(session, self._shape, types, rows)
 
     def keys(self, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Read every row with one of these business keys, whatever its time.
@@ -207,17 +204,15 @@ class ExportReader:
         with connect(self._connection) as session:
             _set_snapshot(session, self._snapshot)
             types = column_types(session, self._shape)
+            # What reads binary rows is compiled, and takes half a second to load.
+            copy_rows = copy_text_rows if len(keys) <= _KEYS_PER_STATEMENT else copy_binary_rows
             for start in range(0, len(keys), _KEYS_PER_STATEMENT):
-                some = keys[start : start + _KEYS_PER_STATEMENT]
-                yield from self._read(session, types, key_condition(self._shape, types, some))
+                some = self._rows(key_condition(self._shape, types, keys[start : start + _KEYS_PER_STATEMENT]))
+                self.counted += yield from copy_rows(session, self._shape, types, some)
 
-    def _read(
-        self, session: PgConnection, types: Mapping[str, str], condition: sql.Composable
-    ) -> Iterator[pl.DataFrame]:
+    def _rows(self, condition: sql.Composable) -> sql.Composable:
         point = self._shape.point
-        rows = sql.SQL("from {} t where {} and {}").format(table_identifier(point), condition, live_condition(point))
-        selected = select_list(self._shape, types)
-        self.counted += yield from _copy_rows(session, sql.SQL("select {} {}").format(selected, rows), self._shape)
+        return sql.SQL("from {} t where {} and {}").format(table_identifier(point), condition, live_condition(point))
 
 
 def read_keys(connection: PostgresConnection, shape: TableShape, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
@@ -246,71 +241,3 @@ def key_condition(shape: TableShape, types: Mapping[str, str], keys: Sequence[st
         fitting_texts = [key for key in usable if _CANONICAL[typed].fullmatch(key)]
         return sql.SQL("{} = any({}::{}[])").format(column, sql.Literal(fitting_texts), sql.SQL(kind))
     return sql.SQL("{} = any({}::text[])").format(key_expression(point, types), sql.Literal(usable))
-
-
-def _copy_rows(
-    session: PgConnection, statement: sql.Composable, shape: TableShape
-) -> Generator[pl.DataFrame, None, int]:
-    """Yield the rows of a query; return how many the database says it sent."""
-    copy = sql.SQL("copy ({}) to stdout with (format csv, header true, force_quote *)").format(statement)
-    read_end, write_end = os.pipe()
-    sender = _Sender(session, copy.as_string(session), write_end)
-    rows = 0
-    try:
-        with os.fdopen(read_end, "rb") as stream:
-            sender.start()
-            for batch in _parse_csv(stream, shape):
-                frame = pl.from_arrow(batch)
-                assert isinstance(frame, pl.DataFrame)
-                rows += len(frame)
-                yield frame
-    finally:
-        sender.join()
-    if isinstance(sender.problem, psycopg2.Error) and sender.problem.pgcode and not session.closed:
-        raise sender.problem  # the server refused a value, the connection did not break: `connect` says which
-    if sender.problem is not None:
-        raise TransientError(
-            f"reading {shape.point.table} broke off after {rows} rows; nothing of it was kept, try again"
-        ) from sender.problem
-    if rows != sender.sent_rows:
-        raise TransientError(f"{shape.point.table}: {sender.sent_rows} rows were sent and {rows} arrived; try again")
-    return sender.sent_rows
-
-
-def _parse_csv(stream: IO[Any], shape: TableShape) -> Iterator[pa.RecordBatch]:
-    names = ["key", "place", "time_us", "version", *(f"c:{name}" for name in shape.compare), "excluded_by"]
-    types = {name: pa.int64() if name in ("time_us", "version") else pa.string() for name in names}
-    try:
-        yield from pcsv.open_csv(
-            stream,
-            read_options=pcsv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),
-            parse_options=pcsv.ParseOptions(newlines_in_values=True),
-            convert_options=pcsv.ConvertOptions(
-                column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
-            ),
-        )
-    except pa.ArrowInvalid as error:
-        if "Empty CSV file" not in str(error):
-            # Not chained: Arrow's message quotes the row.
-            raise PermanentError(
-                "the rows that PostgreSQL sent cannot be read: a value is not valid UTF-8 or over 16 MiB; mend the "
-                "value, or take its column out of `compare`"
-            ) from None
-
-
-class _Sender(threading.Thread):
-    """A thread in which COPY writes into a pipe, so that parsing goes on meanwhile."""
-
-    def __init__(self, session: PgConnection, statement: str, write_end: int) -> None:
-        super().__init__(daemon=True)
-        self._session, self._statement, self._write_end = session, statement, write_end
-        self.sent_rows = 0
-        self.problem: Exception | None = None
-
-    def run(self) -> None:
-        try:
-            with os.fdopen(self._write_end, "wb") as stream, self._session.cursor() as cursor:
-                cursor.copy_expert(self._statement, stream, size=1 << 20)
-                self.sent_rows = cursor.rowcount
-        except (psycopg2.Error, OSError) as error:
-            self.problem = error

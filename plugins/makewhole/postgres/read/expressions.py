@@ -139,13 +139,13 @@ def select_list(shape: TableShape, types: Mapping[str, str]) -> sql.Composable:
     point = shape.point
     columns = [
         sql.SQL("{} as key").format(key_expression(point, types)),
-        _place(point),
-        _microseconds(point.time),
+        sql.SQL("{} as place").format(place(point)),
+        sql.SQL("{} as time_us").format(microseconds(point.time)),
         sql.SQL("null::bigint as version")
         if point.version is None
         else sql.SQL("t.{}::bigint as version").format(sql.Identifier(point.version)),
         *compared_columns(shape.compare, types),
-        _excluded_by(shape.filters),
+        sql.SQL("{} as excluded_by").format(excluded_by(shape.filters)),
     ]
     return sql.SQL(", ").join(columns)
 
@@ -156,19 +156,20 @@ def compared_columns(compare: Mapping[str, str], types: Mapping[str, str]) -> li
     return [_compared(name, declared, types[name]) for name, declared in compare.items()]
 
 
-def _place(point: TablePoint) -> sql.Composable:
+def place(point: TablePoint) -> sql.Composable:
     """Return the row's ctid, after the partition's name where it lies in one: every partition numbers its own pages."""
     return sql.SQL(
-        "case when t.tableoid = {}::regclass then '' else t.tableoid::regclass::text end || t.ctid::text as place"
+        "case when t.tableoid = {}::regclass then '' else t.tableoid::regclass::text end || t.ctid::text"
     ).format(sql.Literal(regclass_text(point)))
 
 
-def _microseconds(column: str | None) -> sql.Composable:
+def microseconds(column: str | None) -> sql.Composable:
+    """Return the microseconds since 1970 of a time column; null for an infinite time, or without a column."""
     if column is None:
-        return sql.SQL("null::bigint as time_us")
-    return sql.SQL(
-        "case when isfinite(t.{0}) then (extract(epoch from t.{0}) * 1000000)::bigint end as time_us"
-    ).format(sql.Identifier(column))
+        return sql.SQL("null::bigint")
+    return sql.SQL("case when isfinite(t.{0}) then (extract(epoch from t.{0}) * 1000000)::bigint end").format(
+        sql.Identifier(column)
+    )
 
 
 def _compared(name: str, declared: str, column_type: str) -> sql.Composable:
@@ -177,15 +178,16 @@ def _compared(name: str, declared: str, column_type: str) -> sql.Composable:
     return sql.SQL("{} as {}").format(text, sql.Identifier(f"c:{name}"))
 
 
-def _excluded_by(filters: Mapping[str, tuple[TypedTerm, ...]]) -> sql.Composable:
+def excluded_by(filters: Mapping[str, tuple[TypedTerm, ...]]) -> sql.Composable:
+    """Return the hops whose filter a row does not pass, joined by commas; empty for none."""
     cases = [
         sql.SQL("case when {} then null else {} end").format(_all_hold(terms), sql.Literal(hop))
         for hop, terms in filters.items()
         if terms
     ]
     if not cases:
-        return sql.SQL("''::text as excluded_by")
-    return sql.SQL("concat_ws(',', {}) as excluded_by").format(sql.SQL(", ").join(cases))
+        return sql.SQL("''::text")
+    return sql.SQL("concat_ws(',', {})").format(sql.SQL(", ").join(cases))
 
 
 def _all_hold(terms: tuple[TypedTerm, ...]) -> sql.Composable:

@@ -1,0 +1,45 @@
+"""Test how columns are encoded: it follows their content, and decides how long writing takes."""
+
+from pathlib import Path
+
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import fs
+
+from makewhole.lake.parquet_writer import GrowingParquet
+
+pytestmark = pytest.mark.unit
+
+
+def encodings(path: Path) -> dict[str, bool]:
+    """Return which columns of a file have a dictionary."""
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    return {column.path_in_schema: column.has_dictionary_page for column in columns}
+
+
+def test_only_texts_that_repeat_have_a_dictionary(tmp_path: Path) -> None:
+    rows = pl.DataFrame(
+        {
+            "key": [f"k{number}" for number in range(1_000)],
+            "c:status": [("NEW", "PAID", None)[number % 3] for number in range(1_000)],
+            "c:amount": [f"{number}.00" for number in range(1_000)],
+            "version": list(range(1_000)),
+        }
+    )
+
+    with GrowingParquet("x", fs.LocalFileSystem(), str(tmp_path / "x")) as file:
+        file.append(rows)
+        file.append(rows)
+
+    assert encodings(tmp_path / "x") == {"key": False, "c:status": True, "c:amount": False, "version": False}
+    assert pl.read_parquet(tmp_path / "x").equals(pl.concat([rows, rows]))
+
+
+def test_one_row_has_no_dictionary_and_an_empty_frame_is_written(tmp_path: Path) -> None:
+    for name, rows in (("one", [""]), ("none", list[str]())):
+        frame = pl.DataFrame({"c:x": rows}, schema={"c:x": pl.String})
+        with GrowingParquet("x", fs.LocalFileSystem(), str(tmp_path / name)) as file:
+            file.append(frame)
+        assert pl.read_parquet(tmp_path / name).equals(frame)
