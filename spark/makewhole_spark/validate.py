@@ -4,7 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from makewhole.gate import HopSummary, KeyedFrames, check_summaries, check_verdicts, error_report
+from makewhole.compute.frames import BUCKETS, VERDICTS, Schema
+from makewhole.file_system import is_object_store
+from makewhole.gate import HopSummary, KeyedFrames, NamedFiles, check_summaries, check_verdicts, error_report
+from makewhole.gate.frame import Frame
 from makewhole.journal import incidents, window_results
 from makewhole.model.gate import GateReport
 from makewhole.model.incident import Incident
@@ -34,11 +37,22 @@ def validate(
     if not files:
         return error_report("No file of verdicts was named, so there is nothing to check. Run the comparison again.")
     try:
-        verdicts = session.read.parquet(*files)
-        frames = KeyedFrames(verdicts=verdicts, buckets=session.read.parquet(*buckets) if buckets else None)
+        frames = KeyedFrames(
+            verdicts=_stored(session, files, VERDICTS),
+            buckets=_stored(session, buckets, BUCKETS) if buckets else None,
+        )
     except Exception as error:
         return error_report(f"The verdicts could not be read ({type(error).__name__}). Run the comparison again.")
     return check_verdicts(pipeline, summaries, frames, happened)
+
+
+def _stored(session: "SparkSession", files: Sequence[str], schema: Schema) -> Frame | NamedFiles:
+    """Return a frame by which the gate finds stored files, or their names where Spark's reader has no way to them."""
+    if any(map(is_object_store, files)):
+        from makewhole_spark.stored_frames import stored_frame
+
+        return NamedFiles(paths=files, read=lambda paths: stored_frame(session, paths, schema))
+    return session.read.parquet(*files)
 
 
 def validate_window(session: "SparkSession", journal: PgConnection, context: WindowContext) -> GateReport:

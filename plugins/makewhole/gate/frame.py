@@ -2,10 +2,11 @@
 imported.
 
 A frame that is passed in only names the session and the Parquet files. The gate reads those files itself: a plan
-that changes between two evaluations, or a filter put on the frame on the way, cannot reach the expectations.
+that changes between two evaluations, or a filter put on the frame on the way, cannot reach the expectations. Where
+Spark does not know the storage, whoever asks the gate names the files and says how they are read.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import unquote
@@ -29,12 +30,21 @@ class Frame(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeyedFrames:
-    """Spark DataFrames that read stored Parquet files: of the verdicts (`VERDICTS`), a row per hop and key that is not
-    clean; and of the `buckets` (`BUCKETS`), which an older makewhole did not write, nor left clean keys out."""
+class NamedFiles:
+    """Stored Parquet files that Spark does not reach, and a function that makes a frame which reads them."""
 
-    verdicts: Frame
-    buckets: Frame | None = None
+    paths: Sequence[str]
+    read: Callable[[Sequence[str]], Frame]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyedFrames:
+    """Spark DataFrames that read stored Parquet files, or the names of the files: of the verdicts (`VERDICTS`), a row
+    per hop and key that is not clean; and of the `buckets` (`BUCKETS`), which an older makewhole did not write, nor
+    left clean keys out."""
+
+    verdicts: Frame | NamedFiles
+    buckets: Frame | NamedFiles | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +114,7 @@ class FrameCounts:
         )
 
 
-def stored_verdicts(frame: Frame, *, has_buckets: bool) -> Frame:
+def stored_verdicts(frame: Frame | NamedFiles, *, has_buckets: bool) -> Frame:
     """Read the files behind `frame` anew: columns hop, bucket, verdict, key_hash, cause and `hop_key`, one value per
     row. `has_buckets`: an older makewhole did not write in which bucket a key is."""
     bucket = "bucket" if has_buckets else "cast(null as string) AS bucket"
@@ -113,9 +123,11 @@ def stored_verdicts(frame: Frame, *, has_buckets: bool) -> Frame:
     )
 
 
-def _stored(frame: Frame) -> Frame:
-    files = [unquote(file) for file in frame.inputFiles()]
-    if not files:
+def _stored(frame: Frame | NamedFiles) -> Frame:
+    if isinstance(frame, NamedFiles) and frame.paths:
+        return frame.read(frame.paths)
+    files = [] if isinstance(frame, NamedFiles) else [unquote(file) for file in frame.inputFiles()]
+    if isinstance(frame, NamedFiles) or not files:
         raise CorruptionError(
             "The verdicts do not come from stored files, so they could change while they are checked. "
             "Write them to Parquet and pass the frame that reads it."
@@ -124,7 +136,7 @@ def _stored(frame: Frame) -> Frame:
     return stored
 
 
-def count_verdicts(frame: Frame, hops: Sequence[str], buckets: Frame | None) -> FrameCounts:
+def count_verdicts(frame: Frame, hops: Sequence[str], buckets: Frame | NamedFiles | None) -> FrameCounts:
     """Count the rows by hop, bucket and verdict in one small aggregation, and read the rows of the buckets.
 
     Groups beyond hops x buckets x verdicts cannot be ours: they are cut and fail elsewhere.
@@ -143,7 +155,7 @@ def count_verdicts(frame: Frame, hops: Sequence[str], buckets: Frame | None) -> 
     )
 
 
-def _bucket_rows(frame: Frame) -> dict[tuple[str | None, str | None], BucketRow]:
+def _bucket_rows(frame: Frame | NamedFiles) -> dict[tuple[str | None, str | None], BucketRow]:
     """Read the rows of the buckets. A bucket that has several is none that can be right."""
     stored = _stored(frame).selectExpr("hop", "bucket", "clean", "expected")
     rows: dict[tuple[str | None, str | None], BucketRow] = {}
