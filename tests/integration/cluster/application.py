@@ -4,8 +4,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import psutil
 
 from makewhole.config.connection_text import FILE_VARIABLE
 from makewhole.stack.class_archive import short_job_jvm
@@ -41,6 +44,16 @@ class Application:
         assert code == 0, self.told
         return self.told
 
+    def stop(self) -> None:
+        """End it, if a test has left it running, and the driver's Python below it."""
+        if self.process.poll() is None:
+            below = psutil.Process(self.process.pid).children(recursive=True)
+            self.process.kill()
+            for one in below:
+                with suppress(psutil.NoSuchProcess):
+                    one.kill()
+            self.process.wait(10)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Submitter:
@@ -49,6 +62,7 @@ class Submitter:
     folder: Path
     master: str
     settings: Mapping[str, str] = field(default_factory=dict)
+    started: list[Application] = field(default_factory=list)
 
     @classmethod
     def to_cluster(cls, folder: Path, master: str, archive: Path, **more: str) -> "Submitter":
@@ -82,7 +96,13 @@ class Submitter:
             process = subprocess.Popen(
                 command, cwd=self.folder, env=self._environment(), stdout=file, stderr=subprocess.STDOUT
             )
-        return Application(process=process, output=output)
+        self.started.append(Application(process=process, output=output))
+        return self.started[-1]
+
+    def stop(self) -> None:
+        """End what still runs."""
+        for one in self.started:
+            one.stop()
 
     def _environment(self) -> dict[str, str]:
         """Return the environment of an Airflow task: it has the connections, and knows no file of them."""

@@ -61,13 +61,17 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
 
 
 @pytest.fixture
-def submitter(cluster: SparkCluster, archive: Path, tmp_path: Path) -> Submitter:
-    return Submitter.to_cluster(tmp_path / "cluster", cluster.master, archive)
+def submitter(cluster: SparkCluster, archive: Path, tmp_path: Path) -> Iterator[Submitter]:
+    made = Submitter.to_cluster(tmp_path / "cluster", cluster.master, archive)
+    yield made
+    made.stop()
 
 
 @pytest.fixture
-def local(tmp_path: Path) -> Submitter:
-    return Submitter(folder=tmp_path / "local", master="local[2]")
+def local(tmp_path: Path) -> Iterator[Submitter]:
+    made = Submitter(folder=tmp_path / "local", master="local[2]")
+    yield made
+    made.stop()
 
 
 @pytest.fixture

@@ -71,7 +71,9 @@ def test_no_password_is_in_a_command_line_a_log_an_event_or_a_file(
     cluster.know_environment()
     events = submitter.folder / "events"
     events.mkdir(parents=True)
-    logged = submitter.with_settings({"spark.eventLog.enabled": "true", "spark.eventLog.dir": events.as_uri()})
+    logged = submitter.with_settings(
+        {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false", "spark.eventLog.dir": events.as_uri()}
+    )
 
     context = shop.open()
     application = logged.submit(context, "snapshot", "validate")
