@@ -1,5 +1,6 @@
 """Run the parts of a benchmark, one after the other, side by side within each."""
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +11,8 @@ from bench.data import DataSet
 from bench.jars import connector_jars
 from bench.plan import Plan
 from bench.results import Series
+from makewhole.config.connection_text import variable_of
+from makewhole.stack.environment import connection_kafka
 
 Tell = Callable[[str], None]
 
@@ -80,6 +83,7 @@ class Bench:
     def snapshots(self) -> Iterator[Series]:
         """Measure snapshots in sessions of their own, in turn, smaller ones first, so that each size shows its own
         memory."""
+        os.environ[variable_of(snapshots.CONNECTION)] = connection_kafka(self.bootstrap)  # Spark's workers look there
         with (
             Contender(snapshots.MAKEWHOLE, self.folder / "snapshot") as ours,
             Contender(snapshots.BY_HAND, self.folder / "by-hand", connector_jars()) as theirs,

@@ -27,6 +27,7 @@ MAKEWHOLE, BY_HAND = "makewhole", "by hand"
 _RECORDS_PER_TASK = 2_000_000
 _BUCKETS = Pipeline.buckets
 _FIELDS = "flight_id string, carrier string, dep_delay decimal(6,1), seats int, cancelled boolean"
+CONNECTION = "log"
 _PIPELINE = """\
 version: 2
 pipeline: bench
@@ -81,7 +82,7 @@ def _context(bootstrap: str, topic: str, folder: Path) -> WindowContext:
     pipelines, problems = read_pipelines([folder])
     if problems:
         raise RuntimeError(f"the pipeline of the benchmark is refused: {problems}")
-    connection = KafkaConnection(id="log", properties={"bootstrap.servers": bootstrap})
+    connection = KafkaConnection(id=CONNECTION, properties={"bootstrap.servers": bootstrap})
     now = datetime.now(UTC)
     return WindowContext(
         pipeline=pipelines["bench"],
@@ -94,7 +95,7 @@ def _context(bootstrap: str, topic: str, folder: Path) -> WindowContext:
             opened_at=now,
             ranges={"flights": ranges(connection, topic)},
         ),
-        connections={"log": connection},
+        connections={CONNECTION: connection},
         storage=Storage(root=str(folder / "storage")),
     )
 

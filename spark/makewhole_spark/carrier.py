@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from makewhole.model.errors import MakewholeError
 from makewhole.sql import PgConnection
 from makewhole_spark.python_worker import shorten_next_start
+from makewhole_spark.same_code import absence_told, code_digest, require_same_code
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -37,26 +38,29 @@ def session(name: str) -> SparkSession:
 def carry(spark: SparkSession, tasks: Sequence[Task], run: Callable[[Task], Result]) -> list[Result]:
     """Run every task on an executor; the answers in the order of the tasks.
 
-    Tasks and answers travel as pickles and must be small. One Spark task runs several, one after the other: starting
-    each costs a tenth of a second, which is more than a small bucket takes. Spark retries a task that fails, so `run`
-    must be able to run twice: it writes to names of its own, and only the answer that comes back is used.
+    Tasks and answers travel as pickles; they must be small, and hold no secrets. One Spark task runs several, one after
+    the other: starting each costs a tenth of a second, which is more than a small bucket takes. Spark retries a task
+    that fails, so `run` must be able to run twice: it writes to names of its own, and only the answer that comes back
+    is used.
 
     Raises:
         MakewholeError: the first that any task raised, as it was raised.
+        PermanentError: the workers' Python has no makewhole, or another one than this.
     """
     if not tasks:
         return []
-    pickled = [pickle.dumps(task) for task in tasks]
+    pickled, code = [pickle.dumps(task) for task in tasks], code_digest()
 
     def work(numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
         for number in numbers:
-            yield number, pickle.dumps(_answer(run, pickled[number]))
+            yield number, pickle.dumps(_answer(run, pickled[number], code))
         shorten_next_start()
 
     # Not a data frame: nothing is to be planned, and Spark takes longer to plan it than a small task takes.
     context = spark.sparkContext
     slots = min(len(tasks), _WAVES * context.defaultParallelism)
-    found = context.parallelize(range(len(tasks)), slots).mapPartitions(work).collect()
+    with absence_told():
+        found = context.parallelize(range(len(tasks)), slots).mapPartitions(work).collect()
     answers: dict[int, Any] = {number: pickle.loads(answer) for number, answer in found}
     for answer in answers.values():
         if isinstance(answer, MakewholeError):
@@ -76,9 +80,10 @@ def carry_released(
     return carry(spark, tasks, run)
 
 
-def _answer(run: Callable[[Any], Any], pickled: bytes) -> Any:
+def _answer(run: Callable[[Any], Any], pickled: bytes, code: str) -> Any:
     """What the task answers; our own errors travel as answers, since Spark would wrap them beyond recognition."""
     try:
+        require_same_code(code)
         return run(pickle.loads(pickled))
     except MakewholeError as error:
         error.__cause__ = None

@@ -4,7 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from makewhole.gate import HopSummary, KeyedFrames, KeyedRows, check_summaries, check_verdicts, error_report
+from makewhole.compute.frames import BUCKETS, VERDICTS, Schema
+from makewhole.file_system import is_object_store
+from makewhole.gate import (
+    HopSummary,
+    KeyedFrames,
+    KeyedRows,
+    NamedFiles,
+    check_summaries,
+    check_verdicts,
+    error_report,
+)
+from makewhole.gate.frame import Frame
 from makewhole.journal import incidents, window_results
 from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateReport
@@ -38,12 +49,20 @@ class StoredVerdicts:
             rows = self.storage.read_parquet(self.verdicts)
             assert rows is not None
             return KeyedRows(verdicts=rows, buckets=self.storage.read_parquet(self.buckets))
-        verdicts, buckets = (
-            session.read.parquet(*(self.storage.uri(path) for path in paths)) if paths else None
-            for paths in (self.verdicts, self.buckets)
+        return KeyedFrames(
+            verdicts=self._stored(session, self.verdicts, VERDICTS),
+            buckets=self._stored(session, self.buckets, BUCKETS) if self.buckets else None,
         )
-        assert verdicts is not None
-        return KeyedFrames(verdicts=verdicts, buckets=buckets)
+
+    def _stored(self, session: "SparkSession", paths: Sequence[str], schema: Schema) -> Frame | NamedFiles:
+        """Return a frame by which the gate finds stored files, or their names where Spark's reader has no way to
+        them."""
+        uris = [self.storage.uri(path) for path in paths]
+        if not is_object_store(self.storage.root):
+            return session.read.parquet(*uris)
+        from makewhole_spark.stored_frames import stored_frame
+
+        return NamedFiles(paths=uris, read=lambda paths: stored_frame(session, paths, schema))
 
 
 def validate(

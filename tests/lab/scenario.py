@@ -23,6 +23,7 @@ from tests.lab.judged import Judged
 from tests.lab.naive import NaiveAnswer
 from tests.lab.servers.cluster import LabCluster
 from tests.lab.shop import LabShop
+from tests.world.environment import set_connection
 from tests.world.java_clients import JavaClients
 from tests.world.shop import LEDGER_HOP
 
@@ -67,7 +68,7 @@ class Lab:
 
     def through_proxy(self) -> None:
         """From now on makewhole reaches the cluster through the proxy."""
-        self.patch.setenv("AIRFLOW_CONN_LOG", connection_kafka(self.cluster.proxied_bootstrap))
+        set_connection(self.patch, "log", connection_kafka(self.cluster.proxied_bootstrap))
 
 
 @dataclass(frozen=True, kw_only=True)

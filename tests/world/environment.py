@@ -1,10 +1,13 @@
 """Set the environment in which the service finds the systems of a test."""
 
+import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from makewhole.config.connection_text import FILE_VARIABLE, variable_of
 from makewhole.signing.key_files import KEY_VARIABLE
 from makewhole.stack.environment import connection_kafka, connection_postgres
 from tests.world.world import World
@@ -30,3 +33,20 @@ def enter(monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str]) -> None
     Path(variables["MAKEWHOLE_PIPELINES"]).mkdir()
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
+    _share_connections()
+
+
+def set_connection(monkeypatch: pytest.MonkeyPatch, connection_id: str, described: str) -> None:
+    """Change a connection, for this process and for Spark's workers."""
+    monkeypatch.setenv(variable_of(connection_id), described)
+    _share_connections()
+
+
+def _share_connections() -> None:
+    """Write all connections into the file that Spark's workers read: their environment is as old as the session."""
+    file, prefix = os.environ.get(FILE_VARIABLE), variable_of("")
+    if file:
+        known = {
+            name.removeprefix(prefix).lower(): text for name, text in os.environ.items() if name.startswith(prefix)
+        }
+        Path(file).write_text(json.dumps(known))

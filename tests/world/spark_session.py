@@ -3,9 +3,13 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from pyspark.sql import SparkSession
+
+from makewhole.config.connection_text import FILE_VARIABLE
 
 _SETTINGS = {
     "spark.ui.enabled": "false",
@@ -26,8 +30,10 @@ _SETTINGS = {
 
 @contextmanager
 def spark_session(master: str = "local[2]") -> Iterator[SparkSession]:
-    """Start a small local session, and stop it at the end."""
-    with pytest.MonkeyPatch.context() as patch:
+    """Start a small local session, and stop it at the end. Its workers read connections from a file: those of the
+    environment are of the moment at which the session was started."""
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory(prefix="makewhole-connections-") as folder:
+        patch.setenv(FILE_VARIABLE, str(Path(folder) / "connections.json"))
         patch.setenv("PYSPARK_PYTHON", sys.executable)  # the workers need this environment's packages
         builder = SparkSession.builder.master(master).appName("tests")
         for name, value in _SETTINGS.items():

@@ -1,15 +1,16 @@
-"""Read connections in Airflow's own form: the environment variable `AIRFLOW_CONN_<ID>`, or the fields of a connection.
+"""Read connections in Airflow's own form: the environment variable `AIRFLOW_CONN_<ID>`, the file of
+`MAKEWHOLE_CONNECTIONS`, or the fields of a connection.
 
 Messages name the place and the remedy, never a value: any of them may be a secret.
 """
 
 import json
-import os
 from collections.abc import Mapping
 from typing import NoReturn
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
-from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
+from makewhole.config.connection_text import FILE_VARIABLE, find_connection
+from makewhole.model.connection import Connection, KafkaConnection, ObjectStoreConnection, PostgresConnection
 from makewhole.model.errors import ConfigurationError, Problem
 
 _POSTGRES_EXAMPLE = (
@@ -52,21 +53,76 @@ LIBPQ_PARAMETERS = (
     "target_session_attrs",
     "tcp_user_timeout",
 )
+_AWS_EXAMPLE = (
+    '{"conn_type": "aws", "login": "<access key>", "password": "<its secret>", "extra": {"region_name": "...", '
+    '"endpoint_url": "https://..."}}'
+)
+_AWS_PARAMETERS = {
+    "aws_session_token": "session_token",
+    "endpoint_url": "endpoint_url",
+    "external_id": "external_id",
+    "region_name": "region",
+    "role_arn": "role_arn",
+}
+"""What the extra of a connection to an object store may have, as Airflow names it, and as pyarrow does."""
 _FIELDS = ("conn_type", "host", "port", "login", "password", "schema", "extra", "description")
 
 
 def from_environment(connection_id: str) -> Connection:
-    """Return the connection in `AIRFLOW_CONN_<ID>`, which holds JSON or a URI, as Airflow reads it.
+    """Return the connection in `AIRFLOW_CONN_<ID>`, which holds JSON or a URI, as Airflow reads it; or else that of the
+    file of `MAKEWHOLE_CONNECTIONS`.
 
     Raises:
-        ConfigurationError: the variable is not set or cannot be understood.
+        ConfigurationError: it is in neither, or cannot be understood.
     """
-    variable = f"AIRFLOW_CONN_{connection_id.upper()}"
-    place = _ConnectionPlace(file="environment", path=variable)
-    text = os.environ.get(variable, "").strip()
-    if not text:
-        place.fail("is not set", f"Set it to {_POSTGRES_EXAMPLE} or {_KAFKA_EXAMPLE}, or to Airflow's URI form")
-    return _build(connection_id, _from_json(text, place) if text.startswith("{") else _from_uri(text, place), place)
+    fields, place = _find_fields(connection_id, f"{_POSTGRES_EXAMPLE} or {_KAFKA_EXAMPLE}")
+    return _build(connection_id, fields, place)
+
+
+def object_store(connection_id: str) -> ObjectStoreConnection:
+    """Return the connection to an object store (conn_type `aws`), found as `from_environment` does.
+
+    Raises:
+        ConfigurationError: it is not there or cannot be understood.
+    """
+    fields, place = _find_fields(connection_id, _AWS_EXAMPLE)
+    if str(fields.get("conn_type") or "").lower() != "aws":
+        place.fail("is no connection to an object store", f"Write it as {_AWS_EXAMPLE}")
+    extra = _extra(fields.get("extra"), place)
+    if unknown := sorted(set(extra) - set(_AWS_PARAMETERS)):
+        place.fail(
+            f"has keys in its extra that are not used: {', '.join(unknown)}", f"Allowed: {', '.join(_AWS_PARAMETERS)}"
+        )
+    if bool(fields.get("login")) is not bool(fields.get("password")):
+        place.fail(
+            "has a login or a password, and not both",
+            "Write the access key as login and its secret as password; or neither, for the SDK's own chain",
+        )
+    return ObjectStoreConnection(
+        id=connection_id,
+        access_key=_text(fields.get("login")),
+        secret_key=_text(fields.get("password")),
+        settings={_AWS_PARAMETERS[name]: _word(name, value, place) for name, value in extra.items()},
+    )
+
+
+def _text(value: object) -> str | None:
+    return str(value) if value else None
+
+
+def _find_fields(connection_id: str, example: str) -> tuple[Mapping[str, object], "_ConnectionPlace"]:
+    """Return the fields of a connection, and their place; `example` says what to write where there is none."""
+    found = find_connection(connection_id)
+    place = _ConnectionPlace(file=found.file, path=found.path)
+    if not found.described:
+        place.fail(
+            "is not set",
+            f"Set it to {example}, or to Airflow's URI form; or write it into the file of {FILE_VARIABLE}",
+        )
+    if not isinstance(found.described, str):
+        return _known_fields(found.described, place), place
+    is_json = found.described.startswith("{")
+    return (_from_json if is_json else _from_uri)(found.described, place), place
 
 
 def from_airflow_fields(
@@ -113,6 +169,10 @@ def _from_json(text: str, place: _ConnectionPlace) -> Mapping[str, object]:
         fields = json.loads(text)
     except ValueError:
         place.fail("begins like JSON and is none", "Check quotes, commas and braces")
+    return _known_fields(fields, place)
+
+
+def _known_fields(fields: Mapping[str, object], place: _ConnectionPlace) -> Mapping[str, object]:
     unknown = sorted(set(fields) - set(_FIELDS))
     if unknown:
         place.fail(f"has unknown keys: {', '.join(unknown)}", f"Allowed: {', '.join(sorted(_FIELDS))}")

@@ -2,10 +2,11 @@
 imported.
 
 A frame that is passed in only names the session and the Parquet files. The gate reads those files itself: a plan
-that changes between two evaluations, or a filter put on the frame on the way, cannot reach the expectations.
+that changes between two evaluations, or a filter put on the frame on the way, cannot reach the expectations. Where
+Spark does not know the storage, whoever asks the gate names the files and says how they are read.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -36,6 +37,14 @@ class Frame(Protocol):
     def groupBy(self, *columns: str) -> Any: ...  # noqa: N802
     def limit(self, num: int) -> "Frame": ...
     def collect(self) -> list[Any]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedFiles:
+    """Stored Parquet files that Spark does not reach, and a function that makes a frame which reads them."""
+
+    paths: Sequence[str]
+    read: Callable[[Sequence[str]], Frame]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,11 +116,12 @@ class FrameCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class KeyedFrames:
-    """Spark DataFrames that read stored Parquet files: of the verdicts (`VERDICTS`), a row per hop and key that is not
-    clean; and of the `buckets` (`BUCKETS`), which an older makewhole did not write, nor left clean keys out."""
+    """Spark DataFrames that read stored Parquet files, or the names of the files: of the verdicts (`VERDICTS`), a row
+    per hop and key that is not clean; and of the `buckets` (`BUCKETS`), which an older makewhole did not write, nor
+    left clean keys out."""
 
-    verdicts: Frame
-    buckets: Frame | None = None
+    verdicts: Frame | NamedFiles
+    buckets: Frame | NamedFiles | None = None
 
     def run(self, planned: Sequence[Planned]) -> SuiteRun:
         """Run layer A on the verdicts."""
@@ -146,9 +156,11 @@ class KeyedFrames:
         )
 
 
-def _stored(frame: Frame) -> Frame:
-    files = [unquote(file) for file in frame.inputFiles()]
-    if not files:
+def _stored(frame: Frame | NamedFiles) -> Frame:
+    if isinstance(frame, NamedFiles) and frame.paths:
+        return frame.read(frame.paths)
+    files = [] if isinstance(frame, NamedFiles) else [unquote(file) for file in frame.inputFiles()]
+    if isinstance(frame, NamedFiles) or not files:
         raise CorruptionError(
             "The verdicts do not come from stored files, so they could change while they are checked. "
             "Write them to Parquet and pass the frame that reads it."
@@ -157,7 +169,7 @@ def _stored(frame: Frame) -> Frame:
     return stored
 
 
-def _bucket_rows(frame: Frame) -> dict[tuple[str | None, str | None], BucketRow]:
+def _bucket_rows(frame: Frame | NamedFiles) -> dict[tuple[str | None, str | None], BucketRow]:
     stored = _stored(frame).selectExpr("hop", "bucket", "clean", "expected")
     return bucket_rows(tuple(row) for row in stored.limit(_BUCKET_ROWS_MOST).collect())
 

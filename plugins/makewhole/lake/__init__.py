@@ -1,1 +1,1 @@
-"""Store files of snapshots and evidence on any file system that pyarrow or fsspec can reach."""
+"""Store files of snapshots and evidence in folders and object stores."""

@@ -1,4 +1,4 @@
-"""Write and read the files of snapshots below a root: a folder, or a URI that pyarrow or fsspec knows.
+"""Write and read the files of snapshots below a root: a folder, or a URI (`makewhole.file_system`).
 
 Paths are relative to the root and use `/`. A file is written under a unique name and never changed after; it counts
 once a manifest in the journal names it.
@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from uuid import uuid4
 
 import polars as pl
@@ -19,6 +18,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from makewhole.compute.frames import with_place
+from makewhole.file_system import arrow_file_system, check_name, connection_of, is_object_store, path_below
 from makewhole.lake.marked_rows import marked_rows
 from makewhole.lake.parquet_writer import GrowingParquet
 from makewhole.lake.sorted_parquet import SortedParquet, SortedRows
@@ -57,7 +57,7 @@ class Storage:
         """Return the storage that `MAKEWHOLE_STORAGE` names.
 
         Raises:
-            ConfigurationError: it is not set.
+            ConfigurationError: it is not set, or has a secret in it.
         """
         root = os.environ.get("MAKEWHOLE_STORAGE")
         if not root:
@@ -71,17 +71,29 @@ class Storage:
                     )
                 ]
             )
+        check_name(root)
         return cls(root=root)
+
+    @property
+    def connection_id(self) -> str | None:
+        """The id of the connection that has the credentials of an object store; None: the SDK finds them, or there is
+        no need of any."""
+        return connection_of(self.root)
 
     def uri(self, path: str) -> str:
         """Return the full name of a path of this storage, for people."""
-        return f"{self.root.rstrip('/')}/{path}"
+        return path_below(self.root, path)
 
     def _locate(self, path: str) -> tuple[fs.FileSystem, str]:
-        if "://" in self.root:
-            system, base = fs.FileSystem.from_uri(self.root)
-            return system, f"{base.rstrip('/')}/{path}"
-        return fs.LocalFileSystem(), str(Path(self.root).absolute() / path)
+        system, base = arrow_file_system(self.root)
+        return system, f"{base.rstrip('/')}/{path}"
+
+    def _to_write(self, path: str) -> tuple[fs.FileSystem, str]:
+        """Locate a file that will be written; make its folder, where there are folders."""
+        system, full = self._locate(path)
+        if not is_object_store(self.root):
+            system.create_dir(full.rsplit("/", 1)[0], recursive=True)
+        return system, full
 
     def write_parquet(self, folder: str, frame: pl.DataFrame) -> str:
         """Write a frame into a new file of the folder; return its path."""
@@ -92,15 +104,13 @@ class Storage:
     def growing_parquet(self, folder: str, never_null: Collection[str] = ()) -> GrowingParquet:
         """Return a new file of the folder, for frames of one schema. Columns of `never_null` hold no nulls."""
         path = f"{folder}/part-{uuid4().hex[:16]}.parquet"
-        system, full = self._locate(path)
-        system.create_dir(full.rsplit("/", 1)[0], recursive=True)
+        system, full = self._to_write(path)
         return GrowingParquet(path, system, full, never_null)
 
     def sorted_parquet(self, folder: str) -> SortedParquet:
         """Return a new file of the folder, for frames whose rows are in key order."""
         path = f"{folder}/part-{uuid4().hex[:16]}.parquet"
-        system, full = self._locate(path)
-        system.create_dir(full.rsplit("/", 1)[0], recursive=True)
+        system, full = self._to_write(path)
         return SortedParquet(path, system, full)
 
     def sorted_rows(self, path: str) -> SortedRows:
@@ -194,8 +204,7 @@ class Storage:
 
     def write_bytes(self, path: str, content: bytes) -> str:
         """Write a small file whole; return its full name."""
-        system, full = self._locate(path)
-        system.create_dir(full.rsplit("/", 1)[0], recursive=True)
+        system, full = self._to_write(path)
         with system.open_output_stream(full) as stream:
             stream.write(content)
         return self.uri(path)
@@ -208,9 +217,8 @@ class Storage:
         """
         there = self.read_if_exists(path)
         if there is None:
-            system, full = self._locate(path)
+            system, full = self._to_write(path)
             unfinished = f"{full}.{uuid4().hex[:16]}.unfinished"
-            system.create_dir(full.rsplit("/", 1)[0], recursive=True)
             with system.open_output_stream(unfinished) as stream:
                 stream.write(content)
             system.move(unfinished, full)

@@ -1,11 +1,22 @@
-"""Describe connections to systems. Resolved by the orchestration or the command line, passed down, never logged."""
+"""Describe connections to systems. Resolved where they are used, by their id; passed down, never logged, never sent to
+another process."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NoReturn
+
+
+class _StaysHere:
+    """A holder of secrets that cannot be pickled: tasks travel as pickles, and are kept in places that others read."""
+
+    id: str
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"the connection {self.id} holds secrets and does not travel; send its id instead")
 
 
 @dataclass(frozen=True, kw_only=True)
-class KafkaConnection:
+class KafkaConnection(_StaysHere):
     """A connection to a Kafka. `properties` are librdkafka's names (`bootstrap.servers`, `security.protocol`,
     `sasl.*`, `ssl.*`)."""
 
@@ -18,7 +29,7 @@ class KafkaConnection:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PostgresConnection:
+class PostgresConnection(_StaysHere):
     """A connection to a PostgreSQL database. `dsn` is a libpq connection string or URI.
 
     A statement that takes longer than `statement_seconds` is ended by the server, unless the `options` of `dsn` say
@@ -28,6 +39,17 @@ class PostgresConnection:
     id: str
     dsn: str = field(repr=False)
     statement_seconds: float = 86_400.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectStoreConnection(_StaysHere):
+    """A connection to an object store that speaks S3. Without keys, the SDK's own chain finds them. `settings`:
+    `region`, `endpoint_url`, `session_token`, `role_arn`, `external_id`."""
+
+    id: str
+    access_key: str | None = field(repr=False)
+    secret_key: str | None = field(repr=False)
+    settings: Mapping[str, str] = field(repr=False)
 
 
 Connection = KafkaConnection | PostgresConnection

@@ -79,3 +79,7 @@ class ConfigurationError(PermanentError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+    def __reduce__(self) -> tuple[type["ConfigurationError"], tuple[Sequence[Problem]]]:
+        """Pickle the problems: an exception by itself pickles its message, of which no problem can be made again."""
+        return type(self), (self.problems,)

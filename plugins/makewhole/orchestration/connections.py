@@ -6,6 +6,8 @@ import os
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
+from makewhole.config.connection_text import variable_of
+from makewhole.file_system import connection_of
 from makewhole.model.pipeline import Pipeline
 from makewhole.signing.key_files import (
     KEY_CONNECTION,
@@ -17,14 +19,27 @@ from makewhole.signing.keys import SigningKey
 
 
 def export_connections(pipeline: Pipeline) -> None:
-    """Put every connection that the pipeline names into this process's environment, as `AIRFLOW_CONN_<ID>`.
+    """Put every connection that the pipeline names, and that of the storage, into this process's environment, as
+    `AIRFLOW_CONN_<ID>`.
 
     Variables that exist are left as they are. Only the task's process and the Spark driver that it starts see them.
     """
     for name in sorted({point.connection for point in pipeline.points.values()}):
-        variable = f"AIRFLOW_CONN_{name.upper()}"
-        if variable not in os.environ:
-            os.environ[variable] = _as_json(name)
+        _export(name)
+    export_storage_connection()
+
+
+def export_storage_connection() -> None:
+    """Put the connection of the storage into this process's environment, where the storage has one."""
+    name = connection_of(os.environ.get("MAKEWHOLE_STORAGE", ""))
+    if name is not None:
+        _export(name)
+
+
+def _export(name: str) -> None:
+    variable = variable_of(name)
+    if variable not in os.environ:
+        os.environ[variable] = _as_json(name)
 
 
 def signing_key() -> SigningKey:

@@ -47,7 +47,9 @@ def tidy_index(name: str) -> None:
     from makewhole.journal.key_index.runs import topics
     from makewhole.key_index.status import tidy
     from makewhole.lake.storage import Storage
+    from makewhole.orchestration.connections import export_storage_connection
 
+    export_storage_connection()
     with connect() as journal:
         if not topics(journal, name):
             logger.info("%s has no key index yet", name)

@@ -26,6 +26,14 @@ _SESSION = {
     "idle_in_transaction_session_timeout": "60s",
 }
 
+_OF_THE_SERVER = ("host", "hostaddr", "port", "dbname", "user", "options", "service")
+
+
+def server_parameters(target: PostgresConnection) -> dict[str, str]:
+    """Return the parameters of a connection by which two of them lead to the same rows; none of them is a secret."""
+    given = parse_dsn(target.dsn)
+    return {name: given[name] for name in _OF_THE_SERVER if name in given}
+
 
 @contextmanager
 def connect(target: PostgresConnection) -> Iterator[PgConnection]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from makewhole.compute.decode.record_values import ValueShape
 from makewhole.compute.key_layout import with_layout
@@ -17,16 +18,23 @@ from makewhole.model.pipeline import Pipeline, Semantics, TablePoint, TopicPoint
 from makewhole.model.window import Window
 from makewhole.postgres.read.expressions import TableShape
 from makewhole.sql import PgConnection
+from makewhole.window.spark_steps.sent_connections import ServerDigests, resolve, server_digests
 
 
 @dataclass(frozen=True, kw_only=True)
 class WindowContext:
-    """A window with its pipeline, connections and storage; small enough to be sent to executors with their tasks."""
+    """A window with its pipeline, connections and storage; small enough to be sent to executors with their tasks.
+
+    It is sent without its connections: who receives it has those of its own machine.
+    """
 
     pipeline: Pipeline
     window: Window
     connections: Mapping[str, Connection]
     storage: Storage
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _received, (self.pipeline, self.window, self.storage, server_digests(self.connections))
 
     def kafka(self, point: TopicPoint) -> KafkaConnection:
         """Return the connection of a topic."""
@@ -47,6 +55,17 @@ class WindowContext:
     def table_shape(self, point: TablePoint) -> TableShape:
         """Return the columns to read from the rows of a table."""
         return table_shape(self.pipeline, point)
+
+
+def _received(pipeline: Pipeline, window: Window, storage: Storage, servers: ServerDigests) -> WindowContext:
+    """Make the context again from what was sent.
+
+    Raises:
+        ConfigurationError: a connection is not known on this machine, or leads to another server than there.
+    """
+    return WindowContext(
+        pipeline=pipeline, window=window, connections=_all_limited(resolve(servers), pipeline), storage=storage
+    )
 
 
 def value_shape(pipeline: Pipeline, point: TopicPoint) -> ValueShape:
@@ -98,16 +117,21 @@ def as_last_read(journal: PgConnection, pipeline: Pipeline) -> Pipeline:
 
 
 def connections_of(pipeline: Pipeline) -> dict[str, Connection]:
-    """Read every connection that the pipeline names from the environment (`AIRFLOW_CONN_…`).
+    """Read every connection that the pipeline names from the environment (`AIRFLOW_CONN_…`), or from the file of
+    `MAKEWHOLE_CONNECTIONS`.
 
     No statement at a database may take longer than the longest of the pipeline's time limits.
 
     Raises:
         ConfigurationError: one is not there or cannot be read.
     """
-    seconds = pipeline.time_limits.longest.total_seconds()
     names = sorted({point.connection for point in pipeline.points.values()})
-    return {name: _limited(from_environment(name), seconds) for name in names}
+    return _all_limited({name: from_environment(name) for name in names}, pipeline)
+
+
+def _all_limited(connections: Mapping[str, Connection], pipeline: Pipeline) -> dict[str, Connection]:
+    seconds = pipeline.time_limits.longest.total_seconds()
+    return {name: _limited(connection, seconds) for name, connection in connections.items()}
 
 
 def _limited(connection: Connection, statement_seconds: float) -> Connection:

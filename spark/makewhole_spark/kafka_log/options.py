@@ -7,6 +7,7 @@ from typing import Self
 
 from pyspark.sql.types import StructType
 
+from makewhole.config.connections import from_environment
 from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import ConfigurationError, Problem
 
@@ -36,6 +37,7 @@ _OWN = {
     "topic",
     "archive",
     "path",
+    "connection",
     "columns",
     "startingoffsets",
     "endingoffsets",
@@ -48,10 +50,14 @@ _OWN = {
 
 @dataclass(frozen=True, kw_only=True)
 class LogOptions:
-    """The options of a query. `starting` and `ending` are None for the beginning and the stable end of the log."""
+    """The options of a query. `starting` and `ending` are None for the beginning and the stable end of the log.
+
+    With a `connection_id` there are no `properties`: who reads looks the connection up on its own machine.
+    """
 
     topic: str | None
     archive: str | None
+    connection_id: str | None
     properties: Mapping[str, str] = field(repr=False)
     columns: Sequence[str]
     starting: AskedOffsets | None
@@ -73,10 +79,11 @@ class LogOptions:
         properties = {name.removeprefix("kafka."): value for name, value in reader.given.items() if name not in _OWN}
         if archive is None:
             reader.require("topic", reader.given)
-            reader.require("bootstrap.servers", properties)
+            reader.require_cluster(properties)
         read = cls(
             topic=reader.given.get("topic"),
             archive=archive,
+            connection_id=reader.given.get("connection"),
             properties=properties,
             columns=reader.columns(schema),
             starting=reader.offsets("startingOffsets", _EARLIEST),
@@ -92,6 +99,18 @@ class LogOptions:
 
     @property
     def connection(self) -> KafkaConnection:
+        """The connection, as this machine knows it.
+
+        Raises:
+            ConfigurationError: it is not known here, or is none to a Kafka.
+        """
+        if self.connection_id is not None:
+            found = from_environment(self.connection_id)
+            if not isinstance(found, KafkaConnection):
+                remedy = "Name one of conn_type kafka"
+                problem = Problem(file="kafka_log", path="connection", found="leads to no Kafka", remedy=remedy)
+                raise ConfigurationError([problem])
+            return found
         return KafkaConnection(id="kafka_log", properties=self.properties)
 
 
@@ -110,6 +129,14 @@ class _OptionReader:
             self._problem(
                 name, "is not set", f'Add .option("{name}", …), or read an archive with .option("archive", …)'
             )
+
+    def require_cluster(self, properties: Mapping[str, str]) -> None:
+        """Require a connection or the properties of one, and not both."""
+        if "connection" not in self.given:
+            self.require("bootstrap.servers", properties)
+        elif properties:
+            found = f"stands beside {', '.join(sorted(properties))}"
+            self._problem("connection", found, "Leave these out: they are those of the connection")
 
     def columns(self, schema: StructType | None) -> list[str]:
         if schema is not None:

@@ -4,7 +4,9 @@
     spark.read.format("kafka_log").option("bootstrap.servers", "…").option("topic", "flights").load()
     spark.read.format("kafka_log").load("file:///…/archive")
 
-From a cluster: `bootstrap.servers` and any other librdkafka property, plain or with the prefix `kafka.`, and `topic`.
+From a cluster: `connection`, the id of a connection that each machine knows, or `bootstrap.servers` and any other
+librdkafka property, plain or with the prefix `kafka.`; and `topic`. Properties, and passwords among them, travel with
+the query; of a connection only the id does.
 From an archive of makewhole: `archive`, or the path of `load`.
 
 | option | meaning |

@@ -32,12 +32,14 @@ StoreClean = Callable[[Sequence[BucketedRow], Sequence[BucketRow]], tuple[list[s
 SCHEMA = pa.schema([("hop", pa.string()), ("key_hash", pa.string()), ("verdict", pa.string()), ("cause", pa.string())])
 
 
-@pytest.fixture(params=["in memory", "on Spark"], autouse=True)
+@pytest.fixture(params=["in memory", "on Spark", "on Spark by names"], autouse=True)
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Where the verdicts are checked: each test runs in both places."""
+    """Where the verdicts are checked: each test runs in all places. Files are named where Spark has no way to them."""
     chosen: str = request.param
-    if chosen == "on Spark":
+    if chosen != "in memory":
         monkeypatch.setattr(validate, "FEW_ROWS", -1)
+    if chosen == "on Spark by names":
+        monkeypatch.setattr(validate, "is_object_store", lambda _: True)
     return chosen
 
 

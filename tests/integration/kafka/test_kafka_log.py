@@ -11,10 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from makewhole.kafka.log.reader import BrokerLog, SegmentWriter, read_range
 from makewhole.model.connection import KafkaConnection
+from makewhole.stack.environment import connection_kafka
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole_spark.kafka_log.source import register
 from tests.integration.conftest import MakeTopic
 from tests.integration.kafka.records import consume, produce, range_of
+from tests.world.environment import set_connection
 
 pytestmark = pytest.mark.integration
 
@@ -42,6 +44,19 @@ def test_spark_reads_what_a_consumer_reads(
         spark, kafka, topic, startingOffsets='{"0": 10, "1": 5}', endingOffsets='{"0": 20, "1": 6}', columns="offset"
     )
     assert sorted(row.offset for row in bounded.collect()) == [5, *range(10, 20)]
+
+
+def test_a_connection_that_is_named_is_looked_up_by_planner_and_tasks(
+    spark: SparkSession, kafka: KafkaServer, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = make_topic()
+    produce(kafka.bootstrap, topic, 10)
+    set_connection(monkeypatch, "raw_log", connection_kafka(kafka.bootstrap))
+    register(spark)
+
+    reading = spark.read.format("kafka_log").option("connection", "raw_log").option("topic", topic)
+
+    assert sorted(row.offset for row in reading.option("columns", "offset").load().collect()) == list(range(10))
 
 
 def test_tasks_that_part_a_batch_neither_lose_nor_double(

@@ -1,22 +1,18 @@
 """Test keys of every shape, filters, undecodable records, and reports that are the same however they are made."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
-from makewhole.journal import window_results
-from makewhole.journal.database import connect
 from makewhole.model.gate import GateAnswer
 from makewhole.model.window import WindowState
-from makewhole.window.certificate_content import certified_content
 from makewhole.window.context import WindowContext
 from makewhole_spark import carrier
 from makewhole_spark.snapshot import take
 from tests.world.orders import orders
+from tests.world.reports import report
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.windows import ReconciledShop
 
@@ -155,29 +151,6 @@ def plant(shop: ReconciledShop) -> None:
     shop.write("warehouse", [made[40], {**made[41], "amount": "0.01"}, *orders([900])])
 
 
-def report(shop: ReconciledShop, context: WindowContext) -> Mapping[str, Any]:
-    """All that is reported of a window, as text: counts, digests, findings, verdicts, what would be certified."""
-    with connect(shop.journal) as journal:
-        results = window_results.results(journal, context.window)
-        findings = [repr(item.finding) for item in window_results.findings(journal, context.window)]
-        content = certified_content(journal, context.window)
-    verdicts = pl.concat(
-        [
-            pl.read_parquet(Path(context.storage.root) / path)
-            for result in results.values()
-            for path in result.files["verdicts"]
-        ]
-    ).sort("hop", "key_hash")
-    summaries = {hop: result.files["summary"] for hop, result in results.items()}
-    return {
-        "results": json.dumps([[hop, vars(r.counts), r.digest] for hop, r in sorted(results.items())]),
-        "findings": "\n".join(findings),
-        "verdicts": verdicts.write_csv(),
-        "content": json.dumps(content, sort_keys=True),
-        "summaries": json.dumps(summaries, sort_keys=True),
-    }
-
-
 def test_the_same_snapshots_give_the_same_report_whatever_the_number_of_spark_partitions(
     shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,7 +161,7 @@ def test_the_same_snapshots_give_the_same_report_whatever_the_number_of_spark_pa
     for waves in (4, 1, 1000):
         monkeypatch.setattr(carrier, "_WAVES", waves)
         shop.reconcile(context)
-        reports.append(report(shop, context))
+        reports.append(report(shop.journal, context))
         for table in ("hop_result", "finding", "handover"):
             shop.journal_sql(f"delete from makewhole.{table}")
 
@@ -206,7 +179,7 @@ def test_snapshots_cut_into_other_pieces_give_the_same_report(
         context = shop.open()
         shop.snapshot(context, parallelism)
         shop.reconcile(context)
-        reports.append(report(shop, context))
+        reports.append(report(shop.journal, context))
         files.append(sum(len(paths) for paths in shop.manifests(context)["orders"]["files"].values()))
     (few, first), (many, second) = zip(files, reports, strict=True)
 

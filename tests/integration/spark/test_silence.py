@@ -18,6 +18,7 @@ from makewhole.model.window import WindowState
 from makewhole.stack.environment import connection_kafka
 from makewhole.stack.ports import free_ports
 from makewhole.window.context import WindowContext, window_context
+from tests.world.environment import set_connection
 from tests.world.orders import orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 from tests.world.windows import ReconciledShop
@@ -229,7 +230,7 @@ def test_while_kafka_is_down_a_retry_may_help_and_the_next_try_goes_on(
     good = connection_kafka(shop.bootstrap)
     nobody = connection_kafka(f"127.0.0.1:{free_ports(1)[0]}")
     context = None if step == "open" else shop.open()
-    monkeypatch.setenv("AIRFLOW_CONN_LOG", nobody)
+    set_connection(monkeypatch, "log", nobody)
     monkeypatch.setattr(cluster, "PATIENCE_SECONDS", 3.0)  # of this process; Spark's have all of theirs
 
     def walk() -> WindowContext:
@@ -243,7 +244,7 @@ def test_while_kafka_is_down_a_retry_may_help_and_the_next_try_goes_on(
 
     opened = shop.journal_sql("select count(*) from makewhole.window")[0][0]
     assert opened == (0 if context is None else 1)
-    monkeypatch.setenv("AIRFLOW_CONN_LOG", good)
+    set_connection(monkeypatch, "log", good)
     whole = walk()
     shop.validate(whole)
     assert whole.window.revision == 1

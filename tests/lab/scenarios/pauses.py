@@ -15,6 +15,7 @@ from tests.lab.naive import NaiveAnswer
 from tests.lab.scenario import Lab, Naive, Outcome, Window, scenario
 from tests.lab.servers.cluster import BROKERS
 from tests.lab.servers.proxy import Api, Fault, Rule
+from tests.world.environment import set_connection
 from tests.world.orders import Order, orders
 from tests.world.shop import LEDGER_HOP, STORE_HOP
 
@@ -33,7 +34,7 @@ def _large_day(lab: Lab, copies: int) -> list[Order]:
     for table in ("outbox", "warehouse"):
         shop.write(table, made)
     shop.send([{**order, "padding": "x" * _PADDING_BYTES} for order in made])
-    lab.patch.setenv("AIRFLOW_CONN_LOG", connection_kafka(lab.cluster.proxied_bootstrap))
+    set_connection(lab.patch, "log", connection_kafka(lab.cluster.proxied_bootstrap))
     return made
 
 

@@ -1,8 +1,12 @@
 """Test the options of the Spark data source: read, or refused all at once without a value in the message."""
 
+import json
+import pickle
+
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from makewhole.model.connection import KafkaConnection
 from makewhole.model.errors import ConfigurationError
 from makewhole_spark.kafka_log.options import COLUMNS, LogOptions
 
@@ -67,3 +71,29 @@ def test_every_problem_is_named_at_once_and_no_value() -> None:
     ]
     assert "hunter2" not in str(caught.value)
     assert "hunter2" not in repr(LogOptions.of(CLUSTER | {"kafka.sasl.password": "hunter2"}))
+
+
+def test_a_connection_is_looked_up_where_it_is_used_and_no_secret_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "s3cret"
+    described = {"conn_type": "kafka", "extra": {"bootstrap.servers": "h:1", "sasl.password": secret}}
+    monkeypatch.setenv("AIRFLOW_CONN_LOG", json.dumps(described))
+    monkeypatch.setenv("AIRFLOW_CONN_DB", "postgres://h/d")
+
+    options = LogOptions.of({"topic": "flights", "connection": "log"})
+
+    assert options.connection == KafkaConnection(
+        id="log", properties={"bootstrap.servers": "h:1", "sasl.password": secret}
+    )
+    assert secret.encode() not in pickle.dumps(options)
+    assert secret.encode() not in pickle.dumps(pickle.loads(pickle.dumps(options)))
+    with pytest.raises(ConfigurationError, match=r"^kafka_log: connection: leads to no Kafka[.] Name one of conn_type"):
+        _ = LogOptions.of({"topic": "flights", "connection": "db"}).connection
+
+
+def test_a_connection_beside_properties_is_refused() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        LogOptions.of({"topic": "flights", "connection": "log", "kafka.bootstrap.servers": "h:1"})
+
+    assert str(caught.value) == (
+        "kafka_log: connection: stands beside bootstrap.servers. Leave these out: they are those of the connection"
+    )

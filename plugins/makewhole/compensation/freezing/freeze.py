@@ -32,7 +32,7 @@ class FreezeRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class FreezeSources:
-    """The sources and the storage of payloads. `storage`: root path or fsspec URI; `connections` by id; `tombstones`
+    """The sources and the storage of payloads. `storage`: root path or URI; `connections` by id; `tombstones`
     where stores are told by them."""
 
     storage: str

@@ -5,13 +5,13 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from threading import Lock
-from typing import IO, Any, cast
+from typing import IO, Any
 from uuid import uuid4
 
-import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from makewhole.file_system import fsspec_file_system, open_to_read, with_ending
 from makewhole.model.errors import CorruptionError, TransientError
 from makewhole.model.payload import Payload, extra_text
 
@@ -78,8 +78,8 @@ def write_payloads(prefix: str, chunks: Iterable[Sequence[tuple[int, Payload]]])
         local.flush()
         local.seek(0)
         sha256 = _copy_hashed(local, None)
-        uri = f"{prefix}-{sha256[:12]}.parquet"
-        filesystem, path = fsspec.core.url_to_fs(uri)
+        uri = with_ending(prefix, f"-{sha256[:12]}.parquet")
+        filesystem, path = fsspec_file_system(uri)
         filesystem.makedirs(filesystem._parent(path), exist_ok=True)
         unfinished = f"{path}.{uuid4().hex[:16]}.partial"  # another runner may be writing the same
         filesystem.put_file(local.name, unfinished)
@@ -121,8 +121,8 @@ def _copy_hashed(source: IO[bytes], target: IO[bytes] | None, after_block: Calla
 @contextmanager
 def _open_file(uri: str) -> Iterator[IO[bytes]]:
     try:
-        with fsspec.open(uri, "rb") as file:
-            yield cast(IO[bytes], file)
+        with open_to_read(uri) as file:
+            yield file
     except FileNotFoundError as error:
         raise CorruptionError(
             f"the payload file {uri} is gone; nothing was written. Restore it, or open a new revision of the window"

@@ -8,6 +8,7 @@ from itertools import chain, count
 from makewhole.compensation.freezing.chunks import PlannedPayload, actions_per_chunk, number_actions, row_groups
 from makewhole.compensation.freezing.payload_file import write_payloads
 from makewhole.compensation.freezing.plan_hash import plan_digest
+from makewhole.file_system import path_below
 from makewhole.journal import plans
 from makewhole.model.pipeline import Limits
 from makewhole.model.plan import Action, Plan, PlanState, count_remedies
@@ -17,7 +18,7 @@ from makewhole.sql import PgConnection
 
 @dataclass(frozen=True, kw_only=True)
 class PlanFrame:
-    """The window, storage and limits of a plan. `storage`: the root for its payload file (a path or fsspec URI);
+    """The window, storage and limits of a plan. `storage`: the root for its payload file (a path or a URI);
     `undoes`: the plan that it takes back."""
 
     window: Window
@@ -32,7 +33,7 @@ def put_frozen(
     """Number, chunk, hash and store actions with their payloads, in this order, in the caller's transaction."""
     chunked = number_actions(items, actions_per_chunk(frame.limits))
     actions = tuple(action for action, _ in chunked)
-    prefix = f"{frame.storage.rstrip('/')}/{frame.window.prefix}/plan/payloads"
+    prefix = path_below(frame.storage, f"{frame.window.prefix}/plan/payloads")
     uri, sha256 = write_payloads(prefix, row_groups(chunked))
     state = PlanState.AWAITING_APPROVAL if needs_approval else PlanState.FROZEN
     plan = replace(_plan(journal, frame, actions, sha256), payload_uri=uri, state=state)

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import IO
 from uuid import uuid4
 
-from fsspec.core import url_to_fs
-
+from makewhole.file_system import fsspec_file_system
 from makewhole.kafka.log.aborted_transactions import AbortedTransaction
 from makewhole.kafka.log.account import OffsetSpan
 from makewhole.kafka.log.batches import find_defect, split_batches
@@ -59,7 +58,7 @@ class SegmentWriter:
         window_lo: int | None = None,
         segment_bytes: int = _SEGMENT_BYTES,
     ) -> None:
-        self._filesystem, root = url_to_fs(str(directory))
+        self._filesystem, root = fsspec_file_system(str(directory))
         self._folder = f"{root}/partition={wanted.partition}"
         self._range = wanted
         self._owns_head = window_lo is None or window_lo == wanted.lo
@@ -157,10 +156,10 @@ class SegmentWriter:
 
 
 class ArchiveLog:
-    """Log source over an archive directory (a path or an fsspec URI)."""
+    """Log source over an archive directory (a path or a URI of `makewhole.file_system`)."""
 
     def __init__(self, directory: str, *, page_bytes: int = _PAGE_BYTES) -> None:
-        self._filesystem, self._root = url_to_fs(str(directory))
+        self._filesystem, self._root = fsspec_file_system(str(directory))
         self._page_bytes = page_bytes
         self._segments: dict[int, list[Segment]] = {}
         self._cursor: tuple[int, int, int, int] | None = None

@@ -1,0 +1,152 @@
+"""Open the file system of a storage: one place that knows folders, `s3://…` and what else pyarrow and fsspec know.
+
+    /var/lib/makewhole                      a folder
+    s3://bucket/prefix                      S3; the SDK's own chain finds the credentials
+    s3://storage@bucket/prefix              S3; credentials, region and endpoint are those of connection `storage`
+    s3://bucket/prefix?region=eu-west-1     S3; `region`, `scheme` and `endpoint_override` may be said like this
+
+No secret is ever part of such a name: it is sent with tasks, kept in the journal and shown to people.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any, cast
+from urllib.parse import SplitResult, parse_qsl, urlsplit
+
+import fsspec
+import fsspec.core
+from fsspec.implementations.arrow import ArrowFSWrapper
+from fsspec.spec import AbstractFileSystem
+from pyarrow import fs
+
+from makewhole.config.connections import object_store
+from makewhole.model.connection import ObjectStoreConnection
+from makewhole.model.errors import ConfigurationError, Problem
+
+_OBJECT_STORE = "s3"
+_OPTIONS = ("endpoint_override", "region", "scheme")
+
+
+def path_below(root: str, path: str) -> str:
+    """Return the name of a path below a root."""
+    place, mark, options = _split(root)
+    return f"{place.rstrip('/')}/{path}{mark}{options}"
+
+
+def with_ending(uri: str, ending: str) -> str:
+    """Return a name with more at the end of its path, before the options that S3 may have there."""
+    place, mark, options = _split(uri)
+    return f"{place}{ending}{mark}{options}"
+
+
+def _split(uri: str) -> tuple[str, str, str]:
+    return uri.partition("?") if is_object_store(uri) else (uri, "", "")
+
+
+def is_object_store(uri: str) -> bool:
+    """Tell whether a name is one of S3: there, folders do not exist, and a file is there once it was closed."""
+    return uri.startswith(f"{_OBJECT_STORE}://")
+
+
+def connection_of(uri: str) -> str | None:
+    """Return the id of the connection that a name has for its credentials, if any."""
+    return (urlsplit(uri).username or None) if is_object_store(uri) else None
+
+
+def arrow_file_system(uri: str) -> tuple[fs.FileSystem, str]:
+    """Return pyarrow's file system of a folder or URI, and the path in it.
+
+    Raises:
+        ConfigurationError: a URI of S3 has a secret or an unknown option in it, or its connection is not known.
+    """
+    if is_object_store(uri):
+        parts = check_name(uri)
+        return _s3(parts.username, parts.query), f"{_bucket(parts)}{parts.path.rstrip('/')}"
+    if "://" in uri:
+        return fs.FileSystem.from_uri(uri)
+    return fs.LocalFileSystem(), str(Path(uri).absolute())
+
+
+def fsspec_file_system(uri: str) -> tuple[AbstractFileSystem, str]:
+    """Return fsspec's file system of a folder or URI, and the path in it.
+
+    Raises:
+        ConfigurationError: as `arrow_file_system`.
+    """
+    if is_object_store(uri):
+        system, path = arrow_file_system(uri)
+        return ArrowFSWrapper(system), path
+    found: tuple[AbstractFileSystem, str] = fsspec.core.url_to_fs(uri)
+    return found
+
+
+@contextmanager
+def open_to_read(uri: str) -> Iterator[IO[bytes]]:
+    """Open a file to be read from its beginning to its end.
+
+    Raises:
+        FileNotFoundError: it is not there.
+    """
+    if is_object_store(uri):
+        system, path = fsspec_file_system(uri)
+        opened = system.open(path, "rb")
+    else:
+        opened = fsspec.open(uri, "rb")
+    with opened as file:
+        yield cast(IO[bytes], file)
+
+
+def check_name(uri: str) -> SplitResult:
+    """Return the parts of a name; those of S3 are checked.
+
+    Raises:
+        ConfigurationError: a URI of S3 has a secret or an unknown option in it, or names no bucket.
+    """
+    parts = urlsplit(uri)
+    if not is_object_store(uri):
+        return parts
+    unknown = sorted({name for name, _ in parse_qsl(parts.query, keep_blank_values=True)} - set(_OPTIONS))
+    if parts.password is not None:
+        _fail(
+            "has a secret in it",
+            "Write s3://<connection id>@<bucket>/<prefix>, and the keys into a connection of the type aws",
+        )
+    if unknown:
+        _fail(f"has unknown options: {', '.join(unknown)}", f"Allowed: {', '.join(_OPTIONS)}")
+    if not _bucket(parts):
+        _fail("names no bucket", "Write s3://<bucket>/<prefix>")
+    return parts
+
+
+def _bucket(parts: SplitResult) -> str:
+    return parts.netloc.rsplit("@", 1)[-1]
+
+
+def _fail(found: str, remedy: str) -> None:
+    raise ConfigurationError([Problem(file="environment", path="MAKEWHOLE_STORAGE", found=found, remedy=remedy)])
+
+
+def _s3(connection_id: str | None, query: str) -> fs.S3FileSystem:
+    known = {} if connection_id is None else _settings(object_store(connection_id))
+    return _client(frozenset({**known, **dict(parse_qsl(query))}.items()))
+
+
+@lru_cache(maxsize=32)
+def _client(settings: frozenset[tuple[str, str]]) -> fs.S3FileSystem:
+    """Return a client of S3, one for the same settings: it keeps its connections to the server open."""
+    given: dict[str, Any] = dict(settings)
+    return fs.S3FileSystem(**given)
+
+
+def _settings(connection: ObjectStoreConnection) -> Mapping[str, str]:
+    """Return the arguments of pyarrow's client."""
+    settings = dict(connection.settings)
+    endpoint = settings.pop("endpoint_url", None)
+    if endpoint is not None:
+        parts = urlsplit(endpoint)
+        settings |= {"scheme": parts.scheme or "https", "endpoint_override": parts.netloc or parts.path}
+    if connection.access_key is not None:
+        settings |= {"access_key": connection.access_key, "secret_key": str(connection.secret_key)}
+    return settings

@@ -1,0 +1,64 @@
+"""Make sure that the Python workers of Spark run the code that sent them their tasks.
+
+On a cluster they have makewhole from an archive or an installation of their own. Of another version, a task would be
+read with fields missing or judged by other rules, and the report would be of both.
+"""
+
+import hashlib
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+import makewhole
+import makewhole_spark
+from makewhole.model.errors import PermanentError
+
+_REMEDY = (
+    "Make the archive of the workers' environment anew from what the driver runs (docs/cluster.md), and start the task "
+    "again"
+)
+
+
+@cache
+def code_digest() -> str:
+    """Return the SHA-256 of makewhole's modules, by name and content."""
+    digest = hashlib.sha256()
+    for package in (makewhole, makewhole_spark):
+        folder = Path(package.__path__[0])
+        for path in sorted(folder.rglob("*.py")):
+            content = path.read_bytes()
+            digest.update(f"{folder.name}/{path.relative_to(folder).as_posix()} {len(content)}\n".encode())
+            digest.update(content)
+    return digest.hexdigest()
+
+
+def require_same_code(wanted: str) -> None:
+    """Refuse to go on with other code than the driver's, which has this digest.
+
+    Raises:
+        PermanentError: this process has other code.
+    """
+    if code_digest() != wanted:
+        raise PermanentError(
+            f"the Python workers on {socket.gethostname()} have another makewhole than the driver. {_REMEDY}"
+        )
+
+
+@contextmanager
+def absence_told() -> Iterator[None]:
+    """Say what to do when a query, or a job without one, fails because the workers' Python has no makewhole at all.
+
+    Raises:
+        PermanentError: in the place of Spark's own error.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:  # of a job that has no query, Spark's error comes as Java's
+        if "No module named 'makewhole" not in str(error):
+            raise
+        raise PermanentError(f"the Python workers have no makewhole, or an older one. {_REMEDY}") from None

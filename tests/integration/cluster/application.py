@@ -1,0 +1,117 @@
+"""Submit the Spark jobs of a window in client mode, as Airflow's task does."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import psutil
+
+from makewhole.config.connection_text import FILE_VARIABLE
+from makewhole.stack.class_archive import short_job_jvm
+from makewhole.window.context import WindowContext
+from tests.integration.cluster.environment_archive import NAME
+from tests.integration.cluster.spark_cluster import LOOPBACK, spark_home
+
+_JOBS = Path(__file__).parents[3] / "spark" / "jobs"
+_SECONDS = 240.0
+
+SMALL = {
+    "spark.driver.memory": "512m",
+    "spark.driver.host": LOOPBACK,
+    "spark.driver.bindAddress": LOOPBACK,
+    "spark.executor.memory": "1g",
+}
+
+
+@dataclass(kw_only=True)
+class Application:
+    """A running `spark-submit`. `output` has what it and its driver say."""
+
+    process: subprocess.Popen[bytes]
+    output: Path
+
+    @property
+    def told(self) -> str:
+        return self.output.read_text(errors="replace")
+
+    def end(self) -> str:
+        """Wait for its end; return what it said."""
+        code = self.process.wait(_SECONDS)
+        assert code == 0, self.told
+        return self.told
+
+    def stop(self) -> None:
+        """End it, if a test has left it running, and the driver's Python below it."""
+        if self.process.poll() is None:
+            below = psutil.Process(self.process.pid).children(recursive=True)
+            self.process.kill()
+            for one in below:
+                with suppress(psutil.NoSuchProcess):
+                    one.kill()
+            self.process.wait(10)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submitter:
+    """Submits to one master, with the settings of a `spark-defaults.conf` in `folder`."""
+
+    folder: Path
+    master: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    started: list[Application] = field(default_factory=list)
+
+    @classmethod
+    def to_cluster(cls, folder: Path, master: str, archive: Path, **more: str) -> "Submitter":
+        """Submit to a cluster whose executors unpack the archive of the environment."""
+        settings = {
+            "spark.archives": f"{archive}#{NAME}",
+            "spark.pyspark.python": f"./{NAME}/bin/python",
+            "spark.pyspark.driver.python": sys.executable,
+        }
+        return cls(folder=folder, master=master, settings=settings | more)
+
+    def with_settings(self, more: Mapping[str, str]) -> "Submitter":
+        """Return a submitter with more settings."""
+        return replace(self, settings={**self.settings, **more})
+
+    def submit(self, context: WindowContext, step: str, through: str) -> Application:
+        """Submit the job of a step, which goes on through another one."""
+        window = context.window
+        named = {"--pipeline": window.pipeline, "--window": window.number, "--revision": window.revision}
+        arguments = [str(part) for pair in named.items() for part in pair]
+        return self.start([str(_JOBS / f"{step}.py"), *arguments, "--through", through])
+
+    def start(self, program: Sequence[str]) -> Application:
+        """Submit any program."""
+        (self.folder / "conf").mkdir(parents=True, exist_ok=True)
+        defaults = "".join(f"{name} {value}\n" for name, value in (SMALL | dict(self.settings)).items())
+        (self.folder / "conf" / "spark-defaults.conf").write_text(defaults)
+        output = self.folder / f"output-{len(list(self.folder.glob('output-*')))}"
+        command = [str(spark_home() / "bin" / "spark-submit"), "--master", self.master, *program]
+        with output.open("wb") as file:
+            process = subprocess.Popen(
+                command, cwd=self.folder, env=self._environment(), stdout=file, stderr=subprocess.STDOUT
+            )
+        self.started.append(Application(process=process, output=output))
+        return self.started[-1]
+
+    def stop(self) -> None:
+        """End what still runs."""
+        for one in self.started:
+            one.stop()
+
+    def _environment(self) -> dict[str, str]:
+        """Return the environment of an Airflow task: it has the connections, and knows no file of them."""
+        own = {
+            "SPARK_HOME": str(spark_home()),
+            "SPARK_CONF_DIR": str(self.folder / "conf"),
+            "SPARK_LOCAL_IP": LOOPBACK,
+            "SPARK_LOCAL_DIRS": str(self.folder / "local"),
+            "JDK_JAVA_OPTIONS": short_job_jvm(),
+        }
+        given = {name: value for name, value in os.environ.items() if name not in (FILE_VARIABLE, "PYSPARK_PYTHON")}
+        return given | own

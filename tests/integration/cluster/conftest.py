@@ -1,0 +1,95 @@
+"""A cluster of Spark, and a shop whose windows are judged on it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from makewhole.journal.database import connect
+from makewhole.stack.kafka_server import KafkaServer
+from makewhole.window.context import WindowContext, connections_of, window_context
+from makewhole.window.open import Request, open_interval
+from tests.integration.cluster.application import Submitter
+from tests.integration.cluster.environment_archive import environment_archive
+from tests.integration.cluster.spark_cluster import SparkCluster
+from tests.world.environment import enter, service_environment
+from tests.world.orders import BORN, DAY, orders
+from tests.world.reports import Report, report
+from tests.world.shop import Shop
+from tests.world.topics import delete_topics, make_topic
+
+
+@dataclass(kw_only=True)
+class ClusterShop(Shop):
+    """A shop with planted faults, whose windows are judged by jobs that are submitted."""
+
+    submitted: int = field(default=0)
+
+    def plant(self) -> None:
+        """Trade, with a few of each fault."""
+        made = orders(range(60))
+        self.trade(made, unsent=made[5:8], unloaded=made[20:24])
+        self.send([made[30], made[31]])
+        self.write("warehouse", [made[40], {**made[41], "amount": "0.01"}, *orders([900])])
+
+    def open(self) -> WindowContext:
+        """Open the window of the first day, or another revision of it."""
+        with connect(self.journal) as journal:
+            self.submitted += 1
+            wanted = Request(id=f"{self.submitted}", end=BORN + DAY)
+            opened = open_interval(journal, self.pipeline, connections_of(self.pipeline), wanted)
+        return window_context(opened.window, self.pipeline)
+
+    def judged(self, submitter: Submitter) -> Report:
+        """Take the window through all three steps in one application; return the report."""
+        context = self.open()
+        submitter.submit(context, "snapshot", "validate").end()
+        return report(self.journal, context)
+
+
+@pytest.fixture(scope="session")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return environment_archive(tmp_path_factory.mktemp("archive"))
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    made = SparkCluster(tmp_path_factory.mktemp("cluster"))
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def submitter(cluster: SparkCluster, archive: Path, tmp_path: Path) -> Iterator[Submitter]:
+    made = Submitter.to_cluster(tmp_path / "cluster", cluster.master, archive)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[Submitter]:
+    made = Submitter(folder=tmp_path / "local", master="local[2]")
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def shop(
+    cluster: SparkCluster,
+    kafka: KafkaServer,
+    database: str,
+    journal: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[ClusterShop]:
+    """A shop with planted faults. The workers of the cluster know its connections by a file of their own."""
+    made = ClusterShop(bootstrap=kafka.bootstrap, dsn=database, journal=journal, folder=tmp_path)
+    enter(monkeypatch, service_environment(made, tmp_path))
+    cluster.know_environment()
+    made.describe()
+    made.make_tables()
+    make_topic(made.admin, made.topic)
+    made.plant()
+    yield made
+    delete_topics(made.admin, [made.topic])

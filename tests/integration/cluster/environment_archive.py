@@ -1,0 +1,50 @@
+"""Make the archive of the Python environment that the workers of a cluster unpack, as docs/cluster.md says.
+
+It holds makewhole and makewhole_spark from a wheel. Their third-party packages are those of this test's environment, by
+a path: a copy of them has more than a gigabyte, and each executor would unpack its own.
+"""
+
+import os
+import shutil
+import site
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+_CHECKOUT = Path(__file__).parents[3]
+NAME = "environment"
+
+
+def environment_archive(folder: Path) -> Path:
+    """Build the wheel, and an environment with it; return the archive."""
+    place = folder / NAME
+    venv.create(place, with_pip=False, symlinks=True)
+    packages = place / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    with zipfile.ZipFile(_wheel(folder)) as wheel:
+        wheel.extractall(packages)
+    # A path in a .pth file is searched, and the .pth files in that path are not read: no checkout comes in by them.
+    (packages / "third_party.pth").write_text("\n".join(site.getsitepackages()) + "\n")
+    # What numba compiles lies beside the sources: no executor has to do it again.
+    compiled = [str(place / "bin" / "python"), "-m", "makewhole.stack.compile_ahead"]
+    subprocess.run(compiled, cwd=folder, env={"PATH": os.defpath}, check=True, timeout=120)
+    archive = folder / f"{NAME}.tar.gz"
+    with tarfile.open(archive, "w:gz") as made:
+        made.add(place, arcname=".")
+    return archive
+
+
+def _wheel(folder: Path) -> Path:
+    """Build the wheel from a copy of what belongs into it."""
+    sources = folder / "sources"
+    for name in ("plugins/makewhole", "spark/makewhole_spark", "sql"):
+        shutil.copytree(_CHECKOUT / name, sources / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(_CHECKOUT / name, sources / name)
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "wheel")]
+    built = subprocess.run(command, cwd=sources, env=dict(os.environ), capture_output=True, text=True, timeout=120)
+    assert built.returncode == 0, built.stderr
+    [wheel] = (folder / "wheel").glob("*.whl")
+    return wheel

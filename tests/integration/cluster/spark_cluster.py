@@ -1,0 +1,188 @@
+"""Start a Spark standalone cluster on this machine: a master, and workers that share nothing but the storage."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+import psutil
+
+from makewhole.config.connection_text import FILE_VARIABLE, variable_of
+
+LOOPBACK = "127.0.0.1"
+_START_SECONDS = 60.0
+_EXECUTOR = "CoarseGrainedExecutorBackend"
+
+
+def spark_home() -> Path:
+    """Return the folder of the pyspark package, which has all that a master and a worker need."""
+    spec = find_spec("pyspark")
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin).parent
+
+
+def until(holds: Callable[[], bool], seconds: float, what: Callable[[], str]) -> None:
+    """Look again and again until something holds."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what()}"
+        time.sleep(0.05)
+
+
+@dataclass
+class Server:
+    """A master or a worker: a process of Java with a folder of its own, which is also its home."""
+
+    folder: Path
+    arguments: list[str]
+    more_environment: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        (self.folder / "local").mkdir(parents=True)
+        command = [str(spark_home() / "bin" / "spark-class"), *self.arguments]
+        environment = {
+            "PATH": os.defpath + os.pathsep + str(Path(shutil.which("java") or "java").parent),
+            "HOME": str(self.folder),
+            "SPARK_HOME": str(spark_home()),
+            "SPARK_LOCAL_IP": LOOPBACK,
+            "SPARK_LOCAL_DIRS": str(self.folder / "local"),
+            "SPARK_DAEMON_MEMORY": "256m",
+            **self.more_environment,
+        }
+        with self.log_file.open("wb") as log:
+            self.process = subprocess.Popen(
+                command, cwd=self.folder, env=environment, stdout=log, stderr=subprocess.STDOUT
+            )
+
+    @property
+    def log_file(self) -> Path:
+        return self.folder / "log"
+
+    @property
+    def log(self) -> str:
+        return self.log_file.read_text(errors="replace")
+
+    def stop(self) -> None:
+        """End the process and all below it, by their pids."""
+        tree = [psutil.Process(self.process.pid), *_below(self.process.pid)] if self.process.poll() is None else []
+        for one in tree:
+            _kill(one)
+        self.process.wait(10)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Executor:
+    """A running executor: its process, and the folder in which it works."""
+
+    pid: int
+    folder: Path
+
+    @property
+    def is_registered(self) -> bool:
+        log = self.folder / "stderr"
+        return log.exists() and "Successfully registered with driver" in log.read_text(errors="replace")
+
+    def stop(self) -> None:
+        """Have it stand still: what it is given from now on, it does not do."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def kill(self) -> None:
+        """Kill it, and the Python workers below it."""
+        for one in [*_below(self.pid), psutil.Process(self.pid)]:
+            _kill(one)
+
+
+class SparkCluster:
+    """A master and two workers with one core and 2 GiB each. `stop` ends them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        master = ["org.apache.spark.deploy.master.Master", "--host", LOOPBACK, "--port", "0", "--webui-port", "0"]
+        self._master = Server(folder / "master", master)
+        self._workers: list[Server] = []
+        until(lambda: self._url() is not None, _START_SECONDS, lambda: self._master.log)
+        for number in range(2):
+            self._workers.append(self._worker(folder / f"worker-{number}"))
+        until(self._is_whole, _START_SECONDS, lambda: "\n".join(one.log for one in self._servers))
+
+    def _worker(self, folder: Path) -> Server:
+        worker = ["org.apache.spark.deploy.worker.Worker", "--host", LOOPBACK, "--port", "0", "--webui-port", "0"]
+        size = ["--cores", "1", "--memory", "2g", "--work-dir", str(folder / "work")]
+        connections = {FILE_VARIABLE: str(folder / "connections.json")}
+        return Server(folder, [*worker, *size, self.master], connections)
+
+    @property
+    def master(self) -> str:
+        """The URL by which applications are submitted."""
+        url = self._url()
+        assert url is not None
+        return url
+
+    def _url(self) -> str | None:
+        found = re.search(rf"Starting Spark master at (spark://{LOOPBACK}:\d+)", self._master.log)
+        return found and found[1]
+
+    def _is_whole(self) -> bool:
+        return all("Successfully registered with master" in one.log for one in self._workers)
+
+    @property
+    def _servers(self) -> list[Server]:
+        return [self._master, *self._workers]
+
+    def know(self, connections: Mapping[str, str]) -> None:
+        """Write the connections into the file of each worker."""
+        for worker in self._workers:
+            file = worker.folder / "connections.json"
+            file.touch(mode=0o600)
+            file.write_text(json.dumps(dict(connections)))
+
+    def know_environment(self) -> None:
+        """Have each worker know the connections of this process."""
+        prefix = variable_of("")
+        given = {name: text for name, text in os.environ.items() if name.startswith(prefix)}
+        self.know({name.removeprefix(prefix).lower(): text for name, text in given.items()})
+
+    def executors(self) -> list[Executor]:
+        """Return the running executors, in the order of the workers."""
+        found = [one for worker in self._workers for one in _below(worker.process.pid)]
+        return list(_executors(found))
+
+    def processes(self) -> list[psutil.Process]:
+        """Return all processes of the cluster."""
+        pids = [one.process.pid for one in self._servers]
+        return [process for pid in pids for process in [psutil.Process(pid), *_below(pid)]]
+
+    def stop(self) -> None:
+        """End everything."""
+        for server in reversed(self._servers):
+            server.stop()
+
+
+def _executors(processes: list[psutil.Process]) -> Iterator[Executor]:
+    for one in processes:
+        try:
+            if any(_EXECUTOR in part for part in one.cmdline()):
+                yield Executor(pid=one.pid, folder=Path(one.cwd()))
+        except psutil.Error:
+            continue
+
+
+def _below(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _kill(process: psutil.Process) -> None:
+    try:
+        process.kill()
+    except psutil.NoSuchProcess:
+        return

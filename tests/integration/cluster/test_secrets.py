@@ -1,0 +1,119 @@
+"""Test that a password reaches the executors and nothing that others can read: no command line, no log, no file."""
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.integration.cluster.application import Application, Submitter
+from tests.integration.cluster.conftest import ClusterShop
+from tests.integration.cluster.spark_cluster import SparkCluster
+from tests.world.environment import set_connection
+from tests.world.reports import report
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+_PLANTED = "Pl4nted-p4ssword"
+_LOOK_SECONDS = 0.2
+
+
+def _tree(pids: list[int]) -> Iterator[psutil.Process]:
+    for pid in pids:
+        try:
+            yield from [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+        except psutil.Error:
+            continue
+
+
+class CommandLines:
+    """All command lines of some processes and of those below them, looked at again and again until the end."""
+
+    def __init__(self, application: Application, cluster: SparkCluster) -> None:
+        self.seen: set[bytes] = set()
+        self._pids = [application.process.pid, *(one.pid for one in cluster.processes())]
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+
+    def _look(self) -> None:
+        while not self._over.wait(_LOOK_SECONDS):
+            for one in _tree(self._pids):
+                try:
+                    self.seen.add(Path(f"/proc/{one.pid}/cmdline").read_bytes())
+                except OSError:
+                    continue
+
+    def end(self) -> set[bytes]:
+        self._over.set()
+        self._thread.join()
+        return self.seen
+
+
+def _holding(folder: Path, wanted: bytes) -> list[str]:
+    """Return the files below a folder that hold some bytes."""
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    return sorted(str(path.relative_to(folder)) for path in files if wanted in path.read_bytes())
+
+
+def test_no_password_is_in_a_command_line_a_log_an_event_or_a_file(
+    shop: ClusterShop, cluster: SparkCluster, submitter: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = json.loads(os.environ["AIRFLOW_CONN_LOG"])
+    more = {"ssl.key.password": _PLANTED}
+    set_connection(monkeypatch, "log", json.dumps({**log, "extra": {**log["extra"], **more}}))
+    # That of the database is the journal's, too, which no executor has to know.
+    secrets = [text.encode() for text in (_PLANTED, json.loads(os.environ["AIRFLOW_CONN_DB"])["password"])]
+    assert all(len(one) > 8 for one in secrets)
+    cluster.know_environment()
+    events = submitter.folder / "events"
+    events.mkdir(parents=True)
+    logged = submitter.with_settings(
+        {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false", "spark.eventLog.dir": events.as_uri()}
+    )
+
+    context = shop.open()
+    application = logged.submit(context, "snapshot", "validate")
+    lines = CommandLines(application, cluster)
+    told = application.end()
+
+    assert "missing" in report(shop.journal, context)["findings"]
+    seen = lines.end()
+    assert sum(b"CoarseGrainedExecutorBackend" in line for line in seen) >= 2
+    [event_log] = [path for path in events.rglob("*") if path.is_file() and "appstatus" not in path.name]
+    assert b"SparkListenerEnvironmentUpdate" in event_log.read_bytes()
+    for secret in secrets:
+        assert [line for line in seen if secret in line] == []
+        assert secret.decode() not in told
+        assert _holding(submitter.folder, secret) == []
+        assert _holding(cluster.folder, secret) == ["worker-0/connections.json", "worker-1/connections.json"]
+        assert _holding(Path(context.storage.root), secret) == []
+
+
+def test_a_connection_that_an_executor_does_not_know_is_named_with_its_machine(
+    shop: ClusterShop, cluster: SparkCluster, submitter: Submitter
+) -> None:
+    cluster.know({"log": os.environ["AIRFLOW_CONN_LOG"]})
+
+    application = submitter.submit(shop.open(), "snapshot", "snapshot")
+
+    assert application.process.wait(120) == 64
+    assert "of the Python workers on " in application.told
+    assert ": AIRFLOW_CONN_DB: is not set. Set it to {" in application.told
+
+
+def test_a_connection_that_leads_elsewhere_on_an_executor_is_refused(
+    shop: ClusterShop, cluster: SparkCluster, submitter: Submitter
+) -> None:
+    other = {**json.loads(os.environ["AIRFLOW_CONN_DB"]), "schema": "another"}
+    cluster.know({"log": os.environ["AIRFLOW_CONN_LOG"], "db": json.dumps(other)})
+
+    application = submitter.submit(shop.open(), "snapshot", "snapshot")
+
+    assert application.process.wait(120) == 64
+    assert (
+        ": db: leads to another server here than where the window was started. Write the same host" in application.told
+    )

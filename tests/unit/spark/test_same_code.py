@@ -1,0 +1,64 @@
+"""Test that workers with other code, or without ours, are told apart and say what to do."""
+
+import socket
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+import makewhole
+from makewhole.model.errors import PermanentError
+from makewhole_spark.same_code import absence_told, code_digest, require_same_code
+
+pytestmark = pytest.mark.unit
+
+_REMEDY = (
+    "Make the archive of the workers' environment anew from what the driver runs (docs/cluster.md), and start the task "
+    "again"
+)
+
+
+def test_the_same_code_goes_on_and_other_code_is_refused() -> None:
+    require_same_code(code_digest())
+
+    with pytest.raises(PermanentError) as caught:
+        require_same_code("0" * 64)
+
+    assert str(caught.value) == (
+        f"the Python workers on {socket.gethostname()} have another makewhole than the driver. {_REMEDY}"
+    )
+
+
+def test_the_digest_is_over_names_and_contents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    digests = list[str]()
+    for name, content in (("one.py", "a"), ("one.py", "b"), ("two.py", "a"), ("one.txt", "a")):
+        folder = tmp_path / f"{len(digests)}" / "makewhole"
+        folder.mkdir(parents=True)
+        (folder / name).write_text(content)
+        monkeypatch.setattr(makewhole, "__path__", [str(folder)])
+        code_digest.cache_clear()
+        digests.append(code_digest())
+    code_digest.cache_clear()
+
+    assert len(set(digests)) == 4
+
+
+class JobError(Py4JJavaError):  # type: ignore[misc]
+    """The error of a job that has no query, whose text Spark keeps in Java."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@pytest.mark.parametrize("kind", [PySparkException, JobError])
+def test_workers_without_makewhole_are_told_as_such_and_other_errors_as_they_are(kind: type[Exception]) -> None:
+    with pytest.raises(PermanentError) as caught, absence_told():
+        raise kind("… ModuleNotFoundError: No module named 'makewhole_spark'")
+    assert str(caught.value) == f"the Python workers have no makewhole, or an older one. {_REMEDY}"
+
+    with pytest.raises(kind, match="a disk is full"), absence_told():
+        raise kind("a disk is full")
