@@ -18,6 +18,7 @@ from makewhole.config.connection_text import FILE_VARIABLE, variable_of
 
 LOOPBACK = "127.0.0.1"
 _START_SECONDS = 60.0
+_SECONDS_TO_LOG = 0.3
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
@@ -84,14 +85,21 @@ class Executor:
     pid: int
     folder: Path
 
-    @property
-    def is_registered(self) -> bool:
-        log = self.folder / "stderr"
-        return log.exists() and "Successfully registered with driver" in log.read_text(errors="replace")
-
-    def stop(self) -> None:
-        """Have it stand still: what it is given from now on, it does not do."""
+    def stop_in_task(self) -> bool:
+        """Have it stand still in the middle of a task; tell whether it does. Between tasks it goes on."""
+        if not self._has_task():
+            return False
         os.kill(self.pid, signal.SIGSTOP)
+        time.sleep(_SECONDS_TO_LOG)
+        if not self._has_task():
+            os.kill(self.pid, signal.SIGCONT)
+        return self._has_task()
+
+    def _has_task(self) -> bool:
+        """Tell whether it runs a task. It says that one is finished before it tells the driver."""
+        log = self.folder / "stderr"
+        told = log.read_text(errors="replace") if log.exists() else ""
+        return told.count("Executor: Running task ") > told.count("Executor: Finished task ")
 
     def kill(self) -> None:
         """Kill it, and the Python workers below it."""

@@ -1,12 +1,13 @@
 """Test that a window on a cluster gives the report that it gives on one machine, whatever dies meanwhile."""
 
 import time
+from itertools import islice
 
 import pytest
 
 from tests.integration.cluster.application import Application, Submitter
 from tests.integration.cluster.conftest import ClusterShop
-from tests.integration.cluster.spark_cluster import SparkCluster, until
+from tests.integration.cluster.spark_cluster import Executor, SparkCluster, until
 from tests.world.reports import report
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -38,14 +39,18 @@ def test_an_executor_that_is_killed_in_a_step_changes_nothing_in_the_report(
 
 
 def _lose_an_executor(cluster: SparkCluster, application: Application) -> str:
-    """Kill an executor of an application that has two; return what the application said at its end.
+    """Kill an executor in the middle of a task; return what the application said at its end.
 
-    It stands still first, so that tasks are on it when it dies, and is killed when all else waits for them.
+    It stands still first, and is killed when all else waits for it.
     """
-    until(lambda: [one.is_registered for one in cluster.executors()] == [True, True], 60, lambda: application.told)
-    [one, _] = cluster.executors()
-    one.stop()
+    stopped = list[Executor]()
+
+    def is_one_stopped() -> bool:
+        stopped.extend(islice((one for one in cluster.executors() if one.stop_in_task()), 1))
+        return bool(stopped)
+
+    until(is_one_stopped, 60, lambda: application.told)
     time.sleep(_STANDING_SECONDS)
     assert application.process.poll() is None, application.told
-    one.kill()
+    stopped[0].kill()
     return application.end()
