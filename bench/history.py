@@ -15,10 +15,9 @@ from bench.service import PIPELINE, Service
 from bench.simulated_days import SimulatedDays
 from bench.window_data import LEDGER_HOP, Counts
 from makewhole.journal import window_results, windows
-from makewhole.journal.database import connect, migrate
-from makewhole.model.connection import PostgresConnection
+from makewhole.journal.database import connect
 from makewhole.model.window import Window, WindowState
-from makewhole.stack.postgres_server import PostgresServer, create_database
+from makewhole.stack.postgres_server import PostgresServer
 
 HISTORY = "history "
 """Marks the name of each part, at its start."""
@@ -55,12 +54,9 @@ def measured(bootstrap: str, folder: Path, history: History, runs: int, tell: Te
 
 
 def _service(server: PostgresServer, bootstrap: str, home: Path, history: History) -> Service:
-    journal = create_database(server.dsn, "journal")
-    migrate(journal)
-    dsn = create_database(server.dsn, "shop")
-    make_tables(PostgresConnection(id="db", dsn=dsn), history)
+    service = Service.at(server, bootstrap, home)
+    make_tables(service.database, history)
     make_history_topic(bootstrap, history)
-    service = Service(bootstrap=bootstrap, dsn=dsn, journal=journal, folder=home)
     service.write_pipeline(history.pipeline_file(PIPELINE))
     return service
 

@@ -8,6 +8,7 @@ from typing import Any
 from psycopg2 import sql
 
 from bench.data import idempotent_producer, make_topic
+from bench.window_data import pipeline_text
 from makewhole.model.connection import PostgresConnection
 from makewhole.postgres.connect import connect
 
@@ -29,20 +30,6 @@ insert into {schema}.ledger
            {begin} + (i - {first}) * {step}
     from generate_series({first}, {last}) i;
 insert into {schema}.store select * from {schema}.ledger where at >= {begin} and at < {begin} + interval '1 day';
-"""
-_PIPELINE = """\
-version: 2
-pipeline: {pipeline}
-start: earliest
-settle: 0s
-compare: {{amount: "decimal(12,2)", status: string}}
-points:
-  ledger: {{kind: ledger, connection: db, table: {name}.ledger, key: order_id, time: at}}
-  orders: {{kind: topic, connection: log, topic: {name}, key: "$.order_id"}}
-  store: {{kind: store, connection: db, table: {name}.store, key: order_id, time: loaded}}
-hops:
-  - {{from: ledger, to: orders}}
-  - {{from: orders, to: store}}
 """
 
 
@@ -76,7 +63,7 @@ class History:
 
     def pipeline_file(self, pipeline: str) -> str:
         """Return the file of a pipeline over these orders."""
-        return _PIPELINE.format(pipeline=pipeline, name=self.name)
+        return pipeline_text(self.name, pipeline=pipeline, kafka="log", postgres="db")
 
 
 def make_tables(connection: PostgresConnection, history: History) -> None:

@@ -8,15 +8,17 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Self
 
 from bench.measure import Cost, Meter
 from bench.window_data import VERDICTS, Counts
 from makewhole.config.pipeline_file import read_pipelines
 from makewhole.journal import window_results
-from makewhole.journal.database import connect
+from makewhole.journal.database import connect, migrate
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
 from makewhole.model.window import Window
 from makewhole.stack.environment import connection_kafka, connection_postgres
+from makewhole.stack.postgres_server import PostgresServer, create_database
 from makewhole.window.open import Request, open_interval
 
 PIPELINE = "bench"
@@ -31,6 +33,18 @@ class Service:
     dsn: str
     journal: str
     folder: Path
+
+    @classmethod
+    def at(cls, server: PostgresServer, bootstrap: str, folder: Path) -> Self:
+        """Make a service with an empty journal, and an empty database for the tables that its pipeline compares."""
+        journal = create_database(server.dsn, "journal")
+        migrate(journal)
+        return cls(bootstrap=bootstrap, dsn=create_database(server.dsn, "shop"), journal=journal, folder=folder)
+
+    @property
+    def database(self) -> PostgresConnection:
+        """The connection to the tables, `db`."""
+        return PostgresConnection(id="db", dsn=self.dsn)
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -56,7 +70,7 @@ class Service:
             raise RuntimeError(f"the pipeline of the benchmark is refused: {problems}")
         connections: dict[str, Connection] = {
             "log": KafkaConnection(id="log", properties={"bootstrap.servers": self.bootstrap}),
-            "db": PostgresConnection(id="db", dsn=self.dsn),
+            "db": self.database,
         }
         request = Request(id=uuid.uuid4().hex, end=end)
         with connect(self.journal) as journal:

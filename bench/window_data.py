@@ -70,7 +70,7 @@ class Orders:
 
     def pipeline_file(self, pipeline: str, *, kafka: str, postgres: str) -> str:
         """Return the file of a pipeline over these orders, with the connections of these names."""
-        return _PIPELINE.format(pipeline=pipeline, name=self.name, kafka=kafka, postgres=postgres)
+        return pipeline_text(self.name, pipeline=pipeline, kafka=kafka, postgres=postgres)
 
     @property
     def planted(self) -> Counts:
@@ -86,6 +86,11 @@ class Orders:
             (STORE_HOP, "duplicate"): loaded_twice,
             (STORE_HOP, "mismatched"): changed,
         }
+
+
+def pipeline_text(name: str, *, pipeline: str, kafka: str, postgres: str) -> str:
+    """Return the file of a pipeline over a topic and the tables of a schema that have this name."""
+    return _PIPELINE.format(pipeline=pipeline, name=name, kafka=kafka, postgres=postgres)
 
 
 def fill_tables(connection: PostgresConnection, orders: Orders) -> None:

@@ -16,9 +16,7 @@ from bench.measure import Cost
 from bench.results import Series
 from bench.service import PIPELINE, Service, run_module
 from bench.window_data import Counts, Orders, fill_tables, fill_topic
-from makewhole.journal.database import migrate
-from makewhole.model.connection import PostgresConnection
-from makewhole.stack.postgres_server import PostgresServer, create_database
+from makewhole.stack.postgres_server import PostgresServer
 
 MAKEWHOLE, BY_HAND = "makewhole", "by hand"
 WINDOW = "window "
@@ -58,12 +56,9 @@ def part_of(orders: Orders) -> str:
 
 
 def _stage(server: PostgresServer, bootstrap: str, home: Path, orders: Orders) -> Stage:
-    journal = create_database(server.dsn, "journal")
-    migrate(journal)
-    dsn = create_database(server.dsn, "shop")
-    fill_tables(PostgresConnection(id="db", dsn=dsn), orders)
+    service = Service.at(server, bootstrap, home)
+    fill_tables(service.database, orders)
     fill_topic(bootstrap, orders)
-    service = Service(bootstrap=bootstrap, dsn=dsn, journal=journal, folder=home)
     service.write_pipeline(orders.pipeline_file(PIPELINE, kafka="log", postgres="db"))
     return Stage(service=service, orders=orders, end=datetime.now(UTC))
 

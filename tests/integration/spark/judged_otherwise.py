@@ -31,7 +31,7 @@ Findings = list[tuple[str, str, str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """What was found on a hop. `verdicts`: of every key that was judged, by key hash; `expected`: the number of
+    """Holds the findings of a hop. `verdicts`: of every key that was judged, by key hash; `expected`: the number of
     verdicts that there must be, by bucket."""
 
     counts: HopCounts

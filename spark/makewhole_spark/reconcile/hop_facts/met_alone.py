@@ -26,7 +26,7 @@ _NAMED_MOST = 100  # keys of a window: of more, its files are asked
 
 @dataclass(frozen=True, kw_only=True)
 class MetBefore:
-    """What the windows before met without a record, by bucket: files of keys, and the keys that were told."""
+    """Holds what the windows before met without a record, by bucket: files of keys, and the keys that were told."""
 
     files: Mapping[str, Sequence[str]] = field(default_factory=dict)
     told: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
