@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from makewhole.stack.process import ServerProcess
 
 _NEEDED_BYTES = 512 * 1024**2
 _SCARCE_BYTES = 128 * 1024**2
+_PATIENCE_SECONDS = 15.0  # a busy machine's server may miss one deadline; one that hangs misses them all
 
 Report = Callable[[str], None]
 
@@ -112,11 +114,11 @@ def down(home: Path, *, report: Report = lambda _: None) -> None:
 
 
 def stack_state(home: Path) -> StackState:
-    """Look at every part now."""
+    """Look at every part now. One that runs and does not answer is asked again for a while."""
     settings = stack_settings.load(home)
     existing_folder = next(folder for folder in [home, *home.parents] if folder.exists())
     free_bytes = shutil.disk_usage(existing_folder).free
-    parts = (*_kafka_parts(home), _postgres_part(home), *_airflow_parts(home))
+    parts = _parts(home)
     state = StackState(home=home, parts=parts, free_bytes=free_bytes, storage=home / "storage")
     if settings is None or not (home / "kafka" / "cluster.json").exists():
         return state
@@ -131,6 +133,16 @@ def stack_state(home: Path) -> StackState:
         user="admin",
         password=settings.passwords["admin"],
     )
+
+
+def _parts(home: Path) -> tuple[StackPart, ...]:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        parts = (*_kafka_parts(home), _postgres_part(home), *_airflow_parts(home))
+        waiting = any(part.health is Health.NOT_ANSWERING for part in parts)
+        if not waiting or time.monotonic() > deadline:
+            return parts
+        time.sleep(1)
 
 
 def _start(home: Path, kafka_nodes: int, report: Report) -> None:

@@ -1,6 +1,7 @@
 """Test the stack without its Airflow, which takes the time: data, ports, and messages when something is wrong."""
 
 import socket
+import threading
 from collections import namedtuple
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,6 +60,19 @@ def test_data_and_addresses_survive_down_and_up(home: Path) -> None:
         cursor.execute("select id from kept")
         assert cursor.fetchall() == [(7,)]
     connection.close()
+
+
+def test_a_part_that_hesitates_is_asked_again_before_it_is_called_silent(home: Path) -> None:
+    kafka = KafkaServer(home / "kafka")
+    kafka.start()
+    kafka.pause_node(1)
+    resume = threading.Timer(4, kafka.resume_node, [1])
+    resume.start()
+
+    state = stack_state(home)
+
+    assert health(state, "kafka-1") is Health.HEALTHY
+    assert not resume.is_alive()
 
 
 def test_a_port_taken_meanwhile_is_said_and_new_ports_are_a_way_out(home: Path) -> None:

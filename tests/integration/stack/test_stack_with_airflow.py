@@ -81,8 +81,8 @@ def test_a_killed_up_leaves_a_clear_state_that_the_next_up_completes(stack: Stac
     code, output = stack.run("up")
     assert code == 0, output
     code, document = stack.status()
-    assert code == 0
     assert states(document) == dict.fromkeys(_PARTS, "healthy")
+    assert code == 0
 
 
 def test_status_names_what_people_need(stack: Stack) -> None:
