@@ -31,7 +31,8 @@ Tell = Callable[[str], None]
 _HOP = "flights→store"
 _TABLE = """
 create table {table} (
-    flight_id text primary key, carrier text, dep_delay double precision, seats integer, loaded timestamptz default now()
+    flight_id text primary key, carrier text, dep_delay double precision, seats integer,
+    loaded timestamptz default now()
 );
 insert into {table} (flight_id, carrier, dep_delay, seats) values ('F000000000', 'AA', 0, 50);
 create index on {table} (loaded);
@@ -99,8 +100,8 @@ def _step(service: Service, window: Window, step: str) -> tuple[Cost, str]:
 
 def _told(tell: Tell, data: DataSet, step: str, cost: Cost, told: str) -> Series:
     tell(
-        f"findings {millions(data.records):8} {step:10} {cost.wall_seconds:6.1f} s, {cost.cpu_seconds:6.1f} s of cores, "
-        f"{(cost.python_bytes + cost.jvm_bytes) / _MIB:5.0f} MiB: {told}"
+        f"findings {millions(data.records):8} {step:10} {cost.wall_seconds:6.1f} s, {cost.cpu_seconds:6.1f} s of "
+        f"cores, {(cost.python_bytes + cost.jvm_bytes) / _MIB:5.0f} MiB: {told}"
     )
     return Series(part=FINDINGS + step, side=SIDE, data=data, warm=[cost])
 

@@ -13,6 +13,7 @@ from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.execution.targets import targets_of
 from makewhole.compensation.plan_window import plan_window
 from makewhole.compensation.planning.unanswered import read_unanswered
+from makewhole.compensation.preview.dry_report import Forecast
 from makewhole.compensation.preview.dry_run import dry_run
 from makewhole.compensation.verification.verify_window import verify_window
 from makewhole.journal import plans, windows
@@ -52,7 +53,7 @@ def _dry_run(context: WindowContext) -> str:
     return ", ".join(f"{part.actions} {part.remedy}: {_counts(part.forecasts)}" for part in found.parts)
 
 
-def _counts(forecasts: Mapping[object, int]) -> str:
+def _counts(forecasts: Mapping[Forecast, int]) -> str:
     return ", ".join(f"{count} {forecast}" for forecast, count in forecasts.items() if count)
 
 

@@ -67,11 +67,11 @@ copy (
 ) to stdout with (format text, encoding 'UTF8')
 
 -- actions_of_plan --
--- Read every action in order, with its outcome.
+-- Read the first actions in order, with their outcomes; all where `most` is null.
 select seq, chunk, remedy, hop, target, key, key_hash, before, outcome, outcome_reason
 from makewhole.action
 where plan = %(plan)s
-order by seq
+order by seq limit %(most)s
 
 -- refused_actions --
 -- Read which actions of a chunk are refused, and why.

@@ -111,6 +111,18 @@ from makewhole.finding
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 order by hop, verdict, key;
 
+-- findings_by_key --
+-- Read the findings of one revision, those of a key together.
+select hop, key, key_hash, verdict, cause, evidence, outcome, outcome_reason
+from makewhole.finding
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
+order by key_hash collate "C", hop, verdict, key;
+
+-- kinds_of_findings --
+-- Read the hops of the findings of one revision, each with its verdicts.
+select distinct hop, verdict from makewhole.finding
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
+
 -- count_findings --
 -- Count the findings of each hop and verdict of one revision, and those that are open.
 select hop, verdict, count(*), count(*) filter (where outcome = 'open')

@@ -42,8 +42,8 @@ _NUL = "\0"  # in no text that PostgreSQL holds
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
-def put_actions(journal: PgConnection, plan_id: str, actions: Iterable[Action]) -> None:
-    """Write the actions of a plan, in the caller's transaction."""
+def put_actions(journal: PgConnection, plan_id: str, actions: Iterable[bytes]) -> None:
+    """Write the actions of a plan by their lines, in the caller's transaction."""
     with journal.cursor() as cursor:
         cursor.copy_expert(load_queries("plan")["copy_actions_in"], _ActionLines(plan_id, actions))
 
@@ -70,17 +70,17 @@ def actions_in(table: pa.Table) -> tuple[Action, ...]:
 class _ActionLines:
     """The file that COPY reads: a line for each action, with the plan's id in front."""
 
-    def __init__(self, plan_id: str, actions: Iterable[Action]) -> None:
+    def __init__(self, plan_id: str, actions: Iterable[bytes]) -> None:
         self._prefix = f"{plan_id}\t".encode()
         self._actions = iter(actions)
 
     def read(self, _: int = -1) -> bytes:
         """Return some whole lines; nothing at the end."""
-        return b"".join(self._prefix + action.line() for action in islice(self._actions, _LINES_TOGETHER))
+        return b"".join(self._prefix + action for action in islice(self._actions, _LINES_TOGETHER))
 
     def readline(self, _: int = -1) -> bytes:
         """Return the next line; nothing at the end. The driver's types require this method."""
-        return b"".join(self._prefix + action.line() for action in islice(self._actions, 1))
+        return b"".join(self._prefix + action for action in islice(self._actions, 1))
 
 
 class _TeeReader(io.RawIOBase):

@@ -33,8 +33,8 @@ class ChunkActions:
     last: int
 
 
-def actions_of(journal: PgConnection, plan_id: str) -> list[StoredAction]:
-    """Return every action of a plan in order."""
+def actions_of(journal: PgConnection, plan_id: str, most: int | None = None) -> list[StoredAction]:
+    """Return the actions of a plan in order: the first so many, or every one."""
     return [
         StoredAction(
             action=Action(
@@ -50,7 +50,7 @@ def actions_of(journal: PgConnection, plan_id: str) -> list[StoredAction]:
             outcome=row[8],
             reason=row[9],
         )
-        for row in _rows(journal, "actions_of_plan", {"plan": plan_id})
+        for row in _rows(journal, "actions_of_plan", {"plan": plan_id, "most": most})
     ]
 
 
