@@ -173,6 +173,17 @@ from unnest(%(hops)s::text[], %(hashes)s::text[], %(reasons)s::text[]) as refuse
 where finding.pipeline = %(pipeline)s and finding.number = %(number)s and finding.revision = %(revision)s
 and finding.hop = refused.hop and finding.key_hash = refused.key_hash
 
+-- refuse_findings_of --
+-- Mark the findings whose actions a plan refused when it ran.
+update makewhole.finding set outcome = 'refused', outcome_reason = refused.refusal
+from (
+    select distinct on (hop, key_hash) hop, key_hash, refusal
+    from makewhole.planned_action where plan = %(plan)s and refusal is not null
+    order by hop, key_hash, seq
+) as refused
+where finding.pipeline = %(pipeline)s and finding.number = %(number)s and finding.revision = %(revision)s
+and finding.hop = refused.hop and finding.key_hash = refused.key_hash
+
 -- keys_written_since --
 -- Read which of the keys a plan of the pipeline wrote since a window revision was opened: by its receipts, or possibly.
 -- A record that was sent again was sent for every hop from its topic, and one that was produced for those behind its

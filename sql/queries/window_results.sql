@@ -130,6 +130,12 @@ from makewhole.finding
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 group by hop, verdict;
 
+-- count_outcomes --
+-- Count the findings of one revision by verdict and outcome.
+select verdict, outcome, count(*) from makewhole.finding
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
+group by verdict, outcome;
+
 -- open_findings --
 -- Read the first open findings of each hop and verdict of one revision.
 select hop, key, key_hash, verdict, cause, evidence
@@ -142,12 +148,16 @@ from (
 where place <= %(most)s
 order by hop, verdict, place;
 
--- set_outcome --
--- Write the outcome of one finding, and add to its evidence what was compared.
+-- set_outcomes --
+-- Write the outcomes of findings that have others, and add to their evidence what was compared.
 update makewhole.finding
-set outcome = %(outcome)s, outcome_reason = %(reason)s, evidence = evidence || %(compared)s::jsonb
-where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
-  and hop = %(hop)s and key_hash = %(key_hash)s;
+set outcome = judged.outcome, outcome_reason = judged.reason, evidence = evidence || judged.compared::jsonb
+from unnest(%(hops)s::text[], %(hashes)s::text[], %(outcomes)s::text[], %(reasons)s::text[], %(compared)s::text[])
+    as judged (hop, key_hash, outcome, reason, compared)
+where finding.pipeline = %(pipeline)s and finding.number = %(number)s and finding.revision = %(revision)s
+  and finding.hop = judged.hop and finding.key_hash = judged.key_hash
+  and (finding.outcome <> judged.outcome or finding.outcome_reason is distinct from judged.reason
+       or judged.compared <> '{}');
 
 -- delete_handovers --
 -- Delete the handed-over keys of an earlier attempt at the same revision.

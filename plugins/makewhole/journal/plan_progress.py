@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from makewhole.model.pipeline import Remedy
-from makewhole.model.plan import Action, Receipt
+from makewhole.model.plan import Action, Plan, Receipt
 from makewhole.sql import PgConnection, load_queries
 
 
@@ -98,6 +98,12 @@ def refuse_findings(
                 "reasons": list(reasons),
             },
         )
+
+
+def refuse_findings_of(journal: PgConnection, plan: Plan) -> None:
+    """Mark the findings whose actions a plan refused when it ran, in the revision that it is for."""
+    window = {"pipeline": plan.pipeline, "number": plan.window, "revision": plan.revision}
+    _run(journal, "refuse_findings_of", {"plan": plan.id, **window})
 
 
 def chunks_refused_whole(journal: PgConnection, plan_id: str, target: str) -> set[int]:

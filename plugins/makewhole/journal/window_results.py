@@ -1,5 +1,6 @@
 """Read and write what a window's steps commit: snapshots, results, findings, gate reports."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -231,19 +232,23 @@ def count_open(journal: PgConnection, window: Window) -> dict[tuple[str, str], i
     return left
 
 
-def set_outcomes(journal: PgConnection, window: Window, judged: Iterable[JudgedFinding]) -> None:
-    """Write the outcome of each finding, and `compared` of its evidence: the values that verify found to differ."""
-    for item in judged:
-        _run(
-            journal,
-            "set_outcome",
-            **_scope(window),
-            hop=item.finding.hop,
-            key_hash=item.finding.key_hash,
-            outcome=item.outcome,
-            reason=item.reason,
-            compared=Json(_storable_in(_compared(item.finding.evidence))),
-        )
+def count_outcomes(journal: PgConnection, window: Window) -> dict[tuple[str, str], int]:
+    """Count the findings of this revision by verdict and outcome."""
+    rows = _run(journal, "count_outcomes", **_scope(window))
+    return {(verdict, outcome): count for verdict, outcome, count in rows}
+
+
+def set_outcomes(journal: PgConnection, window: Window, judged: Sequence[JudgedFinding]) -> None:
+    """Write the outcomes of findings, where they are not what they were, and `compared` of their evidence: the values
+    that verify found to differ."""
+    columns = {
+        "hops": [item.finding.hop for item in judged],
+        "hashes": [item.finding.key_hash for item in judged],
+        "outcomes": [item.outcome for item in judged],
+        "reasons": [item.reason for item in judged],
+        "compared": [json.dumps(_storable_in(_compared(item.finding.evidence))) for item in judged],
+    }
+    _run(journal, "set_outcomes", **_scope(window), **columns)
 
 
 def _compared(evidence: Mapping[str, Any]) -> dict[str, Any]:

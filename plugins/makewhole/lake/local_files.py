@@ -2,11 +2,14 @@
 
 import pickle
 import tempfile
+from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import cached_property
-from typing import IO, Any
+from typing import IO, Any, Generic, TypeVar
 
 from makewhole.model.closing import ClosingContext
+
+Item = TypeVar("Item")
 
 
 def local_file(stack: ExitStack) -> IO[bytes]:
@@ -41,3 +44,22 @@ class ObjectFile(ClosingContext):
         """Return the object at a place that `add` returned."""
         self._file.seek(place)
         return pickle.load(self._file)
+
+
+class BatchFile(ClosingContext, Generic[Item]):
+    """Lists of things, one of which is in memory at a time. It can be read any number of times. Close it after use."""
+
+    def __init__(self) -> None:
+        self._file = ObjectFile()
+        self._places: list[int] = []
+
+    def close(self) -> None:
+        """Delete the file."""
+        self._file.close()
+
+    def add(self, batch: list[Item]) -> None:
+        """Add a list."""
+        self._places.append(self._file.add(batch))
+
+    def __iter__(self) -> Iterator[list[Item]]:
+        return (self._file.read(place) for place in self._places)

@@ -6,6 +6,7 @@ anything was sent.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -64,7 +65,7 @@ class OtherStores:
         self,
         context: WindowContext,
         sent: Sequence[RedeliveredKey],
-        findings: Sequence[JudgedFinding],
+        findings: Iterable[JudgedFinding],
         ends: Mapping[str, Mapping[int, int]],
         slices: Mapping[str, FilesByBucket],
     ) -> None:
@@ -155,11 +156,15 @@ class OtherStores:
         return JudgedFinding(finding=finding)
 
 
-def open_other_stores(journal: PgConnection, context: WindowContext, findings: Sequence[JudgedFinding]) -> OtherStores:
-    """Read from the journal what the plans of a window sent again, and where."""
+def open_other_stores(
+    journal: PgConnection, context: WindowContext, findings: Iterable[Sequence[JudgedFinding]]
+) -> OtherStores:
+    """Read from the journal what the plans of a window sent again, and where. Where nothing was sent, no finding is
+    held."""
     sent = redelivered_keys(journal, context.window)
+    of_sent = chain.from_iterable(findings) if sent else ()
     slices = {name: one["files"] for name, one in window_results.snapshots(journal, context.window).items()}
-    return OtherStores(context, sent, findings, _sent_ends(journal, context, sent), slices)
+    return OtherStores(context, sent, of_sent, _sent_ends(journal, context, sent), slices)
 
 
 def _sent_ends(

@@ -23,7 +23,7 @@ ORDERS = st.tuples(st.integers(0, 2), st.integers(0, 4), st.text(alphabet="aÃ©â‚
 def test_drafts_come_in_the_order_of_the_plan_and_those_of_a_finding_together(
     batches: list[list[tuple[int, int, str]]], size: int
 ) -> None:
-    added = []
+    added: list[tuple[tuple[int, int, str], ActionDraft]] = []
     with DraftFile() as file:
         for batch in batches:
             drafts = [(order, _draft(order, len(added) + at)) for at, order in enumerate(batch)]
