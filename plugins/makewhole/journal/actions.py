@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -19,6 +20,7 @@ from makewhole.sql import PgConnection, load_queries
 
 _LINES_TOGETHER = 10_000
 _BLOCK_BYTES = 1 << 20
+_ROWS_OF_A_BATCH = 10_000
 _PARSED_BYTES = 64 << 20  # more than the longest line
 _NAMES = pa.dictionary(pa.int32(), pa.string())
 _TYPES: dict[str, pa.DataType] = {
@@ -33,7 +35,8 @@ _TYPES: dict[str, pa.DataType] = {
 }
 SCHEMA = pa.schema(_TYPES)
 """The columns of actions, one row each, ordered by `seq`; `before` is canonical JSON."""
-_COPIED = {name: pa.string() if name not in ("seq", "chunk") else pa.int32() for name in SCHEMA.names}
+_STORED = pa.schema([(name, pa.string() if name not in ("seq", "chunk") else pa.int32()) for name in SCHEMA.names])
+_COPIED = dict(zip(_STORED.names, _STORED.types, strict=True))
 
 ArrowColumn = Any
 """A chunked array of Arrow, which type checkers know too little of."""
@@ -116,20 +119,32 @@ def _columns(reading: int, listener: Callable[[bytes], object]) -> pa.Table:
 
 
 def _parsed(copied: _TeeReader) -> pa.Table:
-    table = pcsv.read_csv(
+    """Parse block by block into a file of this machine, and return its columns as they lie there: a page of it that
+    nobody looks at takes no memory."""
+    reader = pcsv.open_csv(
         copied,  # type: ignore[arg-type]
         read_options=pcsv.ReadOptions(column_names=SCHEMA.names, block_size=_PARSED_BYTES),
         parse_options=pcsv.ParseOptions(delimiter="\t", quote_char=False, double_quote=False),
         convert_options=pcsv.ConvertOptions(column_types=_COPIED, strings_can_be_null=False),
     )
-    return pa.table([_decoded(table.column(field.name), field.type) for field in SCHEMA], schema=SCHEMA)
+    with tempfile.NamedTemporaryFile(prefix="makewhole-actions-") as file:
+        with pa.ipc.new_file(file.name, _STORED) as writer:
+            for batch in reader:
+                writer.write_table(_decoded(pa.Table.from_batches([batch])), max_chunksize=_ROWS_OF_A_BATCH)
+        stored = pa.ipc.open_file(pa.memory_map(file.name)).read_all()
+    return pa.table([_as_named(stored.column(field.name), field.type) for field in SCHEMA], schema=SCHEMA)
 
 
-def _decoded(copied: ArrowColumn, wanted: pa.DataType) -> ArrowColumn:
-    if pa.types.is_integer(wanted):
-        return copied
-    texts = _unescaped(copied)
-    return texts.dictionary_encode() if pa.types.is_dictionary(wanted) else texts
+def _decoded(copied: pa.Table) -> pa.Table:
+    columns = [
+        copied.column(field.name) if pa.types.is_integer(field.type) else _unescaped(copied.column(field.name))
+        for field in _STORED
+    ]
+    return pa.table(columns, schema=_STORED)
+
+
+def _as_named(column: ArrowColumn, wanted: pa.DataType) -> ArrowColumn:
+    return column.dictionary_encode() if pa.types.is_dictionary(wanted) else column
 
 
 def _unescaped(texts: ArrowColumn) -> ArrowColumn:

@@ -26,7 +26,7 @@ class StoredFindings:
     def batches(self, journal: PgConnection, size: int = BATCH) -> Iterator[list[JudgedFinding]]:
         """Yield all findings by key hash, at least `size` at a time: those of a key come together."""
         batch: list[JudgedFinding] = []
-        for _, of_key in groupby(self._rows(journal), key=lambda item: item.finding.key_hash):
+        for _, of_key in groupby(self._rows(journal, "findings_by_key"), key=lambda item: item.finding.key_hash):
             batch += of_key
             if len(batch) >= size:
                 yield batch
@@ -40,10 +40,14 @@ class StoredFindings:
             cursor.execute(load_queries("window_results")["kinds_of_findings"], self._scope)
             return {(hop, Verdict(verdict)) for hop, verdict in cursor.fetchall()}
 
-    def _rows(self, journal: PgConnection) -> Iterator[JudgedFinding]:
+    def in_order(self, journal: PgConnection) -> Iterator[JudgedFinding]:
+        """Yield all findings by hop, verdict and key."""
+        yield from self._rows(journal, "findings")
+
+    def _rows(self, journal: PgConnection, statement: str) -> Iterator[JudgedFinding]:
         with journal.cursor(f"findings_{uuid4().hex}") as cursor:
             cursor.itersize = _ROWS_OF_A_FETCH
-            cursor.execute(load_queries("window_results")["findings_by_key"], self._scope)
+            cursor.execute(load_queries("window_results")[statement], self._scope)
             yield from (_judged(*row) for row in cursor)
 
     @property
