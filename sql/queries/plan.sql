@@ -73,6 +73,12 @@ from makewhole.action
 where plan = %(plan)s
 order by seq limit %(most)s
 
+-- locking_chunks --
+-- Count the chunks of a plan for which other writers of their table wait, by target.
+select target, count(distinct chunk) from makewhole.planned_action
+where plan = %(plan)s and before::jsonb ->> 'locks_table' = 'true'
+group by target order by min(seq)
+
 -- refused_actions --
 -- Read which actions of a chunk are refused, and why.
 select seq, refusal

@@ -54,6 +54,11 @@ def actions_of(journal: PgConnection, plan_id: str, most: int | None = None) -> 
     ]
 
 
+def locking_chunks(journal: PgConnection, plan_id: str) -> dict[str, int]:
+    """Return the number of chunks of a plan for which other writers of their table wait, by target."""
+    return dict(_rows(journal, "locking_chunks", {"plan": plan_id}))
+
+
 def actions_by_target(journal: PgConnection, plan_id: str) -> dict[str, int]:
     """Return the number of actions of a plan by target."""
     return dict(_rows(journal, "actions_by_target", {"plan": plan_id}))

@@ -18,6 +18,16 @@ from makewhole.sql import PgConnection
 pytestmark = pytest.mark.integration
 
 MOMENT = datetime(2013, 1, 2, tzinfo=UTC)
+PLAN = Plan(
+    id="demo-1-x",
+    pipeline="demo",
+    window=1,
+    revision=1,
+    sha256="0" * 64,
+    payload_uri=None,
+    counts={"upsert": 3},
+    state=PlanState.DONE,
+)
 
 
 @pytest.fixture
@@ -93,24 +103,14 @@ def test_a_finding_whose_outcome_stays_is_not_written_again(journal: str, window
 
 
 def test_what_a_plan_refused_is_marked_on_its_own_findings(journal: str, window: Window) -> None:
-    plan = Plan(
-        id="demo-1-x",
-        pipeline="demo",
-        window=1,
-        revision=1,
-        sha256="0" * 64,
-        payload_uri=None,
-        counts={"upsert": 3},
-        state=PlanState.DONE,
-    )
     findings = [found(number) for number in range(3)]
     with connect(journal) as session:
         for revision in (1, 2):
             window_results.commit_findings(session, replace(window, revision=revision), findings)
         lines = (_action(seq, findings[seq // 2]).line() for seq in range(3))
-        plans.put_plan(session, plans.StoredPlan(plan=plan, payload_sha256=None), lines)
-        plan_progress.refuse_actions(session, plan.id, {0: "stale: first", 1: "stale: second"})
-        plan_progress.refuse_findings_of(session, plan)
+        plans.put_plan(session, plans.StoredPlan(plan=PLAN, payload_sha256=None), lines)
+        plan_progress.refuse_actions(session, PLAN.id, {0: "stale: first", 1: "stale: second"})
+        plan_progress.refuse_findings_of(session, PLAN)
 
     assert {key: row[1:3] for key, row in _rows(journal).items()} == {
         "k0": ("refused", "stale: first"),
@@ -118,6 +118,21 @@ def test_what_a_plan_refused_is_marked_on_its_own_findings(journal: str, window:
         "k2": ("open", None),
     }
     assert {row[1] for row in _rows(journal, 2).values()} == {"open"}
+
+
+def test_chunks_for_which_writers_wait_are_counted_by_target(journal: str, window: Window) -> None:
+    del window
+    locking = [(0, {"locks_table": True}), (0, {"locks_table": True}), (1, {"locks_table": True}), (2, {})]
+    actions = [
+        replace(_action(seq, found(seq)), chunk=chunk, before=before) for seq, (chunk, before) in enumerate(locking)
+    ]
+    with connect(journal) as session:
+        lines = (action.line() for action in actions)
+        plans.put_plan(session, plans.StoredPlan(plan=PLAN, payload_sha256=None), lines)
+
+        assert plan_progress.locking_chunks(session, PLAN.id) == {"b": 2}
+        assert [item.action.seq for item in plan_progress.actions_of(session, PLAN.id, most=2)] == [0, 1]
+        assert len(plan_progress.actions_of(session, PLAN.id)) == 4
 
 
 def _action(seq: int, finding: Finding) -> Action:
