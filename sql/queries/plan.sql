@@ -242,6 +242,14 @@ join makewhole.finding
 where action.plan = %(plan)s and action.remedy in ('upsert', 'redeliver') and action.refusal is null
   and finding.verdict = 'missing'
 group by action.hop
+-- redelivered_hops --
+-- Read the hops for which the plans of a window sent records again, by their receipts.
+select distinct action.hop
+from makewhole.action join makewhole.plan on plan.id = action.plan
+where plan.pipeline = %(pipeline)s and plan.number = %(number)s
+and action.remedy = 'redeliver' and action.outcome = 'done'
+order by action.hop
+
 -- redelivered_keys --
 -- Read what the plans of a window sent to topics again, by their receipts: (hop, key, key hash, plan, target).
 select action.hop, action.key, action.key_hash, max(action.plan), action.target
