@@ -14,7 +14,6 @@ from bench.data import DataSet, fill, millions
 from bench.measure import Cost
 from bench.results import Series
 from bench.service import PIPELINE, Service, run_module
-from makewhole.model.connection import PostgresConnection
 from makewhole.model.window import Window
 from makewhole.postgres.connect import connect
 from makewhole.stack.postgres_server import PostgresServer
@@ -109,13 +108,3 @@ def _told(tell: Tell, data: DataSet, step: str, cost: Cost, told: str) -> Series
 def _require_missing(found: int, number: int) -> None:
     if found != number - ALONE:
         raise RuntimeError(f"found {found} missing keys, planted are {number - ALONE}")
-
-
-def store_rows(connection: PostgresConnection, data: DataSet) -> int:
-    """Return the number of rows that the store has."""
-    query = sql.SQL("select count(*) from {}").format(sql.Identifier(data.topic.replace("-", "_")))
-    with connect(connection) as session, session.cursor() as cursor:
-        cursor.execute(query)
-        row = cursor.fetchone()
-    assert row is not None
-    return int(row[0])

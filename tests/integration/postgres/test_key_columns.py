@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem, key_text
 from makewhole.compute.normalise import table_frame
+from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import KeyType
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.export import key_condition
 from makewhole.postgres.read.expressions import TableShape, column_types
+from makewhole.postgres.read.many_keys import rows_of_many_keys
 from makewhole.postgres.tables import describe_table, rows_of_key
 from tests.integration.postgres.people import People
 from tests.world.key_spellings import MOMENTS, SPELLINGS
@@ -88,6 +90,10 @@ def found_again(people: People, shape: TableShape, keys: dict[int, str | None]) 
             key: {json.loads(row.text)["number"] for row in rows_of_key(session, table, shape.point, key)}
             for key in wanted
         }
+        for is_exact in (True, False):
+            one_by_one = {key: rows_of_key(session, table, shape.point, key, is_exact=is_exact) for key in wanted}
+            together = rows_of_many_keys(session, table, shape.point, wanted, is_exact=is_exact) if wanted else {}
+            assert together == {key: rows for key, rows in one_by_one.items() if rows}
     return {number: key in in_bulk and number in alone[key] for number, key in keys.items() if key is not None}
 
 
@@ -155,3 +161,19 @@ def test_an_index_on_a_numeric_column_serves_its_keys(people: People) -> None:
         cursor.execute("explain select * from rows t where " + condition.as_string(session))
         plan = "\n".join(line for (line,) in cursor.fetchall())
     assert "Index" in plan and "Seq Scan" not in plan
+
+
+def test_a_key_that_the_column_cannot_hold_is_told_whatever_keys_are_asked_for_with_it(people: People) -> None:
+    people.sql("create table rows (id bigint, number int)")
+    people.sql("insert into rows values (1, 10), (2, 20), (2, 21)")
+    shape = people.shape(compare={"number": "int"}, key_layout=(KeyType.STRING,))
+    with connect(people.connection) as session:
+        table = describe_table(session, shape.point)
+        found = rows_of_many_keys(session, table, shape.point, ["2", "3", "1"], is_exact=False)
+        with pytest.raises(RefusedError, match="unfit: the table's key columns cannot hold this key: "):
+            rows_of_many_keys(session, table, shape.point, ["1", "none"], is_exact=False)
+        again = rows_of_many_keys(session, table, shape.point, ["1"], is_exact=False)
+
+    numbers = {key: [json.loads(row.text)["number"] for row in rows] for key, rows in found.items()}
+    assert numbers == {"2": [20, 21], "1": [10]}
+    assert again == {"1": found["1"]}
