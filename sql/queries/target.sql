@@ -319,6 +319,12 @@ where {match}
 -- Read the rows of one key from the ledger: record key, value, time in milliseconds, texts of the compared columns.
 select {record_key}, {value}, {moment}, {compared} from {table} as t where {match} order by {order}
 
+-- ledger_rows_of_many_keys --
+-- Read of many keys the row of the ledger that counts, with the number of its key among those that were given.
+select distinct on (wanted.number) wanted.number, {record_key}, {value}, {moment}, {compared}
+from unnest({arrays}) with ordinality as wanted ({fields}, number) join {table} as t on {match}
+order by wanted.number, {order}
+
 -- column_ids --
 -- Read what the catalogue knows columns of a table by: a column that gets another name keeps it.
 select attname::text, format('%%s.%%s', attrelid::bigint, attnum)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from makewhole.compensation.freezing.batches.rows_before import RowsBefore
+from makewhole.compensation.freezing.batches.rows_before import LedgerRows, RowsBefore
 from makewhole.compensation.freezing.choose_partition import PartitionChooser, require_own_key
 from makewhole.compensation.freezing.fetch_reversals import ReversalFetcher
 from makewhole.compensation.freezing.meant_values import RecordValue
@@ -20,7 +20,6 @@ from makewhole.model.plan import ERASABLE, LINEAGE_PREFIX
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
-from makewhole.postgres.read.ledger import ledger_record
 from makewhole.postgres.read.valued_rows import ValuedRow, ValuedTable
 from makewhole.postgres.tables import TableRow, moment_in_utc
 from makewhole.postgres.write.quarantine import require_quarantine_possible
@@ -43,7 +42,7 @@ class Fetcher:
         self._erased: dict[str, dict[str, str]] = {}
         self._load_erased(drafts)
         self._values.load(draft.finding for draft in drafts if draft.is_beside_survivor)
-        self._before = RowsBefore(self._sources, drafts)
+        self._before, self._ledger = RowsBefore(self._sources, drafts), LedgerRows(self._sources, drafts)
 
     def load_originals(self, drafts: Iterable[ActionDraft]) -> None:
         """Read the original records of all drafts of a plan, before any of them is fetched."""
@@ -131,8 +130,7 @@ class Fetcher:
 
     def _produce(self, draft: ActionDraft) -> Payload:
         hop = self._hops[draft.action.hop]
-        point, session, table = self._sources.table(hop.source)
-        found = ledger_record(session, table, point, draft.action.key, hop.semantics)
+        found = self._ledger.of(draft)
         if found is None:
             raise RefusedError("erased: the ledger has no row of this key any more")
         extra = {"origin": "ledger"}
@@ -217,8 +215,7 @@ class Fetcher:
                 raise RefusedError("unfit: the latest version is a tombstone; upsert writes rows and deletes none")
             record = RecordValue.parse(value)
             return record, record.meant(compare), self._origin(draft)
-        point, session, table = self._sources.table(hop.source)
-        found = ledger_record(session, table, point, draft.action.key, hop.semantics, compare)
+        found = self._ledger.of(draft)
         if found is None:
             raise RefusedError("erased: the source table has no row of this key any more")
         return RecordValue.parse(found.value or b""), found.compared, "ledger"

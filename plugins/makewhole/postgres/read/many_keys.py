@@ -1,10 +1,12 @@
-"""Read the rows of many business keys together, as `rows_of_key` does of one."""
+"""Read the rows of many business keys together, as `rows_of_key` and `ledger_record` do of one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from psycopg2 import sql
 
-from makewhole.model.pipeline import TablePoint
+from makewhole.model.pipeline import Semantics, TablePoint
+from makewhole.postgres.read.ledger import LedgerRecord, ledger_columns, ledger_record_of
 from makewhole.postgres.tables import (
     Table,
     TableRow,
@@ -28,19 +30,53 @@ def rows_of_many_keys(
     Raises:
         RefusedError: one of the keys is none that the table's columns can hold; ask for them one by one then.
     """
+    parts = {"table": table.identifier, "order": survivor_order(point)}
+    found: dict[str, list[TableRow]] = {}
+    for key, table_oid, ctid, text in _of_many_keys(
+        session, table, point, keys, "rows_of_many_keys", is_exact=is_exact, **parts
+    ):
+        found.setdefault(key, []).append(TableRow(table_oid=table_oid, ctid=ctid, text=text))
+    return found
+
+
+def ledger_records(
+    session: PgConnection,
+    table: Table,
+    point: TablePoint,
+    keys: Sequence[str],
+    semantics: Semantics,
+    compare: Mapping[str, str],
+) -> dict[str, LedgerRecord]:
+    """Read the row of each key that the ledger has now, as `ledger_record` does of one.
+
+    Raises:
+        RefusedError: one of the keys is none that the table's columns can hold; ask for them one by one then.
+    """
+    parts = ledger_columns(table, point, semantics, compare)
+    rows = _of_many_keys(session, table, point, keys, "ledger_rows_of_many_keys", is_exact=True, **parts)
+    return {key: ledger_record_of(key, row, compare) for key, *row in rows}
+
+
+def _of_many_keys(
+    session: PgConnection,
+    table: Table,
+    point: TablePoint,
+    keys: Sequence[str],
+    name: str,
+    *,
+    is_exact: bool,
+    **parts: sql.Composable,
+) -> list[tuple[Any, ...]]:
+    """Return what a statement gives for these keys, each row with its key first."""
     fields = key_fields(point.key)
-    parts = zip(*(key_components(key, point.key) for key in keys), strict=True)
+    components = zip(*(key_components(key, point.key) for key in keys), strict=True)
     query = statement(
-        "rows_of_many_keys",
-        table=table.identifier,
+        name,
         arrays=listed([sql.SQL("{}::text[]").format(sql.Placeholder(field)) for field in fields]),
         fields=listed([sql.Identifier(field) for field in fields]),
         match=match_parts(table, point, [quoted("wanted", field) for field in fields], is_exact=is_exact),
-        order=survivor_order(point),
+        **parts,
     )
-    found: dict[str, list[TableRow]] = {}
     with key_lookup(session) as cursor:
-        cursor.execute(query, {field: list(texts) for field, texts in zip(fields, parts, strict=True)})
-        for number, table_oid, ctid, text in cursor:
-            found.setdefault(keys[number - 1], []).append(TableRow(table_oid=table_oid, ctid=ctid, text=text))
-    return found
+        cursor.execute(query, {field: list(texts) for field, texts in zip(fields, components, strict=True)})
+        return [(keys[number - 1], *row) for number, *row in cursor.fetchall()]
