@@ -95,9 +95,10 @@ select number, revision, named, unnamed, met_alone from met where named > 0 or u
 -- Delete the findings of an earlier attempt at the same revision.
 delete from makewhole.finding where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
 
--- insert_findings --
--- Write findings in bulk; the driver fills in the list of values.
-insert into makewhole.finding (pipeline, number, revision, hop, key, key_hash, verdict, cause, evidence) values %s;
+-- copy_findings_in --
+-- Write findings in bulk: a line each.
+copy makewhole.finding (pipeline, number, revision, hop, key, key_hash, verdict, cause, evidence)
+from stdin with (format text, encoding 'UTF8');
 
 -- add_findings --
 -- Write findings beside those that are there; the driver fills in the list of values.

@@ -6,7 +6,6 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 from typing import IO, Any
 
 import pyarrow as pa
@@ -16,9 +15,8 @@ from psycopg2 import sql
 
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import CopyLines, PgConnection, load_queries
 
-_LINES_TOGETHER = 10_000
 _BLOCK_BYTES = 1 << 20
 _ROWS_OF_A_BATCH = 10_000
 _PARSED_BYTES = 64 << 20  # more than the longest line
@@ -47,8 +45,10 @@ _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 def put_actions(journal: PgConnection, plan_id: str, actions: Iterable[bytes]) -> None:
     """Write the actions of a plan by their lines, in the caller's transaction."""
+    prefix = f"{plan_id}\t".encode()
+    lines = CopyLines(prefix + action for action in actions)
     with journal.cursor() as cursor:
-        cursor.copy_expert(load_queries("plan")["copy_actions_in"], _ActionLines(plan_id, actions))
+        cursor.copy_expert(load_queries("plan")["copy_actions_in"], lines)
 
 
 def copy_actions(journal: PgConnection, plan_id: str, listener: Callable[[bytes], object]) -> pa.Table:
@@ -68,22 +68,6 @@ def actions_in(table: pa.Table) -> tuple[Action, ...]:
         Action(**{**row, "remedy": Remedy(row["remedy"]), "before": json.loads(row["before"])})
         for row in table.to_pylist()
     )
-
-
-class _ActionLines:
-    """The file that COPY reads: a line for each action, with the plan's id in front."""
-
-    def __init__(self, plan_id: str, actions: Iterable[bytes]) -> None:
-        self._prefix = f"{plan_id}\t".encode()
-        self._actions = iter(actions)
-
-    def read(self, _: int = -1) -> bytes:
-        """Return some whole lines; nothing at the end."""
-        return b"".join(self._prefix + action for action in islice(self._actions, _LINES_TOGETHER))
-
-    def readline(self, _: int = -1) -> bytes:
-        """Return the next line; nothing at the end. The driver's types require this method."""
-        return b"".join(self._prefix + action for action in islice(self._actions, 1))
 
 
 class _TeeReader(io.RawIOBase):

@@ -11,12 +11,14 @@ from psycopg2.extras import Json, execute_values
 
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.pipeline import Hop
+from makewhole.model.plan import copy_line
 from makewhole.model.verdict import GAPS, Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import CopyLines, PgConnection, load_queries
 
 RECONCILED, VERIFIED = "reconciled", "verified"
 _ROWS_OF_A_STATEMENT = 1000
+_NUL = "\\u0000"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +155,10 @@ def strangers(journal: PgConnection, window: Window, hop: str) -> list[Strangers
 def commit_findings(journal: PgConnection, window: Window, findings: Iterable[Finding]) -> int:
     """Replace the findings of this revision. Returns their number."""
     _run(journal, "delete_findings", **_scope(window))
-    return _insert_many(journal, "insert_findings", _finding_rows(window, findings))
+    lines = CopyLines(copy_line(row) for row in _finding_rows(window, findings))
+    with journal.cursor() as cursor:
+        cursor.copy_expert(load_queries("window_results")["copy_findings_in"].rstrip(";"), lines)
+    return lines.given
 
 
 def add_findings(journal: PgConnection, window: Window, findings: Iterable[Finding]) -> None:
@@ -172,10 +177,15 @@ def _finding_rows(window: Window, findings: Iterable[Finding]) -> Iterator[Seque
             finding.key_hash,
             finding.verdict.value,
             finding.cause.value,
-            Json(_storable_in(finding.evidence)),
+            _evidence_text(finding.evidence),
         )
         for finding in findings
     )
+
+
+def _evidence_text(evidence: Mapping[str, Any]) -> str:
+    text = json.dumps(evidence)
+    return json.dumps(_storable_in(evidence)) if _NUL in text else text
 
 
 def _storable(key: str) -> str:
