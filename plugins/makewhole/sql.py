@@ -1,4 +1,4 @@
-"""Load the named statements of `sql/queries/`, name the types of the connection and cursor that run them, and feed COPY."""
+"""Load the named statements of `sql/queries/`, name the types of the connection and cursor that run them, feed COPY."""
 
 import re
 from collections.abc import Iterable, Mapping
