@@ -30,10 +30,10 @@ def rows_of_many_keys(
     Raises:
         RefusedError: one of the keys is none that the table's columns can hold; ask for them one by one then.
     """
-    parts = {"table": table.identifier, "order": survivor_order(point)}
+    parts: dict[str, sql.Composable] = {"table": table.identifier, "order": survivor_order(point)}
     found: dict[str, list[TableRow]] = {}
     for key, table_oid, ctid, text in _of_many_keys(
-        session, table, point, keys, "rows_of_many_keys", is_exact=is_exact, **parts
+        session, table, point, keys, "rows_of_many_keys", parts, is_exact=is_exact
     ):
         found.setdefault(key, []).append(TableRow(table_oid=table_oid, ctid=ctid, text=text))
     return found
@@ -53,7 +53,7 @@ def ledger_records(
         RefusedError: one of the keys is none that the table's columns can hold; ask for them one by one then.
     """
     parts = ledger_columns(table, point, semantics, compare)
-    rows = _of_many_keys(session, table, point, keys, "ledger_rows_of_many_keys", is_exact=True, **parts)
+    rows = _of_many_keys(session, table, point, keys, "ledger_rows_of_many_keys", parts, is_exact=True)
     return {key: ledger_record_of(key, row, compare) for key, *row in rows}
 
 
@@ -63,9 +63,9 @@ def _of_many_keys(
     point: TablePoint,
     keys: Sequence[str],
     name: str,
+    parts: Mapping[str, sql.Composable],
     *,
     is_exact: bool,
-    **parts: sql.Composable,
 ) -> list[tuple[Any, ...]]:
     """Return what a statement gives for these keys, each row with its key first."""
     fields = key_fields(point.key)
