@@ -67,11 +67,17 @@ copy (
 ) to stdout with (format text, encoding 'UTF8')
 
 -- actions_of_plan --
--- Read every action in order, with its outcome.
+-- Read the first actions in order, with their outcomes; all where `most` is null.
 select seq, chunk, remedy, hop, target, key, key_hash, before, outcome, outcome_reason
 from makewhole.action
 where plan = %(plan)s
-order by seq
+order by seq limit %(most)s
+
+-- locking_chunks --
+-- Count the chunks of a plan for which other writers of their table wait, by target.
+select target, count(distinct chunk) from makewhole.planned_action
+where plan = %(plan)s and before::jsonb ->> 'locks_table' = 'true'
+group by target order by min(seq)
 
 -- refused_actions --
 -- Read which actions of a chunk are refused, and why.
@@ -173,6 +179,17 @@ from unnest(%(hops)s::text[], %(hashes)s::text[], %(reasons)s::text[]) as refuse
 where finding.pipeline = %(pipeline)s and finding.number = %(number)s and finding.revision = %(revision)s
 and finding.hop = refused.hop and finding.key_hash = refused.key_hash
 
+-- refuse_findings_of --
+-- Mark the findings whose actions a plan refused when it ran.
+update makewhole.finding set outcome = 'refused', outcome_reason = refused.refusal
+from (
+    select distinct on (hop, key_hash) hop, key_hash, refusal
+    from makewhole.planned_action where plan = %(plan)s and refusal is not null
+    order by hop, key_hash, seq
+) as refused
+where finding.pipeline = %(pipeline)s and finding.number = %(number)s and finding.revision = %(revision)s
+and finding.hop = refused.hop and finding.key_hash = refused.key_hash
+
 -- keys_written_since --
 -- Read which of the keys a plan of the pipeline wrote since a window revision was opened: by its receipts, or possibly.
 -- A record that was sent again was sent for every hop from its topic, and one that was produced for those behind its
@@ -225,6 +242,14 @@ join makewhole.finding
 where action.plan = %(plan)s and action.remedy in ('upsert', 'redeliver') and action.refusal is null
   and finding.verdict = 'missing'
 group by action.hop
+-- redelivered_hops --
+-- Read the hops for which the plans of a window sent records again, by their receipts.
+select distinct action.hop
+from makewhole.action join makewhole.plan on plan.id = action.plan
+where plan.pipeline = %(pipeline)s and plan.number = %(number)s
+and action.remedy = 'redeliver' and action.outcome = 'done'
+order by action.hop
+
 -- redelivered_keys --
 -- Read what the plans of a window sent to topics again, by their receipts: (hop, key, key hash, plan, target).
 select action.hop, action.key, action.key_hash, max(action.plan), action.target

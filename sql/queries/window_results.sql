@@ -95,9 +95,10 @@ select number, revision, named, unnamed, met_alone from met where named > 0 or u
 -- Delete the findings of an earlier attempt at the same revision.
 delete from makewhole.finding where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
 
--- insert_findings --
--- Write findings in bulk; the driver fills in the list of values.
-insert into makewhole.finding (pipeline, number, revision, hop, key, key_hash, verdict, cause, evidence) values %s;
+-- copy_findings_in --
+-- Write findings in bulk: a line each.
+copy makewhole.finding (pipeline, number, revision, hop, key, key_hash, verdict, cause, evidence)
+from stdin with (format text, encoding 'UTF8');
 
 -- add_findings --
 -- Write findings beside those that are there; the driver fills in the list of values.
@@ -111,12 +112,30 @@ from makewhole.finding
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 order by hop, verdict, key;
 
+-- findings_by_key --
+-- Read the findings of one revision, those of a key together.
+select hop, key, key_hash, verdict, cause, evidence, outcome, outcome_reason
+from makewhole.finding
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
+order by key_hash collate "C", hop, verdict, key;
+
+-- kinds_of_findings --
+-- Read the hops of the findings of one revision, each with its verdicts.
+select distinct hop, verdict from makewhole.finding
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
+
 -- count_findings --
 -- Count the findings of each hop and verdict of one revision, and those that are open.
 select hop, verdict, count(*), count(*) filter (where outcome = 'open')
 from makewhole.finding
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 group by hop, verdict;
+
+-- count_outcomes --
+-- Count the findings of one revision by verdict and outcome.
+select verdict, outcome, count(*) from makewhole.finding
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
+group by verdict, outcome;
 
 -- open_findings --
 -- Read the first open findings of each hop and verdict of one revision.
@@ -130,12 +149,16 @@ from (
 where place <= %(most)s
 order by hop, verdict, place;
 
--- set_outcome --
--- Write the outcome of one finding, and add to its evidence what was compared.
+-- set_outcomes --
+-- Write the outcomes of findings that have others, and add to their evidence what was compared.
 update makewhole.finding
-set outcome = %(outcome)s, outcome_reason = %(reason)s, evidence = evidence || %(compared)s::jsonb
-where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
-  and hop = %(hop)s and key_hash = %(key_hash)s;
+set outcome = judged.outcome, outcome_reason = judged.reason, evidence = evidence || judged.compared::jsonb
+from unnest(%(hops)s::text[], %(hashes)s::text[], %(outcomes)s::text[], %(reasons)s::text[], %(compared)s::text[])
+    as judged (hop, key_hash, outcome, reason, compared)
+where finding.pipeline = %(pipeline)s and finding.number = %(number)s and finding.revision = %(revision)s
+  and finding.hop = judged.hop and finding.key_hash = judged.key_hash
+  and (finding.outcome <> judged.outcome or finding.outcome_reason is distinct from judged.reason
+       or judged.compared <> '{}');
 
 -- delete_handovers --
 -- Delete the handed-over keys of an earlier attempt at the same revision.

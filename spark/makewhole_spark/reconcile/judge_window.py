@@ -73,6 +73,7 @@ class HopOutcome:
             files={
                 "verdicts": sorted(path for paths in self.verdicts.values() for path in paths),
                 "verdicts_by_bucket": {bucket: list(paths) for bucket, paths in sorted(self.verdicts.items())},
+                "findings": list(self.findings),
                 "buckets": self.buckets,
                 "summary": summary.to_json_dict(),
                 **({} if self.met_alone is None else {"met_alone": dict(sorted(self.met_alone.items()))}),

@@ -206,7 +206,7 @@ def _repair(journal: PgConnection, window: Window) -> None:
         counts={"redeliver": 4},
         state=PlanState.DONE,
     )
-    plans.put_plan(journal, plans.StoredPlan(plan=plan, payload_sha256=None), actions)
+    plans.put_plan(journal, plans.StoredPlan(plan=plan, payload_sha256=None), map(Action.line, actions))
     now = datetime.now(UTC)
     plans.put_approval(journal, plan, decision="approved", by="ann", at=now, expires=None, seen={})
     for chunk, refused in enumerate(({0: "too old"}, {})):

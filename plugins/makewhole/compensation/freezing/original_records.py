@@ -5,8 +5,10 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from makewhole.compensation.freezing.known_keys import read_known_keys
 from makewhole.compensation.freezing.sources import PayloadFrom, SourceRecord
@@ -50,13 +52,14 @@ class WindowRecords:
         self._context, self._judged, self._partitions = context, tuple(judged), partitions
         earlier = (window for window in self._judged if window.number < context.window.number)
         self._windows = (context.window, *earlier)
+        self._archives: dict[str, ArchiveLog] = {}
 
     def records(self, point: str, positions: Sequence[tuple[int, int]]) -> Iterator[SourceRecord]:
         """Return the records at these (partition, offset), ordered; those that are nowhere any more are left out."""
         topic = self._topic(point)
         found: dict[tuple[int, int], SourceRecord] = {}
         with closing(BrokerLog(self._context.kafka(topic))) as broker:
-            logs = _Logs(broker)
+            logs = _Logs(broker, self._archives)
             left = {position: self._record_sources(point, *position) for position in sorted(set(positions))}
             while left:
                 nexts = {position: next(sources, None) for position, sources in left.items()}
@@ -98,9 +101,8 @@ class WindowRecords:
 class _Logs:
     """The logs that positions are read from: the brokers, and archives, each of which verifies its files once."""
 
-    def __init__(self, broker: LogSource) -> None:
-        self._broker = broker
-        self._archives: dict[str, ArchiveLog] = {}
+    def __init__(self, broker: LogSource, archives: dict[str, ArchiveLog]) -> None:
+        self._broker, self._archives = broker, archives
 
     def read(self, origin: _RecordSource, offsets: Sequence[int]) -> list[SourceRecord]:
         """Return the records at these offsets, ascending, that the source has.
@@ -137,10 +139,10 @@ def _offset_runs(positions: Iterable[tuple[_RecordSource, int]]) -> Iterator[tup
 def _read_records(
     source: LogSource, wanted: PartitionRange, offsets: set[int], kept_in: PayloadFrom
 ) -> Iterator[SourceRecord]:
+    asked = pa.array(sorted(offsets), pa.int64())
     for batch in read_range(source, wanted).batches():
-        for row in batch.filter(
-            pa.array([value in offsets for value in batch.column("offset").to_pylist()])
-        ).to_pylist():
+        wanted_rows: Any = pc.is_in(batch.column("offset"), value_set=asked)
+        for row in batch.filter(wanted_rows).to_pylist():
             stamp = row["timestamp"]
             yield SourceRecord(
                 partition=row["partition"],

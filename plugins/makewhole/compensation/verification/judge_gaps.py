@@ -12,6 +12,7 @@ load what was redelivered, so the stores are read again until the deadline.
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,6 +25,7 @@ from makewhole.compensation.verification.judge_erased import with_erased
 from makewhole.compensation.verification.judge_reversals import ReversalJudge
 from makewhole.compensation.verification.store_rows import read_rows
 from makewhole.journal.window_results import JudgedFinding
+from makewhole.lake.local_files import BatchFile
 from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Finding, Verdict
@@ -47,51 +49,99 @@ class GapJudge(Protocol):
         """Return a finding that stays open with what the two sides hold."""
 
 
+JudgedBatches = Iterable[Sequence[JudgedFinding]]
+"""Findings with their outcomes, those of a key together; read as often as the stores are."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class GapContext:
-    """How gaps are judged, and what the journal knows: the reversals of earlier plans, and the newest judged windows,
-    newest first. `open_judge` is given the sources, and what was written to topics since compensation began.
-    `is_awaited` tells whether other readers may still load what was sent."""
+    """How gaps are judged, and what the journal knows: the reversals that plans wrote of some keys (by their hashes),
+    and the newest judged windows, newest first. `open_judge` is given the sources, and what was written to topics since
+    compensation began. `is_awaited` tells whether other readers may still load what was sent."""
 
     open_judge: Callable[[Sources, Mapping[str, CopiesByKey]], GapJudge]
-    past: PastReversals = NOTHING_REVERSED
+    past: Callable[[set[str]], PastReversals] = lambda _: NOTHING_REVERSED
     windows: Sequence[Window] = ()
     is_awaited: Callable[[], bool] = lambda: False
 
 
 def judge_gaps_anew(
     context: WindowContext,
-    findings: Sequence[JudgedFinding],
+    findings: JudgedBatches,
     since: StartOffsets,
     deadline_seconds: float,
     progress: Callable[[int, int], None] | None,
     known: GapContext,
-) -> list[JudgedFinding]:
-    """Judge every gap anew; other findings are returned as they are.
+) -> BatchFile[JudgedFinding]:
+    """Judge every gap anew, batch by batch; other findings are returned as they are. Close what is returned.
 
     `progress` is called with (settled, all) after each read. Raises TransientError when a system does not answer.
     """
-    gaps = [item for item in findings if is_to_repair(context.pipeline, item.finding)]
     deadline = time.monotonic() + deadline_seconds
-    reversals = ReversalJudge(context, known.past, since)
-    taken_back = [reversals.judge(item) for item in gaps if is_reversed(context.pipeline, item.finding)]
-    gaps = [item for item in gaps if not is_reversed(context.pipeline, item.finding)]
-    written = _written_since(context, gaps, since)
-    with Sources(context.pipeline, WindowRecords(context, known.windows), context.connections) as sources:
-        judge = known.open_judge(sources, written)
-        judge.load([item.finding for item in gaps])
+    with ExitStack() as stack:
+        records = WindowRecords(context, known.windows)
+        sources = stack.enter_context(Sources(context.pipeline, records, context.connections))
+        batches = _BatchJudge(context, since, sources, known)
         while True:
-            stores = _read_stores(context, gaps)
-            judged = [*(judge.judge(item, stores) for item in gaps), *taken_back]
-            settled = sum(item.outcome != "open" for item in judged)
-            if progress is not None:
-                progress(settled, len(judged))
-            if time.monotonic() >= deadline or not (may_change(context, judged) or known.is_awaited()):
+            judged = batches.judge_all(findings, progress)
+            if time.monotonic() >= deadline or not (batches.may_change or known.is_awaited()):
                 break
+            judged.close()
             time.sleep(_PAUSE_SECONDS)
-        judged = with_erased(context, [judge.with_compared_values(item, stores) for item in judged], since)
-    others = [item for item in findings if not is_to_repair(context.pipeline, item.finding)]
-    return [*judged, *others]
+        with judged:
+            return _with_erased(context, judged, since)
+
+
+def _with_erased(
+    context: WindowContext, judged: BatchFile[JudgedFinding], since: StartOffsets
+) -> BatchFile[JudgedFinding]:
+    with ExitStack() as stack:
+        found = stack.enter_context(BatchFile[JudgedFinding]())
+        for batch in judged:
+            found.add(with_erased(context, batch, since))
+        stack.pop_all()
+        return found
+
+
+class _BatchJudge:
+    """Judges all findings by one read of the stores. `may_change`: a consumer may still load one that is open."""
+
+    def __init__(self, context: WindowContext, since: StartOffsets, sources: Sources, known: GapContext) -> None:
+        self._context, self._since, self._sources, self._known = context, since, sources, known
+        self._reversals = ReversalJudge(context, since)
+        self.may_change = False
+
+    def judge_all(
+        self, findings: JudgedBatches, progress: Callable[[int, int], None] | None
+    ) -> BatchFile[JudgedFinding]:
+        """Return the findings with their outcomes of now."""
+        self.may_change, settled, gaps = False, 0, 0
+        with ExitStack() as stack:
+            found = stack.enter_context(BatchFile[JudgedFinding]())
+            for batch in findings:
+                judged = self._judged([item for item in batch if is_to_repair(self._context.pipeline, item.finding)])
+                gaps, settled = gaps + len(judged), settled + sum(item.outcome != "open" for item in judged)
+                self.may_change = self.may_change or may_change(self._context, judged)
+                others = [item for item in batch if not is_to_repair(self._context.pipeline, item.finding)]
+                found.add([*judged, *others])
+            if progress is not None:
+                progress(settled, gaps)
+            stack.pop_all()
+            return found
+
+    def _judged(self, gaps: Sequence[JudgedFinding]) -> list[JudgedFinding]:
+        """Judge some gaps by what the stores and topics hold now."""
+        pipeline = self._context.pipeline
+        reversible = [item for item in gaps if is_reversed(pipeline, item.finding)]
+        past = self._known.past({item.finding.key_hash for item in reversible})
+        taken_back = [self._reversals.judge(item, past) for item in reversible]
+        gaps = [item for item in gaps if not is_reversed(pipeline, item.finding)]
+        written = _written_since(self._context, gaps, self._since)
+        judge = self._known.open_judge(self._sources, written)
+        judge.load([item.finding for item in gaps])
+        stores = _read_stores(self._context, gaps)
+        judged = [judge.with_compared_values(judge.judge(item, stores), stores) for item in gaps]
+        return [*judged, *taken_back]
 
 
 def may_change(context: WindowContext, judged: Sequence[JudgedFinding]) -> bool:
