@@ -74,23 +74,22 @@ def test_windows_with_faults_of_every_kind_tell_the_same_in_any_number_of_bucket
 
 
 def test_truncated_keys_and_merged_runs_tell_the_same_in_any_number_of_buckets(shop: ReconciledShop) -> None:
-    """Six days of other numbers; runs of days 0 to 3 are merged; a truncation takes three records of day 0."""
+    """Five days of other numbers, of which four runs are merged; a truncation takes ten records of the first day."""
     made = orders(range(40))
     shop.trade(made, unsent=made[3:4])
-    for day, buckets in enumerate((16, 1, 64, 2)):
+    for day, buckets in enumerate((4, 16, 1, 64, 2)):
         shop.trade(orders(range(100 * day + 100, 100 * day + 110), day))
         shop.buckets = buckets
         shop.judge(shop.open(day))
     with connect(shop.journal) as journal:
         index = IndexedTopic(pipeline=shop.pipeline.name, point="orders")
         assert merge_runs(journal, Storage.from_environment(), index) == 1
-        [merged] = standing_runs(journal, index)
-    assert {named_bucket(name)[1] for name in merged.files} == {2}
-    at = orders([0], 4)[0]["at"]
+        runs = {run.windows: {named_bucket(name)[1] for name in run.files} for run in standing_runs(journal, index)}
+    assert runs == {(1,): {4}, (2, 3, 4, 5): {2}}
+    at = orders([0], 5)[0]["at"]
     shop.send([{**one, "at": at} for one in (made[5], made[6], made[39])])
-    shop.trade(orders(range(900, 905), 4))
-    shop.buckets = 8
-    cut = shop.open(4)
+    shop.trade(orders(range(900, 905), 5))
+    cut = shop.open(5)
     pretend(shop, cut, IncidentKind.TRUNCATED, 30, 40, before_it_was_read=False, lineage=0)
 
     reports = []
