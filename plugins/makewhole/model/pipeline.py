@@ -299,7 +299,6 @@ class Pipeline:
     approval: Approval = Approval()
     retry_for: timedelta = timedelta(hours=6)
     time_limits: TimeLimits = TimeLimits()
-    buckets: int = 16
 
     def hop(self, name: str) -> Hop:
         """Return the hop of this name.

@@ -11,6 +11,7 @@ from makewhole.model.pipeline import IN_DOCUMENT, WRITTEN_IF_ANY, Pipeline
 from makewhole.signing.keys import sha256_of
 
 _OF_A_HOP = ("source", "target", "semantics", "where", "consumer_group")
+_AS_BEFORE = {"buckets": 16}  # their number decides nothing; digests of windows that an older makewhole judged had it
 
 
 def configuration_document(pipeline: Pipeline) -> dict[str, Any]:
@@ -27,10 +28,10 @@ def judging_sha256(pipeline: Pipeline) -> str:
     compared columns and types, tolerances, baseline and times. Remedies and approval are left out: a plan has its own
     hash. `reach` is part of it where the file has it."""
     whole = configuration_document(pipeline)
-    names: tuple[str, ...] = ("name", "points", "start", "settle", "compare", "gate", "buckets")
+    names: tuple[str, ...] = ("name", "points", "start", "settle", "compare", "gate")
     hops = [{name: hop[name] for name in _OF_A_HOP} for hop in whole["hops"]]
     names += ("reach",) if pipeline.reach is not None else ()
-    return sha256_of({name: whole[name] for name in names} | {"hops": hops})
+    return sha256_of({name: whole[name] for name in names} | {"hops": hops} | _AS_BEFORE)
 
 
 def plain(value: Any) -> Any:

@@ -1,13 +1,13 @@
 """Make the bucket tasks of a hop, from what the driver asks the journal and Kafka once for all of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
 
-from makewhole.compute.buckets import bucket_name
+from makewhole.compute.buckets import bucket_name, bucket_of, files_of_bucket, names_within, shares_keys
 from makewhole.compute.frames import HASHES, empty
 from makewhole.compute.keys import split_hex
 from makewhole.journal import observations, window_results
@@ -69,8 +69,8 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             context=context,
             hop=hop,
             bucket=bucket,
-            source_files=tuple(source.get(bucket, ())),
-            target_files=tuple(target.get(bucket, ())),
+            source_files=files_of_bucket(source, bucket),
+            target_files=files_of_bucket(target, bucket),
             source_index=indexes[hop.source].files(bucket),
             target_index=indexes[hop.target].files(bucket, without=reached),
             handed_over=tuple(handed.get(bucket, ())),
@@ -84,14 +84,10 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             source_replays=source_replays,
             written=written,
             followed=followed.get(bucket, empty({"key": pl.String} | HASHES)),
-            truncated_files=tuple(
-                one.files_of(bucket, source=hop.source, neighbours=neighbours)
-                for one in truncated
-                if bucket in one.files_by_bucket(neighbours)
-            ),
+            truncated_files=tuple(one.files_of(bucket, source=hop.source, neighbours=neighbours) for one in truncated),
             later_source_files=_later_source_files(neighbours, hop, bucket),
             target_read_otherwise=otherwise,
-            earlier_source_files=tuple(late.source_files.get(bucket, ())),
+            earlier_source_files=files_of_bucket(late.source_files, bucket),
             other_sources=beside.in_bucket(bucket, {name: runs.files(bucket) for name, runs in indexes.items()}),
             told=tuple(late.told.get(bucket, ())),
             certified=tuple(result for result in certified.get(bucket, ())),
@@ -108,9 +104,8 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
 
 
 def _by_bucket(neighbours: NeighbouringWindows, keys: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    numbered = keys.with_columns((pl.col("key_hi") % neighbours.context.pipeline.buckets).alias("bucket"))
-    parts = numbered.partition_by("bucket", as_dict=True, include_key=False)
-    return {f"{number:02d}": part for (number,), part in parts.items()}
+    parts = keys.with_columns(bucket_of(neighbours.buckets)).partition_by("bucket", as_dict=True, include_key=False)
+    return {bucket_name(number, neighbours.buckets): part for (number,), part in parts.items()}
 
 
 def _buckets(
@@ -122,7 +117,7 @@ def _buckets(
     for one in truncated:
         if one.limits_now:
             found.update(one.files_by_bucket(neighbours))
-    return sorted(found)
+    return _own_buckets(neighbours, found)
 
 
 def handed_over_keys(neighbours: NeighbouringWindows, hop: Hop) -> _KeysByBucket:
@@ -130,7 +125,7 @@ def handed_over_keys(neighbours: NeighbouringWindows, hop: Hop) -> _KeysByBucket
     keys: _KeysByBucket = {}
     for item in _handed_over(neighbours, hop):
         high, low = split_hex(item.key_hash)
-        keys.setdefault(bucket_name(high, neighbours.context.pipeline.buckets), []).append((item.key, high, low))
+        keys.setdefault(bucket_name(high, neighbours.buckets), []).append((item.key, high, low))
     return keys
 
 
@@ -155,7 +150,7 @@ def _waiting_since(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, list[
     found: dict[str, list[tuple[int, int, datetime]]] = {}
     for key_hash, since in sorted(earliest.items()):
         high, low = split_hex(key_hash)
-        found.setdefault(bucket_name(high, neighbours.context.pipeline.buckets), []).append((high, low, since))
+        found.setdefault(bucket_name(high, neighbours.buckets), []).append((high, low, since))
     return found
 
 
@@ -184,10 +179,12 @@ def _handed_over_files(
         parts = earlier.ranges.get(hop.source, ())
         is_gone = bool(parts) and not now & {part.topic_id for part in parts}
         gone_from = neighbours.log(hop.source).truncated_from(parts)
-        for bucket, paths in neighbours.manifests_of(earlier).get(hop.source, {"files": {}})["files"].items():
+        read_otherwise = neighbours.read_otherwise(earlier, hop.source)
+        by_bucket = neighbours.manifests_of(earlier).get(hop.source, {"files": {}})["files"]
+        for bucket in _own_buckets(neighbours, by_bucket):
             of_window = HandedOverFiles(
-                files=tuple(paths),
-                read_otherwise=neighbours.read_otherwise(earlier, hop.source),
+                files=files_of_bucket(by_bucket, bucket),
+                read_otherwise=read_otherwise,
                 is_gone=is_gone,
                 gone_from=gone_from,
             )
@@ -238,7 +235,7 @@ def _certified(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, list[Cert
     for one in window_results.certified_files(neighbours.journal, ours, hop):
         ranges = windows[one.number].ranges.get(hop.source, ()) if one.number in windows else ()
         # Of a result that an older makewhole wrote, nobody knows which file is of which bucket.
-        for bucket in one.files.get("verdicts_by_bucket") or _all_buckets(neighbours):
+        for bucket in _own_buckets(neighbours, one.files.get("verdicts_by_bucket") or [bucket_name(0, 1)]):
             found.setdefault(bucket, []).append(
                 CertifiedResult(
                     number=one.number,
@@ -251,8 +248,9 @@ def _certified(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, list[Cert
     return found
 
 
-def _all_buckets(neighbours: NeighbouringWindows) -> list[str]:
-    return [f"{number:02d}" for number in range(neighbours.context.pipeline.buckets)]
+def _own_buckets(neighbours: NeighbouringWindows, names: Iterable[str]) -> list[str]:
+    """Return this window's buckets that share keys with buckets of any windows, sorted."""
+    return sorted({own for name in names for own in names_within(name, neighbours.buckets)})
 
 
 def _later_source_files(neighbours: NeighbouringWindows, hop: Hop, bucket: str) -> tuple[str, ...]:
@@ -260,7 +258,7 @@ def _later_source_files(neighbours: NeighbouringWindows, hop: Hop, bucket: str) 
     if hop.semantics is not Semantics.UPSERT or not neighbours.later:
         return ()
     found = (neighbours.manifests_of(window).get(hop.source, {"files": {}})["files"] for window in neighbours.later)
-    return tuple(path for files in found for path in files.get(bucket, ()))
+    return tuple(path for files in found for path in files_of_bucket(files, bucket))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,8 +293,9 @@ class _PointRuns:
 
     def _those(self, bucket: str, counts: Callable[[int], bool]) -> tuple[IndexFile, ...]:
         held = (
-            IndexFile(path=run.files[bucket], windows=tuple(at for at in run.windows if counts(at)))
+            IndexFile(path=path, windows=tuple(at for at in run.windows if counts(at)))
             for run in self.runs
-            if bucket in run.files
+            for name, path in run.files.items()
+            if shares_keys(name, bucket)
         )
         return tuple(file for file in held if file.windows)

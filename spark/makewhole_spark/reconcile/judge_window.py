@@ -145,6 +145,7 @@ def _judge_with_tails(
     anything again: where it has none of their keys, they are as they were judged."""
     keys = {
         point: KeysOfTopic(
+            buckets=neighbours.buckets,
             wanted=_files_at(point, (answer.wanted for answer in answers)),
             late=_files_at(point, (answer.late_wanted for answer in answers)),
             to_order=_files_at(point, (answer.to_order for answer in answers)),
@@ -198,7 +199,8 @@ def _tasks_outside(neighbours: NeighbouringWindows, point: TopicPoint, keys: Key
     is_first = not any(window.ranges.get(point.name) for window in neighbours.earlier)
     of_before = keys.wanted if is_first else keys.late
     if of_before:
-        yield from head_tasks(neighbours.context, point, neighbours.first_ranges(point.name), of_before)
+        of_head = replace(keys, late=of_before)
+        yield from head_tasks(neighbours.context, point, neighbours.first_ranges(point.name), of_head)
 
 
 def _add_up(

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from makewhole.compute.buckets import FINEST, buckets_of, files_of_bucket
 from makewhole.compute.frames import HASHES, REPLAYS, empty
 from makewhole.compute.judge.log_history import LogHistory, Truncation, log_history
 from makewhole.compute.keys import split_hex
@@ -22,6 +23,7 @@ from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.buckets import OtherReading, TruncatedFiles
+from makewhole_spark.snapshot.bucket_count import BUCKETS
 
 Manifests = Mapping[str, Any]
 
@@ -36,6 +38,14 @@ class NeighbouringWindows:
     _read: dict[int, Manifests] = field(default_factory=dict)
     _committed: dict[str, Mapping[int, int | None]] = field(default_factory=dict)
     _handed: dict[int, Sequence[Handover]] = field(default_factory=dict)
+
+    @cached_property
+    def buckets(self) -> int:
+        """Number of buckets in which the window is judged: the least that any of its snapshots has, so that each bucket
+        is made of whole files."""
+        names = (name for manifest in self.manifests.values() for name in manifest["files"])
+        noted = (int(manifest.get(BUCKETS, FINEST)) for manifest in self.manifests.values())
+        return min(buckets_of(names), *noted)
 
     @cached_property
     def judged(self) -> Sequence[Window]:
@@ -166,13 +176,13 @@ class TruncatedWindow:
         return files
 
     def files_of(self, bucket: str, *, source: str, neighbours: NeighbouringWindows) -> TruncatedFiles:
-        """Return those of one bucket, with the files of the source of a hop to the point."""
+        """Return those that have keys of one bucket, with the files of the source of a hop to the point."""
         of_source = neighbours.manifests_of(self.window).get(source, {"files": {}})["files"]
         return TruncatedFiles(
-            files=tuple(self.files_by_bucket(neighbours)[bucket]),
+            files=files_of_bucket(self.files_by_bucket(neighbours), bucket),
             limits=self.limits,
             limits_now=self.limits_now,
-            source_files=tuple(of_source.get(bucket, ())),
+            source_files=files_of_bucket(of_source, bucket),
         )
 
 

@@ -146,7 +146,7 @@ def _window(journal: PgConnection) -> None:
     context = WindowContext(
         pipeline=pipeline, window=window, connections=connections, storage=Storage.from_environment()
     )
-    read = read_topic_piece(TopicPiece(context=context, point=point, range=whole, window_lo=0))
+    read = read_topic_piece(TopicPiece(context=context, point=point, bucket_count=2, range=whole, window_lo=0))
     files: dict[str, list[str]] = {}
     for bucket, path in read.files:
         files.setdefault(bucket, []).append(path)

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from makewhole.compute.buckets import bucket_name
 from makewhole.compute.frames import TAIL, TOPIC_KEYS
 from makewhole.compute.judge.log_history import LogHistory
 from makewhole.compute.key_index.stored_runs import stored_run
@@ -41,7 +42,7 @@ class Bench:
         points = {name: TopicPoint(name=name, connection="log", topic=name, key=("$.id",)) for name in ("raw", "clean")}
         self.storage = Storage(root=str(folder))
         self.context = WindowContext(
-            pipeline=Pipeline(name="demo", points=points, hops=(HOP,), buckets=1),
+            pipeline=Pipeline(name="demo", points=points, hops=(HOP,)),
             window=Window(pipeline="demo", number=2, revision=1, start=DAY, end=DAY, opened_at=DAY, ranges={}),
             connections={},
             storage=self.storage,
@@ -53,7 +54,7 @@ class Bench:
         return BucketTask(
             context=replace(self.context, pipeline=replace(self.context.pipeline, hops=(hop,))),
             hop=hop,
-            bucket="00",
+            bucket=bucket_name(0, 1),
             source_files=self.files(source),
             target_files=self.files(target),
             handed_over=(),

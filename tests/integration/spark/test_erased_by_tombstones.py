@@ -46,7 +46,6 @@ def test_a_missing_key_with_a_tombstone_behind_its_record_is_erased_and_every_of
     shop: ReconciledShop,
 ) -> None:
     """The row of O5 is still there: it is judged like any other. Nobody ever had O99."""
-    shop.buckets = None  # the command line reads the file's own
     describe(shop)
     made = orders(range(10))
     trade(shop, made, ["O3", "O4"])

@@ -13,7 +13,7 @@ import polars as pl
 
 from makewhole.compensation.verification.store_rows import read_rows
 from makewhole.compensation.verification.verified_results import DOUBLED_BY
-from makewhole.compute.buckets import bucket_name
+from makewhole.compute.buckets import bucket_name, buckets_of
 from makewhole.compute.keys import split_hex
 from makewhole.journal import replayed_positions, window_results
 from makewhole.journal.window_results import HopResult, JudgedFinding
@@ -128,8 +128,9 @@ class OtherStores:
         matched = set[str]()
         slices = [self._slices.get(name, {}) for name in (hop.source, hop.target)]
         buckets: dict[str, list[str]] = {}
+        number = buckets_of(result.files.get("verdicts_by_bucket") or [bucket_name(0, 1)])
         for key_hash in key_hashes:
-            bucket = bucket_name(split_hex(key_hash)[0], self._context.pipeline.buckets)
+            bucket = bucket_name(split_hex(key_hash)[0], number)
             buckets.setdefault(bucket, []).append(key_hash)
         for bucket, wanted in buckets.items():
             files = VerdictFiles.of(hop.name, result.files, slices, bucket)

@@ -42,7 +42,7 @@ def _told(neighbours: NeighbouringWindows, hop: Hop, number: int) -> dict[str, l
     told: dict[str, list[tuple[int, int]]] = {}
     for key_hash in told_keys(neighbours.journal, neighbours.context.window, hop.name, number):
         high, low = split_hex(key_hash)
-        told.setdefault(bucket_name(high, neighbours.context.pipeline.buckets), []).append((high, low))
+        told.setdefault(bucket_name(high, neighbours.buckets), []).append((high, low))
     return told
 
 

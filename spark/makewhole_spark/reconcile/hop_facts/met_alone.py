@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from makewhole.compute.buckets import bucket_name
+from makewhole.compute.buckets import bucket_name, files_of_bucket
 from makewhole.compute.keys import split_hex
 from makewhole.journal import observations, window_results
 from makewhole.journal.key_history import unexpected_keys
@@ -33,7 +33,7 @@ class MetBefore:
 
     def in_bucket(self, bucket: str) -> MetAlone:
         """Return what is known of a bucket."""
-        return MetAlone(files=tuple(self.files.get(bucket, ())), told=tuple(self.told.get(bucket, ())))
+        return MetAlone(files=files_of_bucket(self.files, bucket), told=tuple(self.told.get(bucket, ())))
 
 
 def met_alone(neighbours: NeighbouringWindows, hop: Hop) -> MetBefore | None:
@@ -97,5 +97,5 @@ def _told(neighbours: NeighbouringWindows, hop: Hop, revisions: Mapping[int, int
     pipeline, found = neighbours.context.pipeline, dict[str, list[tuple[int, int]]]()
     for key_hash in unexpected_keys(neighbours.journal, pipeline.name, hop.name, revisions):
         high, low = split_hex(key_hash)
-        found.setdefault(bucket_name(high, pipeline.buckets), []).append((high, low))
+        found.setdefault(bucket_name(high, neighbours.buckets), []).append((high, low))
     return found

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from makewhole.compute.buckets import bucket_name, files_of_bucket
 from makewhole.compute.frames import HASH, LOG_ORDER, empty
 from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.compute.judge.tombstones import followed_after, log_order, standing_tombstones
@@ -44,8 +45,8 @@ def logs_of_erasures(neighbours: NeighbouringWindows, hop: Hop, handing: Sequenc
     incarnations = _incarnations(neighbours, topics)
     unread = frozenset(_unread_around(neighbours, telling, windows))
     found: dict[str, LogOfErasures] = {}
-    for number in range(pipeline.buckets):
-        bucket = f"{number:02d}"
+    for number in range(neighbours.buckets):
+        bucket = bucket_name(number, neighbours.buckets)
         files = (
             _files(topic, window, manifests[window.number].get(topic, {}), bucket)
             for topic in topics
@@ -65,8 +66,8 @@ def _files(topic: str, window: Window, manifest: Mapping[str, Any], bucket: str)
     return LogFiles(
         topic=topic,
         topic_id=ranges[0].topic_id if ranges else "",
-        tombstones=tuple(manifest.get("tombstones", {}).get(bucket, ())),
-        copies=tuple(manifest.get("files", {}).get(bucket, ())),
+        tombstones=files_of_bucket(manifest.get("tombstones", {}), bucket),
+        copies=files_of_bucket(manifest.get("files", {}), bucket),
     )
 
 
