@@ -28,11 +28,11 @@ def _start(name: str, started: "Future[SparkSession]") -> None:
         started.set_exception(error)
         return
     started.set_result(spark)
-    if spark.sparkContext.master.startswith("local"):
-        _start_workers(spark)
+    if (spark.sparkContext.master or "").startswith("local"):
+        start_workers(spark)
 
 
-def _start_workers(spark: SparkSession) -> None:
+def start_workers(spark: SparkSession) -> None:
     """Have a Python worker ready for each core of this machine before the first task is known.
 
     On a cluster, tasks may be given to machines that none was prepared on. What fails here, a task meets again.

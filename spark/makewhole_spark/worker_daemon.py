@@ -7,9 +7,22 @@ workers: it has threads from its import on, and threads do not live on in a proc
 import gc
 import sys
 from contextlib import redirect_stdout, suppress
+from importlib import import_module
 
 MODULE = "makewhole_spark.worker_daemon"
 """What `spark.python.daemon.module` is set to."""
+_MODULES = (
+    "pyarrow.compute",
+    "pyarrow.fs",
+    "pyarrow.json",
+    "pyarrow.parquet",
+    "makewhole.compute.key_index.filters",
+    "makewhole.config.pipeline_file",
+    "makewhole.journal.window_results",
+    "makewhole.kafka.log.reader",
+    "makewhole.postgres.read.copy_binary.render",
+    "makewhole_spark.carrier",
+)
 
 
 def load() -> None:
@@ -25,18 +38,11 @@ def load() -> None:
 
 
 def _load_modules() -> None:
-    import numpy as np
-    import pyarrow.compute
-    import pyarrow.fs
-    import pyarrow.json
-    import pyarrow.parquet
+    for name in _MODULES:
+        import_module(name)
 
-    import makewhole.compute.key_index.filters
-    import makewhole.config.pipeline_file
-    import makewhole.journal.window_results
-    import makewhole.kafka.log.reader
-    import makewhole.postgres.read.copy_binary.render
-    import makewhole_spark.carrier  # noqa: F401
+    import numpy as np
+
     from makewhole.kafka.log.records import decode
     from makewhole.native.digest_lines import sum_of_matched_lines
     from makewhole_spark.same_code import code_digest
@@ -51,4 +57,4 @@ if __name__ == "__main__":
     from pyspark.daemon import manager
 
     load()
-    manager()
+    manager()  # type: ignore[no-untyped-call]

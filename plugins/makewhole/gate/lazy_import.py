@@ -8,10 +8,11 @@ from importlib.util import LazyLoader, find_spec, module_from_spec
 
 @contextmanager
 def loaded_at_first_use(name: str) -> Iterator[None]:
-    """Have imports of a module `package.module` in the block take it as it is, unloaded; a module that is loaded, or
-    not installed, is left alone.
+    """Have `from package import module` in the block take `package.module` unloaded; a module that is loaded, or not
+    installed, is left alone.
 
-    The lazy module stays: it loads itself when one of its attributes is asked for, in the block or later.
+    The module stays as it is until one of its attributes is asked for, or it is imported by its whole name: then it
+    loads itself.
     """
     spec = None if name in sys.modules else find_spec(name)
     if spec is not None and spec.loader is not None:
