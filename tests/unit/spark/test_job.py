@@ -87,12 +87,12 @@ def test_a_session_that_does_not_start_ends_the_job_as_any_step_does(
 
 
 def test_the_session_is_named_by_the_step_and_the_window(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = []
     started: Future[MagicMock] = Future()
     started.set_result(MagicMock())
-    monkeypatch.setattr(submitted, "session_in_thread", lambda name: names.append(name) or started)
+    session = MagicMock(return_value=started)
+    monkeypatch.setattr(submitted, "session_in_thread", session)
     start(SNAPSHOT, lambda *_: "")
-    assert names == ["makewhole snapshot: shop window 1 (revision 1)"]
+    session.assert_called_once_with("makewhole snapshot: shop window 1 (revision 1)")
 
 
 def test_by_hand_a_job_runs_its_own_step_alone(start: Start) -> None:
