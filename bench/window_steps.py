@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from makewhole.stack.class_archive import short_job_jvm
-from makewhole_spark.window_steps import STEPS
+from makewhole_spark.step_names import STEPS
 
 _JOBS = Path(__file__).parents[1] / "spark" / "jobs"
 _SETTINGS = ("--master", "local[2]", "--driver-memory", "2g", "--conf", "spark.ui.enabled=false")

@@ -115,6 +115,24 @@ def read_pipelines(folders: Sequence[Path]) -> tuple[dict[str, Pipeline], tuple[
     return dict(sorted(pipelines.items())), tuple(problems)
 
 
+def find_pipeline(name: str) -> Pipeline:
+    """Read the pipeline of this name from the pipeline folders.
+
+    Raises:
+        ConfigurationError: there is none, or its file has problems.
+    """
+    pipelines, problems = read_pipelines(pipeline_folders())
+    if name in pipelines:
+        return pipelines[name]
+    missing = Problem(
+        file="pipeline folders",
+        path=name,
+        found="no good pipeline file has this name",
+        remedy=f"Known are: {', '.join(pipelines) or 'none'}. Check the files with `makewhole check`",
+    )
+    raise ConfigurationError([missing, *problems])
+
+
 def pipeline_files(folders: Sequence[Path]) -> tuple[Path, ...]:
     """Return the `.yaml` and `.yml` files right in the folders, sorted within each, none twice."""
     files: dict[Path, Path] = {}

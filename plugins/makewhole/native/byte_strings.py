@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from makewhole.native.arrays import ArrowArray, Bools, Int32s, Int64s, UInt8s
+from makewhole.native.arrays import ArrowArray, Bools, Int32s, UInt8s
 from makewhole.native.compiled import compiled
 
 _INLINE, _PREFIX, _NUMBERS = 12, 4, 4
@@ -32,13 +32,9 @@ class Blobs:
     lengths: Int32s
 
     def column(self, content: Content) -> ArrowArray:
-        """Return a copy as an Arrow binary column."""
-        edges = np.zeros(len(self.starts) + 1, dtype=np.int64)
-        np.cumsum(np.maximum(self.lengths, 0), out=edges[1:])
-        copy = np.empty(edges[-1], dtype=np.uint8)
-        _copy(content.bytes, self.starts, edges, copy)
-        buffers = [self._validity(), pa.py_buffer(edges.astype(np.int32).data), pa.py_buffer(copy.data)]
-        return pa.Array.from_buffers(pa.binary(), len(self.starts), buffers)
+        """Return a copy as an Arrow binary column. Arrow copies string by string; a loop of ours goes byte by byte."""
+        copy: ArrowArray = self.views(content).cast(pa.binary())
+        return copy
 
     def views(self, content: Content, kind: pa.DataType | None = None) -> ArrowArray:
         """Return an Arrow column of views into the content, which lives as long as the column.
@@ -70,15 +66,6 @@ def _is_utf8(text: bytes | None) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-@compiled
-def _copy(content: UInt8s, starts: Int32s, edges: Int64s, copy: UInt8s) -> None:
-    """Copy string `i` to `copy[edges[i]:edges[i + 1]]`."""
-    for row in range(len(starts)):
-        start, first = starts[row], edges[row]
-        for index in range(edges[row + 1] - first):
-            copy[first + index] = content[start + index]
 
 
 @compiled
