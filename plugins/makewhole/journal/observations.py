@@ -50,12 +50,14 @@ def put(journal: PgConnection, pipeline: str, observation: Observation) -> None:
     )
 
 
-def of(journal: PgConnection, pipeline: str, point: str) -> list[Observation]:
-    """Return everything observed at a point, oldest first, as far as it is of the log that exists now.
+def since(journal: PgConnection, pipeline: str, point: str, until: datetime) -> list[Observation]:
+    """Return what was observed at a point last up to a moment, and everything since, oldest first, as far as it is of
+    the log that exists now.
 
     What was seen before a truncation or a new incarnation was noticed does not hold for the records that came with it.
     """
-    return _observed(journal, pipeline, point, _run(journal, "observations", pipeline=pipeline, point=point))
+    rows = _run(journal, "observations_since", pipeline=pipeline, point=point, until=until)
+    return _observed(journal, pipeline, point, rows)
 
 
 def last(journal: PgConnection, pipeline: str, point: str, until: datetime) -> Observation | None:
