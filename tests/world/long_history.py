@@ -37,8 +37,10 @@ insert into makewhole.window_range (pipeline, number, lane, offsets, lo, hi, lea
 insert into makewhole.observation
     select copied.pipeline, point, observed_at - (%(last)s - copied.number + 1) * interval '1 minute', topic_id,
            stable_offsets, pg_snapshot
-    from (select distinct on (point) * from makewhole.observation where pipeline = %(pipeline)s order by point, observed_at)
-        as known, copied;
+    from (
+        select distinct on (point) * from makewhole.observation
+        where pipeline = %(pipeline)s order by point, observed_at
+    ) as known, copied;
 insert into makewhole.snapshot
     select copied.pipeline, copied.number, 1, point, manifest, committed_at
     from makewhole.snapshot as known, copied where (known.pipeline, known.number) = (%(pipeline)s, %(like)s);
@@ -97,6 +99,11 @@ class Asked:
     text: str
     rows: int
 
+    @property
+    def writes(self) -> bool:
+        """Tell whether the statement writes, or locks rows to write."""
+        return bool(re.search(r"\b(insert into|update makewhole|delete from|for no key update)\b", self.text))
+
 
 @dataclass(kw_only=True)
 class Questions:
@@ -120,14 +127,13 @@ def questions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Questions]:
     noted, names = Questions(), _names()
 
     class Noting(PgCursor):
-        def execute(self, query: Any, vars: Any = None) -> None:
-            super().execute(query, vars)
+        def execute(self, query: Any, values: Any = None) -> None:
+            super().execute(query, values)
             text = query if isinstance(query, str) else query.as_string(self)
             comment = text.strip().splitlines()[0]
             if self.name is None:
-                noted.asked.append(
-                    Asked(name=names.get(comment, comment), text=_sent(self), rows=max(0, self.rowcount))
-                )
+                name, rows = names.get(comment, comment), max(0, self.rowcount)
+                noted.asked.append(Asked(name=name, text=_sent(self), rows=rows))
 
     def connected(dsn: str) -> dict[str, Any]:
         return {**defaults(dsn), "cursor_factory": Noting}
@@ -166,15 +172,13 @@ def without_comments(text: str) -> str:
     return re.sub(r"^\s*--.*$", "", text, flags=re.MULTILINE).strip().rstrip(";")
 
 
+_SCANS = ("Seq Scan", "Index Scan", "Index Only Scan", "Bitmap Heap Scan", "Bitmap Index Scan")
+
+
 def _scanned(node: dict[str, Any]) -> int:
     """Return the rows that the scans below a node read, filtered ones included."""
     below = sum(_scanned(one) for one in node.get("Plans", ()))
-    if "Scan" not in node["Node Type"] or node["Node Type"] in (
-        "Subquery Scan",
-        "CTE Scan",
-        "Function Scan",
-        "Values Scan",
-    ):
+    if node["Node Type"] not in _SCANS:
         return below
     filtered = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
     return below + round((node["Actual Rows"] + filtered) * node["Actual Loops"])

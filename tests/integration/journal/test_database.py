@@ -322,7 +322,7 @@ def test_an_installed_wheel_brings_its_sql_along(tmp_path: Path, database: str) 
         archive.extractall(tmp_path / "installed")
     program = (
         "from makewhole.journal.database import migrate; from makewhole.sql import load_queries, sql_root;"
-        f"print(sql_root()); print(len(migrate({database!r})), 'bounds' in load_queries('window'))"
+        f"print(sql_root()); print(len(migrate({database!r})), 'judged' in load_queries('window_history'))"
     )
 
     ran = subprocess.run(

@@ -105,7 +105,7 @@ def test_what_was_observed_last_costs_one_row(journal: str, monkeypatch: pytest.
             )
             observations.put(session, "demo", seen)
         write_window(session, 1)
-        everything = observations.of(session, "demo", "a")
+        everything = observations.since(session, "demo", "a", MOMENT - DAY)
         rows = counted(monkeypatch, observations)
 
         assert observations.last(session, "demo", "a", MOMENT + 7 * DAY) == everything[7]
