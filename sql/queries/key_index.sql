@@ -5,11 +5,16 @@
 select distinct point from makewhole.key_run where pipeline = %(pipeline)s order by point;
 
 -- counted_runs --
--- Read a run of every window, by window: of the revision that could read most of its offsets, the newest of such.
--- Manifests are large: only those of windows with several revisions are read.
-with run as (
+-- Read a run of every window that is in no merged run, or was judged again, by window: of the revision that could read most
+-- of its offsets, the newest of such. Manifests are large: only those of windows with several revisions are read.
+with asked as (
+    select number from makewhole.key_run
+    where pipeline = %(pipeline)s and point = %(point)s and retired_at is null
+    union
+    select number from makewhole.key_run where pipeline = %(pipeline)s and point = %(point)s and revision > 1
+), run as (
     select number, revision, files, keys, retired_at, count(*) over (partition by number) as revisions
-    from makewhole.key_run
+    from makewhole.key_run join asked using (number)
     where pipeline = %(pipeline)s and point = %(point)s
 )
 select distinct on (run.number) run.number, run.revision, run.files, run.keys, run.retired_at is not null
@@ -17,6 +22,14 @@ from run left join makewhole.snapshot as taken
     on run.revisions > 1 and (taken.pipeline, taken.number, taken.revision, taken.point) =
         (%(pipeline)s, run.number, run.revision, %(point)s)
 order by run.number, coalesce((taken.manifest #>> '{accounting,expired}')::bigint, 0), run.revision desc;
+
+-- count_windows --
+-- Count the windows that have a run, in a merged run or not.
+select count(distinct number) from makewhole.key_run where pipeline = %(pipeline)s and point = %(point)s;
+
+-- windows_with_run --
+-- Read the numbers of the windows that have a run, in order.
+select distinct number from makewhole.key_run where pipeline = %(pipeline)s and point = %(point)s order by number;
 
 -- standing_merges --
 -- Read the merged runs that nothing has replaced, oldest first.

@@ -7,7 +7,7 @@ with near as (
     (
         select distinct number from (
             select number from makewhole.window where pipeline = %(pipeline)s
-            order by number desc, revision desc limit 4 * %(most)s
+            order by number desc, revision desc limit %(most)s
         ) as last_revisions
     )
     union

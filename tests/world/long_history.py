@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import psycopg2
@@ -15,11 +16,11 @@ from makewhole.sql import PgConnection, PgCursor, load_queries, sql_root
 
 _COPIES = """
 create temporary table copied as
-    select target.pipeline, number, (number - %(like)s) * interval '1 day' as shift
+    select target.pipeline, number, (number - %(like)s) * %(step)s as shift
     from generate_series(%(first)s, %(last)s) as number, unnest(%(pipelines)s::text[]) as target (pipeline);
 insert into makewhole.window (pipeline, number, revision, start_time, end_time, opened_at, state, request, plan_only,
                               configuration, closed_at)
-    select copied.pipeline, copied.number, 1, start_time + shift, end_time + shift, opened_at, state,
+    select copied.pipeline, copied.number, 1, end_time + shift - %(step)s, end_time + shift, opened_at, state,
            request || '.' || copied.number, plan_only, configuration, closed_at
     from makewhole.window as known, copied where (known.pipeline, known.number) = (%(pipeline)s, %(like)s);
 insert into makewhole.lane (pipeline, point, topic, topic_id, partition, lineage)
@@ -68,10 +69,19 @@ drop table copied;
 """
 
 
-def simulate_windows(journal: str, pipeline: str, like: int, last: int, others: Sequence[str] = ()) -> None:
+def simulate_windows(
+    journal: str, pipeline: str, like: int, last: int, others: Sequence[str] = (), step: timedelta = DAY
+) -> None:
     """Write windows after a judged one, to number `last`, as if each had been judged the same, without any record; the
-    index has one merged run of them. `others`: pipelines that have as many."""
-    values = {"pipeline": pipeline, "like": like, "first": like + 1, "last": last, "pipelines": [pipeline, *others]}
+    index has one merged run of them. `others`: pipelines that have as many; `step`: the length of a window."""
+    values = {
+        "pipeline": pipeline,
+        "like": like,
+        "first": like + 1,
+        "last": last,
+        "step": step,
+        "pipelines": [pipeline, *others],
+    }
     with psycopg2.connect(journal) as session, session.cursor() as cursor:
         cursor.execute(_COPIES, values)
     run_outside(journal, "vacuum analyze")

@@ -14,7 +14,7 @@ from makewhole.model.verdict import GAPS, Verdict
 from makewhole.model.window import PartitionRange, Window, WindowState
 from makewhole.sql import PgConnection, load_queries
 
-_LAST_WINDOWS = 10
+_LAST_WINDOWS = 20
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from makewhole.compute.buckets import bucket_name
 from makewhole.compute.frames import HASHES, empty
 from makewhole.compute.keys import split_hex
 from makewhole.journal import observations
-from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, standing_runs
+from makewhole.journal.key_index.runs import IndexedRun
 from makewhole.journal.window_results import Handover
 from makewhole.key_index.files import IndexFile
 from makewhole.model.pipeline import Hop, Semantics, TopicPoint
@@ -248,12 +248,9 @@ class _PointRuns:
     @classmethod
     def of(cls, neighbours: NeighbouringWindows, point: str) -> "_PointRuns":
         ids = {part.topic_id for part in neighbours.context.window.ranges.get(point, ())}
-        read = neighbours.windows.topic_ids([point]) if ids else ()
+        read = neighbours.topic_ids(point) if ids else ()
         since = min((number for _, topic_id, number in read if topic_id in ids), default=0)
-        number = neighbours.context.window.number
-        topic = IndexedTopic(pipeline=neighbours.context.pipeline.name, point=point)
-        runs = standing_runs(neighbours.journal, topic, besides=number)
-        return cls(runs=runs, number=number, since=since)
+        return cls(runs=neighbours.standing_runs(point), number=neighbours.context.window.number, since=since)
 
     def files(self, bucket: str, without: set[int] | frozenset[int] = frozenset()) -> IndexFiles:
         """Return the files of a bucket, each with the windows that count, but for the windows in `without`."""

@@ -13,6 +13,7 @@ from makewhole.compute.judge.log_history import LogHistory, Truncation, log_hist
 from makewhole.compute.keys import split_hex
 from makewhole.journal import incidents, replayed_positions, window_results, windows
 from makewhole.journal.history.judged import JudgedWindows, TruncatedLog
+from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, standing_runs
 from makewhole.journal.window_results import Handover
 from makewhole.kafka.offsets import committed
 from makewhole.key_index.window_run import replays_in, spans_of
@@ -36,6 +37,8 @@ class NeighbouringWindows:
     manifests: Manifests
     _read: dict[int, Manifests] = field(default_factory=dict)
     _first: dict[str, Window] = field(default_factory=dict)
+    _runs: dict[str, Sequence[IndexedRun]] = field(default_factory=dict)
+    _topic_ids: dict[str, Sequence[tuple[str, str, int]]] = field(default_factory=dict)
     _committed: dict[str, Mapping[int, int | None]] = field(default_factory=dict)
     _handed: dict[int, Sequence[Handover]] = field(default_factory=dict)
 
@@ -101,6 +104,21 @@ class NeighbouringWindows:
     def read_manifests(self, of: Iterable[Window]) -> None:
         """Read the snapshots of windows with one question, as far as nobody has asked for them."""
         self._read.update(self.windows.fullest_manifests({window.number for window in of} - set(self._read)))
+
+    def standing_runs(self, point: str) -> Sequence[IndexedRun]:
+        """Return the runs of the key index for a topic; none for a table."""
+        if not isinstance(self.context.pipeline.points[point], TopicPoint):
+            return ()
+        if point not in self._runs:
+            topic = IndexedTopic(pipeline=self.context.pipeline.name, point=point)
+            self._runs[point] = standing_runs(self.journal, topic, besides=self.context.window.number)
+        return self._runs[point]
+
+    def topic_ids(self, point: str) -> Sequence[tuple[str, str, int]]:
+        """Return (point, topic id, number of the first window that read it) of a topic, the oldest first."""
+        if point not in self._topic_ids:
+            self._topic_ids[point] = self.windows.topic_ids([point])
+        return self._topic_ids[point]
 
     def read_otherwise(self, window: Window, point: str) -> OtherReading | None:
         """Return where the records of another window are, if it read a point with another configuration than this."""

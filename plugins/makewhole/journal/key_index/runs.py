@@ -74,24 +74,33 @@ def readable_runs(journal: PgConnection, topic: IndexedTopic) -> list[IndexedRun
 
 def _standing(journal: PgConnection, topic: IndexedTopic) -> tuple[list[IndexedRun], list[int]]:
     """Return the runs, and the windows of which there is none."""
+    ((windows,),) = topic.run(journal, "count_windows")
+    found, held = _read_standing(journal, topic)
+    if windows <= len(held):
+        return found, []
+    numbers = [number for (number,) in topic.run(journal, "windows_with_run")]
+    found, held = _read_standing(journal, topic)  # after the numbers: a window that is committed meanwhile lacks no run
+    return found, [number for number in numbers if number not in held]
+
+
+def _read_standing(journal: PgConnection, topic: IndexedTopic) -> tuple[list[IndexedRun], set[int]]:
+    """Return the runs, and the windows that count in any of them."""
     # In this order: what is merged meanwhile is found in the merged run, and never in none.
     counted = topic.run(journal, "counted_runs")
     merges = topic.run(journal, "standing_merges")
     revisions = {number: revision for number, revision, *_ in counted}
-    found, merged, lacking = [], set(), []
+    found, held = [], set[int]()
     for merge, members, files, rows in merges:
         of_windows = {int(number): revision for number, revision in members.items()}
-        windows = tuple(sorted(at for at, revision in of_windows.items() if revisions.get(at) == revision))
-        merged |= {*windows}
+        # Of a window that was judged once, and is merged, no other revision counts.
+        windows = tuple(sorted(at for at, revision in of_windows.items() if revisions.get(at, revision) == revision))
+        held.update(windows)
         found.append(IndexedRun(files=files, rows=rows, revisions=of_windows, windows=windows, merge=merge))
     for number, revision, files, keys, is_retired in counted:
-        if number in merged:
-            continue
-        if is_retired:
-            lacking.append(number)
-        else:
+        if number not in held and not is_retired:
+            held.add(number)
             found.append(IndexedRun(files=files, rows=keys, revisions={number: revision}, windows=(number,)))
-    return found, lacking
+    return found, held
 
 
 def begin_merge(journal: PgConnection, topic: IndexedTopic) -> str:
