@@ -12,7 +12,8 @@ import psycopg2
 import pytest
 
 from makewhole.journal import database
-from makewhole.sql import PgConnection, PgCursor, load_queries, sql_root
+from makewhole.sql import PgConnection, PgCursor, connection_defaults, load_queries, sql_root
+from tests.world.orders import DAY
 
 _COPIES = """
 create temporary table copied as
@@ -148,7 +149,7 @@ def questions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Questions]:
     def connected(dsn: str) -> dict[str, Any]:
         return {**defaults(dsn), "cursor_factory": Noting}
 
-    defaults = database.connection_defaults
+    defaults = connection_defaults
     with monkeypatch.context() as patch:
         patch.setattr(database, "connection_defaults", connected)
         yield noted
@@ -191,4 +192,4 @@ def _scanned(node: dict[str, Any]) -> int:
     if node["Node Type"] not in _SCANS:
         return below
     filtered = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
-    return below + round((node["Actual Rows"] + filtered) * node["Actual Loops"])
+    return below + int((node["Actual Rows"] + filtered) * node["Actual Loops"])
