@@ -158,3 +158,25 @@ where pipeline = %(pipeline)s and number = any(%(numbers)s) and exists (
       and result.stage = 'reconciled'
 )
 order by number, point, coalesce((manifest #>> '{accounting,expired}')::bigint, 0), revision desc;
+
+-- newest_judged_numbers --
+-- Read the numbers of the newest compared windows, newest first.
+select number from makewhole.window
+where pipeline = %(pipeline)s and is_newest and exists (
+    select from makewhole.hop_result as result
+    where result.pipeline = %(pipeline)s and result.number = makewhole.window.number and result.stage = 'reconciled'
+)
+order by number desc limit %(most)s;
+
+-- numbers_holding --
+-- Read the numbers of the windows before one whose ranges of a topic point hold any of some positions, whatever the
+-- incarnation.
+select distinct covered.number
+from unnest(%(partitions)s::integer[], %(offsets)s::bigint[]) as wanted (partition, at)
+join makewhole.lane
+    on lane.pipeline = %(pipeline)s and lane.point = %(point)s and lane.partition = wanted.partition
+join makewhole.window_range as covered
+    on int8range(covered.lane, covered.lane, '[]') && int8range(lane.id, lane.id, '[]')
+    and covered.offsets && int8range(wanted.at, wanted.at, '[]')
+where covered.number < %(number)s
+order by covered.number;

@@ -103,7 +103,7 @@ def run_outside(journal: str, statement: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class Question:
     """A statement that was run, by its name in `sql/queries`, with the rows that it returned."""
 
     name: str
@@ -120,7 +120,7 @@ class Asked:
 class Questions:
     """Notes the statements that this process runs at the journal."""
 
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[Question] = field(default_factory=list)
 
     @property
     def counts(self) -> dict[str, tuple[int, int]]:
@@ -144,7 +144,7 @@ def questions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Questions]:
             comment = text.strip().splitlines()[0]
             if self.name is None:
                 name, rows = names.get(comment, comment), max(0, self.rowcount)
-                noted.asked.append(Asked(name=name, text=_sent(self), rows=rows))
+                noted.asked.append(Question(name=name, text=_sent(self), rows=rows))
 
     def connected(dsn: str) -> dict[str, Any]:
         return {**defaults(dsn), "cursor_factory": Noting}

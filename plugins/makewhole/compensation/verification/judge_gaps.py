@@ -29,6 +29,7 @@ from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.model.window import Window
 from makewhole.window.context import WindowContext
+from makewhole.window.record_windows import find_windows_before
 
 logger = logging.getLogger(__name__)
 _PAUSE_SECONDS = 1.0
@@ -77,7 +78,8 @@ def judge_gaps_anew(
     taken_back = [reversals.judge(item) for item in gaps if is_reversed(context.pipeline, item.finding)]
     gaps = [item for item in gaps if not is_reversed(context.pipeline, item.finding)]
     written = _written_since(context, gaps, since)
-    with Sources(context.pipeline, WindowRecords(context, known.windows), context.connections) as sources:
+    records = WindowRecords(context, known.windows, find=find_windows_before(context.window))
+    with Sources(context.pipeline, records, context.connections) as sources:
         judge = known.open_judge(sources, written)
         judge.load([item.finding for item in gaps])
         while True:

@@ -13,7 +13,7 @@ from makewhole.journal.windows import range_of, window_of
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection, load_queries
 
-TimeBounds = tuple[datetime | None, datetime]
+WindowTimes = tuple[datetime | None, datetime]
 _LAST = 2**31 - 1
 
 
@@ -53,6 +53,20 @@ class JudgedWindows:
         """Return the newest one."""
         return self._one("judged_number_before", number=_LAST)
 
+    def newest_few(self, most: int) -> list[Window]:
+        """Return the newest ones, at most so many, newest first."""
+        found = self._run("newest_judged_numbers", most=most)
+        return self.of_numbers([number for (number,) in found])[::-1]
+
+    def holding(self, point: str, positions: Collection[tuple[int, int]], before: int) -> list[Window]:
+        """Return those before a number whose ranges of a topic hold any of some (partition, offset), newest first."""
+        if not positions:
+            return []
+        partitions, offsets = zip(*sorted(positions), strict=True)
+        values = {"point": point, "partitions": list(partitions), "offsets": list(offsets), "number": before}
+        found = self._run("numbers_holding", **values)
+        return self.of_numbers([number for (number,) in found])[::-1]
+
     def after(self, number: int) -> list[Window]:
         """Return those after a number: none where it is the newest."""
         return self._between(number + 1, _LAST)
@@ -77,7 +91,7 @@ class JudgedWindows:
             first = found[0][0] if found else before
         return self._between(first, before - 1)
 
-    def in_spans(self, spans: Iterable[TimeBounds], before: int) -> list[Window]:
+    def in_spans(self, spans: Iterable[WindowTimes], before: int) -> list[Window]:
         """Return those before a number whose times lie in one of some spans."""
         starts, ends = [], []
         for start, end in spans:
