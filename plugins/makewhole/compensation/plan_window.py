@@ -19,13 +19,13 @@ from makewhole.compensation.planning.deadlines import read_deadlines, soonest
 from makewhole.journal import plan_progress, plans, window_results
 from makewhole.journal.database import connect, journal_dsn, transaction
 from makewhole.journal.history.judged import JudgedWindows
+from makewhole.journal.history.record_windows import KNOWN_BY, find_windows_before
 from makewhole.journal.replayed_positions import seen_when_opened
 from makewhole.kafka.retention import RecordRetention
 from makewhole.model.verdict import Finding
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
 from makewhole.window.observe import observe, read_topic_state, topic_logs
-from makewhole.window.record_windows import KNOWN_BY, find_windows_before
 
 logger = logging.getLogger(__name__)
 _FETCH_SECONDS_MOST = 900.0

@@ -37,9 +37,9 @@ class _RecordSource:
 
 
 class WindowRecords:
-    """The payload source of one window. Records of earlier windows, which keys that were handed over need, come from their
-    archives: the same offsets of the log may hold other records now. `find` tells which these are; `judged` are the
-    newest windows (newest first).
+    """The payload source of one window. Records of earlier windows, which keys that were handed over need, come from
+    their archives: the same offsets of the log may hold other records now. `find` tells which these are; `judged` are
+    the newest windows (newest first).
 
     What the newest revision of a window could not read any more, an older one may have read: then its archive has it.
     `partitions`: how many a topic has now, by point; of a point that is not there, those of the window count.
@@ -50,7 +50,7 @@ class WindowRecords:
         context: WindowContext,
         judged: Iterable[Window] = (),
         partitions: Mapping[str, int] = MappingProxyType({}),
-        find: FindWindows = lambda point, positions: (),
+        find: FindWindows = lambda *_: (),
     ) -> None:
         self._context, self._judged, self._partitions, self._find = context, tuple(judged), partitions, find
 

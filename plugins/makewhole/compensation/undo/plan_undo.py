@@ -26,6 +26,7 @@ from makewhole.journal.actions import actions_in
 from makewhole.journal.database import JournalSession, journal_dsn, transaction
 from makewhole.journal.database import connect as connect_journal
 from makewhole.journal.history.judged import JudgedWindows
+from makewhole.journal.history.record_windows import KNOWN_BY, find_windows_before
 from makewhole.journal.plans import StoredPlan
 from makewhole.journal.written_keys import reversals_of
 from makewhole.model.connection import PostgresConnection
@@ -39,7 +40,6 @@ from makewhole.postgres.write.effects import Effect, effects
 from makewhole.postgres.write.receipts import ensure_schema, fence
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
-from makewhole.window.record_windows import KNOWN_BY, find_windows_before
 
 logger = logging.getLogger(__name__)
 _READ_SECONDS_MOST = 900.0

@@ -23,13 +23,13 @@ from makewhole.compensation.verification.downstream import stores_behind
 from makewhole.compensation.verification.judge_erased import with_erased
 from makewhole.compensation.verification.judge_reversals import ReversalJudge
 from makewhole.compensation.verification.store_rows import read_rows
+from makewhole.journal.history.record_windows import find_windows_before
 from makewhole.journal.window_results import JudgedFinding
 from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.model.window import Window
 from makewhole.window.context import WindowContext
-from makewhole.window.record_windows import find_windows_before
 
 logger = logging.getLogger(__name__)
 _PAUSE_SECONDS = 1.0

@@ -17,6 +17,7 @@ from makewhole.gate import HopSummary, check_summaries
 from makewhole.journal import incidents, observations, plan_progress, plans, window_results, windows
 from makewhole.journal.database import connect
 from makewhole.journal.history.judged import JudgedWindows
+from makewhole.journal.history.record_windows import KNOWN_BY
 from makewhole.journal.window_results import HopResult, JudgedFinding
 from makewhole.journal.written_keys import reversals_of
 from makewhole.model.errors import NotYetError
@@ -28,7 +29,6 @@ from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 from makewhole.window.configuration import judging_sha256
 from makewhole.window.context import WindowContext
-from makewhole.window.record_windows import KNOWN_BY
 
 _LEAST_PATIENCE_SECONDS = 30.0
 
