@@ -152,7 +152,8 @@ where stage = 'reconciled' and (
     or (files #>> '{summary,before_baseline_without_source}')::bigint > 0
 );
 
--- The index of every key ever seen on a topic, as sorted runs: one per window, later merged.
+-- The index of every key ever seen on a topic, as sorted runs: one per window, later merged. Windows up to the last one
+-- that was dropped are older than the index reaches.
 create table makewhole.key_run (
     pipeline text not null,
     point text not null,
@@ -161,12 +162,14 @@ create table makewhole.key_run (
     files jsonb not null,
     keys bigint not null,
     retired_at timestamptz,
+    is_dropped boolean not null default false,
     primary key (pipeline, point, number, revision)
 );
 create index standing_run on makewhole.key_run (pipeline, point, number) where retired_at is null;
 create index run_with_files on makewhole.key_run (pipeline, point, retired_at)
 where retired_at is not null and files <> '{}';
 create index rerun on makewhole.key_run (pipeline, point, number) where revision > 1;
+create index dropped_run on makewhole.key_run (pipeline, point, number) where is_dropped;
 
 -- A merged run: `windows` are the windows in it with their revisions, `files` one file for each bucket, in a folder that is
 -- named after the `attempt`. It is retired from the attempt's beginning, and stands once that has succeeded.

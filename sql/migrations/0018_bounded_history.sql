@@ -19,6 +19,10 @@ create index run_with_files on makewhole.key_run (pipeline, point, retired_at)
 where retired_at is not null and files <> '{}';
 create index rerun on makewhole.key_run (pipeline, point, number) where revision > 1;
 
+-- Runs that are older than a pipeline's `history` are dropped: the index knows nothing of their windows any more.
+alter table makewhole.key_run add column is_dropped boolean not null default false;
+create index dropped_run on makewhole.key_run (pipeline, point, number) where is_dropped;
+
 -- The leader epochs of a partition's log up to the end of a range: those `before` it, cut where the range begins (`lo`),
 -- and its `own`. Each is [epoch, end offset], ascending.
 create function makewhole.epochs_with(before jsonb, lo bigint, own jsonb) returns jsonb

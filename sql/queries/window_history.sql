@@ -180,3 +180,8 @@ join makewhole.window_range as covered
     and covered.offsets && int8range(wanted.at, wanted.at, '[]')
 where covered.number < %(number)s
 order by covered.number;
+
+-- start_of --
+-- Read when a window begins.
+select start_time from makewhole.window where pipeline = %(pipeline)s and number = %(number)s
+order by revision limit 1;

@@ -19,6 +19,7 @@ from makewhole.config.policy import (
     below,
     read_approval,
     read_gate,
+    read_history,
     read_limits,
     read_pending_max_age,
     read_time_limits,
@@ -40,6 +41,7 @@ _KEYS = (
     "settle",
     "pending",
     "late",
+    "history",
     "reach",
     "compare",
     "points",
@@ -192,6 +194,7 @@ def _read_pipeline(top: Section) -> Pipeline:
         pending_max_age=read_pending_max_age(top),
         late=Pipeline.late if late_time is None else late_time,
         reach=_read_reach(top, hops, drafts),
+        history=read_history(top),
         compare=_read_compare(top),
         points=with_tombstone_topics(
             {name: draft.point for name, draft in drafts.items() if draft.point is not None}, hops, top

@@ -239,18 +239,24 @@ def _later_source_files(neighbours: NeighbouringWindows, hop: Hop, bucket: str) 
 @dataclass(frozen=True, kw_only=True)
 class _PointRuns:
     """The runs of the key index for a point. `since`: the first window that read the topic as it is in this one; those
-    before it read an earlier incarnation."""
+    before it read an earlier incarnation. Those before `known_from` are older than the pipeline's `history`."""
 
     runs: Sequence[IndexedRun]
     number: int
     since: int
+    known_from: int
 
     @classmethod
     def of(cls, neighbours: NeighbouringWindows, point: str) -> "_PointRuns":
         ids = {part.topic_id for part in neighbours.context.window.ranges.get(point, ())}
         read = neighbours.topic_ids(point) if ids else ()
         since = min((number for _, topic_id, number in read if topic_id in ids), default=0)
-        return cls(runs=neighbours.standing_runs(point), number=neighbours.context.window.number, since=since)
+        return cls(
+            runs=neighbours.standing_runs(point),
+            number=neighbours.context.window.number,
+            since=since,
+            known_from=neighbours.indexed_from(point),
+        )
 
     def files(self, bucket: str, without: set[int] | frozenset[int] = frozenset()) -> IndexFiles:
         """Return the files of a bucket, each with the windows that count, but for the windows in `without`."""
@@ -263,7 +269,9 @@ class _PointRuns:
 
     def _those(self, bucket: str, counts: Callable[[int], bool]) -> tuple[IndexFile, ...]:
         held = (
-            IndexFile(path=run.files[bucket], windows=tuple(at for at in run.windows if counts(at)))
+            IndexFile(
+                path=run.files[bucket], windows=tuple(at for at in run.windows if at >= self.known_from and counts(at))
+            )
             for run in self.runs
             if bucket in run.files
         )

@@ -7,7 +7,8 @@ once for just those keys, and their buckets are judged again.
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC
 from typing import Any
 
 import polars as pl
@@ -26,6 +27,7 @@ from makewhole.sql import PgConnection
 from makewhole.window.configuration import judging_sha256
 from makewhole.window.consumer_groups import GroupStanding
 from makewhole.window.context import WindowContext
+from makewhole.window.reach.limits import HISTORY_BEGINS
 from makewhole_spark.carrier import carry_released
 from makewhole_spark.reconcile.bucket_tasks import bucket_tasks, handed_over_keys
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask, has_slices
@@ -54,7 +56,8 @@ _JOURNAL_FINDINGS = 1_000_000
 class HopOutcome:
     """The results of one hop over all its buckets: the files of verdicts by bucket, of findings in the order of the
     buckets, and of the keys by bucket whose rows had no record in the window (None where the target is not read by its
-    times); `buckets`: the file of their numbers."""
+    times); `buckets`: the file of their numbers. `history_begins`: by topic, the moment from which on its keys are known,
+    where that is not its first window."""
 
     summary: HopSummary
     digest: str
@@ -63,6 +66,7 @@ class HopOutcome:
     buckets: str
     met_alone: Mapping[str, str] | None = None
     standing: GroupStanding | None = None
+    history_begins: Mapping[str, str] = field(default_factory=dict)
 
     def result(self, handovers_written: int, judging_sha256: str) -> HopResult:
         """Return what is committed, once the journal has counted the keys that it hands over."""
@@ -78,6 +82,7 @@ class HopOutcome:
                 "summary": summary.to_json_dict(),
                 **({} if self.met_alone is None else {"met_alone": dict(sorted(self.met_alone.items()))}),
                 **({} if self.standing is None else {GROUP: self.standing.to_json_dict()}),
+                **({HISTORY_BEGINS: self.history_begins} if self.history_begins else {}),
                 "judging_sha256": judging_sha256,
             },
         )
@@ -239,6 +244,11 @@ def _add_up(
         if has_slices(neighbours.context.pipeline, hop)
         else None,
         standing=None if group is None else group.standing,
+        history_begins={
+            point: begins.astimezone(UTC).isoformat()
+            for point in (hop.source, hop.target)
+            if (begins := neighbours.history_begins(point)) is not None
+        },
     )
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import polars as pl
 
 from makewhole.compute.frames import HASHES, REPLAYS, empty
-from makewhole.compute.judge.log_history import LogHistory, Truncation, log_history
+from makewhole.compute.judge.log_history import LogHistory, TimeSpan, Truncation, log_history
 from makewhole.compute.keys import split_hex
 from makewhole.journal import incidents, replayed_positions, window_results, windows
 from makewhole.journal.history.judged import JudgedWindows, TruncatedLog
-from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, standing_runs
+from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, first_indexed, standing_runs
 from makewhole.journal.window_results import Handover
 from makewhole.kafka.offsets import committed
 from makewhole.key_index.window_run import replays_in, spans_of
@@ -36,6 +36,7 @@ class NeighbouringWindows:
     context: WindowContext
     manifests: Manifests
     _read: dict[int, Manifests] = field(default_factory=dict)
+    _indexed_from: dict[str, int] = field(default_factory=dict)
     _first: dict[str, Window] = field(default_factory=dict)
     _runs: dict[str, Sequence[IndexedRun]] = field(default_factory=dict)
     _topic_ids: dict[str, Sequence[tuple[str, str, int]]] = field(default_factory=dict)
@@ -120,6 +121,30 @@ class NeighbouringWindows:
             self._topic_ids[point] = self.windows.topic_ids([point])
         return self._topic_ids[point]
 
+    def indexed_from(self, point: str) -> int:
+        """Return the number of the first window whose keys of a topic are known: as far back as `history` says, and as
+        the index has them."""
+        if point not in self._indexed_from:
+            self._indexed_from[point] = self._find_first_indexed(point)
+        return self._indexed_from[point]
+
+    def _find_first_indexed(self, point: str) -> int:
+        context, history = self.context, self.context.pipeline.history
+        topic = IndexedTopic(pipeline=context.pipeline.name, point=point)
+        first = first_indexed(self.journal, topic)
+        if history is None or context.window.start is None:
+            return first
+        return max(first, self.windows.number_ending_after(context.window.start - history) or context.window.number)
+
+    def history_begins(self, point: str) -> datetime | None:
+        """Return the moment from which on the keys of a topic are known; None: since its first window."""
+        if not isinstance(self.context.pipeline.points[point], TopicPoint):
+            return None
+        number = min(self.indexed_from(point), self.context.window.number)
+        if number <= self.first_reading(point).number:
+            return None
+        return self.context.window.start if number == self.context.window.number else self.windows.start_of(number)
+
     def read_otherwise(self, window: Window, point: str) -> OtherReading | None:
         """Return where the records of another window are, if it read a point with another configuration than this."""
         manifest = self.manifests_of(window).get(point)
@@ -131,7 +156,10 @@ class NeighbouringWindows:
     def log(self, point: str) -> LogHistory:
         """Return the history of a point's log; an empty one for a table."""
         accounting = self.manifests[point].get("accounting") or {}
-        return log_history(self.context.window, point, self.incidents, expired=accounting.get("expired", 0))
+        log = log_history(self.context.window, point, self.incidents, expired=accounting.get("expired", 0))
+        begins = self.history_begins(point)
+        # What a key index has dropped is as little known as what a log has.
+        return log if begins is None else replace(log, expired=(*log.expired, TimeSpan(end=begins)))
 
     @cached_property
     def _newest(self) -> Window:

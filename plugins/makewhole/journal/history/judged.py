@@ -85,11 +85,18 @@ class JudgedWindows:
 
     def ending_after(self, moment: datetime | None, before: int) -> list[Window]:
         """Return those before a number that end after a moment; None: all of them."""
-        first = 1
-        if moment is not None:
-            found = self._run("number_ending_after", moment=moment)
-            first = found[0][0] if found else before
+        first = 1 if moment is None else self.number_ending_after(moment) or before
         return self._between(first, before - 1)
+
+    def number_ending_after(self, moment: datetime) -> int | None:
+        """Return the number of the first window, judged or not, that ends after a moment; None without one."""
+        found = self._run("number_ending_after", moment=moment)
+        return found[0][0] if found else None
+
+    def start_of(self, number: int) -> datetime | None:
+        """Return when a window begins, judged or not; None: at the beginning."""
+        found = self._run("start_of", number=number)
+        return found[0][0] if found else None
 
     def in_spans(self, spans: Iterable[WindowTimes], before: int) -> list[Window]:
         """Return those before a number whose times lie in one of some spans."""
