@@ -56,8 +56,8 @@ _JOURNAL_FINDINGS = 1_000_000
 class HopOutcome:
     """The results of one hop over all its buckets: the files of verdicts by bucket, of findings in the order of the
     buckets, and of the keys by bucket whose rows had no record in the window (None where the target is not read by its
-    times); `buckets`: the file of their numbers. `history_begins`: by topic, the moment from which on its keys are known,
-    where that is not its first window."""
+    times); `buckets`: the file of their numbers. `history_begins`: by topic, the moment from which on its keys are
+    known, where that is not its first window."""
 
     summary: HopSummary
     digest: str
