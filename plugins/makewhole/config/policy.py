@@ -45,12 +45,10 @@ def read_pending_max_age(top: Section) -> timedelta:
     return (place.text(values.positive_duration) if place else None) or Pipeline.pending_max_age
 
 
-def read_history(top: Section) -> timedelta | None:
-    """Return how far back the key index knows the keys of topics; None: for ever."""
+def read_history(top: Section, least: timedelta) -> timedelta | None:
+    """Return how far back the key index knows the keys of topics, `least` at least; None: for ever."""
     place = top.get("history")
     found = place.text(values.history) if place else None
-    late = top.get("late")
-    least = read_pending_max_age(top) + ((late.text(values.duration) if late else None) or Pipeline.late)
     if place is not None and found is not None and found < least:
         together = values.written_duration(least)
         place.complain(
