@@ -65,11 +65,11 @@ where covered.pipeline = %(pipeline)s and covered.number = %(number)s
 order by lane.point, lane.partition;
 
 -- ranges_of_all --
--- Read the ranges of every window, by window, point and partition.
+-- Read the ranges of windows, by window, point and partition.
 select covered.number, lane.point, lane.topic, lane.topic_id, lane.partition, lane.lineage, covered.lo, covered.hi,
     covered.leader_epochs
 from makewhole.window_range covered join makewhole.lane on lane.id = covered.lane
-where covered.pipeline = %(pipeline)s
+where covered.pipeline = %(pipeline)s and covered.number = any(%(numbers)s)
 order by covered.number, lane.point, lane.partition;
 
 -- get --
@@ -90,10 +90,15 @@ select configuration -> 'key_layout' from makewhole.window
 where pipeline = %(pipeline)s order by number desc, revision desc limit 1;
 
 -- newest --
--- Read the newest revision of every window, newest window first.
-select distinct on (number) number, revision, start_time, end_time, opened_at, state, reason, plan_only,
-    configuration -> 'key_layout'
-from makewhole.window where pipeline = %(pipeline)s order by number desc, revision desc;
+-- Read the newest revisions of the newest windows, or of one window, newest window first.
+select number, revision, start_time, end_time, opened_at, state, reason, plan_only, configuration -> 'key_layout'
+from makewhole.window
+where pipeline = %(pipeline)s and is_newest and (%(number)s::integer is null or number = %(number)s::integer)
+order by number desc limit %(most)s;
+
+-- count_numbers --
+-- Count the windows of a pipeline.
+select count(*) from makewhole.window where pipeline = %(pipeline)s and is_newest;
 
 -- newest_judged --
 -- Read the newest revision of every window that was compared to its end, newest window first.

@@ -183,9 +183,15 @@ def configuration(journal: PgConnection, window: Window) -> dict[str, Any]:
     return dict(_run(journal, "configuration", **scope)[0][0])
 
 
-def newest(journal: PgConnection, pipeline: str) -> list[Window]:
-    """Return the newest revision of every window, newest window first."""
-    return _windows(journal, pipeline, _run(journal, "newest", pipeline=pipeline))
+def newest(journal: PgConnection, pipeline: str, most: int | None = None, number: int | None = None) -> list[Window]:
+    """Return the newest revisions of the newest windows (None: of all), or of window `number`, newest window first."""
+    rows = _run(journal, "newest", pipeline=pipeline, most=most, number=number)
+    return _windows(journal, pipeline, rows)
+
+
+def count(journal: PgConnection, pipeline: str) -> int:
+    """Return how many windows a pipeline has."""
+    return int(_run(journal, "count_numbers", pipeline=pipeline)[0][0])
 
 
 def newest_judged(journal: PgConnection, pipeline: str) -> list[Window]:
@@ -202,7 +208,8 @@ def last_judged(journal: PgConnection, pipeline: str, number: int | None = None)
 def _windows(journal: PgConnection, pipeline: str, rows: Sequence[Sequence[Any]]) -> list[Window]:
     """Return windows with their ranges, which are read for all of them at once."""
     found: dict[int, dict[str, tuple[PartitionRange, ...]]] = {}
-    for number, point, *values in _run(journal, "ranges_of_all", pipeline=pipeline) if rows else ():
+    numbers = [row[0] for row in rows]
+    for number, point, *values in _run(journal, "ranges_of_all", pipeline=pipeline, numbers=numbers) if rows else ():
         of_window = found.setdefault(number, {})
         of_window[point] = (*of_window.get(point, ()), range_of(values))
     return [window_of(pipeline, row, found.get(row[0], {})) for row in rows]
