@@ -10,9 +10,11 @@ from makewhole.compensation.freezing.batches.action_file import SHOWN
 from makewhole.compensation.freezing.freeze import FreezeRequest, FreezeResult, FreezeSources, freeze_findings
 from makewhole.compensation.freezing.original_records import WindowRecords
 from makewhole.compensation.planning.deadlines import read_deadlines
-from makewhole.journal import plan_progress, plans, window_results, windows
+from makewhole.journal import plan_progress, plans, window_results
 from makewhole.journal.database import connect, journal_dsn, transaction
 from makewhole.journal.findings.stored_findings import StoredFindings
+from makewhole.journal.history.judged import JudgedWindows
+from makewhole.journal.history.record_windows import KNOWN_BY, find_windows_before
 from makewhole.journal.replayed_positions import seen_when_opened
 from makewhole.kafka.retention import RecordRetention
 from makewhole.sql import PgConnection
@@ -29,7 +31,7 @@ def plan_window(context: WindowContext) -> FreezeResult:
         partitions = _observe_topics(journal, context)
         findings = StoredFindings(window=context.window)
         results = window_results.results(journal, context.window)
-        judged = windows.newest_judged(journal, context.pipeline.name)
+        judged = JudgedWindows(journal=journal, pipeline=context.pipeline.name).newest_few(KNOWN_BY)
         seen = {name: seen_when_opened(journal, context.window, name) for name in context.window.ranges}
     _log_deadlines(context, findings)
     request = FreezeRequest(
@@ -40,7 +42,7 @@ def plan_window(context: WindowContext) -> FreezeResult:
     )
     sources = FreezeSources(
         storage=context.storage.root,
-        records=WindowRecords(context, judged, partitions),
+        records=WindowRecords(context, judged, partitions, find_windows_before(context.window)),
         connections=context.connections,
         tombstones=TombstonesSince(context=context, seen=lambda name: seen[name] or ranges_read(context.window, name)),
     )

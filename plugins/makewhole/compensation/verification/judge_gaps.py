@@ -24,6 +24,7 @@ from makewhole.compensation.verification.downstream import stores_behind
 from makewhole.compensation.verification.judge_erased import with_erased
 from makewhole.compensation.verification.judge_reversals import ReversalJudge
 from makewhole.compensation.verification.store_rows import read_rows
+from makewhole.journal.history.record_windows import find_windows_before
 from makewhole.journal.window_results import JudgedFinding
 from makewhole.lake.local_files import BatchFile
 from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint
@@ -79,7 +80,7 @@ def judge_gaps_anew(
     """
     deadline = time.monotonic() + deadline_seconds
     with ExitStack() as stack:
-        records = WindowRecords(context, known.windows)
+        records = WindowRecords(context, known.windows, find=find_windows_before(context.window))
         sources = stack.enter_context(Sources(context.pipeline, records, context.connections))
         batches = _BatchJudge(context, since, sources, known)
         while True:

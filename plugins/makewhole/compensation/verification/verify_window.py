@@ -18,6 +18,8 @@ from makewhole.gate import HopSummary, check_summaries
 from makewhole.journal import incidents, observations, plan_progress, plans, window_results, windows
 from makewhole.journal.database import connect
 from makewhole.journal.findings.stored_findings import StoredFindings
+from makewhole.journal.history.judged import JudgedWindows
+from makewhole.journal.history.record_windows import KNOWN_BY
 from makewhole.journal.window_results import JudgedFinding
 from makewhole.journal.written_keys import reversals_of
 from makewhole.lake.local_files import BatchFile
@@ -65,11 +67,11 @@ def verify_window(
             doubled_before = _read_findings(journal, context.window, findings)
             since = _start_offsets(journal, context)
             patience = _patience_seconds(journal, context) if patience_seconds is None else patience_seconds
-            earlier = windows.newest_judged(journal, context.pipeline.name)
+            newest = JudgedWindows(journal=journal, pipeline=context.pipeline.name).newest_few(KNOWN_BY)
             results_before = window_results.results(journal, context.window)
             others = open_other_stores(journal, context, findings)
         known = GapContext(
-            open_judge=KeyJudge, past=partial(_past, context), windows=earlier, is_awaited=others.is_awaited
+            open_judge=KeyJudge, past=partial(_past, context), windows=newest, is_awaited=others.is_awaited
         )
         judged = stack.enter_context(
             judge_gaps_anew(context, findings, since, min(patience, stays_seconds), progress, known)
