@@ -52,7 +52,7 @@ def findings(
     if revision is not None and window is None:
         raise typer.BadParameter("--revision goes with --window")
     with service_environment(), connect() as journal:
-        chosen = chosen_windows(journal, pipeline, window, revision)
+        chosen = list(chosen_windows(journal, pipeline, window, revision))
         counted = Counter[tuple[str, str]]()
         for found in chosen:
             counted.update(window_results.count_outcomes(journal, found))
