@@ -173,22 +173,38 @@ select coalesce(sum(actions), 0) from makewhole.chunk where plan = %(plan)s
 select target, chunk, actions, place from makewhole.chunk where plan = %(plan)s order by target, chunk
 
 -- refuse_findings --
--- Mark the findings that no action could be made for.
+-- Mark the findings that no action could be made for. Each is looked up by the primary key, whatever the planner knows.
 update makewhole.finding set outcome = 'refused', outcome_reason = refused.reason
-from unnest(%(hops)s::text[], %(hashes)s::text[], %(reasons)s::text[]) as refused (hop, key_hash, reason)
-where finding.pipeline = %(pipeline)s and finding.number = %(number)s and finding.revision = %(revision)s
-and finding.hop = refused.hop and finding.key_hash = refused.key_hash
+from (
+    select stored.ctid as place, given.reason
+    from unnest(%(hops)s::text[], %(hashes)s::text[], %(reasons)s::text[]) as given (hop, key_hash, reason)
+    cross join lateral (
+        select ctid from makewhole.finding as one
+        where one.pipeline = %(pipeline)s and one.number = %(number)s and one.revision = %(revision)s
+          and one.hop = given.hop and one.key_hash = given.key_hash
+        limit 1
+    ) as stored
+) as refused
+where finding.ctid = refused.place
 
 -- refuse_findings_of --
 -- Mark the findings whose actions a plan refused when it ran.
-update makewhole.finding set outcome = 'refused', outcome_reason = refused.refusal
+update makewhole.finding set outcome = 'refused', outcome_reason = refused.reason
 from (
-    select distinct on (hop, key_hash) hop, key_hash, refusal
-    from makewhole.planned_action where plan = %(plan)s and refusal is not null
-    order by hop, key_hash, seq
+    select stored.ctid as place, given.reason
+    from (
+        select distinct on (hop, key_hash) hop, key_hash, refusal as reason
+        from makewhole.planned_action where plan = %(plan)s and refusal is not null
+        order by hop, key_hash, seq
+    ) as given
+    cross join lateral (
+        select ctid from makewhole.finding as one
+        where one.pipeline = %(pipeline)s and one.number = %(number)s and one.revision = %(revision)s
+          and one.hop = given.hop and one.key_hash = given.key_hash
+        limit 1
+    ) as stored
 ) as refused
-where finding.pipeline = %(pipeline)s and finding.number = %(number)s and finding.revision = %(revision)s
-and finding.hop = refused.hop and finding.key_hash = refused.key_hash
+where finding.ctid = refused.place
 
 -- keys_written_since --
 -- Read which of the keys a plan of the pipeline wrote since a window revision was opened: by its receipts, or possibly.

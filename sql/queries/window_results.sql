@@ -153,15 +153,24 @@ where place <= %(most)s
 order by hop, verdict, place;
 
 -- set_outcomes --
--- Write the outcomes of findings that have others, and add to their evidence what was compared.
+-- Write the outcomes of findings that have others, and add to their evidence what was compared. Each row is looked up by
+-- the primary key: right after a large window the planner knows nothing of the table, and would compare all with all.
 update makewhole.finding
 set outcome = judged.outcome, outcome_reason = judged.reason, evidence = evidence || judged.compared::jsonb
-from unnest(%(hops)s::text[], %(hashes)s::text[], %(outcomes)s::text[], %(reasons)s::text[], %(compared)s::text[])
-    as judged (hop, key_hash, outcome, reason, compared)
-where finding.pipeline = %(pipeline)s and finding.number = %(number)s and finding.revision = %(revision)s
-  and finding.hop = judged.hop and finding.key_hash = judged.key_hash
-  and (finding.outcome <> judged.outcome or finding.outcome_reason is distinct from judged.reason
-       or judged.compared <> '{}');
+from (
+    select stored.ctid as place, given.outcome, given.reason, given.compared
+    from unnest(%(hops)s::text[], %(hashes)s::text[], %(outcomes)s::text[], %(reasons)s::text[], %(compared)s::text[])
+        as given (hop, key_hash, outcome, reason, compared)
+    cross join lateral (
+        select ctid from makewhole.finding as one
+        where one.pipeline = %(pipeline)s and one.number = %(number)s and one.revision = %(revision)s
+          and one.hop = given.hop and one.key_hash = given.key_hash
+          and (one.outcome <> given.outcome or one.outcome_reason is distinct from given.reason
+               or given.compared <> '{}')
+        limit 1
+    ) as stored
+) as judged
+where finding.ctid = judged.place;
 
 -- delete_handovers --
 -- Delete the handed-over keys of an earlier attempt at the same revision.

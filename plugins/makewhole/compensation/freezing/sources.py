@@ -28,7 +28,7 @@ _RECORD = pa.schema(
 Position = tuple[int, int]
 """(partition, offset)."""
 _NOWHERE = (-1, -1)
-_RECORDS_TOGETHER = 10_000
+_RECORDS_TOGETHER = 5_000
 
 
 class PayloadFrom(StrEnum):

@@ -11,7 +11,7 @@ from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection, load_queries
 
-BATCH = 10_000
+BATCH = 5_000
 """So many findings are in memory at a time."""
 
 _ROWS_OF_A_FETCH = 1_000

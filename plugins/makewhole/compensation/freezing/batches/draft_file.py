@@ -9,7 +9,7 @@ from makewhole.compensation.planning.action_draft import ActionDraft, PlanOrder
 from makewhole.lake.local_files import ObjectFile
 from makewhole.model.closing import ClosingContext
 
-SLICE = 10_000
+SLICE = 5_000
 """So many drafts are in memory at a time."""
 
 _PLACES = {"hop": pl.Int32, "remedy": pl.Int32, "key": pl.String, "place": pl.Int64}
