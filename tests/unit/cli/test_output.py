@@ -199,6 +199,7 @@ def test_the_newest_windows_are_listed_and_the_number_of_the_others_is_told(
 
     monkeypatch.setattr(report, "chosen_windows", chosen)
     monkeypatch.setattr(report, "window_document", lambda _, found: document(found.number))
+    monkeypatch.setattr(report, "show_windows", lambda *_: None)
     told = "5 older windows not listed; `--last 0` lists all"
     assert told in invoke("windows", "flights", "--last", "2").stdout
     assert "not listed" not in invoke("windows", "flights", "--last", "0").stdout
