@@ -40,7 +40,6 @@ def run(storage: Storage, window: int, chance: np.random.Generator) -> IndexedRu
         "is_extra": np.zeros(KEYS, dtype=np.bool_),
         "compared": np.full(KEYS, 7, dtype=np.uint64),
     }
-    written = {*columns, "excluded_by"}
     rows = pl.DataFrame(columns).with_columns(
         pl.lit([], dtype=STORED["excluded_by"]).alias("excluded_by"),
         *(
