@@ -137,8 +137,8 @@ class NeighbouringWindows:
         return max(first, self.windows.number_ending_after(context.window.start - history) or context.window.number)
 
     def history_begins(self, point: str) -> datetime | None:
-        """Return the moment from which on the keys of a topic are known; None: since its first window. It may lie behind
-        a window that is judged again."""
+        """Return the moment from which on the keys of a topic are known; None: since its first window. It may lie
+        behind a window that is judged again."""
         if not isinstance(self.context.pipeline.points[point], TopicPoint):
             return None
         number = self.indexed_from(point)
