@@ -151,13 +151,12 @@ class NeighbouringWindows:
         return max(first, self.windows.number_ending_after(context.window.start - history) or context.window.number)
 
     def history_begins(self, point: str) -> datetime | None:
-        """Return the moment from which on the keys of a topic are known; None: since its first window."""
+        """Return the moment from which on the keys of a topic are known; None: since its first window. It may lie
+        behind a window that is judged again."""
         if not isinstance(self.context.pipeline.points[point], TopicPoint):
             return None
-        number = min(self.indexed_from(point), self.context.window.number)
-        if number <= self.first_reading(point).number:
-            return None
-        return self.context.window.start if number == self.context.window.number else self.windows.start_of(number)
+        number = self.indexed_from(point)
+        return None if number <= self.first_reading(point).number else self.windows.start_of(number)
 
     def read_otherwise(self, window: Window, point: str) -> OtherReading | None:
         """Return where the records of another window are, if it read a point with another configuration than this."""

@@ -115,6 +115,19 @@ def test_an_older_window_that_is_judged_again_says_what_is_known_no_more(shop: R
     assert keep_house(shop).index.rows == 15
 
 
+def test_a_window_that_was_dropped_itself_does_not_call_missing_what_a_dropped_one_may_have(
+    shop: ReconciledShop,
+) -> None:
+    trade_days(shop, history="2d")
+    keep_house(shop)
+    shop.write("outbox", orders([177], 1))
+
+    context, closed = shop.whole_way(1)
+
+    assert shop.found(context, LEDGER_HOP) == {"O177": ("undecidable", "expired")}
+    assert closed.state is WindowState.NOT_KNOWN
+
+
 def test_the_commands_say_from_when_on_keys_are_known(shop: ReconciledShop) -> None:
     trade_days(shop, history="2d")
 
