@@ -52,7 +52,7 @@ select hop, counts, digest, files from makewhole.hop_result
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and stage = %(stage)s;
 
 -- certified_files --
--- Read the files of a hop's result, and of the keys that were repaired, of the newest certified revision of each window;
+-- Read the files of a hop's result, and of the keys that were repaired, of the newest certified revision of some windows;
 -- and those of its slices, where clean keys have no row among the verdicts.
 select distinct on (result.number)
     result.number, result.revision, result.files, verified.files ->> 'repaired',
@@ -70,26 +70,29 @@ left join makewhole.snapshot as target
     on (target.pipeline, target.number, target.revision, target.point)
      = (result.pipeline, result.number, result.revision, %(target)s)
     and (result.files #>> '{summary,clean}')::bigint > 0
-where result.pipeline = %(pipeline)s and result.hop = %(hop)s and result.stage = 'reconciled'
-  and judged.state = 'certified' and (result.number, result.revision) <> (%(number)s, %(revision)s)
+where result.pipeline = %(pipeline)s and result.number = any(%(numbers)s) and result.hop = %(hop)s
+  and result.stage = 'reconciled' and judged.state = 'certified' and (result.number, result.revision) <> (%(number)s, %(revision)s)
 order by result.number, result.revision desc;
 
 -- strangers --
 -- Read of the windows before one that met keys without a record on a hop, in their newest compared revisions, how many
 -- such keys findings name, how many none does as they are from before the baseline, and the files of all of them.
-with newest as (
-    select distinct on (number) number, revision, files
-    from makewhole.hop_result
-    where pipeline = %(pipeline)s and hop = %(hop)s and number < %(number)s and stage = 'reconciled'
-    order by number, revision desc
-), met as (
-    select number, revision, files -> 'met_alone' as met_alone,
-        (files #>> '{summary,counts,unexpected}')::bigint
-            + coalesce((files #>> '{summary,undecidable_without_source}')::bigint, 0) as named,
-        coalesce((files #>> '{summary,before_baseline_without_source}')::bigint, 0) as unnamed
-    from newest
+select number, revision,
+    (files #>> '{summary,counts,unexpected}')::bigint
+        + coalesce((files #>> '{summary,undecidable_without_source}')::bigint, 0) as named,
+    coalesce((files #>> '{summary,before_baseline_without_source}')::bigint, 0) as unnamed,
+    files -> 'met_alone'
+from makewhole.hop_result as met
+where pipeline = %(pipeline)s and hop = %(hop)s and number < %(number)s and stage = 'reconciled' and (
+    (files #>> '{summary,counts,unexpected}')::bigint > 0
+    or (files #>> '{summary,undecidable_without_source}')::bigint > 0
+    or (files #>> '{summary,before_baseline_without_source}')::bigint > 0
+) and not exists (
+    select from makewhole.hop_result as newer
+    where (newer.pipeline, newer.number, newer.hop, newer.stage) = (met.pipeline, met.number, met.hop, met.stage)
+      and newer.revision > met.revision
 )
-select number, revision, named, unnamed, met_alone from met where named > 0 or unnamed > 0 order by number;
+order by number;
 
 -- delete_findings --
 -- Delete the findings of an earlier attempt at the same revision.

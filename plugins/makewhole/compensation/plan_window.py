@@ -16,8 +16,10 @@ from makewhole.compensation.freezing.freeze import (
 )
 from makewhole.compensation.freezing.original_records import WindowRecords
 from makewhole.compensation.planning.deadlines import read_deadlines, soonest
-from makewhole.journal import plan_progress, plans, window_results, windows
+from makewhole.journal import plan_progress, plans, window_results
 from makewhole.journal.database import connect, journal_dsn, transaction
+from makewhole.journal.history.judged import JudgedWindows
+from makewhole.journal.history.record_windows import KNOWN_BY, find_windows_before
 from makewhole.journal.replayed_positions import seen_when_opened
 from makewhole.kafka.retention import RecordRetention
 from makewhole.model.verdict import Finding
@@ -35,7 +37,7 @@ def plan_window(context: WindowContext) -> FreezeResult:
         partitions = _observe_topics(journal, context)
         findings = [item.finding for item in window_results.findings(journal, context.window)]
         results = window_results.results(journal, context.window)
-        judged = windows.newest_judged(journal, context.pipeline.name)
+        judged = JudgedWindows(journal=journal, pipeline=context.pipeline.name).newest_few(KNOWN_BY)
         seen = {name: seen_when_opened(journal, context.window, name) for name in context.window.ranges}
     _log_deadlines(context, findings)
     request = FreezeRequest(
@@ -46,7 +48,7 @@ def plan_window(context: WindowContext) -> FreezeResult:
     )
     sources = FreezeSources(
         storage=context.storage.root,
-        records=WindowRecords(context, judged, partitions),
+        records=WindowRecords(context, judged, partitions, find_windows_before(context.window)),
         connections=context.connections,
         tombstones=TombstonesSince(context=context, seen=lambda name: seen[name] or ranges_read(context.window, name)),
     )

@@ -19,6 +19,7 @@ from makewhole.config.policy import (
     below,
     read_approval,
     read_gate,
+    read_history,
     read_limits,
     read_pending_max_age,
     read_time_limits,
@@ -40,6 +41,7 @@ _KEYS = (
     "settle",
     "pending",
     "late",
+    "history",
     "reach",
     "compare",
     "points",
@@ -180,7 +182,8 @@ def _read_pipeline(top: Section) -> Pipeline:
     drafts = read_points(top)
     hops = read_hops(top, drafts, read_wanted(compensation), version)
     settle_time = settle.text(values.duration) if settle else None
-    late_time = late.text(values.duration) if late else None
+    found_late = late.text(values.duration) if late else None
+    late_time, pending = Pipeline.late if found_late is None else found_late, read_pending_max_age(top)
     retry_time = retry_for.text(values.duration) if retry_for else None
     return Pipeline(
         name=(name.text(values.name) if name else None) or "",
@@ -189,9 +192,10 @@ def _read_pipeline(top: Section) -> Pipeline:
         start=begin.moment(values.start) if begin else None,
         until=over.moment(values.moment) if over else None,
         settle=timedelta(minutes=5) if settle_time is None else settle_time,
-        pending_max_age=read_pending_max_age(top),
-        late=Pipeline.late if late_time is None else late_time,
+        pending_max_age=pending,
+        late=late_time,
         reach=_read_reach(top, hops, drafts),
+        history=read_history(top, late_time + pending),
         compare=_read_compare(top),
         points=with_tombstone_topics(
             {name: draft.point for name, draft in drafts.items() if draft.point is not None}, hops, top

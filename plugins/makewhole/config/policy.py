@@ -45,6 +45,19 @@ def read_pending_max_age(top: Section) -> timedelta:
     return (place.text(values.positive_duration) if place else None) or Pipeline.pending_max_age
 
 
+def read_history(top: Section, least: timedelta) -> timedelta | None:
+    """Return how far back the key index knows the keys of topics, `least` at least; None: for ever."""
+    place = top.get("history")
+    found = place.text(values.history) if place else None
+    if place is not None and found is not None and found < least:
+        together = values.written_duration(least)
+        place.complain(
+            f"is less than `late` and `pending.max_age` together ({together}), as far back as keys may be late",
+            f"Write at least '{together}', or leave the line out: then keys are known for ever",
+        )
+    return found
+
+
 def read_limits(compensation: Section | None) -> Limits:
     """Return the limits over which a plan is refused."""
     section = below(compensation, "limits", "actions", "share", "records_per_second")

@@ -1,6 +1,6 @@
 """Read and write what a window's steps commit: snapshots, results, findings, gate reports."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -118,10 +118,11 @@ class CertifiedFiles:
     target: Mapping[str, Sequence[str]]
 
 
-def certified_files(journal: PgConnection, window: Window, hop: Hop) -> list[CertifiedFiles]:
-    """Return the files of the newest certified revision of every window on a hop, oldest first; this revision is left
+def certified_files(journal: PgConnection, window: Window, hop: Hop, numbers: Collection[int]) -> list[CertifiedFiles]:
+    """Return the files of the newest certified revisions of windows on a hop, oldest first; this revision is left
     out."""
-    rows = _run(journal, "certified_files", **_scope(window), hop=hop.name, source=hop.source, target=hop.target)
+    points = {"hop": hop.name, "source": hop.source, "target": hop.target}
+    rows = _run(journal, "certified_files", **_scope(window), **points, numbers=sorted(numbers))
     return [
         CertifiedFiles(
             number=number, revision=revision, files=files, repaired=repaired, source=source or {}, target=target or {}

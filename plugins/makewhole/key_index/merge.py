@@ -45,7 +45,13 @@ def folder_of(topic: IndexedTopic, attempt: str) -> str:
 def _next_inputs(journal: PgConnection, topic: IndexedTopic) -> list[IndexedRun]:
     runs = standing_runs(journal, topic)
     journal.commit()  # writing may take long, and a transaction that is idle keeps vacuum from the whole database
-    return [runs[place] for place in runs_to_merge([run.rows for run in runs])]
+    chosen = [runs[place] for place in runs_to_merge([run.rows for run in runs])]
+    return chosen or next(([run] for run in runs if _is_half_empty(run)), [])
+
+
+def _is_half_empty(run: IndexedRun) -> bool:
+    """Tell whether most windows of a merged run count no more: they were dropped, or judged again."""
+    return run.merge is not None and 0 < 2 * len(run.windows) <= len(run.revisions)
 
 
 def write_merged(storage: Storage, topic: IndexedTopic, attempt: str, inputs: Sequence[IndexedRun]) -> IndexedRun:

@@ -279,7 +279,8 @@ class Pipeline:
     `until` ends the schedule: for a pipeline that is over, or whose data are of the past. A step that meets a transient
     error is tried again for `retry_for`. `pending_max_age` is how long a key may be handed over from window to window.
     `late` is how far before a window rows of tables are looked for that came since the window before. `reach` is `LOG`
-    where the file accepts that nothing upstream of a topic says what was sent to it.
+    where the file accepts that nothing upstream of a topic says what was sent to it. `history` is how far back the key
+    index knows the keys of topics; None: for ever.
     """
 
     name: str
@@ -300,6 +301,7 @@ class Pipeline:
     retry_for: timedelta = timedelta(hours=6)
     time_limits: TimeLimits = TimeLimits()
     buckets: int = 16
+    history: timedelta | None = field(default=None, metadata=WRITTEN_IF_ANY)
 
     def hop(self, name: str) -> Hop:
         """Return the hop of this name.

@@ -25,11 +25,11 @@ def configuration_document(pipeline: Pipeline) -> dict[str, Any]:
 def judging_sha256(pipeline: Pipeline) -> str:
     """Return the digest of the part of a configuration that decides a verdict: points, hops with their filters,
     compared columns and types, tolerances, baseline and times. Remedies and approval are left out: a plan has its own
-    hash. `reach` is part of it where the file has it."""
+    hash. `reach` and `history` are part of it where the file has them."""
     whole = configuration_document(pipeline)
     names: tuple[str, ...] = ("name", "points", "start", "settle", "compare", "gate", "buckets")
     hops = [{name: hop[name] for name in _OF_A_HOP} for hop in whole["hops"]]
-    names += ("reach",) if pipeline.reach is not None else ()
+    names += tuple(name for name in ("reach", "history") if getattr(pipeline, name) is not None)
     return sha256_of({name: whole[name] for name in names} | {"hops": hops})
 
 

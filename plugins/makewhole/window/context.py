@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 from makewhole.compute.decode.record_values import ValueShape
@@ -156,3 +157,10 @@ def find_pipeline(name: str) -> Pipeline:
         remedy=f"Known are: {', '.join(pipelines) or 'none'}. Check the files with `makewhole check`",
     )
     raise ConfigurationError([missing, *problems])
+
+
+def history_of(name: str) -> timedelta | None:
+    """Return how far back the key index of a pipeline is to know keys; None: for ever, also where no good file says
+    it."""
+    pipelines, _ = read_pipelines(pipeline_folders())
+    return pipelines[name].history if name in pipelines else None

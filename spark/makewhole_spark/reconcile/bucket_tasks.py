@@ -10,16 +10,14 @@ import polars as pl
 from makewhole.compute.buckets import bucket_name
 from makewhole.compute.frames import HASHES, empty
 from makewhole.compute.keys import split_hex
-from makewhole.journal import observations, window_results
-from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, standing_runs
+from makewhole.journal import observations
+from makewhole.journal.key_index.runs import IndexedRun
 from makewhole.journal.window_results import Handover
 from makewhole.key_index.files import IndexFile
-from makewhole.lake.stored_verdicts import VerdictFiles
-from makewhole.model.pipeline import Hop, Semantics, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Semantics, TopicPoint
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.buckets import (
     BucketTask,
-    CertifiedResult,
     HandedOverFiles,
     IndexFiles,
     LogOfErasures,
@@ -27,6 +25,7 @@ from makewhole_spark.reconcile.buckets import (
 )
 from makewhole_spark.reconcile.followed_rows import followed_rows
 from makewhole_spark.reconcile.hop_facts.baseline import hop_baseline
+from makewhole_spark.reconcile.hop_facts.certified_before import certified_results
 from makewhole_spark.reconcile.hop_facts.late_rows import late_facts, windows_before
 from makewhole_spark.reconcile.hop_facts.met_alone import met_alone
 from makewhole_spark.reconcile.hop_facts.other_sources import HopsBeside
@@ -55,7 +54,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     followed = _by_bucket(neighbours, followed_rows(neighbours, hop))
     committed = neighbours.group_committed(hop)
     group = None if committed is None else {at: offset for at, offset in committed.items() if offset is not None}
-    certified = _certified(neighbours, hop)
+    certified = certified_results(neighbours, hop, {context.window.number})
     beside = HopsBeside.of(neighbours, hop)
     joined = {hop.source, hop.target, *(one.source for one, _ in beside.hops)}
     indexes = {point: _PointRuns.of(neighbours, point) for point in joined}
@@ -94,7 +93,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             earlier_source_files=tuple(late.source_files.get(bucket, ())),
             other_sources=beside.in_bucket(bucket, {name: runs.files(bucket) for name, runs in indexes.items()}),
             told=tuple(late.told.get(bucket, ())),
-            certified=tuple(result for result in certified.get(bucket, ())),
+            certified=tuple(certified.get(bucket, ())),
             met_alone=None if alone is None else alone.in_bucket(bucket),
             log_of_erasures=erasures.get(bucket, LogOfErasures()),
             baseline=baseline,
@@ -137,7 +136,7 @@ def handed_over_keys(neighbours: NeighbouringWindows, hop: Hop) -> _KeysByBucket
 def _handed_over(neighbours: NeighbouringWindows, hop: Hop) -> Sequence[Handover]:
     """Return what the window before handed over on a hop."""
     number = neighbours.context.window.number - 1
-    if not any(window.number == number for window in neighbours.earlier):
+    if neighbours.right_before is None or neighbours.right_before.number != number:
         return ()
     return neighbours.handovers(number, hop)
 
@@ -166,7 +165,7 @@ def _handing_windows(neighbours: NeighbouringWindows, hop: Hop) -> list[Window]:
     """
     found: list[Window] = []
     keys = {item.key_hash for item in _handed_over(neighbours, hop)}
-    for earlier in reversed(neighbours.earlier):
+    for earlier in neighbours.backwards():
         keys &= {item.key_hash for item in neighbours.handovers(earlier.number, hop)}
         if not keys:
             break
@@ -228,74 +227,51 @@ def _settled(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, Any]:
     return {"offsets": dict(seen.stable_offsets or {}), "snapshot": seen.pg_snapshot}
 
 
-def _certified(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, list[CertifiedResult]]:
-    """Return the newest certified result of every window on a hop to a store, by bucket; this revision has none."""
-    if not isinstance(neighbours.context.pipeline.points[hop.target], TablePoint):
-        return {}
-    ours = neighbours.context.window
-    windows = {window.number: window for window in [*neighbours.judged, ours]}
-    found: dict[str, list[CertifiedResult]] = {}
-    for one in window_results.certified_files(neighbours.journal, ours, hop):
-        ranges = windows[one.number].ranges.get(hop.source, ()) if one.number in windows else ()
-        # Of a result that an older makewhole wrote, nobody knows which file is of which bucket.
-        for bucket in one.files.get("verdicts_by_bucket") or _all_buckets(neighbours):
-            found.setdefault(bucket, []).append(
-                CertifiedResult(
-                    number=one.number,
-                    revision=one.revision,
-                    files=VerdictFiles.of(hop.name, one.files, (one.source, one.target), bucket),
-                    repaired=one.repaired,
-                    ranges=tuple((part.partition, part.lo, part.hi) for part in ranges),
-                )
-            )
-    return found
-
-
-def _all_buckets(neighbours: NeighbouringWindows) -> list[str]:
-    return [f"{number:02d}" for number in range(neighbours.context.pipeline.buckets)]
-
-
 def _later_source_files(neighbours: NeighbouringWindows, hop: Hop, bucket: str) -> tuple[str, ...]:
     """Return the source's files of later windows, with every version: a run of the index has at most two per key."""
     if hop.semantics is not Semantics.UPSERT or not neighbours.later:
         return ()
+    neighbours.read_manifests(neighbours.later)
     found = (neighbours.manifests_of(window).get(hop.source, {"files": {}})["files"] for window in neighbours.later)
     return tuple(path for files in found for path in files.get(bucket, ()))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _PointRuns:
-    """The runs of the key index for a point. `former`: windows that read an earlier incarnation."""
+    """The runs of the key index for a point. `since`: the first window that read the topic as it is in this one; those
+    before it read an earlier incarnation. Those before `known_from` are older than the pipeline's `history`."""
 
     runs: Sequence[IndexedRun]
     number: int
-    former: frozenset[int]
+    since: int
+    known_from: int
 
     @classmethod
     def of(cls, neighbours: NeighbouringWindows, point: str) -> "_PointRuns":
         ids = {part.topic_id for part in neighbours.context.window.ranges.get(point, ())}
-        former = {
-            window.number
-            for window in neighbours.earlier
-            if ids and not ids & {part.topic_id for part in window.ranges.get(point, ())}
-        }
-        number = neighbours.context.window.number
-        topic = IndexedTopic(pipeline=neighbours.context.pipeline.name, point=point)
-        runs = standing_runs(neighbours.journal, topic, besides=number)
-        return cls(runs=runs, number=number, former=frozenset(former))
+        read = neighbours.topic_ids(point) if ids else ()
+        since = min((number for _, topic_id, number in read if topic_id in ids), default=0)
+        return cls(
+            runs=neighbours.standing_runs(point),
+            number=neighbours.context.window.number,
+            since=since,
+            known_from=neighbours.indexed_from(point),
+        )
 
     def files(self, bucket: str, without: set[int] | frozenset[int] = frozenset()) -> IndexFiles:
         """Return the files of a bucket, each with the windows that count, but for the windows in `without`."""
         left_out = {self.number, *without}
         return IndexFiles(
-            earlier=self._those(bucket, lambda at: at < self.number and at not in self.former | left_out),
+            earlier=self._those(bucket, lambda at: self.since <= at < self.number and at not in left_out),
             later=self._those(bucket, lambda at: at > self.number and at not in left_out),
-            former=self._those(bucket, lambda at: at in self.former and at not in left_out),
+            former=self._those(bucket, lambda at: at < self.since and at not in left_out),
         )
 
     def _those(self, bucket: str, counts: Callable[[int], bool]) -> tuple[IndexFile, ...]:
         held = (
-            IndexFile(path=run.files[bucket], windows=tuple(at for at in run.windows if counts(at)))
+            IndexFile(
+                path=run.files[bucket], windows=tuple(at for at in run.windows if at >= self.known_from and counts(at))
+            )
             for run in self.runs
             if bucket in run.files
         )

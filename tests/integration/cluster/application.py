@@ -24,6 +24,8 @@ SMALL = {
     "spark.driver.host": LOOPBACK,
     "spark.driver.bindAddress": LOOPBACK,
     "spark.executor.memory": "1g",
+    "spark.pyspark.python": sys.executable,
+    "spark.pyspark.driver.python": sys.executable,
 }
 
 
@@ -70,7 +72,6 @@ class Submitter:
         settings = {
             "spark.archives": f"{archive}#{NAME}",
             "spark.pyspark.python": f"./{NAME}/bin/python",
-            "spark.pyspark.driver.python": sys.executable,
         }
         return cls(folder=folder, master=master, settings=settings | more)
 

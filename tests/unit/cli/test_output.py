@@ -188,6 +188,25 @@ def test_windows_are_one_object_a_line(invoke: Callable[..., Result], monkeypatc
     assert "the beginning" in shown
 
 
+def test_the_newest_windows_are_listed_and_the_number_of_the_others_is_told(
+    invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int | None] = []
+
+    def chosen(*_: object, most: int | None, **__: object) -> list[Window]:
+        asked.append(most)
+        return [window(number) for number in range(1 if most is None else 1 + 7 - most, 8)]
+
+    monkeypatch.setattr(report, "chosen_windows", chosen)
+    monkeypatch.setattr(report, "window_document", lambda _, found: document(found.number))
+    monkeypatch.setattr(report, "show_windows", lambda *_: None)
+    told = "5 older windows not listed; `--last 0` lists all"
+    assert told in invoke("windows", "flights", "--last", "2").stdout
+    assert "not listed" not in invoke("windows", "flights", "--last", "0").stdout
+    assert [one["window"] for one in objects(invoke("windows", "flights", "--last", "2", "--json"))] == [6, 7]
+    assert asked == [2, None, 2]
+
+
 def test_no_window_yet_says_how_to_open_one(invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "chosen_windows", lambda *_, **__: [])
     assert invoke("windows", "flights").stdout == (
@@ -200,6 +219,7 @@ def test_a_pipeline_that_nobody_knows_is_wrong_usage(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("makewhole.journal.windows.newest", lambda *_: [])
+    monkeypatch.setattr("makewhole.journal.windows.count", lambda *_: 0)
     result = invoke("findings", "[/red]")
     assert result.exit_code == 2
     assert "[/red]: no good pipeline file has this name. Known are: flights." in result.stderr

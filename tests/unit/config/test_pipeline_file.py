@@ -37,6 +37,7 @@ start: 2013-01-01T02:00:00+02:00
 settle: 90s
 pending: {max_age: 36h}
 late: 3d
+history: 400d
 compare: {dep_delay: "decimal( 6, 1 )", tailnum: string}
 points:
   outbox:
@@ -120,6 +121,7 @@ def test_every_key_of_a_full_file_reaches_the_model(write: Callable[..., Path]) 
         settle=timedelta(seconds=90),
         pending_max_age=timedelta(hours=36),
         late=timedelta(days=3),
+        history=timedelta(days=400),
         compare={"dep_delay": "decimal(6,1)", "tailnum": "string"},
         points={
             "outbox": TablePoint(

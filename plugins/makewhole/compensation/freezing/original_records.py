@@ -1,6 +1,6 @@
 """Read original records by position from the archives of windows, or from the brokers where no archive holds them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -20,6 +20,9 @@ from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange, Window
 from makewhole.window.context import WindowContext
 
+FindWindows = Callable[[str, Collection[tuple[int, int]]], Sequence[Window]]
+"""Find the windows before one whose ranges of a topic point hold any of some (partition, offset), newest first."""
+
 _GAP_MOST = 1_000  # offsets; positions closer than this are read together
 
 
@@ -34,8 +37,9 @@ class _RecordSource:
 
 
 class WindowRecords:
-    """The payload source of one window. Records of earlier windows among those `judged` (newest first), which keys that
-    were handed over need, come from their archives: the same offsets of the log may hold other records now.
+    """The payload source of one window. Records of earlier windows, which keys that were handed over need, come from
+    their archives: the same offsets of the log may hold other records now. `find` tells which these are; `judged` are
+    the newest windows (newest first).
 
     What the newest revision of a window could not read any more, an older one may have read: then its archive has it.
     `partitions`: how many a topic has now, by point; of a point that is not there, those of the window count.
@@ -46,10 +50,9 @@ class WindowRecords:
         context: WindowContext,
         judged: Iterable[Window] = (),
         partitions: Mapping[str, int] = MappingProxyType({}),
+        find: FindWindows = lambda *_: (),
     ) -> None:
-        self._context, self._judged, self._partitions = context, tuple(judged), partitions
-        earlier = (window for window in self._judged if window.number < context.window.number)
-        self._windows = (context.window, *earlier)
+        self._context, self._judged, self._partitions, self._find = context, tuple(judged), partitions, find
 
     def records(self, point: str, positions: Sequence[tuple[int, int]]) -> Iterator[SourceRecord]:
         """Return the records at these (partition, offset), ordered; those that are nowhere any more are left out."""
@@ -57,7 +60,8 @@ class WindowRecords:
         found: dict[tuple[int, int], SourceRecord] = {}
         with closing(BrokerLog(self._context.kafka(topic))) as broker:
             logs = _Logs(broker)
-            left = {position: self._record_sources(point, *position) for position in sorted(set(positions))}
+            windows = (self._context.window, *self._find(point, self._outside(point, positions)))
+            left = {at: self._record_sources(windows, point, *at) for at in sorted(set(positions))}
             while left:
                 nexts = {position: next(sources, None) for position, sources in left.items()}
                 asked = [(source, position[1]) for position, source in nexts.items() if source is not None]
@@ -80,12 +84,19 @@ class WindowRecords:
         assert isinstance(topic, TopicPoint)
         return topic
 
-    def _record_sources(self, point: str, partition: int, offset: int) -> Iterator[_RecordSource]:
+    def _outside(self, point: str, positions: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+        """Return the positions that lie outside of the window."""
+        parts = {part.partition: part for part in self._context.window.ranges.get(point, ())}
+        return {(at, offset) for at, offset in positions if at not in parts or not _holds(parts[at], offset)}
+
+    def _record_sources(
+        self, windows: Sequence[Window], point: str, partition: int, offset: int
+    ) -> Iterator[_RecordSource]:
         """Yield where a position may be read, the best first; nothing: the topic has no such partition any more, and no
         archive has it."""
-        for window in self._windows:
+        for window in windows:
             for part in window.ranges.get(point, ()):
-                if part.partition == partition and part.lo <= offset < part.hi:
+                if part.partition == partition and _holds(part, offset):
                     for revision in range(window.revision, 0, -1):
                         prefix = replace(window, revision=revision).prefix
                         folder = self._context.storage.uri(f"{prefix}/{point}/archive")
@@ -93,6 +104,10 @@ class WindowRecords:
                     return
         now = (part for part in self._context.window.ranges[point] if part.partition == partition)
         yield from (_RecordSource(part=part) for part in islice(now, 1))
+
+
+def _holds(part: PartitionRange, offset: int) -> bool:
+    return part.lo <= offset < part.hi
 
 
 class _Logs:

@@ -23,6 +23,7 @@ from makewhole.compensation.verification.downstream import stores_behind
 from makewhole.compensation.verification.judge_erased import with_erased
 from makewhole.compensation.verification.judge_reversals import ReversalJudge
 from makewhole.compensation.verification.store_rows import read_rows
+from makewhole.journal.history.record_windows import find_windows_before
 from makewhole.journal.window_results import JudgedFinding
 from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
@@ -77,7 +78,8 @@ def judge_gaps_anew(
     taken_back = [reversals.judge(item) for item in gaps if is_reversed(context.pipeline, item.finding)]
     gaps = [item for item in gaps if not is_reversed(context.pipeline, item.finding)]
     written = _written_since(context, gaps, since)
-    with Sources(context.pipeline, WindowRecords(context, known.windows), context.connections) as sources:
+    records = WindowRecords(context, known.windows, find=find_windows_before(context.window))
+    with Sources(context.pipeline, records, context.connections) as sources:
         judge = known.open_judge(sources, written)
         judge.load([item.finding for item in gaps])
         while True:

@@ -16,6 +16,8 @@ from makewhole.compensation.verification.verified_results import WHOLE, is_doubl
 from makewhole.gate import HopSummary, check_summaries
 from makewhole.journal import incidents, observations, plan_progress, plans, window_results, windows
 from makewhole.journal.database import connect
+from makewhole.journal.history.judged import JudgedWindows
+from makewhole.journal.history.record_windows import KNOWN_BY
 from makewhole.journal.window_results import HopResult, JudgedFinding
 from makewhole.journal.written_keys import reversals_of
 from makewhole.model.errors import NotYetError
@@ -62,12 +64,12 @@ def verify_window(
         patience = _patience_seconds(journal, context) if patience_seconds is None else patience_seconds
         to_reverse = keys_to_reverse(context.pipeline, [item.finding for item in findings])
         past = reversals_of(journal, context.pipeline, context.window.number, to_reverse)
-        earlier = windows.newest_judged(journal, context.pipeline.name)
+        newest = JudgedWindows(journal=journal, pipeline=context.pipeline.name).newest_few(KNOWN_BY)
         results_before = window_results.results(journal, context.window)
         others = open_other_stores(journal, context, findings)
     doubled_before = [item for item in findings if is_doubled(item)]
     findings = [item for item in findings if not is_doubled(item)]
-    known = GapContext(open_judge=KeyJudge, past=past, windows=earlier, is_awaited=others.is_awaited)
+    known = GapContext(open_judge=KeyJudge, past=past, windows=newest, is_awaited=others.is_awaited)
     judged = judge_gaps_anew(context, findings, since, min(patience, stays_seconds), progress, known)
     if patience > stays_seconds and (may_change(context, judged) or others.is_awaited()):
         left = sum(item.outcome == "open" for item in judged)

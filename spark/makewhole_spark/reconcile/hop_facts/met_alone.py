@@ -44,7 +44,7 @@ def met_alone(neighbours: NeighbouringWindows, hop: Hop) -> MetBefore | None:
         return None
     if window.start is None:
         return MetBefore()  # the window has the rows of all times
-    meant = windows_meant(neighbours.earlier, window, pipeline.late + pipeline.pending_max_age)
+    meant = windows_meant(neighbours.recent, window, pipeline.late + pipeline.pending_max_age)
     if not meant or _has_table_as_source(neighbours, hop):
         return None
     older = window_results.strangers(neighbours.journal, meant[0], hop.name)

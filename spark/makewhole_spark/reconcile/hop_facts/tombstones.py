@@ -76,20 +76,17 @@ def _windows(neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window
     context = neighbours.context
     ours, first = context.window, min((window.number for window in handing), default=context.window.number)
     is_table = isinstance(context.pipeline.points[hop.source], TablePoint)
-    reach = None if ours.start is None else ours.start - context.pipeline.late - context.pipeline.pending_max_age
-    earlier = [
-        window
-        for window in neighbours.earlier
-        if window.number >= first or (is_table and (reach is None or window.end > reach))
-    ]
-    return [*earlier, ours, *neighbours.later]
+    reached = neighbours.recent if is_table else ()
+    earlier = {one.number: one for one in (*neighbours.windows.since(first, before=ours.number), *reached)}
+    found = [*(window for _, window in sorted(earlier.items())), *neighbours.later]
+    neighbours.read_manifests(found)
+    return sorted([*found, ours], key=lambda window: window.number)
 
 
 def _incarnations(neighbours: NeighbouringWindows, topics: Sequence[str]) -> dict[str, int]:
     """Number the ids that the topics had in the windows, by their age."""
-    windows = [*neighbours.earlier, neighbours.context.window, *neighbours.later]
-    ids = (part.topic_id for window in windows for topic in topics for part in window.ranges.get(topic, ()))
-    return {topic_id: number for number, topic_id in enumerate(dict.fromkeys(ids))}
+    ids = dict.fromkeys(topic_id for _, topic_id, _ in neighbours.windows.topic_ids(topics))
+    return {topic_id: number for number, topic_id in enumerate(ids)}
 
 
 def _unread_around(
