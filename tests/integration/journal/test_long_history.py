@@ -123,6 +123,7 @@ def test_the_epochs_beside_the_last_range_are_those_of_all_ranges(journal: str, 
                 topic="t", topic_id="A", partition=0, lo=lo, hi=hi, lineage=lineage, leader_epochs=known
             )
             parts.append(part)
+            lo = hi
             window = Window(
                 pipeline="demo",
                 number=number,

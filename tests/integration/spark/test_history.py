@@ -91,13 +91,15 @@ def test_the_files_of_what_was_dropped_are_removed_and_a_merged_run_is_written_a
 ) -> None:
     trade_days(shop, history="2d")
     merged = keep_house(shop, None)
-    assert (merged.merges, merged.index.runs, merged.index.rows) == (1, 2, 25)
+    assert (merged.merges, merged.index.runs, merged.index.rows) == (1, 1, 25)
 
-    done = keep_house(shop)
+    done = keep_house(shop, TWO_DAYS)
+    assert (done.dropped_windows, done.merges, done.index.windows, done.index.rows) == (2, 0, 3, 25)
+    done = keep_house(shop, TWO_DAYS / 2)
 
-    assert (done.dropped_windows, done.merges, done.index.runs, done.index.windows) == (2, 1, 2, 3)
-    assert (done.index.rows, done.index.unused_files) == (15, 0)
-    assert done.index.known_since is not None and done.index.known_since.isoformat() == "2025-03-03T00:00:00+00:00"
+    assert (done.dropped_windows, done.merges, done.index.runs, done.index.windows) == (1, 1, 1, 2)
+    assert (done.index.rows, done.index.unused_files) == (10, 0)
+    assert done.index.known_since is not None and done.index.known_since.isoformat() == "2025-03-04T00:00:00+00:00"
 
 
 def test_an_older_window_that_is_judged_again_says_what_is_known_no_more(shop: ReconciledShop) -> None:
