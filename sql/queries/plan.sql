@@ -248,16 +248,21 @@ and not plan.keeps_positions and action.remedy in ('redeliver', 'produce') and a
 order by action.plan, action.key_hash
 
 -- missing_keys_by_hop --
--- Count the keys that a plan writes because a hop's store lacks them, by hop; those that are refused are left out.
+-- Count the keys that a plan writes because a hop's store lacks them, by hop; those that are refused are left out. Each
+-- finding is looked up by the primary key, whatever the planner knows.
 select action.hop, count(distinct action.key_hash)
 from makewhole.planned_action as action
 join makewhole.plan on plan.id = action.plan
-join makewhole.finding
-    on (finding.pipeline, finding.number, finding.revision, finding.hop, finding.key_hash)
-     = (plan.pipeline, plan.number, plan.revision, action.hop, action.key_hash)
+cross join lateral (
+    select from makewhole.finding
+    where (finding.pipeline, finding.number, finding.revision, finding.hop, finding.key_hash)
+        = (plan.pipeline, plan.number, plan.revision, action.hop, action.key_hash)
+      and finding.verdict = 'missing'
+    limit 1
+) as found
 where action.plan = %(plan)s and action.remedy in ('upsert', 'redeliver') and action.refusal is null
-  and finding.verdict = 'missing'
 group by action.hop
+
 -- redelivered_hops --
 -- Read the hops for which the plans of a window sent records again, by their receipts.
 select distinct action.hop
