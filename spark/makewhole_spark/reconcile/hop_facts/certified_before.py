@@ -60,7 +60,8 @@ def to_judge_again(
     for task, answer in judged:
         numbers.setdefault(task.hop.name, set()).update(answer.recorded_in)
     found = {
-        hop.name: certified_results(neighbours, hop, numbers[hop.name]) for hop in neighbours.context.pipeline.hops
+        hop.name: certified_results(neighbours, hop, numbers.get(hop.name, ()))
+        for hop in neighbours.context.pipeline.hops
     }
     return [
         replace(
