@@ -259,7 +259,7 @@ def dying(function):
 
 Storage.write_bytes = dying(Storage.write_bytes)
 runs.IndexedTopic.run = dying(runs.IndexedTopic.run)
-merge.write_index_file = dying(merge.write_index_file)
+merge.IndexFileWriter.close = dying(merge.IndexFileWriter.close)
 merge.commit_merge = dying(merge.commit_merge)
 with connect(sys.argv[1]) as session:
     merge.merge_runs(session, Storage(root=sys.argv[2]), TOPIC)
