@@ -21,7 +21,7 @@ FINEST = 65_536
 """A number of buckets at least as great as any other: the bucket of a single key."""
 _MOST, _LEAST = 256, 2  # a task writes to a file of each bucket at once
 _ROWS_OF_A_BUCKET = 1_000_000
-_UNNAMED = 16  # an older makewhole did not say the number, as there was no other
+UNNAMED = 16  # an older makewhole did not say the number, as there was no other
 
 
 def number_of_buckets(rows: int) -> int:
@@ -45,7 +45,7 @@ def bucket_name(high: int, buckets: int) -> str:
 def named_bucket(name: str) -> tuple[int, int]:
     """Return the number of a bucket, and of how many it is one."""
     number, _, buckets = name.partition("of")
-    return int(number), int(buckets or _UNNAMED)
+    return int(number), int(buckets or UNNAMED)
 
 
 def buckets_of(names: Iterable[str]) -> int:

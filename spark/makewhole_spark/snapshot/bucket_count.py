@@ -6,7 +6,7 @@ from typing import Any
 
 from makewhole.compute.buckets import number_of_buckets
 from makewhole.journal import window_results
-from makewhole.model.errors import MakewholeError
+from makewhole.model.errors import PermanentError
 from makewhole.model.pipeline import PointKind, Semantics, TablePoint
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.estimates import estimate_rows
@@ -43,11 +43,15 @@ def _is_read_by_times(context: WindowContext, point: TablePoint) -> bool:
 
 
 def _rows_of_table(context: WindowContext, point: TablePoint) -> int:
-    """Return about how many rows a table has in the window; 0 where it cannot be asked: reading it will say why."""
+    """Return about how many rows a table has in the window; 0 where it cannot be asked: reading it will say why.
+
+    Raises:
+        TransientError: the server does not answer now.
+    """
     bounds = None if point.time is None else TimeBounds(start=context.window.start, end=context.window.end)
     try:
         with connect(context.postgres(point)) as session:
             return estimate_rows(session, point, bounds)
-    except MakewholeError as error:
+    except PermanentError as error:
         logger.warning("the size of %s is not known: %s", point.name, error)
         return 0

@@ -188,6 +188,19 @@ def test_the_number_follows_the_offsets_and_what_postgresql_estimates(shop: Reco
 
 
 @pytest.mark.usefixtures("small_buckets")
+def test_rows_newer_than_the_statistics_are_taken_for_a_share_of_the_table(shop: ReconciledShop) -> None:
+    """The planner takes them for one row, and the producer sent nothing."""
+    shop.write("outbox", orders(range(2_000)))
+    shop.sql("analyze outbox")
+    shop.sql("analyze warehouse")
+    shop.send(orders(range(3)))
+    shop.judged()
+    shop.write("outbox", orders(range(3_000, 3_100), 1))
+
+    assert counts_of_buckets(shop, shop.judged(1))["outbox"] == 4
+
+
+@pytest.mark.usefixtures("small_buckets")
 def test_all_rows_of_a_table_that_was_never_analysed_count(shop: ReconciledShop) -> None:
     """PostgreSQL takes it for ten pages, and half a percent of them for the window's."""
     shop.trade(orders(range(5)))
