@@ -99,9 +99,16 @@ def _with_erased(
     with ExitStack() as stack:
         found = stack.enter_context(BatchFile[JudgedFinding]())
         for batch in judged:
-            found.add(with_erased(context, batch, since))
+            gaps, others = _split(context, batch)
+            found.add([*with_erased(context, gaps, since), *others])
         stack.pop_all()
         return found
+
+
+def _split(context: WindowContext, batch: Sequence[JudgedFinding]) -> tuple[list[JudgedFinding], list[JudgedFinding]]:
+    """Return the findings that are to be repaired, and the others, which stay as they are."""
+    gaps = [item for item in batch if is_to_repair(context.pipeline, item.finding)]
+    return gaps, [item for item in batch if not is_to_repair(context.pipeline, item.finding)]
 
 
 class _BatchJudge:
@@ -120,10 +127,10 @@ class _BatchJudge:
         with ExitStack() as stack:
             found = stack.enter_context(BatchFile[JudgedFinding]())
             for batch in findings:
-                judged = self._judged([item for item in batch if is_to_repair(self._context.pipeline, item.finding)])
+                to_repair, others = _split(self._context, batch)
+                judged = self._judged(to_repair)
                 gaps, settled = gaps + len(judged), settled + sum(item.outcome != "open" for item in judged)
                 self.may_change = self.may_change or may_change(self._context, judged)
-                others = [item for item in batch if not is_to_repair(self._context.pipeline, item.finding)]
                 found.add([*judged, *others])
             if progress is not None:
                 progress(settled, gaps)

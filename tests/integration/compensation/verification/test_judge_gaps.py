@@ -1,0 +1,58 @@
+"""Test that a verification judges what is to be repaired, by what the systems hold at the end of the patience."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from makewhole.compensation.verification.committed_since import StartOffsets
+from makewhole.compensation.verification.judge_gaps import GapContext, judge_gaps_anew
+from makewhole.compensation.verification.judge_key import KeyJudge
+from makewhole.journal.window_results import JudgedFinding
+from makewhole.model.pipeline import Erased, Remedy
+from makewhole.model.verdict import Finding, Verdict
+from tests.integration.compensation.world import PlanWorld
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+HOP = "flights→warehouse"
+
+
+def with_values(finding: Finding, number: int) -> JudgedFinding:
+    values = {"delay": str(number)}
+    return JudgedFinding(finding=replace(finding, evidence={**finding.evidence, "values": values}))
+
+
+def judged(
+    world: PlanWorld,
+    batches: Iterable[Sequence[JudgedFinding]],
+    *,
+    seconds: float = 0.0,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[tuple[str, str, str, str | None]]:
+    """Return (key, verdict, outcome, reason) of each finding after it was judged anew."""
+    known, since = GapContext(open_judge=KeyJudge), StartOffsets(offsets={})
+    with judge_gaps_anew(world.context, batches, since, seconds, progress, known) as found:
+        return sorted(
+            (item.finding.key, item.finding.verdict.value, item.outcome, item.reason)
+            for batch in found
+            for item in batch
+        )
+
+
+@pytest.mark.parametrize("remedy", [Remedy.REPORT, Remedy.REDELIVER])
+def test_a_vanished_key_that_is_only_reported_stays_as_it_was_judged(world: PlanWorld, remedy: Remedy) -> None:
+    """Else the counts of the result would say `erased` where the stored finding says `vanished`."""
+    world.remedies(HOP, vanished=remedy)
+    world.sql("create table dw.forgotten (id text); insert into dw.forgotten values ('K0'), ('K1')")
+    world.change_points(replace(world.table_point(), erased=Erased(table="dw.forgotten", key=("id",))))
+    world.send(range(2))
+    findings = [world.finding(0, Verdict.VANISHED), world.finding(1, Verdict.MISSING)]
+    world.open_revision(findings)
+
+    found = judged(world, [[with_values(finding, number) for number, finding in enumerate(findings)]])
+
+    erased = "warehouse: dw.forgotten names this key"
+    assert found == [
+        ("K0", "vanished", "open", None) if remedy is Remedy.REPORT else ("K0", "vanished", "erased", erased),
+        ("K1", "missing", "erased", erased),
+    ]
