@@ -84,8 +84,9 @@ def judge_gaps_anew(
         sources = stack.enter_context(Sources(context.pipeline, records, context.connections))
         batches = _BatchJudge(context, since, sources, known)
         while True:
+            started = time.monotonic()  # a pass that began before the deadline read some stores before it
             judged = batches.judge_all(findings, progress)
-            if time.monotonic() >= deadline or not (batches.may_change or known.is_awaited()):
+            if started >= deadline or not (batches.may_change or known.is_awaited()):
                 break
             judged.close()
             time.sleep(_PAUSE_SECONDS)

@@ -1,6 +1,7 @@
 """Test that a verification judges what is to be repaired, by what the systems hold at the end of the patience."""
 
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -56,3 +57,29 @@ def test_a_vanished_key_that_is_only_reported_stays_as_it_was_judged(world: Plan
         ("K0", "vanished", "open", None) if remedy is Remedy.REPORT else ("K0", "vanished", "erased", erased),
         ("K1", "missing", "erased", erased),
     ]
+
+
+def test_what_is_committed_was_read_after_the_patience_had_ended(world: PlanWorld) -> None:
+    """A pass may take longer than what is left of the patience: what its first batch read may be old at its end."""
+    world.send(range(2))
+    findings = [world.finding(number, Verdict.MISSING) for number in range(2)]
+    world.open_revision(findings)
+    passes: list[tuple[int, int]] = []
+
+    class Batches:
+        """A key arrives after its batch was read, and the last batch ends after the deadline."""
+
+        def __iter__(self) -> Iterator[Sequence[JudgedFinding]]:
+            yield [with_values(findings[0], 0)]
+            if not passes:
+                world.sql("insert into dw.departures (id, delay) values ('K0', 0)")
+                time.sleep(1.5)
+            yield [with_values(findings[1], 1)]
+
+    found = judged(world, Batches(), seconds=1.0, progress=lambda *counts: passes.append(counts))
+
+    assert found == [
+        ("K0", "missing", "repaired", None),
+        ("K1", "missing", "open", "warehouse does not hold it"),
+    ]
+    assert passes == [(0, 2), (1, 2)]
