@@ -82,3 +82,33 @@ def test_keys_are_decoded_whenever_64_mib_of_values_are_gathered(
             assert (found.offset, len(found.value or b"")) == (offset, size)
 
     assert decoded == pieces
+
+
+def test_a_record_is_read_and_kept_once_however_often_it_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every pass of a verification loads the same records; those that were not found are looked for again."""
+    decoded, log = pieces_of(monkeypatch), Log(10, gone=[3])
+    with Sources(PIPELINE, log, {}) as sources:
+        sources.load(wanted(range(5)))
+        log.gone, log.asked = set(), []
+        sources.load(wanted(range(6)) | {"orders": [*wanted(range(6))["orders"], (1, 2)]})
+        assert log.asked == [(0, 3), (0, 5), (1, 2)]
+        log.asked = []
+        sources.load(wanted([*range(6), 0, 5]))
+        sources.load(wanted([]))
+        found = [sources.record("orders", (0, offset), f"K{offset}").offset for offset in range(6)]
+
+    assert (log.asked, decoded, found) == ([], [4, 3], [0, 1, 2, 3, 4, 5])
+
+
+def test_what_was_read_before_an_archive_broke_off_is_not_read_again() -> None:
+    log = Log(10)
+    with Sources(PIPELINE, log, {}) as sources:
+        with pytest.raises(CorruptionError):
+            sources.load(wanted(range(3), partition=9))
+        log.asked = []
+        sources.load(wanted([0, 1], partition=9))
+        assert log.asked == [(9, 0), (9, 1)]  # they were in no piece that was kept yet
+        log.asked = []
+        with pytest.raises(CorruptionError):
+            sources.load(wanted(range(3), partition=9))
+        assert log.asked == [(9, 2)]
