@@ -3,15 +3,20 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from makewhole.compensation.verification import committed_since
 from makewhole.compensation.verification.committed_since import StartOffsets
 from makewhole.compensation.verification.judge_gaps import GapContext, judge_gaps_anew
 from makewhole.compensation.verification.judge_key import KeyJudge
 from makewhole.journal.window_results import JudgedFinding
+from makewhole.kafka.log.page import LogSource
+from makewhole.kafka.log.reader import RangeReader
 from makewhole.model.pipeline import Erased, Remedy
 from makewhole.model.verdict import Finding, Verdict
+from makewhole.model.window import PartitionRange
 from tests.integration.compensation.world import PlanWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -69,9 +74,12 @@ def test_what_is_committed_was_read_after_the_patience_had_ended(world: PlanWorl
     class Batches:
         """A key arrives after its batch was read, and the last batch ends after the deadline."""
 
+        reads = 0
+
         def __iter__(self) -> Iterator[Sequence[JudgedFinding]]:
+            self.reads += 1
             yield [with_values(findings[0], 0)]
-            if not passes:
+            if self.reads == 2:  # the first reads what is wanted of topics
                 world.sql("insert into dw.departures (id, delay) values ('K0', 0)")
                 time.sleep(1.5)
             yield [with_values(findings[1], 1)]
@@ -83,3 +91,41 @@ def test_what_is_committed_was_read_after_the_patience_had_ended(world: PlanWorl
         ("K1", "missing", "open", "warehouse does not hold it"),
     ]
     assert passes == [(0, 2), (1, 2)]
+
+
+def test_what_was_written_to_a_topic_is_read_once_for_all_batches_and_passes(
+    world: PlanWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tail of a topic may be long, and there may be many batches and passes."""
+    read: list[str] = []
+    monkeypatch.setattr(committed_since, "read_range", _counted(committed_since.read_range, read))
+    world.send(range(4))
+    findings = [replace(world.finding(number, Verdict.MISSING), hop="outbox→flights") for number in (0, 1, 2, 9)]
+    world.open_revision(findings)
+    for number in (0, 1, 9):
+        world.sql("insert into dw.departures (id, delay) values (%s, %s)", f"K{number}", number)
+    passes: list[tuple[int, int]] = []
+
+    found = judged(
+        world,
+        [[with_values(finding, int(finding.key[1:]))] for finding in findings],
+        seconds=1.5,
+        progress=lambda *counts: passes.append(counts),
+    )
+
+    assert found == [
+        ("K0", "missing", "repaired", None),
+        ("K1", "missing", "repaired", None),
+        ("K2", "missing", "open", "warehouse does not hold it"),
+        ("K9", "missing", "open", "no committed record of it came to flights"),
+    ]
+    assert len(passes) > 1 and set(passes) == {(2, 4)}
+    assert sorted(read) == [f"{world.topic}/{partition}" for partition in range(3)]
+
+
+def _counted(read_range: Callable[..., RangeReader], read: list[str]) -> Callable[..., RangeReader]:
+    def counted(source: LogSource, part: PartitionRange, **options: Any) -> RangeReader:
+        read.append(f"{part.topic}/{part.partition}")
+        return read_range(source, part, **options)
+
+    return counted
