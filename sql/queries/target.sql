@@ -171,6 +171,8 @@ select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text from {table} as 
 
 -- rows_of_many_keys --
 -- Read every row of many keys with the number of its key among those that were given, the survivor of each key first.
+-- First every key is read as the columns' types: the join with an empty table would not tell that they cannot hold one.
+select {values} from unnest({arrays}) as wanted ({fields});
 select wanted.number, t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text
 from unnest({arrays}) with ordinality as wanted ({fields}, number) join {table} as t on {match}
 order by wanted.number, {order}
@@ -321,6 +323,8 @@ select {record_key}, {value}, {moment}, {compared} from {table} as t where {matc
 
 -- ledger_rows_of_many_keys --
 -- Read of many keys the row of the ledger that counts, with the number of its key among those that were given.
+-- First every key is read as the columns' types: the join with an empty table would not tell that they cannot hold one.
+select {values} from unnest({arrays}) as wanted ({fields});
 select distinct on (wanted.number) wanted.number, {record_key}, {value}, {moment}, {compared}
 from unnest({arrays}) with ordinality as wanted ({fields}, number) join {table} as t on {match}
 order by wanted.number, {order}

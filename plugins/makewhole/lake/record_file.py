@@ -36,6 +36,17 @@ class RecordFile(ClosingContext):
         self._ordered.pop((point, partition), None)
         self._last = None
 
+    def not_added(self, point: str, positions: _Numbers) -> _Numbers:
+        """Return those of the positions of a point (a row each: partition, offset) that have no record yet."""
+        is_new = np.ones(len(positions), dtype=bool)
+        for partition in np.unique(positions[:, 0]).tolist():
+            if (point, partition) in self._added:
+                wanted = positions[:, 0] == partition
+                added, _ = self._in_order(point, partition)
+                at = np.searchsorted(added, positions[wanted, 1])
+                is_new[wanted] = added[np.minimum(at, len(added) - 1)] != positions[wanted, 1]
+        return positions[is_new]
+
     def find(self, point: str, partition: int, offset: int) -> Any:
         """Return the record at a position; None: there is none."""
         if self._last is None or self._last[0] != (point, partition, offset):

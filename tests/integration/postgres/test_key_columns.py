@@ -200,3 +200,54 @@ def test_many_keys_have_the_records_that_each_has_alone(
             alone = {key: ledger_record(session, table, shape.point, key, semantics, some) for key in keys}
             assert together == {key: record for key, record in alone.items() if record is not None}
             assert sorted(together) == ["%", "1", "2"]
+
+
+@pytest.mark.parametrize("kind", [KeyType.STRING, KeyType.BIGINT])
+@pytest.mark.parametrize("analysed", [False, True])
+def test_a_key_that_the_column_cannot_hold_is_told_whatever_the_table_holds(
+    people: People, kind: KeyType, analysed: bool
+) -> None:
+    """An empty table, or one whose other key column has none of the keys, gives a join nothing to cast a key for."""
+    unfit = "unfit: the table's key columns cannot hold this key: "
+    for columns, rows, bad in (
+        (("id",), "", "abc"),
+        (("id",), "(7, 'x', 70)", "abc"),
+        (("region", "id"), "", '["x","abc"]'),
+        (("region", "id"), "(7, 'other', 70)", '["x","abc"]'),
+    ):
+        people.sql("drop table if exists rows; create table rows (id bigint, region text, number int)")
+        if rows:
+            people.sql(f"insert into rows values {rows}")
+        if analysed:
+            people.sql("analyze rows")
+        layout = tuple(kind if name == "id" else KeyType.STRING for name in columns)
+        shape = people.shape(key=columns, compare={"number": "int"}, key_layout=layout)
+        good = "7" if len(columns) == 1 else '["other","7"]'
+        with connect(people.connection) as session:
+            table = describe_table(session, shape.point)
+            for is_exact in (True, False):
+                with pytest.raises(RefusedError, match=unfit):
+                    rows_of_key(session, table, shape.point, bad, is_exact=is_exact)
+                with pytest.raises(RefusedError, match=unfit):
+                    rows_of_many_keys(session, table, shape.point, [good, bad], is_exact=is_exact)
+            with pytest.raises(RefusedError, match=unfit):
+                ledger_records(session, table, shape.point, [good, bad], Semantics.EVENT, {})
+            found = rows_of_many_keys(session, table, shape.point, [good], is_exact=True)
+        assert [json.loads(row.text)["number"] for row in found.get(good, [])] == ([70] if rows else [])
+
+
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_a_key_that_a_domain_does_not_take_is_told_as_one_that_the_column_cannot_hold(
+    people: People, is_empty: bool
+) -> None:
+    people.sql("create domain small as bigint check (value < 100); create table rows (id small, number int)")
+    if not is_empty:
+        people.sql("insert into rows values (7, 70)")
+    shape = people.shape(compare={"number": "int"}, key_layout=(KeyType.STRING,))
+    with connect(people.connection) as session:
+        table = describe_table(session, shape.point)
+        with pytest.raises(RefusedError, match="unfit: the table's key columns cannot hold this key: "):
+            rows_of_many_keys(session, table, shape.point, ["500", "7"], is_exact=False)
+        found = rows_of_many_keys(session, table, shape.point, ["7", "8"], is_exact=False)
+
+    assert [json.loads(row.text)["number"] for row in found.get("7", [])] == ([] if is_empty else [70])

@@ -1,7 +1,7 @@
 """Read original records by position from the archives of windows, or from the brokers where no archive holds them."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
@@ -58,9 +58,9 @@ class WindowRecords:
         self._archives: dict[str, ArchiveLog] = {}
 
     def records(self, point: str, positions: Sequence[tuple[int, int]]) -> Iterator[SourceRecord]:
-        """Return the records at these (partition, offset), ordered; those that are nowhere any more are left out."""
+        """Yield the records at these (partition, offset) as they are read; those that are nowhere any more are left
+        out."""
         topic = self._topic(point)
-        found: dict[tuple[int, int], SourceRecord] = {}
         with closing(BrokerLog(self._context.kafka(topic))) as broker:
             logs = _Logs(broker, self._archives)
             windows = (self._context.window, *self._find(point, self._outside(point, positions)))
@@ -68,10 +68,12 @@ class WindowRecords:
             while left:
                 nexts = {position: next(sources, None) for position, sources in left.items()}
                 asked = [(source, position[1]) for position, source in nexts.items() if source is not None]
+                found: set[tuple[int, int]] = set()
                 for origin, offsets in _offset_runs(asked):
-                    found |= {(one.partition, one.offset): one for one in logs.read(origin, offsets)}
+                    for one in logs.read(origin, offsets):
+                        found.add((one.partition, one.offset))
+                        yield one
                 left = {at: left[at] for at, source in nexts.items() if source is not None and at not in found}
-        return (found[position] for position in sorted(found))
 
     def partition_count(self, point: str) -> int:
         """Return the number of partitions that a topic point has now."""
@@ -119,22 +121,25 @@ class _Logs:
     def __init__(self, broker: LogSource, archives: dict[str, ArchiveLog]) -> None:
         self._broker, self._archives = broker, archives
 
-    def read(self, origin: _RecordSource, offsets: Sequence[int]) -> list[SourceRecord]:
-        """Return the records at these offsets, ascending, that the source has.
+    def read(self, origin: _RecordSource, offsets: Sequence[int]) -> Iterator[SourceRecord]:
+        """Yield the records at these offsets, ascending, that the source has.
 
         Raises:
             CorruptionError: the archive of a window's newest revision is gone or damaged.
         """
         wanted = replace(origin.part, lo=offsets[0], hi=offsets[-1] + 1, leader_epochs=())
         if origin.folder is None:
-            return list(_read_records(self._broker, wanted, set(offsets), PayloadFrom.BROKER))
+            yield from _read_records(self._broker, wanted, set(offsets), PayloadFrom.BROKER)
+            return
         archive = self._archives.setdefault(origin.folder, ArchiveLog(origin.folder))
-        try:
-            return list(_read_records(archive, wanted, set(offsets), PayloadFrom.ARCHIVE))
-        except CorruptionError:
-            if not origin.is_older:
-                raise
-            return []  # a revision that broke off leaves part of an archive, or none
+        records = _read_records(archive, wanted, set(offsets), PayloadFrom.ARCHIVE)
+        if not origin.is_older:
+            yield from records
+            return
+        whole: list[SourceRecord] = []
+        with suppress(CorruptionError):  # a revision that broke off leaves part of an archive, or none
+            whole = list(records)
+        yield from whole
 
 
 def _offset_runs(positions: Iterable[tuple[_RecordSource, int]]) -> Iterator[tuple[_RecordSource, list[int]]]:

@@ -8,6 +8,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.kafka.partitioner import KnownKeys
@@ -29,6 +30,7 @@ Position = tuple[int, int]
 """(partition, offset)."""
 _NOWHERE = (-1, -1)
 _RECORDS_TOGETHER = 5_000
+_MOST_BYTES = 64 * 2**20  # of records in memory; one column of a batch holds less than 2 GiB
 
 
 class PayloadFrom(StrEnum):
@@ -107,12 +109,13 @@ class Sources:
         self._stack.close()
 
     def load(self, wanted: Mapping[str, Iterable[Position]]) -> None:
-        """Read these records of topic points in the order of their positions; they are kept in a file."""
+        """Read these records of topic points in the order of their positions; they are kept in a file. What was read
+        before is not read again."""
         for name, positions in wanted.items():
-            for some in _in_order(positions):
-                records = list(self._records.records(name, some))
-                for record, key in zip(records, self._keys_of(name, records), strict=True):
-                    self._loaded.add(name, record.partition, record.offset, (record, key))
+            for some in _together(self._loaded.not_added(name, _in_order(positions))):
+                for records in _pieces(self._records.records(name, some)):
+                    for record, key in zip(records, self._keys_of(name, records), strict=True):
+                        self._loaded.add(name, record.partition, record.offset, (record, key))
 
     def _keys_of(self, name: str, records: Sequence[SourceRecord]) -> list[str | None]:
         point = self.pipeline.points[name]
@@ -182,12 +185,34 @@ class Sources:
         return connection
 
 
-def _in_order(positions: Iterable[Position]) -> Iterator[list[Position]]:
-    """Yield the positions in order, each once, so many together."""
+def _in_order(positions: Iterable[Position]) -> NDArray[np.int64]:
+    """Return the positions in order, each once: a row each."""
     numbers = np.array([*positions] if not isinstance(positions, np.ndarray) else positions, dtype=np.int64)
-    ordered = np.unique(numbers.reshape(-1, 2), axis=0)
+    return np.unique(numbers.reshape(-1, 2), axis=0)
+
+
+def _together(ordered: NDArray[np.int64]) -> Iterator[list[Position]]:
+    """Yield so many of the positions together."""
     for first in range(0, len(ordered), _RECORDS_TOGETHER):
         yield [(int(partition), int(offset)) for partition, offset in ordered[first : first + _RECORDS_TOGETHER]]
+
+
+def _pieces(records: Iterable[SourceRecord]) -> Iterator[list[SourceRecord]]:
+    """Yield the records in lists, each of which ends with the record that makes it 64 MiB or more."""
+    piece, size_bytes = list[SourceRecord](), 0
+    for record in records:
+        piece.append(record)
+        size_bytes += _size_bytes(record)
+        if size_bytes >= _MOST_BYTES:
+            yield piece
+            piece, size_bytes = [], 0
+    if piece:
+        yield piece
+
+
+def _size_bytes(record: SourceRecord) -> int:
+    texts = [record.key, record.value, *(value for _, value in record.headers)]
+    return sum(len(text) for text in texts if text is not None)
 
 
 def business_key(point: TopicPoint, record: SourceRecord) -> str | None:

@@ -82,10 +82,12 @@ def judge_gaps_anew(
     with ExitStack() as stack:
         records = WindowRecords(context, known.windows, find=find_windows_before(context.window))
         sources = stack.enter_context(Sources(context.pipeline, records, context.connections))
-        batches = _BatchJudge(context, since, sources, known)
+        written = _written_since(context, findings, since, stack)
+        batches = _BatchJudge(context, sources, known, ReversalJudge(context, since), written)
         while True:
+            started = time.monotonic()  # a pass that began before the deadline read some stores before it
             judged = batches.judge_all(findings, progress)
-            if time.monotonic() >= deadline or not (batches.may_change or known.is_awaited()):
+            if started >= deadline or not (batches.may_change or known.is_awaited()):
                 break
             judged.close()
             time.sleep(_PAUSE_SECONDS)
@@ -99,17 +101,31 @@ def _with_erased(
     with ExitStack() as stack:
         found = stack.enter_context(BatchFile[JudgedFinding]())
         for batch in judged:
-            found.add(with_erased(context, batch, since))
+            gaps, others = _split(context, batch)
+            found.add([*with_erased(context, gaps, since), *others])
         stack.pop_all()
         return found
+
+
+def _split(context: WindowContext, batch: Sequence[JudgedFinding]) -> tuple[list[JudgedFinding], list[JudgedFinding]]:
+    """Return the findings that are to be repaired, and the others, which stay as they are."""
+    gaps = [item for item in batch if is_to_repair(context.pipeline, item.finding)]
+    return gaps, [item for item in batch if not is_to_repair(context.pipeline, item.finding)]
 
 
 class _BatchJudge:
     """Judges all findings by one read of the stores. `may_change`: a consumer may still load one that is open."""
 
-    def __init__(self, context: WindowContext, since: StartOffsets, sources: Sources, known: GapContext) -> None:
-        self._context, self._since, self._sources, self._known = context, since, sources, known
-        self._reversals = ReversalJudge(context, since)
+    def __init__(
+        self,
+        context: WindowContext,
+        sources: Sources,
+        known: GapContext,
+        reversals: ReversalJudge,
+        written: Mapping[str, CopiesByKey],
+    ) -> None:
+        self._context, self._sources, self._known = context, sources, known
+        self._reversals, self._written = reversals, written
         self.may_change = False
 
     def judge_all(
@@ -120,10 +136,10 @@ class _BatchJudge:
         with ExitStack() as stack:
             found = stack.enter_context(BatchFile[JudgedFinding]())
             for batch in findings:
-                judged = self._judged([item for item in batch if is_to_repair(self._context.pipeline, item.finding)])
+                to_repair, others = _split(self._context, batch)
+                judged = self._judged(to_repair)
                 gaps, settled = gaps + len(judged), settled + sum(item.outcome != "open" for item in judged)
                 self.may_change = self.may_change or may_change(self._context, judged)
-                others = [item for item in batch if not is_to_repair(self._context.pipeline, item.finding)]
                 found.add([*judged, *others])
             if progress is not None:
                 progress(settled, gaps)
@@ -137,8 +153,7 @@ class _BatchJudge:
         past = self._known.past({item.finding.key_hash for item in reversible})
         taken_back = [self._reversals.judge(item, past) for item in reversible]
         gaps = [item for item in gaps if not is_reversed(pipeline, item.finding)]
-        written = _written_since(self._context, gaps, self._since)
-        judge = self._known.open_judge(self._sources, written)
+        judge = self._known.open_judge(self._sources, self._written)
         judge.load([item.finding for item in gaps])
         stores = _read_stores(self._context, gaps)
         judged = [judge.with_compared_values(judge.judge(item, stores), stores) for item in gaps]
@@ -171,17 +186,26 @@ def _read_stores(context: WindowContext, gaps: Iterable[JudgedFinding]) -> dict[
 
 
 def _written_since(
-    context: WindowContext, gaps: Sequence[JudgedFinding], since: StartOffsets
+    context: WindowContext, findings: JudgedBatches, since: StartOffsets, stack: ExitStack
 ) -> dict[str, CopiesByKey]:
-    """Read the committed records that were appended since compensation began: of missing keys to the topic that lacked
-    them, of unexpected ones to the topic that their hop starts from."""
+    """Read the committed records that were appended since compensation began, of each topic once; they are kept until
+    the stack is closed."""
     wanted: dict[str, set[str]] = {}
-    for item in gaps:
-        hop = context.pipeline.hop(item.finding.hop)
-        if isinstance(context.pipeline.points[hop.target], TopicPoint):
-            keys = wanted.setdefault(hop.target, set())
-            if item.finding.verdict is Verdict.MISSING:
-                keys.add(item.finding.key)
-        elif item.finding.verdict is Verdict.UNEXPECTED and isinstance(context.pipeline.points[hop.source], TopicPoint):
-            wanted.setdefault(hop.source, set()).add(item.finding.key)
-    return {name: copies_since(context, name, keys, since) for name, keys in wanted.items()}
+    for batch in findings:
+        gaps, _ = _split(context, batch)
+        for item in gaps:
+            if not is_reversed(context.pipeline, item.finding):
+                _add_wanted(context, item.finding, wanted)
+    return {name: stack.enter_context(copies_since(context, name, keys, since)) for name, keys in wanted.items()}
+
+
+def _add_wanted(context: WindowContext, finding: Finding, wanted: dict[str, set[str]]) -> None:
+    """Add the key to those of the topic whose new records are asked for: of a missing key the topic that lacked it, of
+    an unexpected one the topic that its hop starts from."""
+    hop = context.pipeline.hop(finding.hop)
+    if isinstance(context.pipeline.points[hop.target], TopicPoint):
+        keys = wanted.setdefault(hop.target, set())
+        if finding.verdict is Verdict.MISSING:
+            keys.add(finding.key)
+    elif finding.verdict is Verdict.UNEXPECTED and isinstance(context.pipeline.points[hop.source], TopicPoint):
+        wanted.setdefault(hop.source, set()).add(finding.key)

@@ -18,6 +18,7 @@ from makewhole.postgres.tables import (
     quoted,
     statement,
     survivor_order,
+    values_of_parts,
 )
 from makewhole.sql import PgConnection
 
@@ -70,11 +71,13 @@ def _of_many_keys(
     """Return what a statement gives for these keys, each row with its key first."""
     fields = key_fields(point.key)
     components = zip(*(key_components(key, point.key) for key in keys), strict=True)
+    wanted = [quoted("wanted", field) for field in fields]
     query = statement(
         name,
+        values=listed([sql.SQL("count({})").format(value) for value in values_of_parts(table, point, wanted)]),
         arrays=listed([sql.SQL("{}::text[]").format(sql.Placeholder(field)) for field in fields]),
         fields=listed([sql.Identifier(field) for field in fields]),
-        match=match_parts(table, point, [quoted("wanted", field) for field in fields], is_exact=is_exact),
+        match=match_parts(table, point, wanted, is_exact=is_exact),
         **parts,
     )
     with key_lookup(session) as cursor:
