@@ -161,7 +161,7 @@ class NeighbouringWindows:
     def read_otherwise(self, window: Window, point: str) -> OtherReading | None:
         """Return where the records of another window are, if it read a point with another configuration than this."""
         manifest = self.manifests_of(window).get(point)
-        if manifest is None or manifest.get("judging_sha256") == self.manifests[point]["judging_sha256"]:
+        if manifest is None or window_results.read_with(manifest) == window_results.read_with(self.manifests[point]):
             return None
         prefix = replace(window, revision=manifest["revision"]).prefix
         return OtherReading(archive=f"{prefix}/{point}/archive", ranges=tuple(window.ranges.get(point, ())))
