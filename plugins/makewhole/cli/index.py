@@ -13,7 +13,7 @@ from makewhole.key_index.rebuild import rebuild
 from makewhole.key_index.status import TidiedIndex, TopicIndex, indexes, tidy
 from makewhole.lake.storage import Storage
 from makewhole.model.text import counted, size
-from makewhole.window.configuration import judging_sha256, plain
+from makewhole.window.configuration import plain, reading_sha256
 from makewhole.window.reach.limits import older_duplicates
 
 index_app = typer.Typer(
@@ -62,7 +62,7 @@ def rebuild_index(pipeline: Annotated[str, typer.Argument(help="Name of the pipe
     """
     with service_environment(), connect() as journal:
         found = find_pipeline(pipeline)
-        done = rebuild(journal, Storage.from_environment(), found, judging_sha256(found))
+        done = rebuild(journal, Storage.from_environment(), found, reading_sha256(found))
     if json:
         typer.echo(json_format.dumps({"pipeline": pipeline, "topics": [asdict(one) for one in done]}))
         return

@@ -17,6 +17,7 @@ from makewhole.config.hops.remedies import VERDICTS, read_wanted
 from makewhole.config.points import PointDraft, read_points
 from makewhole.config.policy import (
     below,
+    note_rows_taken_away,
     read_approval,
     read_gate,
     read_history,
@@ -210,7 +211,7 @@ def _read_pipeline(top: Section) -> Pipeline:
     found_late = late.text(values.duration) if late else None
     late_time, pending = Pipeline.late if found_late is None else found_late, read_pending_max_age(top)
     retry_time = retry_for.text(values.duration) if retry_for else None
-    return Pipeline(
+    pipeline = Pipeline(
         name=(name.text(values.name) if name else None) or "",
         description=(description.text(str) if description else None) or "",
         schedule=cron.text(values.schedule) if cron else None,
@@ -232,6 +233,8 @@ def _read_pipeline(top: Section) -> Pipeline:
         retry_for=Pipeline.retry_for if retry_time is None else retry_time,
         time_limits=read_time_limits(top),
     )
+    note_rows_taken_away(top, pipeline)
+    return pipeline
 
 
 def _read_reach(top: Section, hops: Sequence[Hop], drafts: Mapping[str, PointDraft]) -> Reach | None:

@@ -79,6 +79,13 @@ def snapshots_before(journal: PgConnection, window: Window, point: str) -> list[
     return [manifest for (manifest,) in _run(journal, "snapshots_before", **_scope(window), point=point)]
 
 
+def read_with(manifest: Mapping[str, Any]) -> str | None:
+    """Return the digest of the configuration that a snapshot was read with, by its manifest. Where that does not say
+    it, the digest of all that decides a verdict: an older makewhole knew nothing that makes them differ."""
+    found: str | None = manifest.get("reading_sha256", manifest.get("judging_sha256"))
+    return found
+
+
 def lock_results(journal: PgConnection, window: Window) -> None:
     """Wait until no other process commits results of this revision; held until the transaction ends."""
     _run(journal, "lock_results", **_scope(window))

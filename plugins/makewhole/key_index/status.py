@@ -74,11 +74,10 @@ def tidy(
 def drop_old_runs(journal: PgConnection, topic: IndexedTopic, history: timedelta | None) -> int:
     """Drop what the index has of windows that end longer before the newest judged one than `history`; nothing where it
     is None. Returns the number of windows that were dropped now."""
-    windows = JudgedWindows(journal=journal, pipeline=topic.pipeline)
-    newest = None if history is None else windows.newest()
-    if history is None or newest is None or newest.start is None:
+    if history is None:
         return 0
-    return drop_before(journal, topic, windows.number_ending_after(newest.start - history) or newest.number)
+    windows = JudgedWindows(journal=journal, pipeline=topic.pipeline)
+    return drop_before(journal, topic, windows.first_within(history))
 
 
 def _topics(journal: PgConnection, pipeline: str) -> list[IndexedTopic]:

@@ -315,6 +315,11 @@ class Pipeline:
             )
         return found
 
+    def forgets_records_of(self, target: str) -> bool:
+        """Tell whether rows of a point may belong to records of topics that the key index knows no more (`history`)."""
+        feeding = (self.points.get(hop.source) for hop in self.hops if hop.target == target)
+        return self.history is not None and any(isinstance(point, TopicPoint) for point in feeding)
+
     def hops_from(self, point: str) -> tuple[Hop, ...]:
         """Return the hops whose source is `point`, in file order."""
         return tuple(hop for hop in self.hops if hop.source == point)

@@ -27,10 +27,20 @@ def judging_sha256(pipeline: Pipeline) -> str:
     """Return the digest of the part of a configuration that decides a verdict: points, hops with their filters,
     compared columns and types, tolerances, baseline and times. Remedies and approval are left out: a plan has its own
     hash. `reach` and `history` are part of it where the file has them."""
+    return _digest(pipeline, "reach", "history")
+
+
+def reading_sha256(pipeline: Pipeline) -> str:
+    """Return the digest that decides whether two windows read points alike, so that their hashes of values can be
+    compared: as `judging_sha256`, but for how far back keys are known."""
+    return _digest(pipeline, "reach")
+
+
+def _digest(pipeline: Pipeline, *if_any: str) -> str:
     whole = configuration_document(pipeline)
     names: tuple[str, ...] = ("name", "points", "start", "settle", "compare", "gate")
     hops = [{name: hop[name] for name in _OF_A_HOP} for hop in whole["hops"]]
-    names += tuple(name for name in ("reach", "history") if getattr(pipeline, name) is not None)
+    names += tuple(name for name in if_any if getattr(pipeline, name) is not None)
     return sha256_of({name: whole[name] for name in names} | {"hops": hops} | _AS_BEFORE)
 
 

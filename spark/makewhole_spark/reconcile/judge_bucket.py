@@ -75,7 +75,7 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
         to_order=to_order,
         kept=keep_exceptions(task, first) if wanted or to_order else None,
         met_alone=_write_met_alone(task, first.target, at_first),
-        recorded_in=recorded_in(task, found.judged),
+        recorded_in=recorded_in(task, found.asked),
     )
     if task.is_upsert and wanted and rows is not None:
         folder = f"{task.context.window.prefix}/{task.hop.slug}/looked_up"

@@ -161,7 +161,7 @@ class NeighbouringWindows:
     def read_otherwise(self, window: Window, point: str) -> OtherReading | None:
         """Return where the records of another window are, if it read a point with another configuration than this."""
         manifest = self.manifests_of(window).get(point)
-        if manifest is None or manifest.get("judging_sha256") == self.manifests[point]["judging_sha256"]:
+        if manifest is None or window_results.read_with(manifest) == window_results.read_with(self.manifests[point]):
             return None
         prefix = replace(window, revision=manifest["revision"]).prefix
         return OtherReading(archive=f"{prefix}/{point}/archive", ranges=tuple(window.ranges.get(point, ())))
@@ -171,8 +171,13 @@ class NeighbouringWindows:
         accounting = self.manifests[point].get("accounting") or {}
         log = log_history(self.context.window, point, self.incidents, expired=accounting.get("expired", 0))
         begins = self.history_begins(point)
-        # What a key index has dropped is as little known as what a log has.
-        return log if begins is None else replace(log, expired=(*log.expired, TimeSpan(end=begins)))
+        if begins is None:
+            return log
+        # What a key index has dropped is as little known as what a log has. A key of the last dropped window may have
+        # its row, or its record, as much later as keys may be late.
+        pipeline = self.context.pipeline
+        dropped = TimeSpan(end=begins + pipeline.late + pipeline.pending_max_age)
+        return replace(log, expired=(*log.expired, dropped))
 
     @cached_property
     def _newest(self) -> Window:

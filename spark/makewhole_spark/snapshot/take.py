@@ -23,7 +23,7 @@ from makewhole.postgres.read.export import ExportPart, ExportPlan, HeldView, hol
 from makewhole.postgres.read.expressions import TimeBounds
 from makewhole.postgres.read.slices import count_rows
 from makewhole.sql import PgConnection
-from makewhole.window.configuration import judging_sha256
+from makewhole.window.configuration import judging_sha256, reading_sha256
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry_released
 from makewhole_spark.snapshot.accounts import PartitionAccount, log_incidents, log_manifest, partition_accounts
@@ -280,6 +280,7 @@ def _manifest(
         "undecodable_files": sorted(path for read in reads for path in read.undecodable_files),
         "sha256": {path: digest for read in reads for path, digest in read.sha256},
         "judging_sha256": judging_sha256(pipeline),
+        "reading_sha256": reading_sha256(pipeline),
         "key_layout": [kind.value for kind in point.key_layout],
     }
     if plan is not None:

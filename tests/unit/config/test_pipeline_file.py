@@ -69,7 +69,7 @@ hops:
   - from: flights
     to: warehouse
     consumer_group: dw-loader
-    compensation: {missing: upsert, unexpected: quarantine}
+    compensation: {missing: upsert, duplicate: quarantine}
 gate: {tolerance: {missing: 1, duplicate: 2, mismatched: 3, unexpected: 4, pending: 5}, allow_empty: true}
 compensation:
   missing: redeliver
@@ -163,9 +163,9 @@ def test_every_key_of_a_full_file_reaches_the_model(write: Callable[..., Path]) 
                 target="warehouse",
                 remedies=Remedies(
                     missing=Remedy.UPSERT,
-                    duplicate=Remedy.REPORT,
+                    duplicate=Remedy.QUARANTINE,
                     mismatched=Remedy.UPSERT,
-                    unexpected=Remedy.QUARANTINE,
+                    unexpected=Remedy.REPORT,
                 ),
                 consumer_group="dw-loader",
             ),

@@ -6,7 +6,7 @@ numbers, and the first and the last range of a partition stand at the ends of an
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from makewhole.journal.windows import range_of, window_of
@@ -92,6 +92,14 @@ class JudgedWindows:
         """Return the number of the first window, judged or not, that ends after a moment; None without one."""
         found = self._run("number_ending_after", moment=moment)
         return found[0][0] if found else None
+
+    def first_within(self, history: timedelta | None) -> int:
+        """Return the number of the first window, judged or not, that ended no longer than `history` before the newest
+        one began; None: that of the first one."""
+        newest = None if history is None else self.newest()
+        if history is None or newest is None or newest.start is None:
+            return 1
+        return self.number_ending_after(newest.start - history) or newest.number
 
     def start_of(self, number: int) -> datetime | None:
         """Return when a window begins, judged or not; None: at the beginning."""

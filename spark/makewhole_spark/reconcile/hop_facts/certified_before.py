@@ -11,12 +11,10 @@ import polars as pl
 from pyspark.sql import SparkSession
 
 from makewhole.compute.buckets import bucket_name
-from makewhole.compute.frames import HASHES
 from makewhole.journal import window_results
 from makewhole.key_index.files import rows_of_keys
 from makewhole.lake.stored_verdicts import VerdictFiles
 from makewhole.model.pipeline import Hop, TablePoint
-from makewhole.model.verdict import Verdict
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask, CertifiedResult
 from makewhole_spark.reconcile.neighbouring_windows import NeighbouringWindows
 
@@ -80,13 +78,16 @@ def to_judge_again(
 # What a task says
 
 
-def recorded_in(task: BucketTask, judged: pl.DataFrame) -> frozenset[int]:
-    """Return the numbers of the other windows in which keys have records that a store lacks now. Under upsert none:
-    what they saw is another version."""
+def recorded_in(task: BucketTask, asked: pl.DataFrame) -> frozenset[int]:
+    """Return the numbers of the other windows in which keys (`HASHES`) have records that a store lacks now. Under
+    upsert none: what they saw is another version.
+
+    All such keys are asked for, also those of which this window's own revision or a gap in a log says something: what
+    is said of a key must not depend on whether another one has its bucket judged again.
+    """
     is_store = isinstance(task.context.pipeline.points[task.hop.target], TablePoint)
     if not is_store or task.is_upsert or task.is_told_of_certified:
         return frozenset()
-    missing = judged.filter(pl.col("verdict") == Verdict.MISSING.value).select(*HASHES)
     index = task.source_index
     files = (*index.earlier, *index.later, *index.former)
-    return frozenset(rows_of_keys(task.context.storage, files, missing)["window"].to_list())
+    return frozenset(rows_of_keys(task.context.storage, files, asked)["window"].to_list())
