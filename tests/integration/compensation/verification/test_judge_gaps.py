@@ -13,7 +13,7 @@ from makewhole.compensation.verification.judge_gaps import GapContext, judge_gap
 from makewhole.compensation.verification.judge_key import KeyJudge
 from makewhole.journal.window_results import JudgedFinding
 from makewhole.kafka.log.page import LogSource
-from makewhole.kafka.log.reader import RangeReader
+from makewhole.kafka.log.reader import RangeReader, read_range
 from makewhole.model.pipeline import Erased, Remedy
 from makewhole.model.verdict import Finding, Verdict
 from makewhole.model.window import PartitionRange
@@ -98,7 +98,7 @@ def test_what_was_written_to_a_topic_is_read_once_for_all_batches_and_passes(
 ) -> None:
     """The tail of a topic may be long, and there may be many batches and passes."""
     read: list[str] = []
-    monkeypatch.setattr(committed_since, "read_range", _counted(committed_since.read_range, read))
+    monkeypatch.setattr(committed_since, "read_range", _counted(read_range, read))
     world.send(range(4))
     findings = [replace(world.finding(number, Verdict.MISSING), hop="outbox→flights") for number in (0, 1, 2, 9)]
     world.open_revision(findings)
@@ -123,9 +123,9 @@ def test_what_was_written_to_a_topic_is_read_once_for_all_batches_and_passes(
     assert sorted(read) == [f"{world.topic}/{partition}" for partition in range(3)]
 
 
-def _counted(read_range: Callable[..., RangeReader], read: list[str]) -> Callable[..., RangeReader]:
+def _counted(call: Callable[..., RangeReader], read: list[str]) -> Callable[..., RangeReader]:
     def counted(source: LogSource, part: PartitionRange, **options: Any) -> RangeReader:
         read.append(f"{part.topic}/{part.partition}")
-        return read_range(source, part, **options)
+        return call(source, part, **options)
 
     return counted
