@@ -109,7 +109,7 @@ def test_what_was_written_to_a_topic_is_read_once_for_all_batches_and_passes(
     found = judged(
         world,
         [[with_values(finding, int(finding.key[1:]))] for finding in findings],
-        seconds=1.5,
+        seconds=6.0,
         progress=lambda *counts: passes.append(counts),
     )
 
