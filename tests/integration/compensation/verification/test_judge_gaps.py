@@ -109,7 +109,7 @@ def test_what_was_written_to_a_topic_is_read_once_for_all_batches_and_passes(
     found = judged(
         world,
         [[with_values(finding, int(finding.key[1:]))] for finding in findings],
-        seconds=1.5,
+        seconds=6.0,
         progress=lambda *counts: passes.append(counts),
     )
 
@@ -123,9 +123,9 @@ def test_what_was_written_to_a_topic_is_read_once_for_all_batches_and_passes(
     assert sorted(read) == [f"{world.topic}/{partition}" for partition in range(3)]
 
 
-def _counted(read_range: Callable[..., RangeReader], read: list[str]) -> Callable[..., RangeReader]:
+def _counted(call: Callable[..., RangeReader], read: list[str]) -> Callable[..., RangeReader]:
     def counted(source: LogSource, part: PartitionRange, **options: Any) -> RangeReader:
         read.append(f"{part.topic}/{part.partition}")
-        return read_range(source, part, **options)
+        return call(source, part, **options)
 
     return counted
