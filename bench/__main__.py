@@ -15,7 +15,7 @@ from bench.run import Bench
 from makewhole.stack.kafka_server import KafkaServer
 
 _PLANS = {"full": plan.full, "quick": plan.quick, "tiny": plan.tiny}
-_PARTS = ("duels", "scans", "snapshots", "replays", "upserts", "windows", "history", "latency")
+_PARTS = ("duels", "scans", "snapshots", "replays", "upserts", "windows", "history", "latency", "findings")
 
 
 def main() -> None:

@@ -5,11 +5,13 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 import psutil
 
-_SAMPLE_SECONDS = 0.25
+from bench.processor_time import ProcessorTime, Split
+
+_LOOK_SECONDS, _SAMPLE_SECONDS = 0.1, 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,33 +30,33 @@ class Cost:
         return self.python_cpu_seconds + self.jvm_cpu_seconds
 
 
-class _Split(NamedTuple):
-    """A figure for the Python processes of a tree and for the Java ones."""
-
-    python: float
-    jvm: float
-
-
 @dataclass
 class Meter:
     """A meter of a process tree while the block runs; then `cost` is there."""
 
     pid: int
-    _peak: _Split = field(default_factory=lambda: _Split(0, 0))
+    _peak: Split = field(default_factory=Split)
     _over: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Self:
-        self._cpu, self._start = cpu_seconds(self.pid), time.perf_counter()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
+        self._time = ProcessorTime(self.pid)
+        self._cpu, self._start = self._time.look(), time.perf_counter()
+        # Apart, because adding up the pages of large processes takes longer than a process should go unseen.
+        self._threads = [
+            threading.Thread(target=watch, daemon=True) for watch in (self._watch_time, self._watch_memory)
+        ]
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        wall, cpu = time.perf_counter() - self._start, cpu_seconds(self.pid)
+        wall = time.perf_counter() - self._start
         self._over.set()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
+        cpu = self._time.look()
         self.cost = Cost(
             wall_seconds=wall,
             python_cpu_seconds=cpu.python - self._cpu.python,
@@ -63,34 +65,26 @@ class Meter:
             jvm_bytes=int(self._peak.jvm),
         )
 
-    def _watch(self) -> None:
+    def _watch_time(self) -> None:
+        while not self._over.wait(_LOOK_SECONDS):
+            self._time.look()
+
+    def _watch_memory(self) -> None:
         while True:
             now = memory_bytes(self.pid)
-            self._peak = _Split(max(self._peak.python, now.python), max(self._peak.jvm, now.jvm))
+            self._peak = Split(max(self._peak.python, now.python), max(self._peak.jvm, now.jvm))
             if self._over.wait(_SAMPLE_SECONDS):
                 return
 
 
-def cpu_seconds(pid: int) -> _Split:
-    """Return user and system time of a tree so far, of its ended and awaited children too."""
-    python = jvm = 0.0
-    for process, is_java in _tree(pid):
-        with suppress(psutil.Error):
-            times = process.cpu_times()
-            own, children = times.user + times.system, times.children_user + times.children_system
-            python += children + (0.0 if is_java else own)
-            jvm += own if is_java else 0.0
-    return _Split(python, jvm)
-
-
-def memory_bytes(pid: int) -> _Split:
+def memory_bytes(pid: int) -> Split:
     """Return resident memory of the tree now, a page that several processes share counted once."""
     python = jvm = 0
     for process, is_java in _tree(pid):
         with suppress(psutil.Error):
             size: int = process.memory_full_info().pss
             python, jvm = (python, jvm + size) if is_java else (python + size, jvm)
-    return _Split(python, jvm)
+    return Split(python, jvm)
 
 
 def _tree(pid: int) -> list[tuple[psutil.Process, bool]]:

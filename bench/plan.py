@@ -16,7 +16,8 @@ _SMALL = tuple(Orders(number=number, stride=_ONE_IN_A_HUNDRED) for number in (1_
 class Plan:
     """The data sets of each part, smaller ones first; `rounds` are counted runs of each side, after those that warm up.
 
-    Those from `replays` to `histories` are made by the parts themselves. `window_runs`: runs of each side.
+    Those from `replays` to `findings` are made by the parts themselves. `window_runs`: runs of each side; `findings`:
+    how many keys are missing.
     """
 
     reads: Sequence[DataSet]
@@ -27,6 +28,7 @@ class Plan:
     windows: Sequence[Orders]
     latencies: Sequence[Orders]
     histories: Sequence[History]
+    findings: Sequence[int]
     rounds: int
     writes: int
     window_runs: int
@@ -54,6 +56,7 @@ def full() -> Plan:
         ),
         latencies=_SMALL,
         histories=(History(days=400, orders=250_000),),
+        findings=(200_000, 1_000_000),
         rounds=5,
         writes=3,
         window_runs=3,
@@ -72,6 +75,7 @@ def quick() -> Plan:
         windows=(Orders(number=1_000_000, stride=_ONE_IN_TEN_THOUSAND),),
         latencies=_SMALL,
         histories=(History(days=400, orders=25_000),),
+        findings=(20_000, 200_000),
         rounds=3,
         writes=1,
         window_runs=1,
@@ -89,6 +93,7 @@ def tiny() -> Plan:
         windows=(Orders(number=20_000, stride=_ONE_IN_A_HUNDRED),),
         latencies=_SMALL[:1],
         histories=(History(days=50, orders=1_000),),
+        findings=(20_000,),
         rounds=1,
         writes=1,
         window_runs=1,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from bench.data import millions
+from bench.findings import FINDINGS
 from bench.history import EARLY, HISTORY
 from bench.latency import COLUMNS, LATENCY, VERDICT
 from bench.reads import CONNECTOR, KAFKA_LOG
@@ -35,6 +36,7 @@ def page(machine: dict[str, str], load: float, series: Sequence[Series]) -> str:
         "## A whole window, from spark-submit to the gate's answer, in fresh processes\n\n" + _windows(series),
         "## A day's window with few and with many days before it\n\n" + _histories(series),
         "## A small window through Airflow, from the trigger to the verdict\n\n" + _latencies(series),
+        "## A window with many findings, step by step, each in a process of its own\n\n" + _findings(series),
         "## Memory\n\n" + _memory(series),
     ]
     return "\n".join(parts)
@@ -203,12 +205,28 @@ def _latencies(series: Sequence[Series]) -> str:
     return head + _table(rows)
 
 
+def _findings(series: Sequence[Series]) -> str:
+    head = "| findings | step | s | processor time s | peak MiB |\n|---|---|---|---|---|\n"
+    rows = [
+        [
+            millions(one.data.records),
+            one.part.removeprefix(FINDINGS),
+            f"{one.median('wall_seconds'):.1f}",
+            f"{one.median('cpu_seconds'):.1f}",
+            _mib(one.peak("python_bytes") + one.peak("jvm_bytes")),
+        ]
+        for one in series
+        if one.part.startswith(FINDINGS)
+    ]
+    return head + _table(rows)
+
+
 def _memory(series: Sequence[Series]) -> str:
     head = "| part | side | data | Python's peak MiB | the Java machine's peak MiB |\n|---|---|---|---|---|\n"
     rows = [
         [one.part, one.side, one.data.title, _mib(one.peak("python_bytes")), _mib(one.peak("jvm_bytes"))]
         for one in series
-        if one.part != "scan" and not one.part.startswith((WINDOW, HISTORY, LATENCY))
+        if one.part != "scan" and not one.part.startswith((WINDOW, HISTORY, LATENCY, FINDINGS))
     ]
     return head + _table(rows)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench import headers, history, latency, reads, replays, snapshots, upserts, windows
+from bench import findings, headers, history, latency, reads, replays, snapshots, upserts, windows
 from bench.contender import Contender, Task
 from bench.data import DataSet
 from bench.jars import connector_jars
@@ -133,3 +133,8 @@ class Bench:
         """Measure windows of an early and of a late day of the same pipeline."""
         for days in self.plan.histories:
             yield from history.measured(self.bootstrap, self.folder, days, self.plan.window_runs, self.tell)
+
+    def findings(self) -> Iterator[Series]:
+        """Measure windows in which nearly every key is missing, from the comparison to the certificate."""
+        for number in self.plan.findings:
+            yield from findings.measured(self.bootstrap, self.folder, number, self.tell)

@@ -16,7 +16,7 @@ from makewhole.config.pipeline_file import read_pipelines
 from makewhole.kafka.offsets import describe_topic, log_starts, stable_offsets
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import KafkaConnection
-from makewhole.model.pipeline import Pipeline, TopicPoint
+from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange, Window
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry
@@ -25,7 +25,7 @@ from makewhole_spark.snapshot.take import split_range
 
 MAKEWHOLE, BY_HAND = "makewhole", "by hand"
 _RECORDS_PER_TASK = 2_000_000
-_BUCKETS = Pipeline.buckets
+_BUCKETS = 16
 _FIELDS = "flight_id string, carrier string, dep_delay decimal(6,1), seats int, cancelled boolean"
 CONNECTION = "log"
 _PIPELINE = """\
@@ -115,4 +115,4 @@ def _pieces(context: WindowContext) -> Iterator[TopicPiece]:
     assert isinstance(point, TopicPoint)
     for whole in context.window.ranges[point.name]:
         for part in split_range(whole, _RECORDS_PER_TASK):
-            yield TopicPiece(context=context, point=point, range=part, window_lo=whole.lo)
+            yield TopicPiece(context=context, point=point, bucket_count=_BUCKETS, range=part, window_lo=whole.lo)

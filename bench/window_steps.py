@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from makewhole.stack.class_archive import short_job_jvm
-from makewhole_spark.window_steps import STEPS
+from makewhole.stack.class_archive import launcher_jvm, short_job_jvm
+from makewhole_spark.step_names import STEPS
 
 _JOBS = Path(__file__).parents[1] / "spark" / "jobs"
 _SETTINGS = ("--master", "local[2]", "--driver-memory", "2g", "--conf", "spark.ui.enabled=false")
@@ -22,7 +22,7 @@ def main() -> None:
     submit = str(Path(sys.executable).with_name("spark-submit"))
     command = [submit, *_SETTINGS, str(_JOBS / f"{STEPS[0]}.py"), *sys.argv[1:], "--through", STEPS[-1]]
     began, moments, told = time.perf_counter(), [0.0], list[str]()
-    variables = {**os.environ, "JDK_JAVA_OPTIONS": short_job_jvm()}
+    variables = {**os.environ, "JDK_JAVA_OPTIONS": short_job_jvm(), "SPARK_LAUNCHER_OPTS": launcher_jvm()}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=variables
     ) as process:

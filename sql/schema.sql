@@ -29,6 +29,10 @@ create table makewhole.window (
     check (start_time < end_time)
 );
 create index open_window on makewhole.window (pipeline, number) where is_newest and state <> 'certified';
+create index window_by_end on makewhole.window (pipeline, end_time);
+create index unfinished_window on makewhole.window (pipeline, number) where is_newest and state in ('open', 'error');
+create index window_with_gaps on makewhole.window (pipeline, opened_at)
+where is_newest and state = 'gaps' and not plan_only;
 
 -- A lane is one partition of one incarnation of a topic, as one pipeline sees it. It exists so that the overlap of
 -- ranges can be refused by GiST alone, without an extension for equality on text. A truncated partition goes on as
@@ -45,6 +49,7 @@ create table makewhole.lane (
 );
 
 -- `leader_epochs`: what the offsets of a range had when they were frozen: [[epoch, end offset], …], ascending.
+-- `log_epochs`: those of the partition's log up to the end of the range, as all ranges so far say it.
 create table makewhole.window_range (
     pipeline text not null,
     number integer not null,
@@ -53,10 +58,29 @@ create table makewhole.window_range (
     lo bigint not null,
     hi bigint not null check (lo >= 0 and hi >= lo),
     leader_epochs jsonb not null default '[]',
+    log_epochs jsonb not null default '[]',
     primary key (pipeline, number, lane),
     check (isempty(offsets) and lo = hi or lower(offsets) = lo and upper(offsets) = hi),
     constraint windows_do_not_overlap exclude using gist (int8range(lane, lane, '[]') with &&, offsets with &&)
 );
+create index range_of_lane on makewhole.window_range (lane, number);
+
+-- The leader epochs of a partition's log up to the end of a range: those `before` it, cut where the range begins (`lo`),
+-- and its `own`. Each is [epoch, end offset], ascending.
+create function makewhole.epochs_with(before jsonb, lo bigint, own jsonb) returns jsonb
+language sql immutable as $$
+    select case
+        when own = '[]' then before
+        else coalesce(
+            (
+                select jsonb_agg(jsonb_build_array(entry -> 0, least((entry ->> 1)::bigint, lo)) order by place)
+                from jsonb_array_elements(before) with ordinality as known (entry, place)
+                where (entry ->> 0)::bigint < (own #>> '{0,0}')::bigint
+            ),
+            '[]'
+        ) || own
+    end
+$$;
 
 -- What was known to exist at a moment: topic offsets below the stable offset, rows visible to a ledger's snapshot.
 -- The settle time counts from here, never from a timestamp that a producer wrote.
@@ -81,6 +105,7 @@ create table makewhole.snapshot (
     primary key (pipeline, number, revision, point),
     foreign key (pipeline, number, revision) references makewhole.window
 );
+create index snapshot_of_point on makewhole.snapshot (pipeline, point, number);
 
 -- What happened to a topic's log itself, or to the group that reads it, as far as it bears on a window: offsets [lo, hi)
 -- of a partition. Groups of several hops can stand at one place.
@@ -103,6 +128,8 @@ create table makewhole.incident (
 create unique index incident_once on makewhole.incident
     (pipeline, number, revision, kind, point, topic_id, coalesce(partition, -1), coalesce(lo, -1),
      coalesce(detail ->> 'group', ''));
+create index incident_of_log on makewhole.incident (pipeline, number)
+where kind in ('truncated', 'expired', 'beginning_gone') or detail ->> 'before_it_was_read' = 'true';
 
 -- What reconcile (and later verify) counted on a hop. `digest` is order-free over (key, verdict, row hash).
 create table makewhole.hop_result (
@@ -118,8 +145,15 @@ create table makewhole.hop_result (
     primary key (pipeline, number, revision, hop, stage),
     foreign key (pipeline, number, revision) references makewhole.window
 );
+create index met_strangers on makewhole.hop_result (pipeline, hop, number)
+where stage = 'reconciled' and (
+    (files #>> '{summary,counts,unexpected}')::bigint > 0
+    or (files #>> '{summary,undecidable_without_source}')::bigint > 0
+    or (files #>> '{summary,before_baseline_without_source}')::bigint > 0
+);
 
--- The index of every key ever seen on a topic, as sorted runs: one per window, later merged.
+-- The index of every key ever seen on a topic, as sorted runs: one per window, later merged. Windows up to the last one
+-- that was dropped are older than the index reaches.
 create table makewhole.key_run (
     pipeline text not null,
     point text not null,
@@ -128,8 +162,14 @@ create table makewhole.key_run (
     files jsonb not null,
     keys bigint not null,
     retired_at timestamptz,
+    is_dropped boolean not null default false,
     primary key (pipeline, point, number, revision)
 );
+create index standing_run on makewhole.key_run (pipeline, point, number) where retired_at is null;
+create index run_with_files on makewhole.key_run (pipeline, point, retired_at)
+where retired_at is not null and files <> '{}';
+create index rerun on makewhole.key_run (pipeline, point, number) where revision > 1;
+create index dropped_run on makewhole.key_run (pipeline, point, number) where is_dropped;
 
 -- A merged run: `windows` are the windows in it with their revisions, `files` one file for each bucket, in a folder that is
 -- named after the `attempt`. It is retired from the attempt's beginning, and stands once that has succeeded.

@@ -1,9 +1,10 @@
-"""Load the named statements of `sql/queries/`, and name the types of the connection and cursor that run them."""
+"""Load the named statements of `sql/queries/`, name the types of the connection and cursor that run them, feed COPY."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from psycopg2.extensions import connection as PgConnection  # noqa: N812 - it is
 from psycopg2.extensions import cursor as PgCursor  # noqa: N812 - it is a class
 from psycopg2.extensions import parse_dsn
 
-__all__ = ["PgConnection", "PgCursor", "connection_defaults", "load_queries", "sql_root"]
+__all__ = ["CopyLines", "PgConnection", "PgCursor", "connection_defaults", "load_queries", "sql_root"]
 
 _CONNECTION_DEFAULTS = {
     "connect_timeout": 10,
@@ -20,6 +21,8 @@ _CONNECTION_DEFAULTS = {
     "keepalives_interval": 10,
     "keepalives_count": 6,
 }
+
+_LINES_TOGETHER = 10_000
 
 _BLOCK = re.compile(r"^-- (?P<name>[a-z_]+) --$", re.MULTILINE)
 
@@ -45,3 +48,24 @@ def load_queries(name: str) -> Mapping[str, str]:
     marks = list(_BLOCK.finditer(text))
     ends = [mark.start() for mark in marks[1:]] + [len(text)]
     return {mark["name"]: text[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
+
+
+class CopyLines:
+    """The file that COPY reads: lines as they come, so many at a time. `given` counts them."""
+
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self._lines = iter(lines)
+        self.given = 0
+
+    def read(self, _: int = -1) -> bytes:
+        """Return some whole lines; nothing at the end."""
+        return self._next(_LINES_TOGETHER)
+
+    def readline(self, _: int = -1) -> bytes:
+        """Return the next line; nothing at the end. The driver's types require this method."""
+        return self._next(1)
+
+    def _next(self, most: int) -> bytes:
+        some = list(islice(self._lines, most))
+        self.given += len(some)
+        return b"".join(some)

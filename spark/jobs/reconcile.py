@@ -1,7 +1,7 @@
 """Run the job that judges every hop of a window; with `--through` it goes on with the next steps."""
 
-from makewhole_spark.job import main
-from makewhole_spark.window_steps import RECONCILE
+from makewhole_spark.step_names import RECONCILE
+from makewhole_spark.submitted import main
 
 if __name__ == "__main__":
     main(RECONCILE)

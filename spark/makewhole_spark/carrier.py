@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from makewhole.model.errors import MakewholeError
 from makewhole.sql import PgConnection
-from makewhole_spark.python_worker import shorten_next_start
+from makewhole_spark import worker_daemon
+from makewhole_spark.python_worker import keep_freed_memory, shorten_next_start
 from makewhole_spark.same_code import absence_told, code_digest, require_same_code
 
 Task = TypeVar("Task")
@@ -23,6 +24,7 @@ def session(name: str) -> SparkSession:
     """The session of a job. Master, deploy mode and memory come from spark-submit, so from the Airflow connection."""
     builder = SparkSession.builder.appName(name)
     settings = {
+        "spark.python.daemon.module": worker_daemon.MODULE,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
@@ -52,6 +54,7 @@ def carry(spark: SparkSession, tasks: Sequence[Task], run: Callable[[Task], Resu
     pickled, code = [pickle.dumps(task) for task in tasks], code_digest()
 
     def work(numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        keep_freed_memory()
         for number in numbers:
             yield number, pickle.dumps(_answer(run, pickled[number], code))
         shorten_next_start()

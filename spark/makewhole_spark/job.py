@@ -1,4 +1,4 @@
-"""Run a job's entry point: arguments, session, journal, and an exit code that says whether to try again.
+"""Run the steps of a job: session, journal, and an exit code that says whether to try again.
 
 The application of one step goes on with the next ones of the same window (`--through`): starting another one takes
 longer than a small window. Its exit code is that of its own step, whatever becomes of the later ones.
@@ -9,7 +9,7 @@ import gc
 import logging
 import sys
 import traceback
-from collections.abc import Sequence
+from concurrent.futures import Future
 
 from pyspark.sql import SparkSession
 
@@ -18,23 +18,22 @@ from makewhole.journal import windows
 from makewhole.journal.database import connect
 from makewhole.model.errors import DEFECTS, MakewholeError, PermanentError
 from makewhole.window.context import WindowContext, window_context
-from makewhole_spark.carrier import session
+from makewhole_spark.step_names import VALIDATE, steps_through
 from makewhole_spark.time_limit import ending_process_after
-from makewhole_spark.window_steps import STEPS, VALIDATE, Job, run_step, steps_through
+from makewhole_spark.window_steps import Job, run_step
 
 logger = logging.getLogger("makewhole")
 
 EXIT_TRANSIENT, EXIT_PERMANENT = 1, 64
 
 
-def main(step: str) -> None:
-    """Parse the arguments, build the session, run, and exit: 0, or 1 (try again), or 64 (do not try again)."""
+def run_job(wanted: argparse.Namespace, starting: "Future[SparkSession]") -> None:
+    """Run the steps that the arguments name, and exit: 0, or 1 (try again), or 64 (do not try again)."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stdout)
     for noisy in ("py4j", "great_expectations"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    wanted = _arguments(step)
     try:
-        _run(wanted, steps_through(step, wanted.through))
+        _run(wanted, starting)
     except MakewholeError as error:
         logger.error("%s", error)
         sys.exit(EXIT_PERMANENT if isinstance(error, PermanentError) else EXIT_TRANSIENT)
@@ -46,26 +45,14 @@ def main(step: str) -> None:
         sys.exit(EXIT_PERMANENT)
 
 
-def _arguments(step: str) -> argparse.Namespace:
-    arguments = argparse.ArgumentParser(description=f"makewhole {step}")
-    arguments.add_argument("--pipeline", required=True)
-    arguments.add_argument("--window", required=True, type=int)
-    arguments.add_argument("--revision", required=True, type=int)
-    arguments.add_argument(
-        "--through", choices=STEPS, default=step, help="the last step to go on with; by default there is none after"
-    )
-    arguments.add_argument("--asked-by", default="", help="the run of Airflow that submits this")
-    return arguments.parse_args()
-
-
-def _run(wanted: argparse.Namespace, steps: Sequence[str]) -> None:
+def _run(wanted: argparse.Namespace, starting: "Future[SparkSession]") -> None:
+    steps = steps_through(wanted.step, wanted.through)
+    own, *later = steps
     with connect() as journal:
         context = window_context(windows.load(journal, wanted.pipeline, wanted.window, wanted.revision))
-    own, *later = steps
     if VALIDATE in steps:
         load_beside()  # while Java starts, this process only waits
-    spark = session(f"makewhole {own}: {context.window.label}")
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = starting.result()
     _log_step(spark, context, own, wanted.asked_by, is_own=True)
     for before, step in zip(steps, later, strict=False):
         logger.info("%s: %s is committed; this application goes on with %s", context.window.label, before, step)

@@ -1,10 +1,31 @@
-"""Let a Python worker of Spark start its next task sooner: what Spark does before and after each task costs less."""
+"""Let a Python worker of Spark work faster: start its next task sooner, and use its memory again."""
 
+import ctypes
 import gc
 import sys
+from contextlib import suppress
+from functools import cache
 from zipimport import zipimporter
 
+# Of glibc's malloc.h, with values that it takes: the greatest block that is no mapping of its own, and how much free
+# memory is kept.
+_TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
+_SETTINGS = {_MMAP_THRESHOLD: 32 << 20, _TRIM_THRESHOLD: 512 << 20, _TOP_PAD: 64 << 20}
+
 _modules_at_freeze = 0
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Let the C library keep what is freed for the next chunk of rows, in the place of asking the kernel again.
+
+    The kernel clears each page that it gives. Where columns of some megabytes come and go with each chunk, that takes a
+    fifth of the processor time. Other C libraries have no such settings, and stay as they are.
+    """
+    with suppress(AttributeError, OSError):
+        set_option = ctypes.CDLL(None).mallopt
+        for option, value in _SETTINGS.items():
+            set_option(option, value)
 
 
 def shorten_next_start() -> None:

@@ -1,6 +1,6 @@
-"""Name the Spark steps of a window in their order, and run one of them: what it commits, it commits at its end."""
+"""Run a Spark step of a window: what it commits, it commits at its end."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -12,9 +12,8 @@ from makewhole.window.context import WindowContext
 from makewhole.window.spark_steps import accounts
 from makewhole_spark.reconcile.judge_window import reconcile
 from makewhole_spark.snapshot.take import take_snapshots
+from makewhole_spark.step_names import RECONCILE, SNAPSHOT, VALIDATE
 from makewhole_spark.validate import ask_gate, keep_answer
-
-SNAPSHOT, RECONCILE, VALIDATE = "snapshot", "reconcile", "validate"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,12 +31,6 @@ class Job:
 def run_step(step: str, job: Job) -> str:
     """Run a step; return what it found."""
     return _RUNS[step](job)
-
-
-def steps_through(first: str, last: str) -> Sequence[str]:
-    """Return the steps from one to another, both included; the first alone where the other comes before it."""
-    order = list(_RUNS)
-    return order[order.index(first) : max(order.index(last), order.index(first)) + 1]
 
 
 def _snapshot(job: Job) -> str:
@@ -60,4 +53,3 @@ def _validate(job: Job) -> str:
 
 
 _RUNS: Mapping[str, Callable[[Job], str]] = {SNAPSHOT: _snapshot, RECONCILE: _reconcile, VALIDATE: _validate}
-STEPS: Sequence[str] = tuple(_RUNS)

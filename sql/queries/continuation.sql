@@ -1,11 +1,20 @@
 -- Windows that were left unfinished, and the runs that went on with them.
 
 -- unfinished --
--- Read the newest revision of each window that no run has brought to its end, oldest first.
+-- Read the newest revision of each window that no run has brought to its end, oldest first. Of those whose repair was
+-- left: the ones opened since a moment, and one number.
 with newest as (
-    select distinct on (number) pipeline, number, revision, start_time, end_time, opened_at, state, reason, request,
-        plan_only
-    from makewhole.window where pipeline = %(pipeline)s order by number, revision desc
+    select pipeline, number, revision, start_time, end_time, opened_at, state, reason, request, plan_only
+    from makewhole.window where pipeline = %(pipeline)s and is_newest and state in ('open', 'error')
+    union all
+    select pipeline, number, revision, start_time, end_time, opened_at, state, reason, request, plan_only
+    from makewhole.window
+    where pipeline = %(pipeline)s and is_newest and state = 'gaps' and not plan_only and opened_at >= %(since)s
+    union all
+    select pipeline, number, revision, start_time, end_time, opened_at, state, reason, request, plan_only
+    from makewhole.window
+    where pipeline = %(pipeline)s and is_newest and state = 'gaps' and not plan_only and opened_at < %(since)s
+        and number = %(number)s
 )
 select newest.number, newest.revision, newest.start_time, newest.end_time, newest.opened_at, newest.reason,
     newest.request,
@@ -24,13 +33,11 @@ left join lateral (
     where (pipeline, number, revision) = (newest.pipeline, newest.number, newest.revision)
 ) done on true
 where newest.state in ('open', 'error')
-    or newest.state = 'gaps' and not newest.plan_only and (
-        plan.state = 'running'
-        or plan.state = 'done' and not exists (
-            select from makewhole.gate_report gate
-            where (gate.pipeline, gate.number, gate.revision) = (newest.pipeline, newest.number, newest.revision)
-                and gate.stage = 'verified'
-        )
+    or plan.state = 'running'
+    or plan.state = 'done' and not exists (
+        select from makewhole.gate_report gate
+        where (gate.pipeline, gate.number, gate.revision) = (newest.pipeline, newest.number, newest.revision)
+            and gate.stage = 'verified'
     )
 order by newest.number;
 

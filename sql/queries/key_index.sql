@@ -5,11 +5,17 @@
 select distinct point from makewhole.key_run where pipeline = %(pipeline)s order by point;
 
 -- counted_runs --
--- Read a run of every window, by window: of the revision that could read most of its offsets, the newest of such.
--- Manifests are large: only those of windows with several revisions are read.
-with run as (
+-- Read a run of every window that is in no merged run, or was judged again, by window: of the revision that could read most
+-- of its offsets, the newest of such. Manifests are large: only those of windows with several revisions are read.
+with asked as (
+    select number from makewhole.key_run
+    where pipeline = %(pipeline)s and point = %(point)s and retired_at is null and number >= %(first)s
+    union
+    select number from makewhole.key_run
+    where pipeline = %(pipeline)s and point = %(point)s and revision > 1 and number >= %(first)s
+), run as (
     select number, revision, files, keys, retired_at, count(*) over (partition by number) as revisions
-    from makewhole.key_run
+    from makewhole.key_run join asked using (number)
     where pipeline = %(pipeline)s and point = %(point)s
 )
 select distinct on (run.number) run.number, run.revision, run.files, run.keys, run.retired_at is not null
@@ -17,6 +23,34 @@ from run left join makewhole.snapshot as taken
     on run.revisions > 1 and (taken.pipeline, taken.number, taken.revision, taken.point) =
         (%(pipeline)s, run.number, run.revision, %(point)s)
 order by run.number, coalesce((taken.manifest #>> '{accounting,expired}')::bigint, 0), run.revision desc;
+
+-- count_windows --
+-- Count the windows from one on that have a run, in a merged run or not.
+select count(distinct number) from makewhole.key_run
+where pipeline = %(pipeline)s and point = %(point)s and number >= %(first)s;
+
+-- windows_with_run --
+-- Read the numbers of the windows from one on that have a run, in order.
+select distinct number from makewhole.key_run
+where pipeline = %(pipeline)s and point = %(point)s and number >= %(first)s order by number;
+
+-- first_indexed --
+-- Read the number of the first window that the index reaches: the one behind the last that was dropped.
+select coalesce(max(number), 0) + 1 from makewhole.key_run
+where pipeline = %(pipeline)s and point = %(point)s and is_dropped;
+
+-- drop_runs --
+-- Drop the runs of the windows before one, and retire them.
+update makewhole.key_run set is_dropped = true, retired_at = coalesce(retired_at, clock_timestamp())
+where pipeline = %(pipeline)s and point = %(point)s and number < %(number)s and not is_dropped
+returning number;
+
+-- retire_old_merges --
+-- Retire the merged runs that have no window from one on.
+update makewhole.key_merge set retired_at = clock_timestamp()
+where pipeline = %(pipeline)s and point = %(point)s and retired_at is null and not exists (
+    select from jsonb_object_keys(windows) as held (number) where held.number::integer >= %(number)s
+);
 
 -- standing_merges --
 -- Read the merged runs that nothing has replaced, oldest first.
@@ -61,7 +95,7 @@ where pipeline = %(pipeline)s and point = %(point)s and retired_at is null
 insert into makewhole.key_run (pipeline, point, number, revision, files, keys)
 values (%(pipeline)s, %(point)s, %(number)s, %(revision)s, %(files)s, %(keys)s)
 on conflict (pipeline, point, number, revision)
-do update set files = excluded.files, keys = excluded.keys, retired_at = null;
+do update set files = excluded.files, keys = excluded.keys, retired_at = null, is_dropped = false;
 
 -- retired_merges --
 -- Read the attempts at merged runs that were retired so long ago that nobody reads or writes their files.

@@ -67,11 +67,17 @@ copy (
 ) to stdout with (format text, encoding 'UTF8')
 
 -- actions_of_plan --
--- Read every action in order, with its outcome.
+-- Read the first actions in order, with their outcomes; all where `most` is null.
 select seq, chunk, remedy, hop, target, key, key_hash, before, outcome, outcome_reason
 from makewhole.action
 where plan = %(plan)s
-order by seq
+order by seq limit %(most)s
+
+-- locking_chunks --
+-- Count the chunks of a plan for which other writers of their table wait, by target.
+select target, count(distinct chunk) from makewhole.planned_action
+where plan = %(plan)s and before::jsonb ->> 'locks_table' = 'true'
+group by target order by min(seq)
 
 -- refused_actions --
 -- Read which actions of a chunk are refused, and why.
@@ -167,11 +173,38 @@ select coalesce(sum(actions), 0) from makewhole.chunk where plan = %(plan)s
 select target, chunk, actions, place from makewhole.chunk where plan = %(plan)s order by target, chunk
 
 -- refuse_findings --
--- Mark the findings that no action could be made for.
+-- Mark the findings that no action could be made for. Each is looked up by the primary key, whatever the planner knows.
 update makewhole.finding set outcome = 'refused', outcome_reason = refused.reason
-from unnest(%(hops)s::text[], %(hashes)s::text[], %(reasons)s::text[]) as refused (hop, key_hash, reason)
-where finding.pipeline = %(pipeline)s and finding.number = %(number)s and finding.revision = %(revision)s
-and finding.hop = refused.hop and finding.key_hash = refused.key_hash
+from (
+    select stored.ctid as place, given.reason
+    from unnest(%(hops)s::text[], %(hashes)s::text[], %(reasons)s::text[]) as given (hop, key_hash, reason)
+    cross join lateral (
+        select ctid from makewhole.finding as one
+        where one.pipeline = %(pipeline)s and one.number = %(number)s and one.revision = %(revision)s
+          and one.hop = given.hop and one.key_hash = given.key_hash
+        limit 1
+    ) as stored
+) as refused
+where finding.ctid = refused.place
+
+-- refuse_findings_of --
+-- Mark the findings whose actions a plan refused when it ran.
+update makewhole.finding set outcome = 'refused', outcome_reason = refused.reason
+from (
+    select stored.ctid as place, given.reason
+    from (
+        select distinct on (hop, key_hash) hop, key_hash, refusal as reason
+        from makewhole.planned_action where plan = %(plan)s and refusal is not null
+        order by hop, key_hash, seq
+    ) as given
+    cross join lateral (
+        select ctid from makewhole.finding as one
+        where one.pipeline = %(pipeline)s and one.number = %(number)s and one.revision = %(revision)s
+          and one.hop = given.hop and one.key_hash = given.key_hash
+        limit 1
+    ) as stored
+) as refused
+where finding.ctid = refused.place
 
 -- keys_written_since --
 -- Read which of the keys a plan of the pipeline wrote since a window revision was opened: by its receipts, or possibly.
@@ -215,16 +248,29 @@ and not plan.keeps_positions and action.remedy in ('redeliver', 'produce') and a
 order by action.plan, action.key_hash
 
 -- missing_keys_by_hop --
--- Count the keys that a plan writes because a hop's store lacks them, by hop; those that are refused are left out.
+-- Count the keys that a plan writes because a hop's store lacks them, by hop; those that are refused are left out. Each
+-- finding is looked up by the primary key, whatever the planner knows.
 select action.hop, count(distinct action.key_hash)
 from makewhole.planned_action as action
 join makewhole.plan on plan.id = action.plan
-join makewhole.finding
-    on (finding.pipeline, finding.number, finding.revision, finding.hop, finding.key_hash)
-     = (plan.pipeline, plan.number, plan.revision, action.hop, action.key_hash)
+cross join lateral (
+    select from makewhole.finding
+    where (finding.pipeline, finding.number, finding.revision, finding.hop, finding.key_hash)
+        = (plan.pipeline, plan.number, plan.revision, action.hop, action.key_hash)
+      and finding.verdict = 'missing'
+    limit 1
+) as found
 where action.plan = %(plan)s and action.remedy in ('upsert', 'redeliver') and action.refusal is null
-  and finding.verdict = 'missing'
 group by action.hop
+
+-- redelivered_hops --
+-- Read the hops for which the plans of a window sent records again, by their receipts.
+select distinct action.hop
+from makewhole.action join makewhole.plan on plan.id = action.plan
+where plan.pipeline = %(pipeline)s and plan.number = %(number)s
+and action.remedy = 'redeliver' and action.outcome = 'done'
+order by action.hop
+
 -- redelivered_keys --
 -- Read what the plans of a window sent to topics again, by their receipts: (hop, key, key hash, plan, target).
 select action.hop, action.key, action.key_hash, max(action.plan), action.target

@@ -1,24 +1,34 @@
 -- The rows of tables by time slice.
 
--- put_slice_count --
--- Write the rows of a slice as a revision counted them; a snapshot that is taken again counts again.
+-- put_slice_counts --
+-- Write the rows of slices as a revision counted them; a snapshot that is taken again counts again.
 insert into makewhole.slice_count (pipeline, point, slice, number, revision, source, rows, pg_snapshot)
-values (%(pipeline)s, %(point)s, %(slice)s, %(number)s, %(revision)s, %(source)s, %(rows)s, %(pg_snapshot)s)
+select %(pipeline)s, %(point)s, slice, %(number)s, %(revision)s, %(source)s, rows, pg_snapshot
+from unnest(%(slices)s::integer[], %(rows)s::bigint[], %(pg_snapshots)s::text[]) as counted (slice, rows, pg_snapshot)
 on conflict (pipeline, point, slice, number, revision)
 do update set source = excluded.source, rows = excluded.rows, pg_snapshot = excluded.pg_snapshot,
     counted_at = excluded.counted_at;
 
+-- slice_bounds --
+-- Read the number of the first window that read a point, and of the first one that ends after a moment.
+select
+    (select number from makewhole.snapshot where pipeline = %(pipeline)s and point = %(point)s order by number limit 1),
+    (
+        select number from makewhole.window where pipeline = %(pipeline)s and end_time > %(reached)s
+        order by end_time, number limit 1
+    );
+
 -- slice_counts --
--- Read the slice of every judged window before one, with its newest count by a window that was judged and comes before,
--- too: what an older revision of this one read, the next one reads again. A slice that was never counted has the snapshot
--- under which its window read the point.
+-- Read the slices of judged windows before one, by their numbers, each with its newest count by a window that was judged
+-- and comes before, too: what an older revision of this one read, the next one reads again. A slice that was never counted
+-- has the snapshot under which its window read the point.
 select judged.number, judged.start_time, judged.end_time, newest.rows,
     coalesce(newest.pg_snapshot, taken.manifest ->> 'pg_snapshot'), coalesce(newest.number, judged.number),
     coalesce(newest.counted_at, taken.committed_at)
 from (
     select distinct on (number) number, revision, start_time, end_time
     from makewhole.window
-    where pipeline = %(pipeline)s and number < %(number)s and exists (
+    where pipeline = %(pipeline)s and number = any(%(numbers)s) and number < %(number)s and exists (
         select from makewhole.hop_result as result
         where (result.pipeline, result.number, result.revision) =
             (makewhole.window.pipeline, makewhole.window.number, makewhole.window.revision)

@@ -169,6 +169,14 @@ select exists (
 -- Read every row of one key, the survivor first.
 select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text from {table} as t where {match} order by {order}
 
+-- rows_of_many_keys --
+-- Read every row of many keys with the number of its key among those that were given, the survivor of each key first.
+-- First every key is read as the columns' types: the join with an empty table would not tell that they cannot hold one.
+select {values} from unnest({arrays}) as wanted ({fields});
+select wanted.number, t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text
+from unnest({arrays}) with ordinality as wanted ({fields}, number) join {table} as t on {match}
+order by wanted.number, {order}
+
 -- rows_with_values --
 -- Read every row of one key, the survivor first by time or version, with its place and its compared columns as text.
 select t.tableoid::bigint, t.ctid::text, row_to_json(t.*)::text, {place} {values}
@@ -312,6 +320,14 @@ where {match}
 -- ledger_rows --
 -- Read the rows of one key from the ledger: record key, value, time in milliseconds, texts of the compared columns.
 select {record_key}, {value}, {moment}, {compared} from {table} as t where {match} order by {order}
+
+-- ledger_rows_of_many_keys --
+-- Read of many keys the row of the ledger that counts, with the number of its key among those that were given.
+-- First every key is read as the columns' types: the join with an empty table would not tell that they cannot hold one.
+select {values} from unnest({arrays}) as wanted ({fields});
+select distinct on (wanted.number) wanted.number, {record_key}, {value}, {moment}, {compared}
+from unnest({arrays}) with ordinality as wanted ({fields}, number) join {table} as t on {match}
+order by wanted.number, {order}
 
 -- column_ids --
 -- Read what the catalogue knows columns of a table by: a column that gets another name keeps it.

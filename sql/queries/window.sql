@@ -8,11 +8,6 @@ select pg_advisory_xact_lock(hashtextextended('makewhole.window.' || %(pipeline)
 -- Read the revision of a request (one DAG run): it opens one, however often its task is tried.
 select number, revision from makewhole.window where pipeline = %(pipeline)s and request = %(request)s;
 
--- bounds --
--- Read every window of a pipeline once, in order, with its newest revision.
-select number, max(revision) as revision, min(start_time) as start_time, min(end_time) as end_time
-from makewhole.window where pipeline = %(pipeline)s group by number order by number;
-
 -- insert_window --
 -- Write a new revision; the one before it is the newest no more.
 with before as (
@@ -41,9 +36,25 @@ where pipeline = %(pipeline)s and point = %(point)s and topic_id = %(topic_id)s 
 limit 1;
 
 -- insert_range --
--- Write a range; the exclusion constraint refuses it when it overlaps a range of another window.
-insert into makewhole.window_range (pipeline, number, lane, offsets, lo, hi, leader_epochs)
-values (%(pipeline)s, %(number)s, %(lane)s, int8range(%(lo)s, %(hi)s), %(lo)s, %(hi)s, %(leader_epochs)s);
+-- Write a range, with the leader epochs of the log up to its end; the exclusion constraint refuses it when it overlaps a
+-- range of another window.
+with before as (
+    select earlier.log_epochs
+    from makewhole.lane as own
+    join makewhole.lane as same_log
+        on (same_log.pipeline, same_log.point, same_log.topic_id, same_log.partition)
+         = (own.pipeline, own.point, own.topic_id, own.partition)
+    cross join lateral (
+        select number, log_epochs from makewhole.window_range where lane = same_log.id order by number desc limit 1
+    ) as earlier
+    where own.id = %(lane)s
+    order by earlier.number desc limit 1
+)
+insert into makewhole.window_range (pipeline, number, lane, offsets, lo, hi, leader_epochs, log_epochs)
+values (
+    %(pipeline)s, %(number)s, %(lane)s, int8range(%(lo)s, %(hi)s), %(lo)s, %(hi)s, %(leader_epochs)s,
+    makewhole.epochs_with(coalesce((select log_epochs from before), '[]'), %(lo)s, %(leader_epochs)s)
+);
 
 -- ranges --
 -- Read the ranges of one window, by point and partition.
@@ -54,25 +65,12 @@ where covered.pipeline = %(pipeline)s and covered.number = %(number)s
 order by lane.point, lane.partition;
 
 -- ranges_of_all --
--- Read the ranges of every window, by window, point and partition.
+-- Read the ranges of windows, by window, point and partition.
 select covered.number, lane.point, lane.topic, lane.topic_id, lane.partition, lane.lineage, covered.lo, covered.hi,
     covered.leader_epochs
 from makewhole.window_range covered join makewhole.lane on lane.id = covered.lane
-where covered.pipeline = %(pipeline)s
+where covered.pipeline = %(pipeline)s and covered.number = any(%(numbers)s)
 order by covered.number, lane.point, lane.partition;
-
--- history --
--- Read the covered ranges of the topic that the newest window of a point read, oldest first.
-with covered as (
-    select lane.topic, lane.topic_id, lane.partition, lane.lineage, window_range.number, window_range.lo,
-        window_range.hi, window_range.leader_epochs
-    from makewhole.window_range join makewhole.lane on lane.id = window_range.lane
-    where window_range.pipeline = %(pipeline)s and lane.point = %(point)s
-)
-select topic, topic_id, partition, lineage, lo, hi, leader_epochs
-from covered
-where topic_id in (select topic_id from covered where number = (select max(number) from covered))
-order by number, partition;
 
 -- get --
 -- Read one revision of a window.
@@ -92,10 +90,15 @@ select configuration -> 'key_layout' from makewhole.window
 where pipeline = %(pipeline)s order by number desc, revision desc limit 1;
 
 -- newest --
--- Read the newest revision of every window, newest window first.
-select distinct on (number) number, revision, start_time, end_time, opened_at, state, reason, plan_only,
-    configuration -> 'key_layout'
-from makewhole.window where pipeline = %(pipeline)s order by number desc, revision desc;
+-- Read the newest revisions of the newest windows, or of one window, newest window first.
+select number, revision, start_time, end_time, opened_at, state, reason, plan_only, configuration -> 'key_layout'
+from makewhole.window
+where pipeline = %(pipeline)s and is_newest and (%(number)s::integer is null or number = %(number)s::integer)
+order by number desc limit %(most)s;
+
+-- count_numbers --
+-- Count the windows of a pipeline.
+select count(*) from makewhole.window where pipeline = %(pipeline)s and is_newest;
 
 -- newest_judged --
 -- Read the newest revision of every window that was compared to its end, newest window first.
@@ -157,10 +160,18 @@ insert into makewhole.observation (pipeline, point, observed_at, topic_id, stabl
 values (%(pipeline)s, %(point)s, %(observed_at)s, %(topic_id)s, %(stable_offsets)s, %(pg_snapshot)s)
 on conflict do nothing;
 
--- observations --
--- Read everything observed at a point, oldest first.
+-- observations_since --
+-- Read what was observed at a point last up to a moment, and everything since, oldest first.
 select observed_at, topic_id, stable_offsets, pg_snapshot from makewhole.observation
-where pipeline = %(pipeline)s and point = %(point)s order by observed_at;
+where pipeline = %(pipeline)s and point = %(point)s and observed_at >= coalesce(
+    (
+        select observed_at from makewhole.observation
+        where pipeline = %(pipeline)s and point = %(point)s and observed_at <= %(until)s
+        order by observed_at desc limit 1
+    ),
+    '-infinity'
+)
+order by observed_at;
 
 -- last_observation --
 -- Read what was observed at a point last, up to a moment.
@@ -170,13 +181,14 @@ order by observed_at desc limit 1;
 
 -- lanes --
 -- Read every lane of a point, where its first window started in it, and when that was opened.
-select lane.topic_id, lane.partition, lane.lineage, min(covered.lo), min(opened.opened_at)
+select lane.topic_id, lane.partition, lane.lineage, covered.lo, opened.opened_at
 from makewhole.lane
-join makewhole.window_range covered on covered.lane = lane.id
-join makewhole.window opened on opened.pipeline = covered.pipeline and opened.number = covered.number
-where lane.pipeline = %(pipeline)s and lane.point = %(point)s and opened.revision = 1
-group by lane.id
-order by min(covered.number), lane.partition;
+cross join lateral (
+    select pipeline, number, lo from makewhole.window_range where lane = lane.id order by number limit 1
+) as covered
+join makewhole.window opened on (opened.pipeline, opened.number, opened.revision) = (covered.pipeline, covered.number, 1)
+where lane.pipeline = %(pipeline)s and lane.point = %(point)s
+order by covered.number, lane.partition;
 
 -- pipelines --
 -- Read every pipeline that ever opened a window.

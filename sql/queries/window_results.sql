@@ -52,7 +52,7 @@ select hop, counts, digest, files from makewhole.hop_result
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s and stage = %(stage)s;
 
 -- certified_files --
--- Read the files of a hop's result, and of the keys that were repaired, of the newest certified revision of each window;
+-- Read the files of a hop's result, and of the keys that were repaired, of the newest certified revision of some windows;
 -- and those of its slices, where clean keys have no row among the verdicts.
 select distinct on (result.number)
     result.number, result.revision, result.files, verified.files ->> 'repaired',
@@ -70,34 +70,38 @@ left join makewhole.snapshot as target
     on (target.pipeline, target.number, target.revision, target.point)
      = (result.pipeline, result.number, result.revision, %(target)s)
     and (result.files #>> '{summary,clean}')::bigint > 0
-where result.pipeline = %(pipeline)s and result.hop = %(hop)s and result.stage = 'reconciled'
-  and judged.state = 'certified' and (result.number, result.revision) <> (%(number)s, %(revision)s)
+where result.pipeline = %(pipeline)s and result.number = any(%(numbers)s) and result.hop = %(hop)s
+  and result.stage = 'reconciled' and judged.state = 'certified' and (result.number, result.revision) <> (%(number)s, %(revision)s)
 order by result.number, result.revision desc;
 
 -- strangers --
 -- Read of the windows before one that met keys without a record on a hop, in their newest compared revisions, how many
 -- such keys findings name, how many none does as they are from before the baseline, and the files of all of them.
-with newest as (
-    select distinct on (number) number, revision, files
-    from makewhole.hop_result
-    where pipeline = %(pipeline)s and hop = %(hop)s and number < %(number)s and stage = 'reconciled'
-    order by number, revision desc
-), met as (
-    select number, revision, files -> 'met_alone' as met_alone,
-        (files #>> '{summary,counts,unexpected}')::bigint
-            + coalesce((files #>> '{summary,undecidable_without_source}')::bigint, 0) as named,
-        coalesce((files #>> '{summary,before_baseline_without_source}')::bigint, 0) as unnamed
-    from newest
+select number, revision,
+    (files #>> '{summary,counts,unexpected}')::bigint
+        + coalesce((files #>> '{summary,undecidable_without_source}')::bigint, 0) as named,
+    coalesce((files #>> '{summary,before_baseline_without_source}')::bigint, 0) as unnamed,
+    files -> 'met_alone'
+from makewhole.hop_result as met
+where pipeline = %(pipeline)s and hop = %(hop)s and number < %(number)s and stage = 'reconciled' and (
+    (files #>> '{summary,counts,unexpected}')::bigint > 0
+    or (files #>> '{summary,undecidable_without_source}')::bigint > 0
+    or (files #>> '{summary,before_baseline_without_source}')::bigint > 0
+) and not exists (
+    select from makewhole.hop_result as newer
+    where (newer.pipeline, newer.number, newer.hop, newer.stage) = (met.pipeline, met.number, met.hop, met.stage)
+      and newer.revision > met.revision
 )
-select number, revision, named, unnamed, met_alone from met where named > 0 or unnamed > 0 order by number;
+order by number;
 
 -- delete_findings --
 -- Delete the findings of an earlier attempt at the same revision.
 delete from makewhole.finding where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
 
--- insert_findings --
--- Write findings in bulk; the driver fills in the list of values.
-insert into makewhole.finding (pipeline, number, revision, hop, key, key_hash, verdict, cause, evidence) values %s;
+-- copy_findings_in --
+-- Write findings in bulk: a line each.
+copy makewhole.finding (pipeline, number, revision, hop, key, key_hash, verdict, cause, evidence)
+from stdin with (format text, encoding 'UTF8');
 
 -- add_findings --
 -- Write findings beside those that are there; the driver fills in the list of values.
@@ -111,12 +115,30 @@ from makewhole.finding
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 order by hop, verdict, key;
 
+-- findings_by_key --
+-- Read the findings of one revision, those of a key together.
+select hop, key, key_hash, verdict, cause, evidence, outcome, outcome_reason
+from makewhole.finding
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
+order by key_hash collate "C", hop, verdict, key;
+
+-- kinds_of_findings --
+-- Read the hops of the findings of one revision, each with its verdicts.
+select distinct hop, verdict from makewhole.finding
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s;
+
 -- count_findings --
 -- Count the findings of each hop and verdict of one revision, and those that are open.
 select hop, verdict, count(*), count(*) filter (where outcome = 'open')
 from makewhole.finding
 where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
 group by hop, verdict;
+
+-- count_outcomes --
+-- Count the findings of one revision by verdict and outcome.
+select verdict, outcome, count(*) from makewhole.finding
+where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
+group by verdict, outcome;
 
 -- open_findings --
 -- Read the first open findings of each hop and verdict of one revision.
@@ -130,12 +152,25 @@ from (
 where place <= %(most)s
 order by hop, verdict, place;
 
--- set_outcome --
--- Write the outcome of one finding, and add to its evidence what was compared.
+-- set_outcomes --
+-- Write the outcomes of findings that have others, and add to their evidence what was compared. Each row is looked up by
+-- the primary key: right after a large window the planner knows nothing of the table, and would compare all with all.
 update makewhole.finding
-set outcome = %(outcome)s, outcome_reason = %(reason)s, evidence = evidence || %(compared)s::jsonb
-where pipeline = %(pipeline)s and number = %(number)s and revision = %(revision)s
-  and hop = %(hop)s and key_hash = %(key_hash)s;
+set outcome = judged.outcome, outcome_reason = judged.reason, evidence = evidence || judged.compared::jsonb
+from (
+    select stored.ctid as place, given.outcome, given.reason, given.compared
+    from unnest(%(hops)s::text[], %(hashes)s::text[], %(outcomes)s::text[], %(reasons)s::text[], %(compared)s::text[])
+        as given (hop, key_hash, outcome, reason, compared)
+    cross join lateral (
+        select ctid from makewhole.finding as one
+        where one.pipeline = %(pipeline)s and one.number = %(number)s and one.revision = %(revision)s
+          and one.hop = given.hop and one.key_hash = given.key_hash
+          and (one.outcome <> given.outcome or one.outcome_reason is distinct from given.reason
+               or given.compared <> '{}')
+        limit 1
+    ) as stored
+) as judged
+where finding.ctid = judged.place;
 
 -- delete_handovers --
 -- Delete the handed-over keys of an earlier attempt at the same revision.

@@ -20,7 +20,6 @@ from tests.world.topics import delete_topics, make_topic
 from tests.world.windows import ReconciledShop
 
 _HISTORIES = 12
-_BUCKETS = 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -69,7 +68,6 @@ def stage(
             journal=create_database(postgres.dsn, f"journal_{name}", template=journal_template),
             folder=folder,
             partitions=history.partitions,
-            buckets=_BUCKETS,
         )
         with pytest.MonkeyPatch.context() as patch:
             enter(patch, service_environment(shop, folder))

@@ -65,9 +65,11 @@ class Shop(World):
         compensation: Settings = _SHARE,
         start: str | None = "earliest",
         max_age: str | None = None,
+        late: str | None = None,
         tolerance: Settings = _NOTHING,
         is_observing: bool = False,
         reach: str | None = None,
+        history: str | None = None,
     ) -> None:
         """Write the pipeline file; `hop` and `ledger_hop` are what the hops to the warehouse and to the topic have
         besides their ends. What is missing or there twice is repaired, unless other remedies are named, or
@@ -95,7 +97,9 @@ class Shop(World):
             "compare": '{amount: "decimal(8,2)"}',
             "gate": flow({"allow_empty": str(allow_empty).lower(), **tolerated}),
             **({} if max_age is None else {"pending": flow({"max_age": max_age})}),
+            **({} if late is None else {"late": late}),
             **({} if reach is None else {"reach": reach}),
+            **({} if history is None else {"history": history}),
             "compensation": flow(compensation),
         }
         text = pipeline_file("shop", points=points, hops=hops, settings=settings, is_observing=is_observing)

@@ -10,8 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from makewhole.config.connection_text import FILE_VARIABLE
+from makewhole_spark import worker_daemon
 
 _SETTINGS = {
+    "spark.python.daemon.module": worker_daemon.MODULE,
     "spark.ui.enabled": "false",
     "spark.driver.memory": "512m",
     "spark.driver.host": "127.0.0.1",

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
@@ -12,7 +12,6 @@ from makewhole.journal import window_results
 from makewhole.journal.database import connect
 from makewhole.lake.storage import Storage
 from makewhole.model.gate import GateReport
-from makewhole.model.pipeline import Pipeline
 from makewhole.model.verdict import HopCounts
 from makewhole.signing.key_files import signing_key_from_environment
 from makewhole.window.certify import ClosedWindow, certify_window
@@ -32,18 +31,11 @@ Found = dict[str, tuple[str, str]]
 class ReconciledShop(Shop):
     """A shop, and the steps of its windows.
 
-    `buckets` other than the pipeline's own: each of them costs a task, however few keys it has. A context that a test
-    makes itself is of this `pipeline`, too: all windows have the same buckets.
+    `buckets`: in so many the next windows are read, and not in as many as their size asks for.
     """
 
     spark: SparkSession
     buckets: int | None = None
-
-    @property
-    def pipeline(self) -> Pipeline:
-        """The pipeline as the file has it now, but for its buckets."""
-        described = super().pipeline
-        return described if self.buckets is None else replace(described, buckets=self.buckets)
 
     # The steps
 
@@ -62,7 +54,7 @@ class ReconciledShop(Shop):
     def snapshot(self, context: WindowContext, parallelism: int = 2) -> list[str]:
         """Take the snapshots; return the points."""
         with connect(self.journal) as journal:
-            return take_snapshots(self.spark, journal, context, parallelism)
+            return take_snapshots(self.spark, journal, context, parallelism, self.buckets)
 
     def reconcile(self, context: WindowContext) -> None:
         """Compare the snapshots."""

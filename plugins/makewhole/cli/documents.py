@@ -187,8 +187,11 @@ def deadline_document(deadline: Deadline) -> dict[str, Any]:
     }
 
 
-def chosen_windows(journal: PgConnection, pipeline: str, number: int | None, revision: int | None) -> Iterator[Window]:
-    """Yield the newest revision of every window, oldest first; or of one window; or one revision of it.
+def chosen_windows(
+    journal: PgConnection, pipeline: str, number: int | None, revision: int | None, most: int | None = None
+) -> Iterator[Window]:
+    """Yield the newest revision of every window (of the newest ones, where `most` says how many), oldest first; or of
+    one window; or one revision of it.
 
     Raises:
         ConfigurationError: nothing is known of the pipeline, or of the window.
@@ -196,10 +199,10 @@ def chosen_windows(journal: PgConnection, pipeline: str, number: int | None, rev
     if number is not None and revision is not None:
         yield windows.load(journal, pipeline, number, revision)
         return
-    newest = windows.newest(journal, pipeline)
-    if not newest:
+    chosen = windows.newest(journal, pipeline, most, number)[::-1]
+    there_are = len(chosen) or windows.count(journal, pipeline)
+    if not there_are:
         find_pipeline(pipeline)
-    chosen = [window for window in reversed(newest) if number in (None, window.number)]
     if number is not None and not chosen:
         raise ConfigurationError(
             [
@@ -207,7 +210,7 @@ def chosen_windows(journal: PgConnection, pipeline: str, number: int | None, rev
                     file="journal",
                     path=pipeline,
                     found=f"has no window {number}",
-                    remedy=f"There are {len(newest)}; see `makewhole windows {pipeline}`",
+                    remedy=f"There are {there_are}; see `makewhole windows {pipeline}`",
                 )
             ]
         )

@@ -1,6 +1,9 @@
 """Run `makewhole findings`: list every key that was not matched, what Kafka is about to delete first."""
 
+import heapq
 import json as json_format
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -14,17 +17,20 @@ from makewhole.cli.report import PipelineName, WindowNumber
 from makewhole.compensation.planning.deadlines import Deadlines, read_deadlines
 from makewhole.journal import window_results
 from makewhole.journal.database import connect
+from makewhole.journal.findings.stored_findings import StoredFindings
 from makewhole.journal.window_results import JudgedFinding
 from makewhole.kafka.retention import Deadline, RecordRetention
 from makewhole.model.errors import MakewholeError
-from makewhole.model.verdict import Cause, Finding
+from makewhole.model.verdict import Cause, Finding, Verdict
 from makewhole.model.window import Window
+from makewhole.sql import PgConnection
 from makewhole.window.context import connections_of, find_pipeline
 
 _console = console()
 _warnings = console(stderr=True)
 _HOUR = 3600.0
 _DAY = 24 * _HOUR
+_SORTED_MOST = 10_000
 
 RankedFinding = tuple[Window, JudgedFinding, Deadline | None]
 
@@ -40,36 +46,54 @@ def findings(
 ) -> None:
     """List every key that was not simply matched, with cause, evidence, and what became of it.
 
-    Open ones come first, by the time until Kafka may delete their original. What it deletes stays in the window's
-    snapshot, from which compensation takes it.
+    Open ones come first, by the time until Kafka may delete their original; of more than 10,000, --json prints all by
+    hop, verdict and key. What Kafka deletes stays in the window's snapshot, from which compensation takes it.
     """
     if revision is not None and window is None:
         raise typer.BadParameter("--revision goes with --window")
-    with service_environment():
-        with connect() as journal:
-            known = [
-                (found, item)
-                for found in chosen_windows(journal, pipeline, window, revision)
-                for item in window_results.findings(journal, found)
-            ]
-        ranked = _ranked(known, _deadlines(pipeline, known))
-    if json:
-        for found in ranked:
-            typer.echo(json_format.dumps(finding_document(*found), ensure_ascii=False))
-        return
-    if not ranked:
-        _console.print(f"{pipeline}: no findings")
-        return
-    print_table(_console, _table(ranked[:limit], datetime.now(UTC)))
-    if len(ranked) > limit:
-        _console.print(f"and {len(ranked) - limit} more; --limit {len(ranked)} or --json shows them all")
+    with service_environment(), connect() as journal:
+        chosen = list(chosen_windows(journal, pipeline, window, revision))
+        counted = Counter[tuple[str, str]]()
+        for found in chosen:
+            counted.update(window_results.count_outcomes(journal, found))
+        deadlines = _deadlines(pipeline, has_open=any(_is_left(*kind) for kind in counted))
+        ranked = _with_deadlines(journal, chosen, deadlines)
+        if json:
+            for one in sorted(ranked, key=_rank) if counted.total() <= _SORTED_MOST else ranked:
+                typer.echo(json_format.dumps(finding_document(*one), ensure_ascii=False))
+        elif not counted:
+            _console.print(f"{pipeline}: no findings")
+        else:
+            print_table(_console, _table(heapq.nsmallest(limit, ranked, key=_rank), datetime.now(UTC)))
+            if counted.total() > limit:
+                more = counted.total() - limit
+                _console.print(f"and {more} more; --limit {counted.total()} or --json shows them all")
+        for found in chosen:
+            _tell_left_out(journal, found)
 
 
-def _deadlines(pipeline: str, known: list[tuple[Window, JudgedFinding]]) -> Deadlines:
+def _tell_left_out(journal: PgConnection, window: Window) -> None:
+    """Say where the findings are that the journal did not take, because there are too many."""
+    results = window_results.results(journal, window)
+    counted = sum(
+        getattr(result.counts, verdict.value)
+        for result in results.values()
+        for verdict in Verdict
+        if verdict.is_finding
+    )
+    kept = sum(window_results.count_outcomes(journal, window).values())
+    if kept < counted:
+        files = [path for _, result in sorted(results.items()) for path in result.files.get("findings", ())]
+        where = f"; all are in {', '.join(files)}, below the storage's root" if files else ""
+        told = f"{window.label}: the first {kept:,} of {counted:,} findings are in the journal{where}"
+        _warnings.print(Text(printable(told), style="yellow"))
+
+
+def _deadlines(pipeline: str, *, has_open: bool) -> Deadlines:
     """Ask the brokers when they delete, only when something is open; findings are shown without it when they do not
     answer."""
     nothing = Deadlines(retention={}, silent={})
-    if not any(_is_open(item) for _, item in known):
+    if not has_open:
         return nothing
     try:
         described = find_pipeline(pipeline)
@@ -82,13 +106,11 @@ def _deadlines(pipeline: str, known: list[tuple[Window, JudgedFinding]]) -> Dead
     return found
 
 
-def _ranked(known: list[tuple[Window, JudgedFinding]], deadlines: Deadlines) -> list[RankedFinding]:
-    """Sort open findings first, the most urgent at the top; the others stay as the journal has them."""
-    found = [
-        (window, item, deadlines.of(item.finding.hop, item.finding.evidence) if _is_open(item) else None)
-        for window, item in known
-    ]
-    return sorted(found, key=_rank)
+def _with_deadlines(journal: PgConnection, chosen: Iterable[Window], deadlines: Deadlines) -> Iterator[RankedFinding]:
+    """Yield the findings of windows by hop, verdict and key, one at a time."""
+    for window in chosen:
+        for item in StoredFindings(window=window).in_order(journal):
+            yield window, item, deadlines.of(item.finding.hop, item.finding.evidence) if _is_open(item) else None
 
 
 def _rank(found: RankedFinding) -> tuple[bool, tuple[int, datetime]]:
@@ -97,7 +119,12 @@ def _rank(found: RankedFinding) -> tuple[bool, tuple[int, datetime]]:
 
 
 def _is_open(item: JudgedFinding) -> bool:
-    return item.finding.verdict.is_gap and item.outcome in ("open", "refused")
+    return _is_left(item.finding.verdict.value, item.outcome)
+
+
+def _is_left(verdict: str, outcome: str) -> bool:
+    """Tell whether a finding of this verdict and outcome is a gap that is still there."""
+    return Verdict(verdict).is_gap and outcome in ("open", "refused")
 
 
 def _table(found: list[RankedFinding], now: datetime) -> Table:

@@ -2,18 +2,19 @@
 
 import json as json_format
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from makewhole.cli.environment import AsJson, console, service_environment
+from makewhole.config.pipeline_file import find_pipeline, history_of
 from makewhole.journal.database import connect
 from makewhole.key_index.rebuild import rebuild
-from makewhole.key_index.status import TopicIndex, indexes, tidy
+from makewhole.key_index.status import TidiedIndex, TopicIndex, indexes, tidy
 from makewhole.lake.storage import Storage
 from makewhole.model.text import counted, size
-from makewhole.window.configuration import judging_sha256
-from makewhole.window.context import find_pipeline
+from makewhole.window.configuration import plain, reading_sha256
+from makewhole.window.reach.limits import older_duplicates
 
 index_app = typer.Typer(
     no_args_is_help=True,
@@ -28,7 +29,7 @@ def show_index(pipeline: Annotated[str, typer.Argument(help="Name of the pipelin
     with service_environment(), connect() as journal:
         found = indexes(journal, Storage.from_environment(), pipeline)
     if json:
-        typer.echo(json_format.dumps({"pipeline": pipeline, "topics": [asdict(one) for one in found]}))
+        typer.echo(json_format.dumps({"pipeline": pipeline, "topics": [_document(one) for one in found]}))
         return
     for index in found:
         _console.print(f"{index.point}: {_sentence(index)}")
@@ -36,18 +37,21 @@ def show_index(pipeline: Annotated[str, typer.Argument(help="Name of the pipelin
 
 @index_app.command("merge")
 def merge_index(pipeline: Annotated[str, typer.Argument(help="Name of the pipeline.")], json: AsJson = False) -> None:
-    """Merge the runs of the key index until few are left, and remove files that it has not used for two days.
+    """Merge the runs of the key index until few are left, and remove files that it has not used for two days. What is
+    older than the pipeline's `history` is dropped.
 
     The DAG makewhole_housekeeping does this each night. Safe beside windows, twice at once, and when it is killed.
     """
     with service_environment(), connect() as journal:
-        done = list(tidy(journal, Storage.from_environment(), pipeline))
+        done = list(tidy(journal, Storage.from_environment(), pipeline, history=history_of(pipeline)))
     if json:
-        typer.echo(json_format.dumps({"pipeline": pipeline, "topics": [asdict(one) for one in done]}))
+        typer.echo(json_format.dumps({"pipeline": pipeline, "topics": [_document(one) for one in done]}))
         return
     for one in done:
         removed = counted(one.removed_files, "unused file")
-        _console.print(f"{one.index.point}: {counted(one.merges, 'merge')}, {removed} removed; {_sentence(one.index)}")
+        dropped = f"{counted(one.dropped_windows, 'old window')} dropped, " if one.dropped_windows else ""
+        did = f"{dropped}{counted(one.merges, 'merge')}, {removed} removed"
+        _console.print(f"{one.index.point}: {did}; {_sentence(one.index)}")
 
 
 @index_app.command("rebuild")
@@ -58,7 +62,7 @@ def rebuild_index(pipeline: Annotated[str, typer.Argument(help="Name of the pipe
     """
     with service_environment(), connect() as journal:
         found = find_pipeline(pipeline)
-        done = rebuild(journal, Storage.from_environment(), found, judging_sha256(found))
+        done = rebuild(journal, Storage.from_environment(), found, reading_sha256(found))
     if json:
         typer.echo(json_format.dumps({"pipeline": pipeline, "topics": [asdict(one) for one in done]}))
         return
@@ -71,7 +75,14 @@ def rebuild_index(pipeline: Annotated[str, typer.Argument(help="Name of the pipe
 
 def _sentence(index: TopicIndex) -> str:
     unused = f"; {counted(index.unused_files, 'unused file')}" if index.unused_files else ""
+    since = "" if index.known_since is None else f"; {older_duplicates(index.known_since)}"
     return (
         f"{counted(index.rows, 'row')} of {counted(index.windows, 'window')} in {counted(index.runs, 'run')}, "
-        f"{size(index.size_bytes)}{unused}"
+        f"{size(index.size_bytes)}{unused}{since}"
     )
+
+
+def _document(found: TopicIndex | TidiedIndex) -> dict[str, Any]:
+    """Return what is known as JSON has it."""
+    document: dict[str, Any] = plain(found)
+    return document

@@ -17,6 +17,8 @@ from makewhole.model.window import WindowState
 
 PipelineName = Annotated[str, typer.Argument(help="Name of the pipeline.")]
 WindowNumber = Annotated[int | None, typer.Option("--window", help="Only this window.", show_default=False)]
+Last = Annotated[int, typer.Option("--last", min=0, help="So many of the newest windows; 0: all.")]
+_LISTED = 100
 
 _console = console()
 _COLOURS = {
@@ -28,12 +30,13 @@ _COLOURS = {
 }
 
 
-def windows(pipeline: PipelineName, window: WindowNumber = None, json: AsJsonLines = False) -> None:
-    """List the windows of a pipeline, oldest first, each in its newest revision."""
+def windows(
+    pipeline: PipelineName, window: WindowNumber = None, last: Last = _LISTED, json: AsJsonLines = False
+) -> None:
+    """List the newest windows of a pipeline, oldest first, each in its newest revision."""
     with service_environment(), connect() as journal:
-        documents = [
-            window_document(journal, found) for found in chosen_windows(journal, pipeline, window, revision=None)
-        ]
+        chosen = chosen_windows(journal, pipeline, window, revision=None, most=last or None)
+        documents = [window_document(journal, found) for found in chosen]
     if json:
         for document in documents:
             typer.echo(json_format.dumps(document, ensure_ascii=False))
@@ -42,6 +45,8 @@ def windows(pipeline: PipelineName, window: WindowNumber = None, json: AsJsonLin
         _console.print(f"{pipeline} has no window yet; `makewhole run {pipeline}` opens the first")
         return
     show_windows(_console, documents)
+    if (first := documents[0]["window"]) > 1 and window is None:
+        _console.print(f"{counted(first - 1, 'older window')} not listed; `--last 0` lists all")
     if window is not None:
         show_accounts(_console, documents)
 

@@ -1,26 +1,22 @@
 """Plan the repair of a window: end the plans of earlier revisions, freeze a new one, and commit both at once."""
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 
 from makewhole.compensation.execution.look_again.topic_tail import TombstonesSince, ranges_read
 from makewhole.compensation.execution.supersede import end_earlier_plans
 from makewhole.compensation.execution.targets import targets_of
-from makewhole.compensation.freezing.freeze import (
-    FreezeRequest,
-    FreezeResult,
-    FreezeSources,
-    freeze_findings,
-    refuse_written,
-)
+from makewhole.compensation.freezing.batches.action_file import SHOWN
+from makewhole.compensation.freezing.freeze import FreezeRequest, FreezeResult, FreezeSources, freeze_findings
 from makewhole.compensation.freezing.original_records import WindowRecords
-from makewhole.compensation.planning.deadlines import read_deadlines, soonest
-from makewhole.journal import plan_progress, plans, window_results, windows
+from makewhole.compensation.planning.deadlines import read_deadlines
+from makewhole.journal import plan_progress, plans, window_results
 from makewhole.journal.database import connect, journal_dsn, transaction
+from makewhole.journal.findings.stored_findings import StoredFindings
+from makewhole.journal.history.judged import JudgedWindows
+from makewhole.journal.history.record_windows import KNOWN_BY, find_windows_before
 from makewhole.journal.replayed_positions import seen_when_opened
 from makewhole.kafka.retention import RecordRetention
-from makewhole.model.verdict import Finding
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
 from makewhole.window.observe import observe, read_topic_state, topic_logs
@@ -33,9 +29,9 @@ def plan_window(context: WindowContext) -> FreezeResult:
     """Freeze the plan of a window whose gate failed; called again, return the plan that is frozen."""
     with connect() as journal:
         partitions = _observe_topics(journal, context)
-        findings = [item.finding for item in window_results.findings(journal, context.window)]
+        findings = StoredFindings(window=context.window)
         results = window_results.results(journal, context.window)
-        judged = windows.newest_judged(journal, context.pipeline.name)
+        judged = JudgedWindows(journal=journal, pipeline=context.pipeline.name).newest_few(KNOWN_BY)
         seen = {name: seen_when_opened(journal, context.window, name) for name in context.window.ranges}
     _log_deadlines(context, findings)
     request = FreezeRequest(
@@ -46,7 +42,7 @@ def plan_window(context: WindowContext) -> FreezeResult:
     )
     sources = FreezeSources(
         storage=context.storage.root,
-        records=WindowRecords(context, judged, partitions),
+        records=WindowRecords(context, judged, partitions, find_windows_before(context.window)),
         connections=context.connections,
         tombstones=TombstonesSince(context=context, seen=lambda name: seen[name] or ranges_read(context.window, name)),
     )
@@ -69,30 +65,29 @@ def freeze_plan(journal_dsn: str, request: FreezeRequest, sources: FreezeSources
     with transaction(journal_dsn, idle_seconds=_FETCH_SECONDS_MOST) as journal:
         stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
         if stored is not None:
-            actions = tuple(item.action for item in plan_progress.actions_of(journal, stored.plan.id))
-            return FreezeResult(plan=stored.plan, actions=actions)
+            actions = plan_progress.actions_of(journal, stored.plan.id, most=SHOWN)
+            return FreezeResult(plan=stored.plan, actions=tuple(item.action for item in actions))
         end_earlier_plans(journal_dsn, journal, window, targets_of(request.pipeline, sources.connections))
-        findings, written = refuse_written(journal, window, request.findings)
-        frozen = freeze_findings(journal, replace(request, findings=findings), sources)
-        frozen = replace(frozen, refusals=(*written, *frozen.refusals))
+        frozen = freeze_findings(journal, request, sources)
         if frozen.plan is not None:
             plans.name_successor(journal, frozen.plan)
-        refused = [(refusal.hop, refusal.key_hash, refusal.reason) for refusal in frozen.refusals]
-        plan_progress.refuse_findings(journal, (window.pipeline, window.number, window.revision), refused)
         return frozen
 
 
-def _log_deadlines(context: WindowContext, findings: Sequence[Finding]) -> None:
+def _log_deadlines(context: WindowContext, findings: StoredFindings) -> None:
     """Log when Kafka may delete the originals of the findings. A frozen plan has copies of its own."""
-    ranked = soonest(read_deadlines(context.pipeline, context.connections), findings)
-    deleted = sum(deadline.fate is RecordRetention.DELETED for _, deadline in ranked)
-    due = [deadline.at for _, deadline in ranked if deadline.at is not None]
+    deadlines, deleted, due, first = read_deadlines(context.pipeline, context.connections), 0, 0, None
+    with connect() as journal:
+        for batch in findings.batches(journal):
+            found = [deadlines.of(item.finding.hop, item.finding.evidence) for item in batch]
+            known = [deadline for deadline in found if deadline is not None]
+            moments = [deadline.at for deadline in known if deadline.at is not None]
+            deleted += sum(deadline.fate is RecordRetention.DELETED for deadline in known)
+            due, first = due + len(moments), min([*moments, *([] if first is None else [first])], default=None)
     if deleted:
         logger.warning("Kafka deleted the originals of %d findings already; the snapshot has them", deleted)
     if due:
-        logger.info(
-            "Kafka may delete the originals of %d findings, from %s on; the snapshot has them", len(due), due[0]
-        )
+        logger.info("Kafka may delete the originals of %d findings, from %s on; the snapshot has them", due, first)
 
 
 def _observe_topics(journal: PgConnection, context: WindowContext) -> Mapping[str, int]:

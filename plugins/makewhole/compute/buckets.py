@@ -1,6 +1,11 @@
-"""Split a frame of copies by bucket: sort it by bucket once, column by column, then slice it without copying."""
+"""Name buckets, find the files of a bucket, and split a frame of copies by bucket.
 
-from collections.abc import Iterator
+A bucket is what the low bits of `key_hi` say, and the number of buckets is a power of two: so a bucket of few is a
+union of buckets of many, and files that were written with different numbers fit each other.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +17,65 @@ from makewhole.native.arrays import ArrowArray
 _VIEW = np.dtype("V16")
 
 
+FINEST = 65_536
+"""A number of buckets at least as great as any other: the bucket of a single key."""
+_MOST, _LEAST = 256, 2  # a task writes to a file of each bucket at once
+_ROWS_OF_A_BUCKET = 1_000_000
+UNNAMED = 16  # an older makewhole did not say the number, as there was no other
+
+
+def number_of_buckets(rows: int) -> int:
+    """Return the number of buckets for so many rows: the power of two with which a bucket holds a million or less, but
+    not more than `_MOST`."""
+    wanted = max(1, -(-rows // _ROWS_OF_A_BUCKET))
+    return min(_MOST, max(_LEAST, 1 << (wanted - 1).bit_length()))
+
+
 def bucket_of(buckets: int) -> pl.Expr:
-    """Return the bucket of each row: `key_hi` modulo the pipeline's number of buckets."""
+    """Return the bucket of each row: `key_hi` modulo the number of buckets."""
     return (pl.col("key_hi") % buckets).cast(pl.Int32).alias("bucket")
 
 
 def bucket_name(high: int, buckets: int) -> str:
-    """Return the name of the bucket of a key, by the upper half of its hash."""
-    return f"{high % buckets:02d}"
+    """Return the name of the bucket of a key, by the upper half of its hash; of a bucket, by its number."""
+    return f"{high % buckets:0{max(2, len(str(buckets - 1)))}d}of{buckets}"
+
+
+@lru_cache(maxsize=4096)
+def named_bucket(name: str) -> tuple[int, int]:
+    """Return the number of a bucket, and of how many it is one."""
+    number, _, buckets = name.partition("of")
+    return int(number), int(buckets or UNNAMED)
+
+
+def buckets_of(names: Iterable[str]) -> int:
+    """Return the least number of buckets that any of these names says; without names, that of `FINEST`."""
+    return min((named_bucket(name)[1] for name in names), default=FINEST)
+
+
+def shares_keys(one: str, other: str) -> bool:
+    """Tell whether a key can be in both of two buckets, of whatever numbers."""
+    (number, buckets), (other_number, other_buckets) = named_bucket(one), named_bucket(other)
+    fewer = min(buckets, other_buckets)
+    return number % fewer == other_number % fewer
+
+
+def files_of_bucket(by_bucket: Mapping[str, Sequence[str]], bucket: str) -> tuple[str, ...]:
+    """Return the files that hold the keys of a bucket. Where they are of fewer buckets, they hold others, too."""
+    return tuple(path for name, paths in by_bucket.items() if shares_keys(name, bucket) for path in paths)
+
+
+def names_within(name: str, buckets: int) -> Iterator[str]:
+    """Yield the names of the buckets, of so many, that share keys with a bucket of another number."""
+    number, named = named_bucket(name)
+    for at in range(number % min(named, buckets), buckets, min(named, buckets)):
+        yield bucket_name(at, buckets)
+
+
+def is_in_bucket(bucket: str) -> pl.Expr:
+    """Select the rows of a bucket."""
+    number, buckets = named_bucket(bucket)
+    return pl.col("key_hi") % buckets == number
 
 
 def split_by_bucket(frame: pl.DataFrame, buckets: int) -> Iterator[tuple[int, pa.Table]]:

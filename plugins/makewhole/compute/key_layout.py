@@ -7,17 +7,17 @@ file declares, else the one that the columns have together. A topic without a de
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
 
 from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem
+from makewhole.config.key_layout import KeyLayout as KeyLayout
+from makewhole.config.key_layout import with_layout as with_layout
 from makewhole.model.errors import ConfigurationError, Problem, RefusedError
 from makewhole.model.pipeline import KeyType, Pipeline, Point, TablePoint
 
-KeyLayout = Mapping[str, tuple[KeyType, ...]]
-"""Point → the types of its key's parts. A point that is not in it has its keys as texts as they are."""
 KeyColumns = Mapping[str, tuple[str, ...]]
 """Table point → the types of its key columns, as the catalogue writes them, with their modifiers; no domains."""
 
@@ -163,12 +163,6 @@ def declaration(point: Point, kinds: Sequence[KeyType] = ()) -> str:
 def yaml_name(name: str) -> str:
     """Return a name as a pipeline file writes it: quoted where it has other signs than letters, digits and `_`."""
     return name if name.isidentifier() else f'"{name}"'
-
-
-def with_layout(pipeline: Pipeline, layout: KeyLayout) -> Pipeline:
-    """Return the pipeline with keys that are read by this layout; it stays the same pipeline file."""
-    points = {name: replace(point, key_layout=tuple(layout.get(name, ()))) for name, point in pipeline.points.items()}
-    return replace(pipeline, points=points)
 
 
 def require_same_spelling(pipeline: Pipeline, columns: KeyColumns, before: KeyLayout, now: KeyLayout) -> None:

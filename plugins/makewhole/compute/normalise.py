@@ -17,6 +17,7 @@ from makewhole.compute.frames import (
     TOMBSTONES,
     UNDECODABLE,
     Schema,
+    empty,
     place_in_log,
     with_place,
 )
@@ -148,6 +149,8 @@ def table_frame(
         ]
     )
     frame = with_row_hash(frame, [f"c:{name}" for name in compare])
-    lacks_key = pl.col("key").is_null() | (pl.col("key") == "")
+    lacks_key = frame["key"].is_null() | (frame["key"] == "")
+    if not lacks_key.any():
+        return _select(with_hash(frame), KEYS), empty(UNDECODABLE)
     bad = frame.filter(lacks_key).select("place", pl.lit(without_key).alias("reason"))
     return _select(with_hash(frame.filter(~lacks_key)), KEYS), _typed(bad, UNDECODABLE)

@@ -17,8 +17,10 @@ from makewhole.config.hops.remedies import VERDICTS, read_wanted
 from makewhole.config.points import PointDraft, read_points
 from makewhole.config.policy import (
     below,
+    note_rows_taken_away,
     read_approval,
     read_gate,
+    read_history,
     read_limits,
     read_pending_max_age,
     read_time_limits,
@@ -40,6 +42,7 @@ _KEYS = (
     "settle",
     "pending",
     "late",
+    "history",
     "reach",
     "compare",
     "points",
@@ -115,6 +118,31 @@ def read_pipelines(folders: Sequence[Path]) -> tuple[dict[str, Pipeline], tuple[
     return dict(sorted(pipelines.items())), tuple(problems)
 
 
+def find_pipeline(name: str) -> Pipeline:
+    """Read the pipeline of this name from the pipeline folders.
+
+    Raises:
+        ConfigurationError: there is none, or its file has problems.
+    """
+    pipelines, problems = read_pipelines(pipeline_folders())
+    if name in pipelines:
+        return pipelines[name]
+    missing = Problem(
+        file="pipeline folders",
+        path=name,
+        found="no good pipeline file has this name",
+        remedy=f"Known are: {', '.join(pipelines) or 'none'}. Check the files with `makewhole check`",
+    )
+    raise ConfigurationError([missing, *problems])
+
+
+def history_of(name: str) -> timedelta | None:
+    """Return how far back the key index of a pipeline is to know keys; None: for ever, also where no good file says
+    it."""
+    pipelines, _ = read_pipelines(pipeline_folders())
+    return pipelines[name].history if name in pipelines else None
+
+
 def pipeline_files(folders: Sequence[Path]) -> tuple[Path, ...]:
     """Return the `.yaml` and `.yml` files right in the folders, sorted within each, none twice."""
     files: dict[Path, Path] = {}
@@ -180,18 +208,20 @@ def _read_pipeline(top: Section) -> Pipeline:
     drafts = read_points(top)
     hops = read_hops(top, drafts, read_wanted(compensation), version)
     settle_time = settle.text(values.duration) if settle else None
-    late_time = late.text(values.duration) if late else None
+    found_late = late.text(values.duration) if late else None
+    late_time, pending = Pipeline.late if found_late is None else found_late, read_pending_max_age(top)
     retry_time = retry_for.text(values.duration) if retry_for else None
-    return Pipeline(
+    pipeline = Pipeline(
         name=(name.text(values.name) if name else None) or "",
         description=(description.text(str) if description else None) or "",
         schedule=cron.text(values.schedule) if cron else None,
         start=begin.moment(values.start) if begin else None,
         until=over.moment(values.moment) if over else None,
         settle=timedelta(minutes=5) if settle_time is None else settle_time,
-        pending_max_age=read_pending_max_age(top),
-        late=Pipeline.late if late_time is None else late_time,
+        pending_max_age=pending,
+        late=late_time,
         reach=_read_reach(top, hops, drafts),
+        history=read_history(top, late_time + pending),
         compare=_read_compare(top),
         points=with_tombstone_topics(
             {name: draft.point for name, draft in drafts.items() if draft.point is not None}, hops, top
@@ -203,6 +233,8 @@ def _read_pipeline(top: Section) -> Pipeline:
         retry_for=Pipeline.retry_for if retry_time is None else retry_time,
         time_limits=read_time_limits(top),
     )
+    note_rows_taken_away(top, pipeline)
+    return pipeline
 
 
 def _read_reach(top: Section, hops: Sequence[Hop], drafts: Mapping[str, PointDraft]) -> Reach | None:

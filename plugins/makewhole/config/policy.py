@@ -6,8 +6,10 @@ from datetime import timedelta
 
 from makewhole.config import values
 from makewhole.config.tree import Section
-from makewhole.model.pipeline import Approval, Gate, Limits, Pipeline, TimeLimits
+from makewhole.model.pipeline import Approval, Gate, Limits, Pipeline, Remedy, TimeLimits
 from makewhole.model.verdict import GAPS
+
+_TAKING_AWAY = (Remedy.QUARANTINE, Remedy.REVERSE)
 
 
 def below(section: Section | None, key: str, *known: str) -> Section | None:
@@ -43,6 +45,34 @@ def read_pending_max_age(top: Section) -> timedelta:
     pending = below(top, "pending", "max_age")
     place = pending.get("max_age") if pending else None
     return (place.text(values.positive_duration) if place else None) or Pipeline.pending_max_age
+
+
+def read_history(top: Section, least: timedelta) -> timedelta | None:
+    """Return how far back the key index knows the keys of topics, `least` at least; None: for ever."""
+    place = top.get("history")
+    found = place.text(values.history) if place else None
+    if place is not None and found is not None and found < least:
+        together = values.written_duration(least)
+        place.complain(
+            f"is less than `late` and `pending.max_age` together ({together}), as far back as keys may be late",
+            f"Write at least '{together}', or leave the line out: then keys are known for ever",
+        )
+    return found
+
+
+def note_rows_taken_away(top: Section, pipeline: Pipeline) -> None:
+    """Note remedies that take rows away for want of a record, where the record may be known no more."""
+    place = top.get_quietly("history")
+    for hop in pipeline.hops if place is not None else ():
+        remedy = hop.remedies.unexpected
+        if place is None or remedy not in _TAKING_AWAY or not pipeline.forgets_records_of(hop.target):
+            continue
+        place.complain(
+            f"{hop.name} takes `unexpected: {remedy.value}`: the record of such a row may be in a window that is known "
+            "no more, where a loader gave the row a new time",
+            f"Write 'unexpected: report' in the compensation of {hop.name}, or take `history` out: then keys are known "
+            "for ever",
+        )
 
 
 def read_limits(compensation: Section | None) -> Limits:

@@ -147,11 +147,26 @@ def duration(text: str) -> timedelta:
     return timedelta(seconds=int(match[1]) * _SECONDS[match[2]])
 
 
+def written_duration(value: timedelta) -> str:
+    """Return a duration of whole seconds as it is written, in the largest unit that fits."""
+    seconds = int(value.total_seconds())
+    units = sorted(_SECONDS.items(), key=lambda unit: unit[1], reverse=True)
+    return next(f"{seconds // length}{unit}" for unit, length in units if seconds % length == 0)
+
+
 def positive_duration(text: str) -> timedelta:
     """Parse a duration that is not zero."""
     value = duration(text)
     if not value:
         raise UnfitError(f"{shown(text)} is no time at all", "Write a duration above zero, for example '4h'")
+    return value
+
+
+def history(text: str) -> timedelta:
+    """Parse how far back keys are known: at least a day."""
+    value = duration(text)
+    if value < timedelta(days=1):
+        raise UnfitError(f"{shown(text)} is no history", "Write a duration from '1d' on, for example '400d'")
     return value
 
 

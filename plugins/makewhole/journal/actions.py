@@ -3,9 +3,9 @@
 import io
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 from typing import IO, Any
 
 import pyarrow as pa
@@ -15,10 +15,10 @@ from psycopg2 import sql
 
 from makewhole.model.pipeline import Remedy
 from makewhole.model.plan import Action
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import CopyLines, PgConnection, load_queries
 
-_LINES_TOGETHER = 10_000
 _BLOCK_BYTES = 1 << 20
+_ROWS_OF_A_BATCH = 10_000
 _PARSED_BYTES = 64 << 20  # more than the longest line
 _NAMES = pa.dictionary(pa.int32(), pa.string())
 _TYPES: dict[str, pa.DataType] = {
@@ -33,7 +33,8 @@ _TYPES: dict[str, pa.DataType] = {
 }
 SCHEMA = pa.schema(_TYPES)
 """The columns of actions, one row each, ordered by `seq`; `before` is canonical JSON."""
-_COPIED = {name: pa.string() if name not in ("seq", "chunk") else pa.int32() for name in SCHEMA.names}
+_STORED = pa.schema([(name, pa.string() if name not in ("seq", "chunk") else pa.int32()) for name in SCHEMA.names])
+_COPIED = dict(zip(_STORED.names, _STORED.types, strict=True))
 
 ArrowColumn = Any
 """A chunked array of Arrow, which type checkers know too little of."""
@@ -42,10 +43,12 @@ _NUL = "\0"  # in no text that PostgreSQL holds
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
-def put_actions(journal: PgConnection, plan_id: str, actions: Iterable[Action]) -> None:
-    """Write the actions of a plan, in the caller's transaction."""
+def put_actions(journal: PgConnection, plan_id: str, actions: Iterable[bytes]) -> None:
+    """Write the actions of a plan by their lines, in the caller's transaction."""
+    prefix = f"{plan_id}\t".encode()
+    lines = CopyLines(prefix + action for action in actions)
     with journal.cursor() as cursor:
-        cursor.copy_expert(load_queries("plan")["copy_actions_in"], _ActionLines(plan_id, actions))
+        cursor.copy_expert(load_queries("plan")["copy_actions_in"], lines)
 
 
 def copy_actions(journal: PgConnection, plan_id: str, listener: Callable[[bytes], object]) -> pa.Table:
@@ -65,22 +68,6 @@ def actions_in(table: pa.Table) -> tuple[Action, ...]:
         Action(**{**row, "remedy": Remedy(row["remedy"]), "before": json.loads(row["before"])})
         for row in table.to_pylist()
     )
-
-
-class _ActionLines:
-    """The file that COPY reads: a line for each action, with the plan's id in front."""
-
-    def __init__(self, plan_id: str, actions: Iterable[Action]) -> None:
-        self._prefix = f"{plan_id}\t".encode()
-        self._actions = iter(actions)
-
-    def read(self, _: int = -1) -> bytes:
-        """Return some whole lines; nothing at the end."""
-        return b"".join(self._prefix + action.line() for action in islice(self._actions, _LINES_TOGETHER))
-
-    def readline(self, _: int = -1) -> bytes:
-        """Return the next line; nothing at the end. The driver's types require this method."""
-        return b"".join(self._prefix + action.line() for action in islice(self._actions, 1))
 
 
 class _TeeReader(io.RawIOBase):
@@ -116,20 +103,32 @@ def _columns(reading: int, listener: Callable[[bytes], object]) -> pa.Table:
 
 
 def _parsed(copied: _TeeReader) -> pa.Table:
-    table = pcsv.read_csv(
+    """Parse block by block into a file of this machine, and return its columns as they lie there: a page of it that
+    nobody looks at takes no memory."""
+    reader = pcsv.open_csv(
         copied,  # type: ignore[arg-type]
         read_options=pcsv.ReadOptions(column_names=SCHEMA.names, block_size=_PARSED_BYTES),
         parse_options=pcsv.ParseOptions(delimiter="\t", quote_char=False, double_quote=False),
         convert_options=pcsv.ConvertOptions(column_types=_COPIED, strings_can_be_null=False),
     )
-    return pa.table([_decoded(table.column(field.name), field.type) for field in SCHEMA], schema=SCHEMA)
+    with tempfile.NamedTemporaryFile(prefix="makewhole-actions-") as file:
+        with pa.ipc.new_file(file.name, _STORED) as writer:
+            for batch in reader:
+                writer.write_table(_decoded(pa.Table.from_batches([batch])), max_chunksize=_ROWS_OF_A_BATCH)
+        stored = pa.ipc.open_file(pa.memory_map(file.name)).read_all()
+    return pa.table([_as_named(stored.column(field.name), field.type) for field in SCHEMA], schema=SCHEMA)
 
 
-def _decoded(copied: ArrowColumn, wanted: pa.DataType) -> ArrowColumn:
-    if pa.types.is_integer(wanted):
-        return copied
-    texts = _unescaped(copied)
-    return texts.dictionary_encode() if pa.types.is_dictionary(wanted) else texts
+def _decoded(copied: pa.Table) -> pa.Table:
+    columns = [
+        copied.column(field.name) if pa.types.is_integer(field.type) else _unescaped(copied.column(field.name))
+        for field in _STORED
+    ]
+    return pa.table(columns, schema=_STORED)
+
+
+def _as_named(column: ArrowColumn, wanted: pa.DataType) -> ArrowColumn:
+    return column.dictionary_encode() if pa.types.is_dictionary(wanted) else column
 
 
 def _unescaped(texts: ArrowColumn) -> ArrowColumn:

@@ -43,9 +43,13 @@ class Continuation:
     began_at: datetime
 
 
-def unfinished(journal: PgConnection, pipeline: str) -> list[UnfinishedWindow]:
-    """Return the unfinished windows of a pipeline, oldest first."""
-    return [_unfinished(pipeline, row) for row in _run(journal, "unfinished", pipeline=pipeline)]
+def unfinished(
+    journal: PgConnection, pipeline: str, since: datetime, number: int | None = None
+) -> list[UnfinishedWindow]:
+    """Return the unfinished windows of a pipeline, oldest first. Of those that were compared and whose repair was left,
+    only the ones that were opened since a moment, and window `number`."""
+    rows = _run(journal, "unfinished", pipeline=pipeline, since=since, number=number)
+    return [_unfinished(pipeline, row) for row in rows]
 
 
 def _unfinished(pipeline: str, row: Sequence[Any]) -> UnfinishedWindow:

@@ -1,6 +1,7 @@
 """Read and write the incidents of the logs that a window reads, with the revision that found them."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from psycopg2.extras import Json
@@ -33,11 +34,20 @@ def of(journal: PgConnection, window: Window) -> list[Incident]:
     return [_incident(row) for row in _run(journal, "incidents", window)]
 
 
-def of_pipeline(journal: PgConnection, pipeline: str) -> list[tuple[tuple[int, int], Incident]]:
-    """Return the incidents of every revision of every window, each with (number, revision), oldest first."""
-    with journal.cursor() as cursor:
-        cursor.execute(load_queries("incident")["incidents_of_pipeline"], {"pipeline": pipeline})
-        return [((row[0], row[1]), _incident(row[2:])) for row in cursor.fetchall()]
+def of_log(journal: PgConnection, window: Window) -> list[tuple[Window, Incident]]:
+    """Return the incidents of this revision, and of other windows those by which a log lost records: each with its
+    window, without the ranges, oldest first."""
+    return [
+        (_noticed_by(window, number, revision, times), _incident(row))
+        for number, revision, *times, row in (
+            (*found[:5], found[5:]) for found in _run(journal, "incidents_of_log", window)
+        )
+    ]
+
+
+def _noticed_by(window: Window, number: int, revision: int, times: Sequence[Any]) -> Window:
+    start, end, opened_at = times
+    return replace(window, number=number, revision=revision, start=start, end=end, opened_at=opened_at, ranges={})
 
 
 def _incident(row: Sequence[Any]) -> Incident:

@@ -1,7 +1,7 @@
 """Read and write what was known to exist at a point, and when: an absence counts only from then on. Of tables also how
 many rows they had in the time slices of windows."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -50,12 +50,14 @@ def put(journal: PgConnection, pipeline: str, observation: Observation) -> None:
     )
 
 
-def of(journal: PgConnection, pipeline: str, point: str) -> list[Observation]:
-    """Return everything observed at a point, oldest first, as far as it is of the log that exists now.
+def since(journal: PgConnection, pipeline: str, point: str, until: datetime) -> list[Observation]:
+    """Return what was observed at a point last up to a moment, and everything since, oldest first, as far as it is of
+    the log that exists now.
 
     What was seen before a truncation or a new incarnation was noticed does not hold for the records that came with it.
     """
-    return _observed(journal, pipeline, point, _run(journal, "observations", pipeline=pipeline, point=point))
+    rows = _run(journal, "observations_since", pipeline=pipeline, point=point, until=until)
+    return _observed(journal, pipeline, point, rows)
 
 
 def last(journal: PgConnection, pipeline: str, point: str, until: datetime) -> Observation | None:
@@ -108,29 +110,48 @@ def _run(journal: PgConnection, statement: str, **values: Any) -> list[tuple[Any
 
 def put_slice_counts(journal: PgConnection, window: Window, point: TablePoint, counted: Iterable[CountedSlice]) -> None:
     """Write the counts that belong to a revision's snapshot of the point."""
+    ones = list(counted)
     with journal.cursor() as cursor:
-        for one in counted:
-            cursor.execute(
-                load_queries("slice_count")["put_slice_count"],
-                {
-                    "pipeline": window.pipeline,
-                    "point": point.name,
-                    "slice": one.slice.window,
-                    "number": window.number,
-                    "revision": window.revision,
-                    "source": _source(point),
-                    "rows": one.rows,
-                    "pg_snapshot": one.pg_snapshot,
-                },
-            )
+        cursor.execute(
+            load_queries("slice_count")["put_slice_counts"],
+            {
+                "pipeline": window.pipeline,
+                "point": point.name,
+                "number": window.number,
+                "revision": window.revision,
+                "source": _source(point),
+                "slices": [one.slice.window for one in ones],
+                "rows": [one.rows for one in ones],
+                "pg_snapshots": [one.pg_snapshot for one in ones],
+            },
+        )
 
 
-def slices_before(journal: PgConnection, window: Window, point: TablePoint) -> list[KnownSlice]:
-    """Return the slice of every judged window before this one that read the point, as it was counted last, in order."""
+def slice_bounds(journal: PgConnection, window: Window, point: TablePoint, reached: datetime) -> tuple[int, int]:
+    """Return the number of the first window that read the point, and of the first one that ends after a moment; the
+    window's own where there is none before it."""
+    with journal.cursor() as cursor:
+        cursor.execute(
+            load_queries("slice_count")["slice_bounds"],
+            {"pipeline": window.pipeline, "point": point.name, "reached": reached},
+        )
+        ((first, reaching),) = cursor.fetchall()
+    return min(first or window.number, window.number), min(reaching or window.number, window.number)
+
+
+def slices_of(journal: PgConnection, window: Window, point: TablePoint, numbers: Collection[int]) -> list[KnownSlice]:
+    """Return the slices of judged windows before this one that read the point, of these numbers, each as it was counted
+    last, in order."""
     with journal.cursor() as cursor:
         cursor.execute(
             load_queries("slice_count")["slice_counts"],
-            {"pipeline": window.pipeline, "point": point.name, "number": window.number, "source": _source(point)},
+            {
+                "pipeline": window.pipeline,
+                "point": point.name,
+                "number": window.number,
+                "source": _source(point),
+                "numbers": sorted(numbers),
+            },
         )
         return [
             KnownSlice(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from makewhole.model.pipeline import Remedy
-from makewhole.model.plan import Action, Receipt
+from makewhole.model.plan import Action, Plan, Receipt
 from makewhole.sql import PgConnection, load_queries
 
 
@@ -33,8 +33,8 @@ class ChunkActions:
     last: int
 
 
-def actions_of(journal: PgConnection, plan_id: str) -> list[StoredAction]:
-    """Return every action of a plan in order."""
+def actions_of(journal: PgConnection, plan_id: str, most: int | None = None) -> list[StoredAction]:
+    """Return the actions of a plan in order: the first so many, or every one."""
     return [
         StoredAction(
             action=Action(
@@ -50,8 +50,13 @@ def actions_of(journal: PgConnection, plan_id: str) -> list[StoredAction]:
             outcome=row[8],
             reason=row[9],
         )
-        for row in _rows(journal, "actions_of_plan", {"plan": plan_id})
+        for row in _rows(journal, "actions_of_plan", {"plan": plan_id, "most": most})
     ]
+
+
+def locking_chunks(journal: PgConnection, plan_id: str) -> dict[str, int]:
+    """Return the number of chunks of a plan for which other writers of their table wait, by target."""
+    return dict(_rows(journal, "locking_chunks", {"plan": plan_id}))
 
 
 def actions_by_target(journal: PgConnection, plan_id: str) -> dict[str, int]:
@@ -98,6 +103,12 @@ def refuse_findings(
                 "reasons": list(reasons),
             },
         )
+
+
+def refuse_findings_of(journal: PgConnection, plan: Plan) -> None:
+    """Mark the findings whose actions a plan refused when it ran, in the revision that it is for."""
+    window = {"pipeline": plan.pipeline, "number": plan.window, "revision": plan.revision}
+    _run(journal, "refuse_findings_of", {"plan": plan.id, **window})
 
 
 def chunks_refused_whole(journal: PgConnection, plan_id: str, target: str) -> set[int]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from makewhole.journal.actions import put_actions
 from makewhole.model.errors import PermanentError
-from makewhole.model.plan import Action, Plan, PlanState
+from makewhole.model.plan import Plan, PlanState
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection, load_queries
 
@@ -104,8 +104,8 @@ def plans_before(journal: PgConnection, pipeline: str, window: int, revision: in
     return [_stored(row) for row in _rows(journal, "plans_before", parameters)]
 
 
-def put_plan(journal: PgConnection, stored: StoredPlan, actions: Iterable[Action]) -> None:
-    """Freeze a plan with its actions."""
+def put_plan(journal: PgConnection, stored: StoredPlan, actions: Iterable[bytes]) -> None:
+    """Freeze a plan with the lines of its actions (`Action.line`)."""
     plan = stored.plan
     _run(
         journal,

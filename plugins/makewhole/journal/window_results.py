@@ -1,6 +1,7 @@
 """Read and write what a window's steps commit: snapshots, results, findings, gate reports."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -10,12 +11,14 @@ from psycopg2.extras import Json, execute_values
 
 from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.pipeline import Hop
+from makewhole.model.plan import copy_line
 from makewhole.model.verdict import GAPS, Cause, Finding, HopCounts, Verdict
 from makewhole.model.window import Window
-from makewhole.sql import PgConnection, load_queries
+from makewhole.sql import CopyLines, PgConnection, load_queries
 
 RECONCILED, VERIFIED = "reconciled", "verified"
 _ROWS_OF_A_STATEMENT = 1000
+_NUL = "\\u0000"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +79,13 @@ def snapshots_before(journal: PgConnection, window: Window, point: str) -> list[
     return [manifest for (manifest,) in _run(journal, "snapshots_before", **_scope(window), point=point)]
 
 
+def read_with(manifest: Mapping[str, Any]) -> str | None:
+    """Return the digest of the configuration that a snapshot was read with, by its manifest. Where that does not say
+    it, the digest of all that decides a verdict: an older makewhole knew nothing that makes them differ."""
+    found: str | None = manifest.get("reading_sha256", manifest.get("judging_sha256"))
+    return found
+
+
 def lock_results(journal: PgConnection, window: Window) -> None:
     """Wait until no other process commits results of this revision; held until the transaction ends."""
     _run(journal, "lock_results", **_scope(window))
@@ -118,10 +128,11 @@ class CertifiedFiles:
     target: Mapping[str, Sequence[str]]
 
 
-def certified_files(journal: PgConnection, window: Window, hop: Hop) -> list[CertifiedFiles]:
-    """Return the files of the newest certified revision of every window on a hop, oldest first; this revision is left
+def certified_files(journal: PgConnection, window: Window, hop: Hop, numbers: Collection[int]) -> list[CertifiedFiles]:
+    """Return the files of the newest certified revisions of windows on a hop, oldest first; this revision is left
     out."""
-    rows = _run(journal, "certified_files", **_scope(window), hop=hop.name, source=hop.source, target=hop.target)
+    points = {"hop": hop.name, "source": hop.source, "target": hop.target}
+    rows = _run(journal, "certified_files", **_scope(window), **points, numbers=sorted(numbers))
     return [
         CertifiedFiles(
             number=number, revision=revision, files=files, repaired=repaired, source=source or {}, target=target or {}
@@ -152,7 +163,10 @@ def strangers(journal: PgConnection, window: Window, hop: str) -> list[Strangers
 def commit_findings(journal: PgConnection, window: Window, findings: Iterable[Finding]) -> int:
     """Replace the findings of this revision. Returns their number."""
     _run(journal, "delete_findings", **_scope(window))
-    return _insert_many(journal, "insert_findings", _finding_rows(window, findings))
+    lines = CopyLines(copy_line(row) for row in _finding_rows(window, findings))
+    with journal.cursor() as cursor:
+        cursor.copy_expert(load_queries("window_results")["copy_findings_in"].rstrip(";"), lines)
+    return lines.given
 
 
 def add_findings(journal: PgConnection, window: Window, findings: Iterable[Finding]) -> None:
@@ -171,10 +185,15 @@ def _finding_rows(window: Window, findings: Iterable[Finding]) -> Iterator[Seque
             finding.key_hash,
             finding.verdict.value,
             finding.cause.value,
-            Json(_storable_in(finding.evidence)),
+            _evidence_text(finding.evidence),
         )
         for finding in findings
     )
+
+
+def _evidence_text(evidence: Mapping[str, Any]) -> str:
+    text = json.dumps(evidence)
+    return json.dumps(_storable_in(evidence)) if _NUL in text else text
 
 
 def _storable(key: str) -> str:
@@ -231,19 +250,23 @@ def count_open(journal: PgConnection, window: Window) -> dict[tuple[str, str], i
     return left
 
 
-def set_outcomes(journal: PgConnection, window: Window, judged: Iterable[JudgedFinding]) -> None:
-    """Write the outcome of each finding, and `compared` of its evidence: the values that verify found to differ."""
-    for item in judged:
-        _run(
-            journal,
-            "set_outcome",
-            **_scope(window),
-            hop=item.finding.hop,
-            key_hash=item.finding.key_hash,
-            outcome=item.outcome,
-            reason=item.reason,
-            compared=Json(_storable_in(_compared(item.finding.evidence))),
-        )
+def count_outcomes(journal: PgConnection, window: Window) -> dict[tuple[str, str], int]:
+    """Count the findings of this revision by verdict and outcome."""
+    rows = _run(journal, "count_outcomes", **_scope(window))
+    return {(verdict, outcome): count for verdict, outcome, count in rows}
+
+
+def set_outcomes(journal: PgConnection, window: Window, judged: Sequence[JudgedFinding]) -> None:
+    """Write the outcomes of findings, where they are not what they were, and `compared` of their evidence: the values
+    that verify found to differ."""
+    columns = {
+        "hops": [item.finding.hop for item in judged],
+        "hashes": [item.finding.key_hash for item in judged],
+        "outcomes": [item.outcome for item in judged],
+        "reasons": [item.reason for item in judged],
+        "compared": [json.dumps(_storable_in(_compared(item.finding.evidence))) for item in judged],
+    }
+    _run(journal, "set_outcomes", **_scope(window), **columns)
 
 
 def _compared(evidence: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from makewhole.model.verdict import GAPS, Verdict
 from makewhole.model.window import PartitionRange, Window, WindowState
 from makewhole.sql import PgConnection, load_queries
 
+_LAST_WINDOWS = 20
+
 
 @dataclass(frozen=True, kw_only=True)
 class WindowBounds:
@@ -49,12 +51,16 @@ def by_request(journal: PgConnection, pipeline: str, request: str) -> tuple[int,
     return rows[0] if rows else None
 
 
-def bounds(journal: PgConnection, pipeline: str) -> list[WindowBounds]:
-    """Return the bounds of every window of the pipeline, oldest first."""
-    return [
-        WindowBounds(number=number, revision=revision, start=start, end=end)
-        for number, revision, start, end in _run(journal, "bounds", pipeline=pipeline)
-    ]
+def bounds_near(journal: PgConnection, pipeline: str, end: datetime) -> list[WindowBounds]:
+    """Return the bounds of the last windows of the pipeline, and of the one that ends at a moment or next after it,
+    oldest first."""
+    values = {"pipeline": pipeline, "end": end, "most": _LAST_WINDOWS}
+    with journal.cursor() as cursor:
+        cursor.execute(load_queries("window_history")["bounds_near"], values)
+        return [
+            WindowBounds(number=number, revision=revision, start=start, end=end)
+            for number, revision, start, end in cursor.fetchall()
+        ]
 
 
 def insert(
@@ -118,23 +124,29 @@ def ranges(journal: PgConnection, pipeline: str, number: int) -> dict[str, tuple
     """Return the ranges of a window per topic point, partitions in order."""
     found: dict[str, list[PartitionRange]] = {}
     for point, *values in _run(journal, "ranges", pipeline=pipeline, number=number):
-        found.setdefault(point, []).append(_range(values))
+        found.setdefault(point, []).append(range_of(values))
     return {point: tuple(parts) for point, parts in found.items()}
 
 
-def history(journal: PgConnection, pipeline: str, point: str) -> dict[int, list[PartitionRange]]:
-    """Return every range of the topic's newest incarnation by partition, oldest first: the next one follows the last.
+def covered_ranges(journal: PgConnection, pipeline: str, point: str) -> dict[int, list[PartitionRange]]:
+    """Return the first range and the last one of the topic's newest incarnation by partition: the next one follows the
+    last. One where they are the same.
 
-    Empty when no window has a range of the point.
+    The last one has the leader epochs of the log up to its end, as all ranges tell them; the first one has none. Empty
+    when no window has a range of the point.
     """
-    found: dict[int, list[PartitionRange]] = {}
-    for values in _run(journal, "history", pipeline=pipeline, point=point):
-        part = _range(values)
-        found.setdefault(part.partition, []).append(part)
-    return found
+    with journal.cursor() as cursor:
+        cursor.execute(load_queries("window_history")["covered_ranges"], {"pipeline": pipeline, "point": point})
+        rows = cursor.fetchall()
+    numbered: dict[int, dict[int, PartitionRange]] = {}
+    for *values, number in rows:  # the first ranges, then the last ones
+        part = range_of(values)
+        numbered.setdefault(part.partition, {})[number] = part
+    return {partition: list(parts.values()) for partition, parts in sorted(numbered.items())}
 
 
-def _range(values: Sequence[Any]) -> PartitionRange:
+def range_of(values: Sequence[Any]) -> PartitionRange:
+    """Return a range from its columns in the journal."""
     topic, topic_id, partition, lineage, lo, hi, leader_epochs = values
     return PartitionRange(
         topic=topic,
@@ -156,7 +168,7 @@ def load(journal: PgConnection, pipeline: str, number: int, revision: int) -> Wi
     rows = _run(journal, "get", pipeline=pipeline, number=number, revision=revision)
     if not rows:
         raise RefusedError(f"pipeline {pipeline} has no window {number} revision {revision}; see `makewhole windows`")
-    return _window(pipeline, rows[0], ranges(journal, pipeline, number))
+    return window_of(pipeline, rows[0], ranges(journal, pipeline, number))
 
 
 def is_plan_only(journal: PgConnection, window: Window) -> bool:
@@ -171,9 +183,15 @@ def configuration(journal: PgConnection, window: Window) -> dict[str, Any]:
     return dict(_run(journal, "configuration", **scope)[0][0])
 
 
-def newest(journal: PgConnection, pipeline: str) -> list[Window]:
-    """Return the newest revision of every window, newest window first."""
-    return _windows(journal, pipeline, _run(journal, "newest", pipeline=pipeline))
+def newest(journal: PgConnection, pipeline: str, most: int | None = None, number: int | None = None) -> list[Window]:
+    """Return the newest revisions of the newest windows (None: of all), or of window `number`, newest window first."""
+    rows = _run(journal, "newest", pipeline=pipeline, most=most, number=number)
+    return _windows(journal, pipeline, rows)
+
+
+def count(journal: PgConnection, pipeline: str) -> int:
+    """Return how many windows a pipeline has."""
+    return int(_run(journal, "count_numbers", pipeline=pipeline)[0][0])
 
 
 def newest_judged(journal: PgConnection, pipeline: str) -> list[Window]:
@@ -184,19 +202,21 @@ def newest_judged(journal: PgConnection, pipeline: str) -> list[Window]:
 def last_judged(journal: PgConnection, pipeline: str, number: int | None = None) -> Window | None:
     """Return the newest compared revision of the newest window, or of window `number`; None without one."""
     rows = _run(journal, "last_judged", pipeline=pipeline, number=number)
-    return _window(pipeline, rows[0], ranges(journal, pipeline, rows[0][0])) if rows else None
+    return window_of(pipeline, rows[0], ranges(journal, pipeline, rows[0][0])) if rows else None
 
 
 def _windows(journal: PgConnection, pipeline: str, rows: Sequence[Sequence[Any]]) -> list[Window]:
     """Return windows with their ranges, which are read for all of them at once."""
     found: dict[int, dict[str, tuple[PartitionRange, ...]]] = {}
-    for number, point, *values in _run(journal, "ranges_of_all", pipeline=pipeline) if rows else ():
+    numbers = [row[0] for row in rows]
+    for number, point, *values in _run(journal, "ranges_of_all", pipeline=pipeline, numbers=numbers) if rows else ():
         of_window = found.setdefault(number, {})
-        of_window[point] = (*of_window.get(point, ()), _range(values))
-    return [_window(pipeline, row, found.get(row[0], {})) for row in rows]
+        of_window[point] = (*of_window.get(point, ()), range_of(values))
+    return [window_of(pipeline, row, found.get(row[0], {})) for row in rows]
 
 
-def _window(pipeline: str, row: Sequence[Any], ranges: Mapping[str, tuple[PartitionRange, ...]]) -> Window:
+def window_of(pipeline: str, row: Sequence[Any], ranges: Mapping[str, tuple[PartitionRange, ...]]) -> Window:
+    """Return a window from its columns in the journal, and its ranges by point."""
     number, revision, start, end, opened_at, state, reason, _, layout = row
     return Window(
         pipeline=pipeline,

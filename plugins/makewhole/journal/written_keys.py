@@ -41,6 +41,12 @@ class RedeliveredKey:
     target: str
 
 
+def redelivered_hops(journal: PgConnection, window: Window) -> list[str]:
+    """Return the hops for which the plans of a window sent records again, whatever the revision."""
+    parameters = {"pipeline": window.pipeline, "number": window.number}
+    return [hop for (hop,) in _rows(journal, "plan", "redelivered_hops", parameters)]
+
+
 def redelivered_keys(journal: PgConnection, window: Window) -> list[RedeliveredKey]:
     """Return what the plans of a window sent again, whatever the revision."""
     parameters = {"pipeline": window.pipeline, "number": window.number}

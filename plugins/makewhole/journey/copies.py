@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from makewhole.compute.buckets import files_of_bucket, is_in_bucket
 from makewhole.compute.frames import HASH
 from makewhole.compute.keys import split_hex, with_hash
 from makewhole.compute.normalise import table_frame
@@ -70,7 +71,7 @@ def copies_in(storage: Storage, manifest: Mapping[str, Any], bucket: str, key_ha
         CorruptionError: a file that the manifest names is not there.
     """
     high, low = split_hex(key_hash)
-    files = (manifest.get(name, {}).get(bucket, ()) for name in ("files", "tombstones"))
+    files = (files_of_bucket(manifest.get(name, {}), bucket) for name in ("files", "tombstones"))
     found = [
         frame.filter((pl.col("key_hi") == high) & (pl.col("key_lo") == low))
         for paths in files
@@ -117,7 +118,7 @@ def windows_holding(
         held: set[str] = set()
         for manifest in read_manifests(journal, with_snapshots(journal, window)).values():
             for bucket, paths in manifest["files"].items():
-                asked = wanted.filter(pl.col("key_hi") % pipeline.buckets == int(bucket))
+                asked = wanted.filter(is_in_bucket(bucket))
                 frame = storage.read_parquet(paths, list(HASH)) if len(asked) else None
                 if frame is not None:
                     held.update(asked.join(frame, on=HASH, how="semi")["key"])

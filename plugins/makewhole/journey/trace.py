@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from makewhole.compute.buckets import bucket_name
+from makewhole.compute.buckets import FINEST, bucket_name
 from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem, key_hash, key_text, split_hex
 from makewhole.journal import key_history, window_results, windows
@@ -120,7 +120,7 @@ def trace(
     """Return the journey of a key, from the tables as they are now, the newest snapshots of every window, and the
     journal."""
     hashed = key_hash(key)
-    bucket = bucket_name(split_hex(hashed)[0], pipeline.buckets)
+    bucket = bucket_name(split_hex(hashed)[0], FINEST)
     seen = [_seen(journal, pipeline, storage, window, bucket, hashed) for window in _windows(journal, pipeline)]
     found = key_history.judgements(journal, pipeline.name, hashed)
     others = [item for one in seen for item in _without_finding(journal, storage, pipeline, one, found, hashed)]
@@ -216,7 +216,7 @@ def _without_finding(
             continue
         results = results or window_results.results(journal, window)
         times = times or key_history.judged_at(journal, window)
-        files = _verdict_files(pipeline, seen, hop, results, hashed)
+        files = _verdict_files(seen, hop, results, hashed)
         verdict = None if files is None else _stored_verdict(storage, files, hashed)
         if verdict is not None:
             yield Judgement(
@@ -228,13 +228,11 @@ def _without_finding(
             )
 
 
-def _verdict_files(
-    pipeline: Pipeline, seen: _WindowCopies, hop: Hop, results: Mapping[str, HopResult], hashed: str
-) -> VerdictFiles | None:
+def _verdict_files(seen: _WindowCopies, hop: Hop, results: Mapping[str, HopResult], hashed: str) -> VerdictFiles | None:
     """Return the files that say the verdict on a key; None where the hop was not judged."""
     if hop.name not in results:
         return None
-    bucket = bucket_name(split_hex(hashed)[0], pipeline.buckets)
+    bucket = bucket_name(split_hex(hashed)[0], FINEST)
     slices = [seen.slices.get(name, {}) for name in (hop.source, hop.target)]
     return VerdictFiles.of(hop.name, results[hop.name].files, slices, bucket)
 

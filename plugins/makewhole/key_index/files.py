@@ -11,6 +11,7 @@ from makewhole.compute.frames import HASH, HASHES, empty
 from makewhole.compute.key_index.filters import build_filter, maybe_in
 from makewhole.compute.key_index.stored_runs import STORED, in_order_of_windows, run_of, stored_run
 from makewhole.lake.storage import Storage
+from makewhole.model.closing import ClosingContext
 from makewhole.model.errors import CorruptionError
 from makewhole.native.arrays import Bools
 
@@ -25,17 +26,36 @@ class IndexFile:
     windows: tuple[int, ...]
 
 
+class IndexFileWriter(ClosingContext):
+    """A file of the index with the filter of its keys, for rows (`STORED`) whose keys ascend from part to part. A
+    context manager; both are whole once it is closed."""
+
+    def __init__(self, storage: Storage, folder: str) -> None:
+        self._storage, self._file = storage, storage.sorted_parquet(folder)
+        self._halves: list[pl.DataFrame] = [empty(HASHES)]
+        self.path, self.rows = self._file.path, 0
+
+    def append(self, part: pl.DataFrame) -> None:
+        """Write rows."""
+        self._file.append(part)
+        self._halves.append(part.select(HASH).filter(_differs_from_before()))
+        self.rows += len(part)
+
+    def close(self) -> None:
+        """Finish the file, and write the filter; nothing of a file without any part."""
+        self._file.close()
+        if len(self._halves) > 1:
+            keys = pl.concat(self._halves)
+            content = build_filter(*(keys[name].to_numpy() for name in HASH))
+            self._storage.write_bytes(filter_path(self.path), _name(self.path) + content)
+
+
 def write_index_file(storage: Storage, folder: str, parts: Iterable[pl.DataFrame]) -> str:
     """Write rows (`STORED`), whose keys ascend from part to part, with the filter of their keys; return the path."""
-    halves: list[pl.DataFrame] = [empty(HASHES)]
-    with storage.sorted_parquet(folder) as growing:
+    with IndexFileWriter(storage, folder) as file:
         for part in parts:
-            growing.append(part)
-            halves.append(part.select(HASH).filter(_differs_from_before()))
-    keys = pl.concat(halves)
-    content = build_filter(*(keys[name].to_numpy() for name in HASH))
-    storage.write_bytes(filter_path(growing.path), _name(growing.path) + content)
-    return growing.path
+            file.append(part)
+    return file.path
 
 
 def filter_path(path: str) -> str:

@@ -6,14 +6,23 @@ leaves the runs as they were, or the merged one in their place. The files of dea
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 
 import polars as pl
 
+from makewhole.compute.buckets import (
+    bucket_name,
+    buckets_of,
+    is_in_bucket,
+    names_within,
+    number_of_buckets,
+    shares_keys,
+)
 from makewhole.compute.frames import HASH
 from makewhole.compute.key_index.levels import runs_to_merge
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, begin_merge, commit_merge, standing_runs
-from makewhole.key_index.files import IndexFile, rows_of_file, write_index_file
+from makewhole.key_index.files import IndexFile, IndexFileWriter, rows_of_file
 from makewhole.lake.sorted_parquet import SortedRows
 from makewhole.lake.storage import Storage
 from makewhole.sql import PgConnection
@@ -45,40 +54,61 @@ def folder_of(topic: IndexedTopic, attempt: str) -> str:
 def _next_inputs(journal: PgConnection, topic: IndexedTopic) -> list[IndexedRun]:
     runs = standing_runs(journal, topic)
     journal.commit()  # writing may take long, and a transaction that is idle keeps vacuum from the whole database
-    return [runs[place] for place in runs_to_merge([run.rows for run in runs])]
+    chosen = [runs[place] for place in runs_to_merge([run.rows for run in runs])]
+    return chosen or next(([run] for run in runs if _is_half_empty(run)), [])
+
+
+def _is_half_empty(run: IndexedRun) -> bool:
+    """Tell whether most windows of a merged run count no more: they were dropped, or judged again."""
+    return run.merge is not None and 0 < 2 * len(run.windows) <= len(run.revisions)
 
 
 def write_merged(storage: Storage, topic: IndexedTopic, attempt: str, inputs: Sequence[IndexedRun]) -> IndexedRun:
-    """Write the files of a run that can stand for these; windows that do not count are left behind."""
-    files, rows = {}, 0
-    for bucket in sorted({bucket for run in inputs for bucket in run.files}):
-        parts = _Counted(
-            _merged_rows(
-                storage,
-                [IndexFile(path=run.files[bucket], windows=run.windows) for run in inputs if bucket in run.files],
-            )
-        )
-        files[bucket] = write_index_file(storage, f"{folder_of(topic, attempt)}/bucket={bucket}", parts)
-        rows += parts.rows
+    """Write the files of a run that can stand for these; windows that do not count are left behind.
+
+    Its buckets are as many as its rows ask for. Each file of the inputs is read once, and its rows divided.
+    """
+    count = number_of_buckets(sum(run.rows for run in inputs))
+    read = min(count, buckets_of(name for run in inputs for name in run.files))
+    files, rows = dict[str, str](), 0
+    for bucket in (bucket_name(number, read) for number in range(read)):
+        folders = {name: f"{folder_of(topic, attempt)}/bucket={name}" for name in names_within(bucket, count)}
+        for name, written in _write_divided(storage, folders, _merged_rows(storage, _files_in(inputs, bucket))).items():
+            files[name] = written.path
+            rows += written.rows
     revisions = {number: run.revisions[number] for run in inputs for number in run.windows}
     return IndexedRun(files=files, rows=rows, revisions=revisions, windows=tuple(sorted(revisions)))
 
 
-class _Counted:
-    """Frames that are counted row by row as they pass."""
+def _write_divided(
+    storage: Storage, folders: Mapping[str, str], rows: Iterable[pl.DataFrame]
+) -> dict[str, IndexFileWriter]:
+    """Write rows to a file of each bucket (name → folder); return the files that have any."""
+    with ExitStack() as stack:
+        files = {
+            name: stack.enter_context(IndexFileWriter(storage, folder)) for name, folder in sorted(folders.items())
+        }
+        for frame in rows:
+            for name, file in files.items():
+                if len(part := frame.filter(is_in_bucket(name)) if len(files) > 1 else frame):
+                    file.append(part)
+    return {name: file for name, file in files.items() if file.rows}
 
-    def __init__(self, frames: Iterator[pl.DataFrame]) -> None:
-        self._frames = frames
-        self.rows = 0
 
-    def __iter__(self) -> Iterator[pl.DataFrame]:
-        for frame in self._frames:
-            self.rows += len(frame)
-            yield frame
+def _files_in(inputs: Sequence[IndexedRun], bucket: str) -> list[IndexFile]:
+    """Return the files of the runs with the keys of a bucket, which no other bucket of as many has."""
+    return [
+        IndexFile(path=path, windows=run.windows)
+        for run in inputs
+        for name, path in sorted(run.files.items())
+        if shares_keys(name, bucket)
+    ]
 
 
 def _merged_rows(storage: Storage, files: Sequence[IndexFile]) -> Iterator[pl.DataFrame]:
     """Yield the rows of files in key order; some row groups of each are in memory at once."""
+    if not files:
+        return
     readers = [storage.sorted_rows(file.path) for file in files]
     cuts = _cuts(readers)
     for lo, hi in zip(cuts, [*cuts[1:], None], strict=True):

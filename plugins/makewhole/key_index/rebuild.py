@@ -1,5 +1,8 @@
 """Write the key index of a pipeline again, from the snapshots of its windows; where one is gone, from the index itself.
 
+What was dropped and is still older than the pipeline's `history` is left alone; what was dropped stays so, too, where
+nothing has it any more.
+
 Files that are there are left alone: what was written anew stands in their place with one commit of the journal.
 """
 
@@ -11,7 +14,8 @@ import polars as pl
 
 from makewhole.compute.key_index.stored_runs import run_of
 from makewhole.journal import window_results, windows
-from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, commit_rebuilt, readable_runs
+from makewhole.journal.history.judged import JudgedWindows
+from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, commit_rebuilt, first_indexed, readable_runs
 from makewhole.key_index.files import IndexFile, rows_of_file
 from makewhole.key_index.window_run import replays_in, run_of_bucket, spans_of, write_bucket
 from makewhole.lake.storage import Storage
@@ -36,12 +40,12 @@ class RebuiltIndex:
 
 @dataclass(frozen=True, kw_only=True)
 class _IndexSources:
-    """What the index of a topic can be written from. `judging_sha256`: of the file as it is now."""
+    """What the index of a topic can be written from. `reading_sha256`: of the file as it is now."""
 
     storage: Storage
     pipeline: Pipeline
     point: str
-    judging_sha256: str
+    reading_sha256: str
     runs: Sequence[IndexedRun]
 
     def from_snapshot(self, manifest: Mapping[str, Any], replays: pl.DataFrame) -> dict[str, pl.DataFrame]:
@@ -54,7 +58,7 @@ class _IndexSources:
         found = {}
         for bucket, files in manifest["files"].items():
             run = run_of_bucket(self.storage, files, replays, self.pipeline, self.point)
-            if manifest.get("judging_sha256") != self.judging_sha256:
+            if window_results.read_with(manifest) != self.reading_sha256:
                 unknown = [name for name in _VALUES if name in run.columns]
                 run = run.with_columns(pl.lit(None, dtype=pl.UInt64).alias(name) for name in unknown)
             found[bucket] = run
@@ -77,22 +81,26 @@ class _IndexSources:
         return None
 
 
-def rebuild(journal: PgConnection, storage: Storage, pipeline: Pipeline, judging_sha256: str) -> list[RebuiltIndex]:
+def rebuild(journal: PgConnection, storage: Storage, pipeline: Pipeline, reading_sha256: str) -> list[RebuiltIndex]:
     """Write the index of every topic of a pipeline again.
 
     Raises:
         CorruptionError: of some windows neither the snapshots nor the runs can be read; the others were written.
     """
     topics = [point.name for point in pipeline.ordered_points() if point.kind is PointKind.TOPIC]
+    too_old_before = JudgedWindows(journal=journal, pipeline=pipeline.name).first_within(pipeline.history)
     judged = list(reversed(windows.newest_judged(journal, pipeline.name)))
     found = []
     for point in topics:
         topic = IndexedTopic(pipeline=pipeline.name, point=point)
         runs = readable_runs(journal, topic)
         sources = _IndexSources(
-            storage=storage, pipeline=pipeline, point=point, judging_sha256=judging_sha256, runs=runs
+            storage=storage, pipeline=pipeline, point=point, reading_sha256=reading_sha256, runs=runs
         )
-        found.append(_rebuild_topic(journal, topic, sources, judged))
+        # Windows that are as old, and not dropped yet, count: their runs must stand somewhere.
+        left_alone_before = min(too_old_before, first_indexed(journal, topic))
+        wanted = [window for window in judged if window.number >= left_alone_before]
+        found.append(_rebuild_topic(journal, topic, sources, wanted))
     return found
 
 
@@ -100,7 +108,7 @@ def _rebuild_topic(
     journal: PgConnection, topic: IndexedTopic, sources: _IndexSources, judged: Sequence[Window]
 ) -> RebuiltIndex:
     written: list[IndexedRun] = []
-    lost, from_snapshots = [], 0
+    lost, from_snapshots, known_from = [], 0, first_indexed(journal, topic)
     for window in judged:
         manifest = window_results.fullest_snapshots(journal, window).get(topic.point)
         if manifest is None:
@@ -108,9 +116,9 @@ def _rebuild_topic(
         replays = replays_in(journal, window, spans_of(window, topic.point), manifest.get("replay_plans", ()))
         journal.commit()  # writing may take long, and a transaction that is idle keeps vacuum from the whole database
         run, is_snapshot = _run_of_window(sources, window, manifest, replays)
-        if run is None:
+        if run is None and window.number >= known_from:
             lost.append(str(window.number))
-        else:
+        elif run is not None:
             from_snapshots += is_snapshot
             written.append(_written(sources, replace(window, revision=manifest["revision"]), run))
     commit_rebuilt(journal, topic, written, sources.runs)

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from makewhole.journal.key_index.runs import IndexedTopic, standing_runs, topics
+from makewhole.journal.history.judged import JudgedWindows
+from makewhole.journal.key_index.runs import IndexedTopic, drop_before, first_indexed, standing_runs, topics
 from makewhole.key_index.files import filter_path
 from makewhole.key_index.merge import merge_runs
 from makewhole.key_index.removal import GRACE, remove_unused_files
@@ -16,7 +17,8 @@ from makewhole.sql import PgConnection
 @dataclass(frozen=True, kw_only=True)
 class TopicIndex:
     """What the key index of a topic is made of: its runs, rows (one for a key and window), and files with their
-    sizes. `unused_files`: files in its folder that are no part of it any more."""
+    sizes. `unused_files`: files in its folder that are no part of it any more. `known_since`: the moment from which on
+    keys are known, where older ones were dropped; None: since the first window."""
 
     point: str
     windows: int
@@ -25,12 +27,15 @@ class TopicIndex:
     files: int
     size_bytes: int
     unused_files: int
+    known_since: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class TidiedIndex:
-    """What was done to the key index of a topic, and what it is made of now."""
+    """What was done to the key index of a topic, and what it is made of now. `dropped_windows`: those that are older
+    than the pipeline's `history`."""
 
+    dropped_windows: int
     merges: int
     removed_files: int
     index: TopicIndex
@@ -45,16 +50,34 @@ def indexes(journal: PgConnection, storage: Storage, pipeline: str) -> list[Topi
     return [_index(journal, storage, topic) for topic in _topics(journal, pipeline)]
 
 
-def tidy(journal: PgConnection, storage: Storage, pipeline: str, grace: timedelta = GRACE) -> Iterator[TidiedIndex]:
-    """Merge the runs of each topic of a pipeline and remove what nobody has read for longer than `grace`.
+def tidy(
+    journal: PgConnection,
+    storage: Storage,
+    pipeline: str,
+    grace: timedelta = GRACE,
+    history: timedelta | None = None,
+) -> Iterator[TidiedIndex]:
+    """Drop what is older than `history`, merge the runs of each topic of a pipeline and remove what nobody has read for
+    longer than `grace`.
 
     Raises:
         RefusedError: the pipeline has no index.
     """
     for topic in _topics(journal, pipeline):
+        dropped = drop_old_runs(journal, topic, history)
         merges = merge_runs(journal, storage, topic)
         removed = remove_unused_files(journal, storage, topic, grace)
-        yield TidiedIndex(merges=merges, removed_files=removed, index=_index(journal, storage, topic))
+        index = _index(journal, storage, topic)
+        yield TidiedIndex(dropped_windows=dropped, merges=merges, removed_files=removed, index=index)
+
+
+def drop_old_runs(journal: PgConnection, topic: IndexedTopic, history: timedelta | None) -> int:
+    """Drop what the index has of windows that end longer before the newest judged one than `history`; nothing where it
+    is None. Returns the number of windows that were dropped now."""
+    if history is None:
+        return 0
+    windows = JudgedWindows(journal=journal, pipeline=topic.pipeline)
+    return drop_before(journal, topic, windows.first_within(history))
 
 
 def _topics(journal: PgConnection, pipeline: str) -> list[IndexedTopic]:
@@ -70,6 +93,9 @@ def _topics(journal: PgConnection, pipeline: str) -> list[IndexedTopic]:
 def _index(journal: PgConnection, storage: Storage, topic: IndexedTopic) -> TopicIndex:
     there = {file.path: file.size_bytes for file in storage.files_below(f"{topic.pipeline}/index/{topic.point}")}
     runs = standing_runs(journal, topic)
+    first = first_indexed(journal, topic)
+    windows = JudgedWindows(journal=journal, pipeline=topic.pipeline)
+    known_since = windows.start_of(first) if first > 1 else None
     journal.commit()
     files = [path for run in runs for path in run.files.values()]
     sizes = _sizes(there, files)
@@ -81,6 +107,7 @@ def _index(journal: PgConnection, storage: Storage, topic: IndexedTopic) -> Topi
         files=len(files),
         size_bytes=sum(sizes.values()),
         unused_files=len(there) - len(sizes),
+        known_since=known_since,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from makewhole.compute.buckets import files_of_bucket
 from makewhole.compute.frames import HASH, HASHES, KEYS, TOPIC_KEYS, Schema, empty
 from makewhole.compute.judge.clean_keys import COLUMNS, find_clean_keys
 from makewhole.compute.keys import hash_hex, split_hex
@@ -33,13 +34,14 @@ class VerdictFiles:
 
     @classmethod
     def of(cls, hop: str, files: Mapping[str, Any], slices: Sequence[FilesByBucket], bucket: str) -> "VerdictFiles":
-        """Make those of a bucket from the files of a result, and the files by bucket of its source and target."""
+        """Make those of a bucket, of whatever number, from the files of a result, and the files by bucket of its source
+        and target."""
         by_bucket = files.get("verdicts_by_bucket")
         # Of a result that an older makewhole wrote, nobody knows which file is of which bucket.
-        verdicts = files.get("verdicts", ()) if by_bucket is None else by_bucket.get(bucket, ())
+        verdicts = files.get("verdicts", ()) if by_bucket is None else files_of_bucket(by_bucket, bucket)
         has_clean = files.get("summary", {}).get("clean")
-        source, target = (one.get(bucket, ()) if has_clean else () for one in slices)
-        return cls(hop=hop, verdicts=tuple(verdicts), source=tuple(source), target=tuple(target))
+        source, target = (files_of_bucket(one, bucket) if has_clean else () for one in slices)
+        return cls(hop=hop, verdicts=tuple(verdicts), source=source, target=target)
 
 
 def stored_verdicts(storage: Storage, files: VerdictFiles, key_hashes: Collection[str]) -> pl.DataFrame:

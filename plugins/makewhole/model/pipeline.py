@@ -279,7 +279,8 @@ class Pipeline:
     `until` ends the schedule: for a pipeline that is over, or whose data are of the past. A step that meets a transient
     error is tried again for `retry_for`. `pending_max_age` is how long a key may be handed over from window to window.
     `late` is how far before a window rows of tables are looked for that came since the window before. `reach` is `LOG`
-    where the file accepts that nothing upstream of a topic says what was sent to it.
+    where the file accepts that nothing upstream of a topic says what was sent to it. `history` is how far back the key
+    index knows the keys of topics; None: for ever.
     """
 
     name: str
@@ -299,7 +300,7 @@ class Pipeline:
     approval: Approval = Approval()
     retry_for: timedelta = timedelta(hours=6)
     time_limits: TimeLimits = TimeLimits()
-    buckets: int = 16
+    history: timedelta | None = field(default=None, metadata=WRITTEN_IF_ANY)
 
     def hop(self, name: str) -> Hop:
         """Return the hop of this name.
@@ -313,6 +314,11 @@ class Pipeline:
                 f"pipeline {self.name} has no hop {name} any more; put it back into its file until the window is closed"
             )
         return found
+
+    def forgets_records_of(self, target: str) -> bool:
+        """Tell whether rows of a point may belong to records of topics that the key index knows no more (`history`)."""
+        feeding = (self.points.get(hop.source) for hop in self.hops if hop.target == target)
+        return self.history is not None and any(isinstance(point, TopicPoint) for point in feeding)
 
     def hops_from(self, point: str) -> tuple[Hop, ...]:
         """Return the hops whose source is `point`, in file order."""

@@ -53,6 +53,11 @@ _ESCAPES = str.maketrans({"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "
 """What COPY does not leave as it is (PostgreSQL, COPY, "Text Format")."""
 
 
+def copy_line(fields: Iterable[str | int]) -> bytes:
+    """Return a row as PostgreSQL's COPY writes it, in the text format."""
+    return ("\t".join(str(field).translate(_ESCAPES) for field in fields) + "\n").encode()
+
+
 class PlanState(StrEnum):
     FROZEN = "frozen"
     REFUSED = "refused"
@@ -89,8 +94,7 @@ class Action:
     def line(self) -> bytes:
         """The action as PostgreSQL's COPY writes it, in the text format: what the journal holds, byte for byte."""
         texts = (self.remedy.value, self.hop, self.target, self.key, self.key_hash, self.before_text)
-        fields = (str(self.seq), str(self.chunk), *(text.translate(_ESCAPES) for text in texts))
-        return ("\t".join(fields) + "\n").encode()
+        return copy_line((self.seq, self.chunk, *texts))
 
 
 @dataclass(frozen=True, kw_only=True)

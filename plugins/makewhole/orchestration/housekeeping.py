@@ -15,7 +15,8 @@ logger = logging.getLogger(__name__)
 _AT_NIGHT = "0 4 * * *"
 _DOC = """\
 Merges the runs of the key index, the index of every key ever seen on a topic, so that a window asks few files however
-many windows there were, and removes files that it has not used for two days. A task per pipeline; it may be killed, and
+many windows there were, drops what is older than the pipeline's `history`, and removes files that it has not used for
+two days. A task per pipeline; it may be killed, and
 run at any time, also beside windows: `makewhole index merge PIPELINE` does the same.
 """
 
@@ -42,7 +43,9 @@ def housekeeping_dag(pipelines: Sequence[Pipeline]) -> DAG:
 
 @step
 def tidy_index(name: str) -> None:
-    """Merge the runs of a pipeline's key index and remove what is unused; nothing for one without an index."""
+    """Drop what is older than a pipeline's history, merge the runs of its key index and remove what is unused; nothing
+    for one without an index."""
+    from makewhole.config.pipeline_file import history_of
     from makewhole.journal.database import connect
     from makewhole.journal.key_index.runs import topics
     from makewhole.key_index.status import tidy
@@ -54,5 +57,6 @@ def tidy_index(name: str) -> None:
         if not topics(journal, name):
             logger.info("%s has no key index yet", name)
             return
-        for done in tidy(journal, Storage.from_environment(), name):
-            logger.info("%s, %s: %s merges, %s files removed", name, done.index.point, done.merges, done.removed_files)
+        for done in tidy(journal, Storage.from_environment(), name, history=history_of(name)):
+            did = (done.dropped_windows, done.merges, done.removed_files)
+            logger.info("%s, %s: %s windows dropped, %s merges, %s files removed", name, done.index.point, *did)

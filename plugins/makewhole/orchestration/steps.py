@@ -8,6 +8,7 @@ import functools
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -35,6 +36,7 @@ from makewhole.orchestration.task_ids import (
 
 if TYPE_CHECKING:
     from makewhole.journal.certificates import ChainEntry
+    from makewhole.model.window import Window
     from makewhole.window.certify import ClosedWindow
     from makewhole.window.context import WindowContext
     from makewhole.window.interval import Request
@@ -62,8 +64,8 @@ def step(function: StepFunction) -> StepFunction:
 
 def load_pipeline(name: str) -> Pipeline:
     """Read a pipeline and give this process its connections."""
+    from makewhole.config.pipeline_file import find_pipeline
     from makewhole.orchestration.connections import export_connections
-    from makewhole.window.context import find_pipeline
 
     pipeline = find_pipeline(name)
     export_connections(pipeline)
@@ -84,15 +86,29 @@ def opened_window(context: Mapping[str, Any]) -> dict[str, Any]:
 
 def _load_context() -> "WindowContext":
     """Load the window of this run, with the connections of its pipeline."""
-    from makewhole.journal import windows
-    from makewhole.journal.database import connect
     from makewhole.window.context import window_context
 
-    opened = opened_window(get_current_context())
+    pipeline, window = _load_window(get_current_context())
+    return window_context(window, pipeline)
+
+
+def _load_window(context: Mapping[str, Any]) -> tuple[Pipeline, "Window"]:
+    """Load the window of this run and its pipeline, whose connections this process has then."""
+    from makewhole.journal import windows
+    from makewhole.journal.database import connect
+
+    opened = opened_window(context)
     pipeline = load_pipeline(opened["pipeline"])
     with connect() as journal:
-        window = windows.load(journal, opened["pipeline"], opened["window"], opened["revision"])
-    return window_context(window, pipeline)
+        return pipeline, windows.load(journal, opened["pipeline"], opened["window"], opened["revision"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _WindowOfRun:
+    """The window of a run: what a task that finds its step committed loads, in place of all that a step needs."""
+
+    pipeline: Pipeline
+    window: "Window"
 
 
 def committed_step(task_id: str, context: Mapping[str, Any]) -> str | None:
@@ -100,10 +116,12 @@ def committed_step(task_id: str, context: Mapping[str, Any]) -> str | None:
 
     The gate's answer counts for the first try of its task alone: a person who clears the task wants it asked again.
     """
+    from makewhole.config.key_layout import with_layout
     from makewhole.journal.database import connect
     from makewhole.window.spark_steps import committed
 
-    window = _load_context()
+    pipeline, found = _load_window(context)
+    window = _WindowOfRun(pipeline=with_layout(pipeline, found.key_layout), window=found)
     with connect() as journal:
         if task_id == SNAPSHOT:
             return committed.committed_snapshots(journal, window)

@@ -42,7 +42,8 @@ def undo_dag(pipelines: Sequence[Pipeline]) -> DAG:
                 type="string",
                 minLength=1,
                 title="Plan",
-                description="Id of the plan to take back; `makewhole windows PIPELINE --json` names them",
+                description="Id of the plan to take back; `makewhole windows PIPELINE --json` names those of the "
+                "newest windows, with `--last 0` all",
             ),
             "reverse": Param(
                 False,

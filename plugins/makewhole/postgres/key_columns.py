@@ -59,10 +59,15 @@ def key_column_text(column: sql.Composable, column_type: str, kind: KeyType) -> 
 
 def key_column_matches(column: sql.Composable, column_type: str, kind: KeyType, part: sql.Composable) -> sql.Composable:
     """Return the condition that a column has a part of a key (canonical text), by an index where one can serve."""
-    if is_native(column_type, kind):
-        cast = sql.SQL("bpchar" if bare(column_type) in _CHAR else bare(column_type))
-        return sql.SQL("{} = {}::{}").format(column, part, cast)
-    return sql.SQL("{} = {}").format(key_column_text(column, column_type, kind), part)
+    own = column if is_native(column_type, kind) else key_column_text(column, column_type, kind)
+    return sql.SQL("{} = {}").format(own, key_column_value(column_type, kind, part))
+
+
+def key_column_value(column_type: str, kind: KeyType, part: sql.Composable) -> sql.Composable:
+    """Return what a column is compared with: a part of a key in the column's own type where an index can serve."""
+    if not is_native(column_type, kind):
+        return part
+    return sql.SQL("{}::{}").format(part, sql.SQL("bpchar" if bare(column_type) in _CHAR else bare(column_type)))
 
 
 def _when(condition: str, text: str, *values: sql.Composable) -> sql.Composable:

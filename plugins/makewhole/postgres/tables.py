@@ -12,7 +12,13 @@ from psycopg2 import sql
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import KeyType, TablePoint
 from makewhole.postgres.connect import describe
-from makewhole.postgres.key_columns import is_native, key_column_matches, key_column_text, kinds_of
+from makewhole.postgres.key_columns import (
+    is_native,
+    key_column_matches,
+    key_column_text,
+    key_column_value,
+    kinds_of,
+)
 from makewhole.sql import PgConnection, PgCursor, load_queries
 
 
@@ -213,16 +219,27 @@ def match_parts(
     spelling counts, too, as it must when asking whether a key is *free*.
     """
     terms: list[sql.Composable] = []
-    for (name, kind), part in zip(_typed_parts(point), parts, strict=True):
+    for (name, kind), part, value in zip(_typed_parts(point), parts, values_of_parts(table, point, parts), strict=True):
         column = quoted(row, name)
         if kind is not KeyType.STRING:
             terms.append(key_column_matches(column, table.columns[name].base_type, kind, part))
             continue
-        cast = sql.SQL(table.columns[name].type.replace("%", "%%"))  # from format_type: quoted by the catalogue
-        terms.append(sql.SQL("{} = {}::{}").format(column, part, cast))
+        terms.append(sql.SQL("{} = {}").format(column, value))
         if is_exact:
             terms.append(sql.SQL("{}::text = {}").format(column, part))
     return listed(terms, " and ")
+
+
+def values_of_parts(table: Table, point: TablePoint, parts: Sequence[sql.Composable]) -> list[sql.Composable]:
+    """Return what the key's columns are compared with: each part of the key as its column's type reads it."""
+    values: list[sql.Composable] = []
+    for (name, kind), part in zip(_typed_parts(point), parts, strict=True):
+        if kind is not KeyType.STRING:
+            values.append(key_column_value(table.columns[name].base_type, kind, part))
+            continue
+        cast = sql.SQL(table.columns[name].type.replace("%", "%%"))  # from format_type: quoted by the catalogue
+        values.append(sql.SQL("{}::{}").format(part, cast))
+    return values
 
 
 @cache
@@ -245,7 +262,7 @@ def key_lookup(session: PgConnection) -> Iterator[PgCursor]:
     try:
         with session, session.cursor() as cursor:
             yield cursor
-    except psycopg2.DataError as error:
+    except (psycopg2.DataError, psycopg2.IntegrityError) as error:  # the latter: a domain does not take it
         # Not chained: the message quotes the key.
         raise RefusedError(f"unfit: the table's key columns cannot hold this key: {describe(error)}") from None
 

@@ -38,6 +38,13 @@ def short_job_jvm() -> str:
     return " ".join([*SHORT_JOB, *sharing(Program.SPARK)])
 
 
+def launcher_jvm() -> str:
+    """Return Java's options for the small program by which spark-submit finds its command, as `SPARK_LAUNCHER_OPTS`
+    takes them: Java's own archive of classes, since to refuse that of Spark takes it longer than its work."""
+    own = Path(java()).resolve().parents[1] / "lib" / "server" / "classes.jsa"
+    return f"-XX:SharedArchiveFile={own}" if own.exists() else ""
+
+
 def has_archive(program: Program) -> bool:
     """Tell whether this environment has one, made by this Java."""
     return _archive(program).exists()

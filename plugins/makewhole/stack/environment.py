@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from makewhole.model.errors import PermanentError
 from makewhole.signing.key_files import FILE_PREFIX, KEY_VARIABLE, PRIVATE_FILE, PUBLIC_FILE, PUBLIC_KEYS_VARIABLE
-from makewhole.stack.class_archive import short_job_jvm
+from makewhole.stack.class_archive import launcher_jvm, short_job_jvm
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.stack.ports import LOOPBACK
 from makewhole.stack.postgres_server import postgres
@@ -141,6 +141,7 @@ def _spark() -> dict[str, str]:
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": LOOPBACK,
         "JDK_JAVA_OPTIONS": short_job_jvm(),
+        "SPARK_LAUNCHER_OPTS": launcher_jvm(),
     }
     if spec and spec.origin:
         variables["SPARK_HOME"] = str(Path(spec.origin).parent)

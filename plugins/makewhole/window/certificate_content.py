@@ -115,10 +115,10 @@ def judged_with(journal: PgConnection, window: Window) -> dict[str, str]:
 
 def _provenance(journal: PgConnection, window: Window) -> dict[str, Any]:
     """Return how this revision was proven: accounting, counts by stage, gate reports, findings, plan and receipts."""
-    outcomes: dict[str, int] = {}
-    for item in window_results.findings(journal, window):
-        name = f"{item.finding.verdict.value}: {item.outcome}"
-        outcomes[name] = outcomes.get(name, 0) + 1
+    outcomes = {
+        f"{verdict}: {outcome}": count
+        for (verdict, outcome), count in window_results.count_outcomes(journal, window).items()
+    }
     manifests = window_results.snapshots(journal, window)
     return {
         "accounting": {name: manifest.get("accounting") for name, manifest in sorted(manifests.items())},

@@ -11,6 +11,7 @@ from makewhole.model.pipeline import IN_DOCUMENT, WRITTEN_IF_ANY, Pipeline
 from makewhole.signing.keys import sha256_of
 
 _OF_A_HOP = ("source", "target", "semantics", "where", "consumer_group")
+_AS_BEFORE = {"buckets": 16}  # their number decides nothing; digests of windows that an older makewhole judged had it
 
 
 def configuration_document(pipeline: Pipeline) -> dict[str, Any]:
@@ -25,12 +26,22 @@ def configuration_document(pipeline: Pipeline) -> dict[str, Any]:
 def judging_sha256(pipeline: Pipeline) -> str:
     """Return the digest of the part of a configuration that decides a verdict: points, hops with their filters,
     compared columns and types, tolerances, baseline and times. Remedies and approval are left out: a plan has its own
-    hash. `reach` is part of it where the file has it."""
+    hash. `reach` and `history` are part of it where the file has them."""
+    return _digest(pipeline, "reach", "history")
+
+
+def reading_sha256(pipeline: Pipeline) -> str:
+    """Return the digest that decides whether two windows read points alike, so that their hashes of values can be
+    compared: as `judging_sha256`, but for how far back keys are known."""
+    return _digest(pipeline, "reach")
+
+
+def _digest(pipeline: Pipeline, *if_any: str) -> str:
     whole = configuration_document(pipeline)
-    names: tuple[str, ...] = ("name", "points", "start", "settle", "compare", "gate", "buckets")
+    names: tuple[str, ...] = ("name", "points", "start", "settle", "compare", "gate")
     hops = [{name: hop[name] for name in _OF_A_HOP} for hop in whole["hops"]]
-    names += ("reach",) if pipeline.reach is not None else ()
-    return sha256_of({name: whole[name] for name in names} | {"hops": hops})
+    names += tuple(name for name in if_any if getattr(pipeline, name) is not None)
+    return sha256_of({name: whole[name] for name in names} | {"hops": hops} | _AS_BEFORE)
 
 
 def plain(value: Any) -> Any:

@@ -9,11 +9,10 @@ from makewhole.compute.key_layout import with_layout
 from makewhole.compute.row_filter import TypedTerm, typed_term
 from makewhole.config.connections import from_environment
 from makewhole.config.hops.where import parse_where
-from makewhole.config.pipeline_file import pipeline_folders, read_pipelines
+from makewhole.config.pipeline_file import find_pipeline as find_pipeline
 from makewhole.journal import windows
 from makewhole.lake.storage import Storage
 from makewhole.model.connection import Connection, KafkaConnection, PostgresConnection
-from makewhole.model.errors import ConfigurationError, Problem
 from makewhole.model.pipeline import Pipeline, Semantics, TablePoint, TopicPoint
 from makewhole.model.window import Window
 from makewhole.postgres.read.expressions import TableShape
@@ -138,21 +137,3 @@ def _limited(connection: Connection, statement_seconds: float) -> Connection:
     if isinstance(connection, PostgresConnection):
         return replace(connection, statement_seconds=statement_seconds)
     return connection
-
-
-def find_pipeline(name: str) -> Pipeline:
-    """Read the pipeline of this name from the pipeline folders.
-
-    Raises:
-        ConfigurationError: there is none, or its file has problems.
-    """
-    pipelines, problems = read_pipelines(pipeline_folders())
-    if name in pipelines:
-        return pipelines[name]
-    missing = Problem(
-        file="pipeline folders",
-        path=name,
-        found="no good pipeline file has this name",
-        remedy=f"Known are: {', '.join(pipelines) or 'none'}. Check the files with `makewhole check`",
-    )
-    raise ConfigurationError([missing, *problems])

@@ -85,12 +85,15 @@ def observe(
 
 def settled_at(journal: PgConnection, pipeline: Pipeline, window: Window) -> datetime:
     """Return the moment from which on an absence counts: the settle time after everything in the window, and everything
-    that compensation wrote for it, was first seen to exist."""
-    moments = []
+    that compensation wrote for it, was first seen to exist.
+
+    Where that is longer ago than the settle time before the window was opened, a later moment does as well.
+    """
+    moments, settled = [], window.opened_at - pipeline.settle
     for point in pipeline.ordered_points():
         if point.kind is PointKind.STORE:
             continue
-        observed = observations.of(journal, pipeline.name, point.name)
+        observed = observations.since(journal, pipeline.name, point.name, settled)
         covering = [entry.observed_at for entry in observed if _covers(entry, window, point)]
         moments.append(min(covering, default=window.opened_at))
     written = windows.last_chunk(journal, pipeline.name, window.number)

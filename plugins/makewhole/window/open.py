@@ -89,7 +89,7 @@ def open_interval(
         require_offsets(pipeline, window)
         return _opened(journal, pipeline, window, is_new=window.revision == 1)
     require_past(request)
-    existing = windows.bounds(journal, pipeline.name)
+    existing = windows.bounds_near(journal, pipeline.name, request.end)
     covering = find_covering_window(existing, request)
     if covering is None:
         _require_compared(journal, pipeline, existing)
@@ -225,7 +225,7 @@ def _draft_window(
             changes += incidents_of_topic
     window = Window(
         pipeline=pipeline.name,
-        number=len(existing) + 1,
+        number=existing[-1].number + 1 if existing else 1,
         revision=1,
         start=start,
         end=request.end,
@@ -259,7 +259,7 @@ def _first_start(pipeline: Pipeline, request: Request) -> datetime | None:
 def _covered_ranges(
     journal: PgConnection, pipeline: Pipeline, point: TopicPoint, existing: Sequence[WindowBounds]
 ) -> CoveredRanges:
-    ranges = windows.history(journal, pipeline.name, point.name)
+    ranges = windows.covered_ranges(journal, pipeline.name, point.name)
     last = windows.last_judged(journal, pipeline.name) if existing else None
     manifest = {} if last is None else window_results.snapshots(journal, last).get(point.name, {})
     read_until = {int(partition): offset for partition, offset in manifest.get("read_until", {}).items()}

@@ -48,11 +48,12 @@ def find_older(
     Raises:
         RefusedError: the window before was gone on with for this run and was left again, or this run changes nothing.
     """
-    known = windows.bounds(journal, pipeline.name)
+    known = windows.bounds_near(journal, pipeline.name, request.end)
     is_new = not known or request.end > known[-1].end
     if not is_new or windows.by_request(journal, pipeline.name, request.id) is not None:
         return None
-    for window in continuations.unfinished(journal, pipeline.name):
+    since = datetime.now(UTC) - 2 * _UNASKED  # none older is gone on with unasked
+    for window in continuations.unfinished(journal, pipeline.name, since):
         at_work = next((run for run in window.newest_runs() if is_active(run)), None)
         if at_work is not None and _is_waited_for(window, asked_by):
             return OlderWindow(window=window, run=at_work, is_worked_on=True)
@@ -113,7 +114,8 @@ def continue_window(journal: PgConnection, pipeline: Pipeline, number: int, revi
     """
     windows.lock_pipeline(journal, pipeline.name)
     window = windows.load(journal, pipeline.name, number, revision)
-    left = {(one.bounds.number, one.bounds.revision) for one in continuations.unfinished(journal, pipeline.name)}
+    unfinished = continuations.unfinished(journal, pipeline.name, window.opened_at, number)
+    left = {(one.bounds.number, one.bounds.revision) for one in unfinished}
     if (number, revision) not in left:
         raise RefusedError(
             f"{window.label} is {window.state.value}, or was judged again since; there is nothing left to go on with"

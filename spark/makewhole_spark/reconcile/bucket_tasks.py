@@ -7,19 +7,17 @@ from typing import Any
 
 import polars as pl
 
-from makewhole.compute.buckets import bucket_name
+from makewhole.compute.buckets import bucket_name, bucket_of, files_of_bucket, shares_keys
 from makewhole.compute.frames import HASHES, empty
 from makewhole.compute.keys import split_hex
-from makewhole.journal import observations, window_results
-from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, standing_runs
+from makewhole.journal import observations
+from makewhole.journal.key_index.runs import IndexedRun
 from makewhole.journal.window_results import Handover
 from makewhole.key_index.files import IndexFile
-from makewhole.lake.stored_verdicts import VerdictFiles
-from makewhole.model.pipeline import Hop, Semantics, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Semantics, TopicPoint
 from makewhole.model.window import Window
 from makewhole_spark.reconcile.buckets import (
     BucketTask,
-    CertifiedResult,
     HandedOverFiles,
     IndexFiles,
     LogOfErasures,
@@ -27,6 +25,7 @@ from makewhole_spark.reconcile.buckets import (
 )
 from makewhole_spark.reconcile.followed_rows import followed_rows
 from makewhole_spark.reconcile.hop_facts.baseline import hop_baseline
+from makewhole_spark.reconcile.hop_facts.certified_before import certified_results
 from makewhole_spark.reconcile.hop_facts.late_rows import late_facts, windows_before
 from makewhole_spark.reconcile.hop_facts.met_alone import met_alone
 from makewhole_spark.reconcile.hop_facts.other_sources import HopsBeside
@@ -55,7 +54,7 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
     followed = _by_bucket(neighbours, followed_rows(neighbours, hop))
     committed = neighbours.group_committed(hop)
     group = None if committed is None else {at: offset for at, offset in committed.items() if offset is not None}
-    certified = _certified(neighbours, hop)
+    certified = certified_results(neighbours, hop, {context.window.number})
     beside = HopsBeside.of(neighbours, hop)
     joined = {hop.source, hop.target, *(one.source for one, _ in beside.hops)}
     indexes = {point: _PointRuns.of(neighbours, point) for point in joined}
@@ -69,8 +68,8 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             context=context,
             hop=hop,
             bucket=bucket,
-            source_files=tuple(source.get(bucket, ())),
-            target_files=tuple(target.get(bucket, ())),
+            source_files=files_of_bucket(source, bucket),
+            target_files=files_of_bucket(target, bucket),
             source_index=indexes[hop.source].files(bucket),
             target_index=indexes[hop.target].files(bucket, without=reached),
             handed_over=tuple(handed.get(bucket, ())),
@@ -84,17 +83,13 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
             source_replays=source_replays,
             written=written,
             followed=followed.get(bucket, empty({"key": pl.String} | HASHES)),
-            truncated_files=tuple(
-                one.files_of(bucket, source=hop.source, neighbours=neighbours)
-                for one in truncated
-                if bucket in one.files_by_bucket(neighbours)
-            ),
+            truncated_files=tuple(one.files_of(bucket, source=hop.source, neighbours=neighbours) for one in truncated),
             later_source_files=_later_source_files(neighbours, hop, bucket),
             target_read_otherwise=otherwise,
-            earlier_source_files=tuple(late.source_files.get(bucket, ())),
+            earlier_source_files=files_of_bucket(late.source_files, bucket),
             other_sources=beside.in_bucket(bucket, {name: runs.files(bucket) for name, runs in indexes.items()}),
             told=tuple(late.told.get(bucket, ())),
-            certified=tuple(result for result in certified.get(bucket, ())),
+            certified=tuple(certified.get(bucket, ())),
             met_alone=None if alone is None else alone.in_bucket(bucket),
             log_of_erasures=erasures.get(bucket, LogOfErasures()),
             baseline=baseline,
@@ -108,9 +103,8 @@ def bucket_tasks(neighbours: NeighbouringWindows, hop: Hop) -> list[BucketTask]:
 
 
 def _by_bucket(neighbours: NeighbouringWindows, keys: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    numbered = keys.with_columns((pl.col("key_hi") % neighbours.context.pipeline.buckets).alias("bucket"))
-    parts = numbered.partition_by("bucket", as_dict=True, include_key=False)
-    return {f"{number:02d}": part for (number,), part in parts.items()}
+    parts = keys.with_columns(bucket_of(neighbours.buckets)).partition_by("bucket", as_dict=True, include_key=False)
+    return {bucket_name(number, neighbours.buckets): part for (number,), part in parts.items()}
 
 
 def _buckets(
@@ -122,7 +116,7 @@ def _buckets(
     for one in truncated:
         if one.limits_now:
             found.update(one.files_by_bucket(neighbours))
-    return sorted(found)
+    return neighbours.own_buckets(found)
 
 
 def handed_over_keys(neighbours: NeighbouringWindows, hop: Hop) -> _KeysByBucket:
@@ -130,14 +124,14 @@ def handed_over_keys(neighbours: NeighbouringWindows, hop: Hop) -> _KeysByBucket
     keys: _KeysByBucket = {}
     for item in _handed_over(neighbours, hop):
         high, low = split_hex(item.key_hash)
-        keys.setdefault(bucket_name(high, neighbours.context.pipeline.buckets), []).append((item.key, high, low))
+        keys.setdefault(bucket_name(high, neighbours.buckets), []).append((item.key, high, low))
     return keys
 
 
 def _handed_over(neighbours: NeighbouringWindows, hop: Hop) -> Sequence[Handover]:
     """Return what the window before handed over on a hop."""
     number = neighbours.context.window.number - 1
-    if not any(window.number == number for window in neighbours.earlier):
+    if neighbours.right_before is None or neighbours.right_before.number != number:
         return ()
     return neighbours.handovers(number, hop)
 
@@ -155,7 +149,7 @@ def _waiting_since(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, list[
     found: dict[str, list[tuple[int, int, datetime]]] = {}
     for key_hash, since in sorted(earliest.items()):
         high, low = split_hex(key_hash)
-        found.setdefault(bucket_name(high, neighbours.context.pipeline.buckets), []).append((high, low, since))
+        found.setdefault(bucket_name(high, neighbours.buckets), []).append((high, low, since))
     return found
 
 
@@ -166,7 +160,7 @@ def _handing_windows(neighbours: NeighbouringWindows, hop: Hop) -> list[Window]:
     """
     found: list[Window] = []
     keys = {item.key_hash for item in _handed_over(neighbours, hop)}
-    for earlier in reversed(neighbours.earlier):
+    for earlier in neighbours.backwards():
         keys &= {item.key_hash for item in neighbours.handovers(earlier.number, hop)}
         if not keys:
             break
@@ -184,10 +178,12 @@ def _handed_over_files(
         parts = earlier.ranges.get(hop.source, ())
         is_gone = bool(parts) and not now & {part.topic_id for part in parts}
         gone_from = neighbours.log(hop.source).truncated_from(parts)
-        for bucket, paths in neighbours.manifests_of(earlier).get(hop.source, {"files": {}})["files"].items():
+        read_otherwise = neighbours.read_otherwise(earlier, hop.source)
+        by_bucket = neighbours.manifests_of(earlier).get(hop.source, {"files": {}})["files"]
+        for bucket in neighbours.own_buckets(by_bucket):
             of_window = HandedOverFiles(
-                files=tuple(paths),
-                read_otherwise=neighbours.read_otherwise(earlier, hop.source),
+                files=files_of_bucket(by_bucket, bucket),
+                read_otherwise=read_otherwise,
                 is_gone=is_gone,
                 gone_from=gone_from,
             )
@@ -228,75 +224,51 @@ def _settled(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, Any]:
     return {"offsets": dict(seen.stable_offsets or {}), "snapshot": seen.pg_snapshot}
 
 
-def _certified(neighbours: NeighbouringWindows, hop: Hop) -> dict[str, list[CertifiedResult]]:
-    """Return the newest certified result of every window on a hop to a store, by bucket; this revision has none."""
-    if not isinstance(neighbours.context.pipeline.points[hop.target], TablePoint):
-        return {}
-    ours = neighbours.context.window
-    windows = {window.number: window for window in [*neighbours.judged, ours]}
-    found: dict[str, list[CertifiedResult]] = {}
-    for one in window_results.certified_files(neighbours.journal, ours, hop):
-        ranges = windows[one.number].ranges.get(hop.source, ()) if one.number in windows else ()
-        # Of a result that an older makewhole wrote, nobody knows which file is of which bucket.
-        for bucket in one.files.get("verdicts_by_bucket") or _all_buckets(neighbours):
-            found.setdefault(bucket, []).append(
-                CertifiedResult(
-                    number=one.number,
-                    revision=one.revision,
-                    files=VerdictFiles.of(hop.name, one.files, (one.source, one.target), bucket),
-                    repaired=one.repaired,
-                    ranges=tuple((part.partition, part.lo, part.hi) for part in ranges),
-                )
-            )
-    return found
-
-
-def _all_buckets(neighbours: NeighbouringWindows) -> list[str]:
-    return [f"{number:02d}" for number in range(neighbours.context.pipeline.buckets)]
-
-
 def _later_source_files(neighbours: NeighbouringWindows, hop: Hop, bucket: str) -> tuple[str, ...]:
     """Return the source's files of later windows, with every version: a run of the index has at most two per key."""
     if hop.semantics is not Semantics.UPSERT or not neighbours.later:
         return ()
+    neighbours.read_manifests(neighbours.later)
     found = (neighbours.manifests_of(window).get(hop.source, {"files": {}})["files"] for window in neighbours.later)
-    return tuple(path for files in found for path in files.get(bucket, ()))
+    return tuple(path for files in found for path in files_of_bucket(files, bucket))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _PointRuns:
-    """The runs of the key index for a point. `former`: windows that read an earlier incarnation."""
+    """The runs of the key index for a point. `since`: the first window that read the topic as it is in this one; those
+    before it read an earlier incarnation. Those before `known_from` are older than the pipeline's `history`."""
 
     runs: Sequence[IndexedRun]
     number: int
-    former: frozenset[int]
+    since: int
+    known_from: int
 
     @classmethod
     def of(cls, neighbours: NeighbouringWindows, point: str) -> "_PointRuns":
         ids = {part.topic_id for part in neighbours.context.window.ranges.get(point, ())}
-        former = {
-            window.number
-            for window in neighbours.earlier
-            if ids and not ids & {part.topic_id for part in window.ranges.get(point, ())}
-        }
-        number = neighbours.context.window.number
-        topic = IndexedTopic(pipeline=neighbours.context.pipeline.name, point=point)
-        runs = standing_runs(neighbours.journal, topic, besides=number)
-        return cls(runs=runs, number=number, former=frozenset(former))
+        read = neighbours.topic_ids(point) if ids else ()
+        since = min((number for _, topic_id, number in read if topic_id in ids), default=0)
+        return cls(
+            runs=neighbours.standing_runs(point),
+            number=neighbours.context.window.number,
+            since=since,
+            known_from=neighbours.indexed_from(point),
+        )
 
     def files(self, bucket: str, without: set[int] | frozenset[int] = frozenset()) -> IndexFiles:
         """Return the files of a bucket, each with the windows that count, but for the windows in `without`."""
         left_out = {self.number, *without}
         return IndexFiles(
-            earlier=self._those(bucket, lambda at: at < self.number and at not in self.former | left_out),
+            earlier=self._those(bucket, lambda at: self.since <= at < self.number and at not in left_out),
             later=self._those(bucket, lambda at: at > self.number and at not in left_out),
-            former=self._those(bucket, lambda at: at in self.former and at not in left_out),
+            former=self._those(bucket, lambda at: at < self.since and at not in left_out),
         )
 
     def _those(self, bucket: str, counts: Callable[[int], bool]) -> tuple[IndexFile, ...]:
         held = (
-            IndexFile(path=run.files[bucket], windows=tuple(at for at in run.windows if counts(at)))
+            IndexFile(path=path, windows=tuple(at for at in run.windows if at >= self.known_from and counts(at)))
             for run in self.runs
-            if bucket in run.files
+            for name, path in run.files.items()
+            if shares_keys(name, bucket)
         )
         return tuple(file for file in held if file.windows)

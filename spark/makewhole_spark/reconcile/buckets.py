@@ -159,7 +159,8 @@ class BucketTask:
     high, hash low) of which an earlier window said already what is wrong.
     `target_read_otherwise`: of a topic, the windows right before this one that read it with another configuration.
     `other_sources`: what other hops bring to the same target.
-    `certified`: what certified windows found on this hop, this window's earlier revisions included.
+    `certified`: what certified revisions of this window found on this hop; when the bucket is judged again
+    (`is_told_of_certified`) also the windows in which its missing keys have records.
     `met_alone`: the keys of which the windows before met rows that had no record in them; None: not known, so that a
     slice does not tell whether a key has other rows.
 
@@ -197,6 +198,7 @@ class BucketTask:
     other_sources: tuple[OtherSource, ...] = ()
     told: tuple[tuple[int, int], ...] = ()
     certified: tuple[CertifiedResult, ...] = ()
+    is_told_of_certified: bool = False
     met_alone: MetAlone | None = None
     source_log: LogHistory = field(default_factory=LogHistory)
     target_log: LogHistory = field(default_factory=LogHistory)
@@ -236,7 +238,8 @@ class BucketAnswer:
     `judged_anew`: the number of keys that are judged because a truncation took their copies. `unreached`: the source's
     records that the consumer group has not reached, by partition. `clean`: the number of keys that the first pass took
     out; the file of verdicts has none of them. `kept`: the others, of a bucket to be judged again. `met_alone`: the
-    file of keys whose rows had no record in the window.
+    file of keys whose rows had no record in the window. `recorded_in`: the other windows in which keys have records
+    that the store lacks now.
     """
 
     hop: str
@@ -259,3 +262,4 @@ class BucketAnswer:
     kept: KeptExceptions | None = None
     to_order: Mapping[str, str] = field(default_factory=dict)
     met_alone: str | None = None
+    recorded_in: frozenset[int] = frozenset()

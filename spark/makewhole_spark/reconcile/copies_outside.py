@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import polars as pl
 
+from makewhole.compute.buckets import is_in_bucket
 from makewhole.compute.frames import ELSEWHERE, HASH, IS_GONE, TAIL, TOPIC_KEYS, empty
 from makewhole.compute.judge.judge_copies import committed_copies, mark_replays
 from makewhole.compute.judge.log_history import is_truncated, remaining_copies, truncated_copies
@@ -139,9 +140,8 @@ def _remaining(task: BucketTask) -> Iterable[pl.DataFrame]:
 
 
 def _copies(task: BucketTask, truncated: TruncatedFiles) -> pl.DataFrame:
-    frame = task.context.storage.read_parquet(truncated.files)
-    assert frame is not None
-    return frame
+    """Return what the target had in an earlier window, of this bucket alone."""
+    return slice_frame(task, task.hop.target, truncated.files).filter(is_in_bucket(task.bucket))
 
 
 def _first_of_absent(others: pl.DataFrame, target: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
@@ -164,7 +164,7 @@ def _tail(task: BucketTask, point: str) -> pl.DataFrame:
     tail = task.context.storage.read_parquet(paths) if paths else None
     if tail is None:
         return empty(TAIL)
-    return tail.filter(pl.col("key_hi") % task.context.pipeline.buckets == int(task.bucket))
+    return tail.filter(is_in_bucket(task.bucket))
 
 
 # What was read with another configuration

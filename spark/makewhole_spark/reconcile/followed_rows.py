@@ -27,8 +27,8 @@ def followed_rows(neighbours: NeighbouringWindows, hop: Hop) -> pl.DataFrame:
         return pl.DataFrame(schema=NAMED_KEYS)
     window = context.window
     since = window.opened_at - context.pipeline.pending_max_age
-    if neighbours.earlier:
-        since = min(since, neighbours.earlier[-1].opened_at)
+    if neighbours.right_before is not None:
+        since = min(since, neighbours.right_before.opened_at)
     keys = rows_written(neighbours.journal, window, hop.target, since)
     return pl.DataFrame([(key, *split_hex(key_hash)) for key, key_hash in keys], schema=NAMED_KEYS, orient="row")
 

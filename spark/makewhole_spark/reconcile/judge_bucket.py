@@ -28,6 +28,7 @@ from makewhole_spark.reconcile.copies_outside import (
     with_values_of_now,
 )
 from makewhole_spark.reconcile.first_pass import FirstPass, first_pass, keep_exceptions
+from makewhole_spark.reconcile.hop_facts.certified_before import recorded_in
 from makewhole_spark.reconcile.hop_facts.late_rows import without_told_rows
 from makewhole_spark.reconcile.hop_facts.other_sources import without_keys_of_others, without_rows_of_others
 from makewhole_spark.reconcile.hop_facts.tombstones import may_be_erased
@@ -74,6 +75,7 @@ def judge_bucket(task: BucketTask) -> BucketAnswer:
         to_order=to_order,
         kept=keep_exceptions(task, first) if wanted or to_order else None,
         met_alone=_write_met_alone(task, first.target, at_first),
+        recorded_in=recorded_in(task, found.asked),
     )
     if task.is_upsert and wanted and rows is not None:
         folder = f"{task.context.window.prefix}/{task.hop.slug}/looked_up"

@@ -7,7 +7,8 @@ once for just those keys, and their buckets are judged again.
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC
 from typing import Any
 
 import polars as pl
@@ -26,10 +27,12 @@ from makewhole.sql import PgConnection
 from makewhole.window.configuration import judging_sha256
 from makewhole.window.consumer_groups import GroupStanding
 from makewhole.window.context import WindowContext
+from makewhole.window.reach.limits import HISTORY_BEGINS
 from makewhole_spark.carrier import carry_released
 from makewhole_spark.reconcile.bucket_tasks import bucket_tasks, handed_over_keys
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask, has_slices
 from makewhole_spark.reconcile.hop_facts.baseline import baseline_incidents
+from makewhole_spark.reconcile.hop_facts.certified_before import to_judge_again
 from makewhole_spark.reconcile.hop_facts.consumer_groups import GROUP, HopGroup, hop_groups
 from makewhole_spark.reconcile.judge_bucket import judge_bucket
 from makewhole_spark.reconcile.key_index.write_runs import (
@@ -53,7 +56,8 @@ _JOURNAL_FINDINGS = 1_000_000
 class HopOutcome:
     """The results of one hop over all its buckets: the files of verdicts by bucket, of findings in the order of the
     buckets, and of the keys by bucket whose rows had no record in the window (None where the target is not read by its
-    times); `buckets`: the file of their numbers."""
+    times); `buckets`: the file of their numbers. `history_begins`: by topic, the moment from which on its keys are
+    known, where that is not its first window."""
 
     summary: HopSummary
     digest: str
@@ -62,6 +66,7 @@ class HopOutcome:
     buckets: str
     met_alone: Mapping[str, str] | None = None
     standing: GroupStanding | None = None
+    history_begins: Mapping[str, str] = field(default_factory=dict)
 
     def result(self, handovers_written: int, judging_sha256: str) -> HopResult:
         """Return what is committed, once the journal has counted the keys that it hands over."""
@@ -73,10 +78,12 @@ class HopOutcome:
             files={
                 "verdicts": sorted(path for paths in self.verdicts.values() for path in paths),
                 "verdicts_by_bucket": {bucket: list(paths) for bucket, paths in sorted(self.verdicts.items())},
+                "findings": list(self.findings),
                 "buckets": self.buckets,
                 "summary": summary.to_json_dict(),
                 **({} if self.met_alone is None else {"met_alone": dict(sorted(self.met_alone.items()))}),
                 **({} if self.standing is None else {GROUP: self.standing.to_json_dict()}),
+                **({HISTORY_BEGINS: self.history_begins} if self.history_begins else {}),
                 "judging_sha256": judging_sha256,
             },
         )
@@ -102,7 +109,7 @@ def reconcile(spark: SparkSession, journal: PgConnection, context: WindowContext
     both: list[IndexTask | BucketTask] = [*of_index, *tasks]
     done = carry_released(spark, journal, both, _index_or_judge)
     runs = key_runs(neighbours, of_index, [one for one in done if isinstance(one, WrittenRun)])
-    answers = _judge_with_tails(spark, neighbours, tasks, [one for one in done if isinstance(one, BucketAnswer)])
+    answers = _judge_until_told(spark, neighbours, tasks, [one for one in done if isinstance(one, BucketAnswer)])
     groups = hop_groups(neighbours, answers)
     outcomes = [
         _add_up(neighbours, hop, [answer for answer in answers if answer.hop == hop.name], groups.get(hop.name))
@@ -137,13 +144,28 @@ def _require_snapshots(context: WindowContext, manifests: Mapping[str, Any]) -> 
         )
 
 
-def _judge_with_tails(
+def _judge_until_told(
     spark: SparkSession, neighbours: NeighbouringWindows, tasks: Sequence[BucketTask], answers: list[BucketAnswer]
 ) -> list[BucketAnswer]:
-    """Read the rest of a topic's log for the keys that only it can decide, and judge the buckets of which it says
-    anything again: where it has none of their keys, they are as they were judged."""
+    """Judge buckets again with what is found out for the keys that are left: from the rest of a topic's log, then from
+    the certified windows in which missing keys have records."""
+    for tasks_again in (_tasks_with_tails, to_judge_again):
+        again = {(task.hop.name, task.bucket): task for task in tasks_again(spark, neighbours, tasks, answers)}
+        judged = carry_released(spark, neighbours.journal, list(again.values()), judge_bucket) if again else []
+        second = {(answer.hop, answer.bucket): answer for answer in judged}
+        answers = [second.get((answer.hop, answer.bucket), answer) for answer in answers]
+        tasks = [again.get((task.hop.name, task.bucket), task) for task in tasks]
+    return answers
+
+
+def _tasks_with_tails(
+    spark: SparkSession, neighbours: NeighbouringWindows, tasks: Sequence[BucketTask], answers: Sequence[BucketAnswer]
+) -> list[BucketTask]:
+    """Read the rest of a topic's log for the keys that only it can decide, and return the tasks of the buckets of which
+    it says anything: where it has none of their keys, they are as they were judged."""
     keys = {
         point: KeysOfTopic(
+            buckets=neighbours.buckets,
             wanted=_files_at(point, (answer.wanted for answer in answers)),
             late=_files_at(point, (answer.late_wanted for answer in answers)),
             to_order=_files_at(point, (answer.to_order for answer in answers)),
@@ -151,7 +173,7 @@ def _judge_with_tails(
         for point in sorted({name for answer in answers for name in (*answer.wanted, *answer.to_order)})
     }
     if not keys:
-        return answers
+        return []
     pieces = [
         piece
         for point in (neighbours.context.pipeline.points[name] for name in keys)
@@ -167,7 +189,7 @@ def _judge_with_tails(
         ordered[piece.point.name] += read.ordered_files
         unread |= {(piece.point.name, piece.range.partition)} if read.expired else set()
         told |= read.buckets
-    again = [
+    return [
         replace(
             task,
             tails=found,
@@ -180,9 +202,6 @@ def _judge_with_tails(
         for task, answer in zip(tasks, answers, strict=True)
         if (answer.wanted or answer.to_order) and (unread or answer.bucket in told)
     ]
-    judged_again = carry_released(spark, neighbours.journal, again, judge_bucket)
-    second = {(answer.hop, answer.bucket): answer for answer in judged_again}
-    return [second.get((answer.hop, answer.bucket), answer) for answer in answers]
 
 
 def _files_at(point: str, by_point: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
@@ -194,10 +213,11 @@ def _tasks_outside(neighbours: NeighbouringWindows, point: TopicPoint, keys: Key
     for all keys of the first window, and for the late ones of another."""
     covered = neighbours.covered(point.name)
     yield from tail_tasks(neighbours.context, point, covered, keys, neighbours.replays_behind)
-    is_first = not any(window.ranges.get(point.name) for window in neighbours.earlier)
+    is_first = neighbours.first_reading(point.name) is neighbours.context.window
     of_before = keys.wanted if is_first else keys.late
     if of_before:
-        yield from head_tasks(neighbours.context, point, neighbours.first_ranges(point.name), of_before)
+        of_head = replace(keys, late=of_before)
+        yield from head_tasks(neighbours.context, point, neighbours.first_ranges(point.name), of_head)
 
 
 def _add_up(
@@ -227,6 +247,11 @@ def _add_up(
         if has_slices(neighbours.context.pipeline, hop)
         else None,
         standing=None if group is None else group.standing,
+        history_begins={
+            point: begins.astimezone(UTC).isoformat()
+            for point in (hop.source, hop.target)
+            if (begins := neighbours.history_begins(point)) is not None
+        },
     )
 
 

@@ -32,8 +32,10 @@ FindReplays = Callable[[str, Mapping[int, int]], pl.DataFrame]
 @dataclass(frozen=True, kw_only=True)
 class KeysOfTopic:
     """Files of hashes to look for around the windows of a topic: whose copies are `wanted`, the `late` ones of them
-    before the first window, too, and those of which records and tombstones are needed in their order."""
+    before the first window, too, and those of which records and tombstones are needed in their order. They are judged
+    in so many `buckets`."""
 
+    buckets: int
     wanted: tuple[str, ...]
     late: tuple[str, ...] = ()
     to_order: tuple[str, ...] = ()
@@ -42,6 +44,7 @@ class KeysOfTopic:
 @dataclass(frozen=True, kw_only=True)
 class TailTask:
     """Offsets outside the windows: after the newest one's end, or (`is_before`) before the first one's beginning.
+    `buckets`: number of those that are judged.
 
     `is_open`: behind the stable offset. `wanted`: files of hashes to look for; `to_order`: of those of which records
     and tombstones are needed in their order.
@@ -49,6 +52,7 @@ class TailTask:
 
     context: WindowContext
     point: TopicPoint
+    buckets: int
     range: PartitionRange
     is_open: bool
     wanted: tuple[str, ...]
@@ -90,6 +94,7 @@ def tail_tasks(
                 yield TailTask(
                     context=context,
                     point=point,
+                    buckets=keys.buckets,
                     range=piece,
                     is_open=is_open,
                     wanted=keys.wanted,
@@ -99,9 +104,10 @@ def tail_tasks(
 
 
 def head_tasks(
-    context: WindowContext, point: TopicPoint, first: Sequence[PartitionRange], wanted: tuple[str, ...]
+    context: WindowContext, point: TopicPoint, first: Sequence[PartitionRange], keys: KeysOfTopic
 ) -> Iterator[TailTask]:
-    """Yield tasks from the beginning of the log to that of the first window's ranges, where offsets before them exist.
+    """Yield tasks from the beginning of the log to that of the first window's ranges, where offsets before them exist,
+    for the late keys.
 
     Nothing there was written by compensation: it writes behind the first window.
     """
@@ -115,9 +121,10 @@ def head_tasks(
             yield TailTask(
                 context=context,
                 point=point,
+                buckets=keys.buckets,
                 range=piece,
                 is_open=False,
-                wanted=wanted,
+                wanted=keys.late,
                 replays=empty(REPLAYS),
                 is_before=True,
             )
@@ -165,8 +172,8 @@ def read_tail(task: TailTask) -> TailRead:
 
 
 def _buckets(task: TailTask, found: pl.DataFrame) -> list[str]:
-    buckets = task.context.pipeline.buckets
-    return [bucket_name(number, buckets) for number in found.select(bucket_of(buckets)).to_series().unique().to_list()]
+    numbers = found.select(bucket_of(task.buckets)).to_series().unique()
+    return [bucket_name(number, task.buckets) for number in numbers.to_list()]
 
 
 def _hashes(task: TailTask, files: tuple[str, ...]) -> pl.DataFrame:

@@ -1,6 +1,6 @@
 """Read the windows around the one that is judged from the journal, with what truncations took from them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -8,10 +8,13 @@ from typing import Any
 
 import polars as pl
 
+from makewhole.compute.buckets import UNNAMED, buckets_of, files_of_bucket, names_within
 from makewhole.compute.frames import HASHES, REPLAYS, empty
-from makewhole.compute.judge.log_history import LogHistory, Truncation, log_history
+from makewhole.compute.judge.log_history import LogHistory, TimeSpan, Truncation, log_history
 from makewhole.compute.keys import split_hex
 from makewhole.journal import incidents, replayed_positions, window_results, windows
+from makewhole.journal.history.judged import JudgedWindows, TruncatedLog
+from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic, first_indexed, standing_runs
 from makewhole.journal.window_results import Handover
 from makewhole.kafka.offsets import committed
 from makewhole.key_index.window_run import replays_in, spans_of
@@ -22,6 +25,7 @@ from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.buckets import OtherReading, TruncatedFiles
+from makewhole_spark.snapshot.bucket_count import BUCKETS
 
 Manifests = Mapping[str, Any]
 
@@ -34,40 +38,130 @@ class NeighbouringWindows:
     context: WindowContext
     manifests: Manifests
     _read: dict[int, Manifests] = field(default_factory=dict)
+    _indexed_from: dict[str, int] = field(default_factory=dict)
+    _first: dict[str, Window] = field(default_factory=dict)
+    _runs: dict[str, Sequence[IndexedRun]] = field(default_factory=dict)
+    _topic_ids: dict[str, Sequence[tuple[str, str, int]]] = field(default_factory=dict)
     _committed: dict[str, Mapping[int, int | None]] = field(default_factory=dict)
     _handed: dict[int, Sequence[Handover]] = field(default_factory=dict)
 
+    @property
+    def windows(self) -> JudgedWindows:
+        """The compared windows of the pipeline, as the journal has them."""
+        return JudgedWindows(journal=self.journal, pipeline=self.context.pipeline.name)
+
     @cached_property
-    def judged(self) -> Sequence[Window]:
-        """Newest judged revision of every other window, oldest first."""
-        found = windows.newest_judged(self.journal, self.context.pipeline.name)
-        return [window for window in reversed(found) if window.number != self.context.window.number]
+    def buckets(self) -> int:
+        """Number of buckets in which the window is judged: the least that any of its snapshots has, so that each bucket
+        is made of whole files."""
+        names = (name for manifest in self.manifests.values() for name in manifest["files"])
+        noted = (int(manifest.get(BUCKETS, UNNAMED)) for manifest in self.manifests.values())
+        return min(buckets_of(names), *noted)
+
+    def own_buckets(self, names: Iterable[str]) -> list[str]:
+        """Return this window's buckets that share keys with buckets of any windows, sorted."""
+        return sorted({own for name in names for own in names_within(name, self.buckets)})
+
+    @cached_property
+    def recent(self) -> Sequence[Window]:
+        """The judged windows before this one whose rows and records may be of keys of it: as far back as `late` and the
+        time that a key may wait reach, and the one right before it. Oldest first."""
+        window, pipeline = self.context.window, self.context.pipeline
+        from_when = None if window.start is None else window.start - pipeline.late - pipeline.pending_max_age
+        found = self.windows.ending_after(from_when, window.number)
+        before = None if found else self.windows.before(window.number)
+        return found if before is None else [before]
 
     @property
-    def earlier(self) -> Sequence[Window]:
-        return [window for window in self.judged if window.number < self.context.window.number]
+    def right_before(self) -> Window | None:
+        """The newest judged window before this one."""
+        return self.recent[-1] if self.recent else None
 
-    @property
+    def backwards(self) -> Iterator[Window]:
+        """Yield the judged windows before this one, the newest first; those beyond the recent ones are asked for one by
+        one."""
+        yield from reversed(self.recent)
+        last = self.recent[0] if self.recent else None
+        while last is not None and (last := self.windows.before(last.number)) is not None:
+            yield last
+
+    @cached_property
     def later(self) -> Sequence[Window]:
-        return [window for window in self.judged if window.number > self.context.window.number]
+        """The judged windows after this one, oldest first: it is judged again."""
+        return self.windows.after(self.context.window.number)
+
+    @cached_property
+    def first(self) -> Window:
+        """The first judged window of the pipeline, or this one."""
+        return self._first_of(self.windows.first())
+
+    def first_reading(self, point: str) -> Window:
+        """Return the first judged window that read a topic, or this one."""
+        if point not in self._first:
+            self._first[point] = self._first_of(self.windows.first_reading(point))
+        return self._first[point]
+
+    def _first_of(self, found: Window | None) -> Window:
+        ours = self.context.window
+        return ours if found is None or found.number >= ours.number else found
 
     @cached_property
     def incidents(self) -> Sequence[tuple[Window, Incident]]:
-        """Incidents of the topics with the window that noticed them, oldest first."""
-        named = {(window.number, window.revision): window for window in [*self.judged, self.context.window]}
-        found = incidents.of_pipeline(self.journal, self.context.pipeline.name)
-        return [(named[place], incident) for place, incident in found if place in named]
+        """Incidents of this window, and those by which logs lost records, with the window that noticed them, oldest
+        first."""
+        return incidents.of_log(self.journal, self.context.window)
 
     def manifests_of(self, window: Window) -> Manifests:
         """Return the snapshots of another window by point: of its revisions those that could read most of it."""
-        if window.number not in self._read:
-            self._read[window.number] = window_results.fullest_snapshots(self.journal, window)
+        self.read_manifests([window])
         return self._read[window.number]
+
+    def read_manifests(self, of: Iterable[Window]) -> None:
+        """Read the snapshots of windows with one question, as far as nobody has asked for them."""
+        self._read.update(self.windows.fullest_manifests({window.number for window in of} - set(self._read)))
+
+    def standing_runs(self, point: str) -> Sequence[IndexedRun]:
+        """Return the runs of the key index for a topic; none for a table."""
+        if not isinstance(self.context.pipeline.points[point], TopicPoint):
+            return ()
+        if point not in self._runs:
+            topic = IndexedTopic(pipeline=self.context.pipeline.name, point=point)
+            self._runs[point] = standing_runs(self.journal, topic, besides=self.context.window.number)
+        return self._runs[point]
+
+    def topic_ids(self, point: str) -> Sequence[tuple[str, str, int]]:
+        """Return (point, topic id, number of the first window that read it) of a topic, the oldest first."""
+        if point not in self._topic_ids:
+            self._topic_ids[point] = self.windows.topic_ids([point])
+        return self._topic_ids[point]
+
+    def indexed_from(self, point: str) -> int:
+        """Return the number of the first window whose keys of a topic are known: as far back as `history` says, and as
+        the index has them."""
+        if point not in self._indexed_from:
+            self._indexed_from[point] = self._find_first_indexed(point)
+        return self._indexed_from[point]
+
+    def _find_first_indexed(self, point: str) -> int:
+        context, history = self.context, self.context.pipeline.history
+        topic = IndexedTopic(pipeline=context.pipeline.name, point=point)
+        first = first_indexed(self.journal, topic)
+        if history is None or context.window.start is None:
+            return first
+        return max(first, self.windows.number_ending_after(context.window.start - history) or context.window.number)
+
+    def history_begins(self, point: str) -> datetime | None:
+        """Return the moment from which on the keys of a topic are known; None: since its first window. It may lie
+        behind a window that is judged again."""
+        if not isinstance(self.context.pipeline.points[point], TopicPoint):
+            return None
+        number = self.indexed_from(point)
+        return None if number <= self.first_reading(point).number else self.windows.start_of(number)
 
     def read_otherwise(self, window: Window, point: str) -> OtherReading | None:
         """Return where the records of another window are, if it read a point with another configuration than this."""
         manifest = self.manifests_of(window).get(point)
-        if manifest is None or manifest.get("judging_sha256") == self.manifests[point]["judging_sha256"]:
+        if manifest is None or window_results.read_with(manifest) == window_results.read_with(self.manifests[point]):
             return None
         prefix = replace(window, revision=manifest["revision"]).prefix
         return OtherReading(archive=f"{prefix}/{point}/archive", ranges=tuple(window.ranges.get(point, ())))
@@ -75,17 +169,28 @@ class NeighbouringWindows:
     def log(self, point: str) -> LogHistory:
         """Return the history of a point's log; an empty one for a table."""
         accounting = self.manifests[point].get("accounting") or {}
-        return log_history(self.context.window, point, self.incidents, expired=accounting.get("expired", 0))
+        log = log_history(self.context.window, point, self.incidents, expired=accounting.get("expired", 0))
+        begins = self.history_begins(point)
+        if begins is None:
+            return log
+        # What a key index has dropped is as little known as what a log has. A key of the last dropped window may have
+        # its row, or its record, as much later as keys may be late.
+        pipeline = self.context.pipeline
+        dropped = TimeSpan(end=begins + pipeline.late + pipeline.pending_max_age)
+        return replace(log, expired=(*log.expired, dropped))
+
+    @cached_property
+    def _newest(self) -> Window:
+        found = self.windows.newest()
+        return self.context.window if found is None or found.number <= self.context.window.number else found
 
     def covered(self, point: str) -> Sequence[PartitionRange]:
         """Return the ranges of the newest judged window, or of this one: no index has records behind their ends."""
-        newest = self.later[-1] if self.later else self.context.window
-        return newest.ranges[point]
+        return self._newest.ranges[point]
 
     def first_ranges(self, point: str) -> Sequence[PartitionRange]:
         """Return the ranges of the first window that read a topic, which may be this one."""
-        first = next((window for window in self.earlier if window.ranges.get(point)), self.context.window)
-        return first.ranges[point]
+        return self.first_reading(point).ranges[point]
 
     def handovers(self, number: int, hop: Hop) -> Sequence[Handover]:
         """Return the keys that a window hands over on a hop."""
@@ -166,13 +271,13 @@ class TruncatedWindow:
         return files
 
     def files_of(self, bucket: str, *, source: str, neighbours: NeighbouringWindows) -> TruncatedFiles:
-        """Return those of one bucket, with the files of the source of a hop to the point."""
+        """Return those that have keys of one bucket, with the files of the source of a hop to the point."""
         of_source = neighbours.manifests_of(self.window).get(source, {"files": {}})["files"]
         return TruncatedFiles(
-            files=tuple(self.files_by_bucket(neighbours)[bucket]),
+            files=files_of_bucket(self.files_by_bucket(neighbours), bucket),
             limits=self.limits,
             limits_now=self.limits_now,
-            source_files=tuple(of_source.get(bucket, ())),
+            source_files=files_of_bucket(of_source, bucket),
         )
 
 
@@ -182,8 +287,14 @@ def truncated_windows(neighbours: NeighbouringWindows, point: str) -> list[Trunc
     if not log.truncations:
         return []
     now = LogHistory(truncations=tuple(one for one in log.truncations if _is_new(one, log)))
+    truncated = [
+        TruncatedLog(topic_id=one.topic_id, partition=one.partition, lineage=one.lineage, lo=one.lo)
+        for one in log.truncations
+    ]
+    reached = neighbours.windows.reached_by(point, truncated, neighbours.context.window.number)
+    neighbours.read_manifests(reached)
     found = []
-    for window in neighbours.earlier:
+    for window in reached:
         parts = window.ranges.get(point, ())
         limits = log.truncated_from(parts)
         if limits and point in neighbours.manifests_of(window):

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from makewhole.compute.frames import HASH
+from makewhole.compute.frames import HASH, HASHES, empty
 from makewhole.lake.stored_verdicts import stored_verdicts
 from makewhole.model.pipeline import TablePoint
 from makewhole.model.verdict import Cause, Verdict
@@ -24,9 +24,11 @@ SeenIn = Mapping[str, tuple[int, int]]
 
 @dataclass(frozen=True, kw_only=True)
 class NotLost:
-    """The judged keys, with the evidence of those that are not lost."""
+    """The judged keys, with the evidence of those that are not lost. `asked`: the keys (`HASHES`) that nobody names as
+    erased, and that certified windows may have seen: whatever became of them."""
 
     judged: pl.DataFrame
+    asked: pl.DataFrame = field(default_factory=lambda: empty(HASHES))
     seen: SeenIn = field(default_factory=dict)
     erased: ErasedInLog = field(default_factory=ErasedInLog)
 
@@ -46,14 +48,11 @@ def mark_not_lost(task: BucketTask, judged: pl.DataFrame, source_elsewhere: pl.D
     may have been in what nobody can read any more."""
     erased = erased_keys_of(task, judged)
     judged = _turned(judged, erased.told_by, Verdict.ERASED, Cause.ERASED_ON_PURPOSE)
-    seen = _seen(task, _missing(judged), source_elsewhere)
+    missing = judged.filter(pl.col("verdict") == Verdict.MISSING.value)
+    seen = _seen(task, missing, source_elsewhere)
     judged = _turned(judged, seen, Verdict.VANISHED, Cause.GONE_SINCE_CERTIFIED)
     judged = _turned(judged, erased.not_known, Verdict.UNDECIDABLE, Cause.EXPIRED)
-    return NotLost(judged=judged, seen=seen, erased=erased)
-
-
-def _missing(judged: pl.DataFrame) -> pl.DataFrame:
-    return judged.filter(pl.col("verdict") == Verdict.MISSING.value)
+    return NotLost(judged=judged, asked=missing.select(*HASHES), seen=seen, erased=erased)
 
 
 def _turned(judged: pl.DataFrame, found: Collection[str], verdict: Verdict, cause: Cause) -> pl.DataFrame:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
+from makewhole.compute.buckets import files_of_bucket
 from makewhole.compute.frames import HASH
 from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.compute.judge.log_history import truncated_copies
@@ -51,7 +52,7 @@ def _tasks(neighbours: NeighbouringWindows, truncated: TruncatedWindow) -> list[
             storage=neighbours.context.storage,
             files=tuple(files),
             limits=truncated.limits_now,
-            files_now=tuple(now.get(bucket, ())),
+            files_now=files_of_bucket(now, bucket),
         )
         for bucket, files in truncated.files_by_bucket(neighbours).items()
     ]

@@ -1,7 +1,7 @@
 """Count the rows of tables in the time slices of earlier windows: a slice that has grown is read with this window.
 
 What comes later than `late` reaches back is found so, and what a restored table hides from its transaction ids. The
-slices that `late` reaches are counted for every window, and the newest before them; the others in rotation, so that a
+slices that `late` reaches are counted for every window, and the newest before them; the others in turns, so that a
 window's cost does not grow with the number of windows.
 """
 
@@ -67,7 +67,9 @@ class TableCensus:
     def take(self) -> Census:
         """Count the slices of earlier windows that are due. Its own the window counts while it is read."""
         window = self.window
-        known = observations.slices_before(self.journal, window, self.point)
+        bounds = observations.slice_bounds(self.journal, window, self.point, reaches_from(window, self.late))
+        numbers = slices_to_look_at(*bounds, window.number)
+        known = observations.slices_of(self.journal, window, self.point, numbers)
         due = slices_due(known, window, self.late)
         # All at once: without an index each call reads the whole table.
         now = count_rows(self.session, self.point, [one.slice for one in due])
@@ -174,9 +176,21 @@ def reaches_from(window: Window, late: timedelta) -> datetime:
     return (window.start or window.end) - late
 
 
+def slices_to_look_at(first: int, reached: int, number: int) -> list[int]:
+    """Return the windows of whose slices some are counted with window `number`: those from `reached` on, the newest
+    before them, and of the others, which begin with `first`, those whose turn it is.
+
+    Turns go by the remainder of a power of two, so that each window looks at some 16 to 32 of the others, and all of
+    them have had their turn after an eighth of their number.
+    """
+    newest = max(first, reached - _RECENT_SLICES)
+    turns = 1 << max(0, ((newest - first) // _ROTATED_SLICES).bit_length() - 1)
+    return [*(one for one in range(first, newest) if one % turns == number % turns), *range(newest, number)]
+
+
 def slices_due(known: Sequence[KnownSlice], window: Window, late: timedelta) -> list[KnownSlice]:
-    """Return the slices to count with a window, in order: those that `late` reaches, the newest before them, and of the
-    others those that were not counted for longest.
+    """Return the slices to count with a window, in order: of those that are looked at the ones that `late` reaches, the
+    newest before them, and of the others those that were not counted for longest.
 
     A large slice waits so many windows that the rows counted in one stay in proportion to the newest window's.
     """

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from makewhole.compute.buckets import split_by_bucket
+from makewhole.compute.buckets import bucket_name, split_by_bucket
 from makewhole.compute.frames import NEVER_NULL, TOMBSTONES, UNDECODABLE
 from makewhole.compute.key_values import without_key
 from makewhole.compute.normalise import log_columns, table_frame, topic_records
@@ -34,20 +34,23 @@ _NO_FILES: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, kw_only=True)
 class TopicPiece:
-    """Offsets of one partition, for one task."""
+    """Offsets of one partition, for one task. `bucket_count`: of the buckets to write."""
 
     context: WindowContext
     point: TopicPoint
+    bucket_count: int
     range: PartitionRange
     window_lo: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class TablePiece:
-    """Pages of a table inside an exported snapshot; with `keys_of`, the rows of that point's keys in some buckets."""
+    """Pages of a table inside an exported snapshot; with `keys_of`, the rows of that point's keys in some buckets.
+    `bucket_count`: of the buckets to write."""
 
     context: WindowContext
     point: TablePoint
+    bucket_count: int
     plan: ExportPlan
     bounds: TimeBounds | None
     part: ExportPart
@@ -93,6 +96,7 @@ class BucketWriter:
 
     context: WindowContext
     folder: str
+    bucket_count: int
     held: dict[int, list[pa.Table]] = field(default_factory=dict)
     held_rows: int = 0
     rows: int = 0
@@ -111,7 +115,7 @@ class BucketWriter:
             self.replay_plans.update(good["replay_plan"].drop_nulls().unique())
         if "producer_id" in good.columns:
             self.unnumbered += int((good["producer_id"] == NO_PRODUCER).sum())
-        for bucket, part in split_by_bucket(good, self.context.pipeline.buckets):
+        for bucket, part in split_by_bucket(good, self.bucket_count):
             self.held.setdefault(bucket, []).append(part)
         self.held_rows += len(good)
         if self.held_rows >= _ROWS_PER_FLUSH:
@@ -125,7 +129,7 @@ class BucketWriter:
     def flush(self) -> None:
         """Write the buffered rows."""
         for bucket, parts in sorted(self.held.items()):
-            self._file_of(f"{bucket:02d}").append(pa.concat_tables(parts))
+            self._file_of(bucket_name(bucket, self.bucket_count)).append(pa.concat_tables(parts))
         self.rows += self.held_rows
         self.held, self.held_rows = {}, 0
 
@@ -168,8 +172,8 @@ class BucketWriter:
     def _tombstone_files(self) -> Iterator[tuple[str, GrowingParquet]]:
         """Write the tombstones, a file per bucket."""
         rows = pl.concat(self.tombstones) if self.tombstones else pl.DataFrame(schema=TOMBSTONES)
-        for number, part in split_by_bucket(rows, self.context.pipeline.buckets):
-            bucket = f"{number:02d}"
+        for number, part in split_by_bucket(rows, self.bucket_count):
+            bucket = bucket_name(number, self.bucket_count)
             with self.context.storage.growing_parquet(f"{self.folder}/tombstones/bucket={bucket}") as file:
                 file.append(part)
             yield bucket, file
@@ -184,13 +188,17 @@ def point_folder(context: WindowContext, point: Point) -> str:
     return f"{context.window.prefix}/{point.name}"
 
 
+def _writer(piece: TopicPiece | TablePiece) -> BucketWriter:
+    return BucketWriter(piece.context, point_folder(piece.context, piece.point), piece.bucket_count)
+
+
 def read_topic_piece(piece: TopicPiece) -> PieceRead:
     """Read, decode, hash, bucket and archive the offsets of one task.
 
     Raises:
         TransientError: the read came up short.
     """
-    context, writer = piece.context, BucketWriter(piece.context, point_folder(piece.context, piece.point))
+    context, writer = piece.context, _writer(piece)
     shape = context.value_shape(piece.point)
     archive = context.storage.uri(f"{writer.folder}/archive")
     segment = SegmentWriter(archive, piece.range, window_lo=piece.window_lo)
@@ -240,7 +248,7 @@ def read_table_piece(piece: TablePiece) -> PieceRead:
     Raises:
         TransientError: the read came up short.
     """
-    context, writer = piece.context, BucketWriter(piece.context, point_folder(piece.context, piece.point))
+    context, writer = piece.context, _writer(piece)
     shape, connection = context.table_shape(piece.point), context.postgres(piece.point)
     reader = ExportReader(connection, shape, piece.plan.snapshot)
     frames = reader.part(piece.bounds, piece.part) if piece.keys_of is None else reader.keys(_keys(piece))

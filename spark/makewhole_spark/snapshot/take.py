@@ -17,16 +17,17 @@ from makewhole.journal import incidents, observations, window_results, windows
 from makewhole.kafka.offsets import describe_topic
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.incident import Incident
-from makewhole.model.pipeline import Hop, Pipeline, Point, PointKind, Semantics, TablePoint, TopicPoint
+from makewhole.model.pipeline import Hop, Point, PointKind, Semantics, TablePoint, TopicPoint
 from makewhole.model.window import CountedSlice, PartitionRange
 from makewhole.postgres.read.export import ExportPart, ExportPlan, HeldView, hold_view
 from makewhole.postgres.read.expressions import TimeBounds
 from makewhole.postgres.read.slices import count_rows
 from makewhole.sql import PgConnection
-from makewhole.window.configuration import judging_sha256
+from makewhole.window.configuration import judging_sha256, reading_sha256
 from makewhole.window.context import WindowContext
 from makewhole_spark.carrier import carry_released
 from makewhole_spark.snapshot.accounts import PartitionAccount, log_incidents, log_manifest, partition_accounts
+from makewhole_spark.snapshot.bucket_count import bucket_count
 from makewhole_spark.snapshot.census import own_slice
 from makewhole_spark.snapshot.leader_changes import TopicReading, with_doubts
 from makewhole_spark.snapshot.read_piece import PieceRead, TablePiece, TopicPiece, read_piece, sum_of_known
@@ -37,15 +38,21 @@ logger = logging.getLogger(__name__)
 _RECORDS_PER_TASK = 2_000_000
 
 
-def take_snapshots(spark: SparkSession, journal: PgConnection, context: WindowContext, parallelism: int) -> list[str]:
-    """Take and commit every snapshot of the window that is not committed yet; return their points' names.
+def take_snapshots(
+    spark: SparkSession, journal: PgConnection, context: WindowContext, parallelism: int, buckets: int | None = None
+) -> list[str]:
+    """Take and commit every snapshot of the window that is not committed yet; return their points' names. `buckets`
+    None: as many as the size of the window asks for.
 
     Topics first, then ledgers and the stores that are read by their times alone, all at once, then the stores that are
     read by the keys of their upstream: those with versions or without times.
     """
     manifests = dict(window_results.snapshots(journal, context.window))
     wanted = [point for point in context.pipeline.ordered_points() if point.name not in manifests]
-    reading = _Reading(spark=spark, journal=journal, context=context, parallelism=parallelism)
+    if not wanted:
+        return []
+    buckets = buckets or bucket_count(journal, context, manifests)
+    reading = _Reading(spark=spark, journal=journal, context=context, parallelism=parallelism, buckets=buckets)
     # Topics by themselves: while their log is read, no view of a table is held open, which would keep vacuum from it.
     topics = [point for point in wanted if isinstance(point, TopicPoint)]
     tables = [point for point in wanted if isinstance(point, TablePoint)]
@@ -83,7 +90,7 @@ class TakenSnapshot:
 
 @dataclass(frozen=True, kw_only=True)
 class _Reading:
-    """The reading of points by Spark, in at most so many pieces a table.
+    """The reading of points by Spark, in at most so many pieces a table, into so many buckets.
 
     Before Spark works the transaction at the journal is ended: nobody holds one open for as long as that takes.
     """
@@ -92,18 +99,19 @@ class _Reading:
     journal: PgConnection
     context: WindowContext
     parallelism: int
+    buckets: int
 
     def topics(self, points: Sequence[TopicPoint]) -> dict[str, TakenSnapshot]:
         """Read topics; none of an incarnation that is gone."""
         ids = {point.name: _topic_id(self.context, point) for point in points}
-        pieces = [piece for point in points for piece in _topic_pieces(self.context, point, ids[point.name])]
+        pieces = [piece for point in points for piece in _topic_pieces(self, point, ids[point.name])]
         taken_at = datetime.now(UTC)
         answers = self._read_topics(pieces, ids)
         taken: dict[str, TakenSnapshot] = {}
         for point in points:
             reads = [answer for piece, answer in zip(pieces, answers, strict=True) if piece.point.name == point.name]
             accounts = partition_accounts(self.context, point, reads, ids[point.name])
-            manifest = _manifest(self.context.pipeline, point, taken_at, reads, None)
+            manifest = _manifest(self, point, taken_at, reads, None)
             taken[point.name] = _taken_topic(self.journal, self.context, point, accounts, manifest)
         return taken
 
@@ -125,9 +133,7 @@ class _Reading:
             pieces = [
                 piece
                 for point in points
-                for piece in _table_pieces(
-                    self.context, point, plans[point.name], bounds[point.name].bounds, manifests, self.parallelism
-                )
+                for piece in _table_pieces(self, point, plans[point.name], bounds[point.name].bounds, manifests)
             ]
             taken_at = datetime.now(UTC)
             answers = carry_released(self.spark, self.journal, pieces, read_piece)
@@ -135,7 +141,7 @@ class _Reading:
         taken: dict[str, TakenSnapshot] = {}
         for point in points:
             reads = [answer for piece, answer in zip(pieces, answers, strict=True) if piece.point.name == point.name]
-            manifest = _manifest(self.context.pipeline, point, taken_at, reads, plans[point.name])
+            manifest = _manifest(self, point, taken_at, reads, plans[point.name])
             census = bounds[point.name].census
             taken[point.name] = TakenSnapshot(
                 manifest={**manifest, **bounds[point.name].manifest()},
@@ -181,12 +187,13 @@ def _topic_id(context: WindowContext, point: TopicPoint) -> str:
     return describe_topic(context.kafka(point), point.topic).topic_id
 
 
-def _topic_pieces(context: WindowContext, point: TopicPoint, now_id: str) -> Iterator[TopicPiece]:
+def _topic_pieces(reading: _Reading, point: TopicPoint, now_id: str) -> Iterator[TopicPiece]:
     """Yield the pieces of a topic; none of a topic recreated since the window was opened: other windows have those."""
+    context, buckets = reading.context, reading.buckets
     for whole in context.window.ranges[point.name]:
         if whole.topic_id == now_id:
             for piece in split_range(whole, _RECORDS_PER_TASK):
-                yield TopicPiece(context=context, point=point, range=piece, window_lo=whole.lo)
+                yield TopicPiece(context=context, point=point, bucket_count=buckets, range=piece, window_lo=whole.lo)
 
 
 def _taken_topic(
@@ -218,16 +225,16 @@ def split_range(whole: PartitionRange, most: int) -> Iterator[PartitionRange]:
 
 
 def _table_pieces(
-    context: WindowContext,
+    reading: _Reading,
     point: TablePoint,
     plan: ExportPlan,
     bounds: TimeBounds | None,
     manifests: Mapping[str, Mapping[str, Any]],
-    parallelism: int,
 ) -> Iterator[TablePiece]:
+    context, parallelism, count = reading.context, reading.parallelism, reading.buckets
     if bounds is not None or point.kind is PointKind.LEDGER:
         for part in plan.parts:
-            yield TablePiece(context=context, point=point, plan=plan, bounds=bounds, part=part)
+            yield TablePiece(context=context, point=point, bucket_count=count, plan=plan, bounds=bounds, part=part)
     for hop in _hops_read_by_keys(context, point):
         files = manifests[hop.source]["files"]
         for at in range(parallelism):
@@ -235,6 +242,7 @@ def _table_pieces(
             yield TablePiece(
                 context=context,
                 point=point,
+                bucket_count=count,
                 plan=plan,
                 bounds=None,
                 part=ExportPart(),
@@ -256,13 +264,15 @@ def _hops_read_by_keys(context: WindowContext, point: TablePoint) -> list[Hop]:
 
 
 def _manifest(
-    pipeline: Pipeline, point: Point, taken_at: datetime, reads: list[PieceRead], plan: ExportPlan | None
+    reading: _Reading, point: Point, taken_at: datetime, reads: list[PieceRead], plan: ExportPlan | None
 ) -> dict[str, Any]:
+    pipeline = reading.context.pipeline
     tombstones = _by_bucket(file for read in reads for file in read.tombstone_files)
     manifest: dict[str, Any] = {
         "point": point.name,
         "kind": point.kind.value,
         "taken_at": taken_at.isoformat(),
+        "buckets": reading.buckets,
         "files": _by_bucket(file for read in reads for file in read.files),
         **({"tombstones": tombstones} if pipeline.has_erasures(point.name) else {}),
         "rows": sum(read.rows for read in reads),
@@ -270,6 +280,7 @@ def _manifest(
         "undecodable_files": sorted(path for read in reads for path in read.undecodable_files),
         "sha256": {path: digest for read in reads for path, digest in read.sha256},
         "judging_sha256": judging_sha256(pipeline),
+        "reading_sha256": reading_sha256(pipeline),
         "key_layout": [kind.value for kind in point.key_layout],
     }
     if plan is not None:

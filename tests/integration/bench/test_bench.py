@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench import data, plan
+from bench.findings import FINDINGS, SPARK, STEPS
 from bench.history import EARLY, HISTORY
 from bench.latency import COLUMNS, LATENCY
 from bench.reads import CONNECTOR, KAFKA_LOG
@@ -13,6 +14,10 @@ from bench.run import Bench
 from makewhole.stack.kafka_server import KafkaServer
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+_MIB = 2**20
+_MOST_MIB = {"plan": 600, **dict.fromkeys(("dry_run", "approve", "compensate", "verify", "certify"), 490)}
+"""The most that a step may hold; Python with what it imports takes up to 300 of these."""
 
 
 def test_every_part_runs_and_gives_its_rows(kafka: KafkaServer, tmp_path: Path) -> None:
@@ -74,3 +79,25 @@ def test_a_late_day_is_measured_beside_an_early_one(kafka: KafkaServer, tmp_path
     ]
     assert "| 1 k | 2 | 50 |" in page({}, 0.0, series)
     assert any("49 days: 49,000 rows in " in line for line in told)
+
+
+def test_many_findings_are_repaired_and_certified_in_flat_memory(kafka: KafkaServer, tmp_path: Path) -> None:
+    told = list[str]()
+
+    series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, tell=told.append).findings())
+
+    assert [(one.part.removeprefix(FINDINGS), one.data.records) for one in series] == [
+        (name, 20_000) for name in (SPARK, *STEPS)
+    ]
+    said = dict(zip((SPARK, *STEPS), (line.split(": ", 1)[1] for line in told), strict=True))
+    assert said["plan"].startswith("0 refusals, plan bench-1-")
+    assert {name: said[name] for name in STEPS if name != "plan"} == {
+        "dry_run": "19999 upsert: 19999 would be done",
+        "approve": "approved",
+        "compensate": "2 chunks, 19999 actions",
+        "verify": "19999 of 19999 whole, PASS",
+        "certify": "certified",
+    }
+    peaks = {one.part.removeprefix(FINDINGS): one.peak("python_bytes") / _MIB for one in series}
+    assert {name: peak for name, peak in peaks.items() if name in STEPS and peak > _MOST_MIB[name]} == {}
+    assert page({}, 0.0, series).count("| 20 k | plan | ") == 1

@@ -81,11 +81,12 @@ def judged(world: PlanWorld, since: StartOffsets | None = None) -> list[JudgedFi
     finding = duplicate(world, "K1")
     with connect_journal(world.journal) as journal:
         past = reversals_of(journal, world.pipeline, 1, [finding.key_hash])
-    return judge_gaps_anew(
+    with judge_gaps_anew(
         world.context,
-        [JudgedFinding(finding=finding)],
+        [[JudgedFinding(finding=finding)]],
         since or StartOffsets(offsets={}),
         0.0,
         None,
-        GapContext(open_judge=KeyJudge, past=past),
-    )
+        GapContext(open_judge=KeyJudge, past=lambda _: past),
+    ) as found:
+        return [item for batch in found for item in batch]

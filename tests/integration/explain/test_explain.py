@@ -146,7 +146,7 @@ def _window(journal: PgConnection) -> None:
     context = WindowContext(
         pipeline=pipeline, window=window, connections=connections, storage=Storage.from_environment()
     )
-    read = read_topic_piece(TopicPiece(context=context, point=point, range=whole, window_lo=0))
+    read = read_topic_piece(TopicPiece(context=context, point=point, bucket_count=2, range=whole, window_lo=0))
     files: dict[str, list[str]] = {}
     for bucket, path in read.files:
         files.setdefault(bucket, []).append(path)
@@ -206,7 +206,7 @@ def _repair(journal: PgConnection, window: Window) -> None:
         counts={"redeliver": 4},
         state=PlanState.DONE,
     )
-    plans.put_plan(journal, plans.StoredPlan(plan=plan, payload_sha256=None), actions)
+    plans.put_plan(journal, plans.StoredPlan(plan=plan, payload_sha256=None), map(Action.line, actions))
     now = datetime.now(UTC)
     plans.put_approval(journal, plan, decision="approved", by="ann", at=now, expires=None, seen={})
     for chunk, refused in enumerate(({0: "too old"}, {})):

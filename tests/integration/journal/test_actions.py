@@ -170,7 +170,7 @@ def _put(session: PgConnection, plan_id: str, actions: list[Action], payload_sha
             (plan_id,),
         )
     plan = _plan(plan_id, actions, payload_sha256)
-    plans.put_plan(session, plans.StoredPlan(plan=plan, payload_sha256=payload_sha256), actions)
+    plans.put_plan(session, plans.StoredPlan(plan=plan, payload_sha256=payload_sha256), map(Action.line, actions))
     session.commit()
 
 

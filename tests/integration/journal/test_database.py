@@ -153,12 +153,12 @@ def test_windows_that_touch_are_kept_with_their_ranges(journal: str) -> None:
 
     with connect(journal) as session:
         loaded = windows.load(session, "demo", 3, 2)
-        history = windows.history(session, "demo", "flights")
+        history = windows.covered_ranges(session, "demo", "flights")
 
     assert loaded.ranges == window(3, (0, 10, 20), (1, 9, 9), (2, 0, 4)).ranges
     assert {partition: [(part.lo, part.hi) for part in parts] for partition, parts in history.items()} == {
-        0: [(0, 10), (10, 10), (10, 20)],
-        1: [(5, 5), (5, 9), (9, 9)],
+        0: [(0, 10), (10, 20)],
+        1: [(5, 5), (9, 9)],
         2: [(0, 4)],
     }
 
@@ -175,7 +175,7 @@ def test_overlapping_windows_are_refused_by_postgresql_itself(journal: str, lo: 
         "never overlap. Look at `makewhole windows` and choose an interval after the last one"
     )
     with connect(journal) as session:
-        assert [bounds.number for bounds in windows.bounds(session, "demo")] == [1]
+        assert [bounds.number for bounds in windows.bounds_near(session, "demo", window(1).end)] == [1]
 
 
 def test_the_same_offsets_of_another_incarnation_are_other_records(journal: str) -> None:
@@ -183,7 +183,7 @@ def test_the_same_offsets_of_another_incarnation_are_other_records(journal: str)
     insert(journal, window(2, (0, 0, 10), topic_id="id2"))
 
     with connect(journal) as session:
-        history = windows.history(session, "demo", "flights")
+        history = windows.covered_ranges(session, "demo", "flights")
 
     assert history == {0: list(window(2, (0, 0, 10), topic_id="id2").ranges["flights"])}
 
@@ -197,7 +197,7 @@ def test_the_same_offsets_of_another_lineage_are_other_records(journal: str) -> 
     insert(journal, replace(truncated, ranges={"flights": (again,)}))
 
     with connect(journal) as session:
-        history = windows.history(session, "demo", "flights")
+        history = windows.covered_ranges(session, "demo", "flights")
         loaded = windows.ranges(session, "demo", 2)
 
     assert history == {0: [*window(1, (0, 0, 10)).ranges["flights"], again]}
@@ -241,9 +241,9 @@ def test_a_journal_with_data_is_brought_up_to_date_with_all_it_holds(database: s
     assert migrate(database) == MIGRATIONS[1:]
 
     with connect(database) as session:
-        (there,) = windows.history(session, "demo", "flights")[0]
+        (there,) = windows.covered_ranges(session, "demo", "flights")[0]
         assert (there.lo, there.hi, there.lineage, there.leader_epochs) == (0, 10, 0, ((0, 6), (2, 10)))
-        assert windows.history(session, "demo", "flights")[1][0].leader_epochs == ()
+        assert windows.covered_ranges(session, "demo", "flights")[1][0].leader_epochs == ()
         assert windows.older_open(session, "demo", 2) == OlderOpen(windows=1, first_window=1)
     insert(database, window(2, (0, 10, 20), (1, 10, 12)))
 
@@ -322,7 +322,7 @@ def test_an_installed_wheel_brings_its_sql_along(tmp_path: Path, database: str) 
         archive.extractall(tmp_path / "installed")
     program = (
         "from makewhole.journal.database import migrate; from makewhole.sql import load_queries, sql_root;"
-        f"print(sql_root()); print(len(migrate({database!r})), 'bounds' in load_queries('window'))"
+        f"print(sql_root()); print(len(migrate({database!r})), 'judged' in load_queries('window_history'))"
     )
 
     ran = subprocess.run(

@@ -13,6 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from makewhole.compute.buckets import bucket_name
 from makewhole.compute.frames import HASH, TOPIC_KEYS
 from makewhole.compute.key_index.levels import runs_to_merge
 from makewhole.compute.key_index.stored_runs import stored_run
@@ -77,7 +78,9 @@ class Index:
         folder = f"demo/index/a/window={number}/bucket="
         parts = run.with_columns((pl.col("key_hi") % 2).alias("_b")).partition_by("_b", as_dict=True, include_key=False)
         files = {
-            f"{bucket:02d}": write_index_file(self.storage, f"{folder}{bucket:02d}", [stored_run(part, number)])
+            bucket_name(bucket, 2): write_index_file(
+                self.storage, f"{folder}{bucket_name(bucket, 2)}", [stored_run(part, number)]
+            )
             for (bucket,), part in parts.items()
         }
         window_results.put_key_run(self.session, window, "a", files, len(run))
@@ -184,7 +187,7 @@ def test_files_of_merged_runs_stay_for_whoever_reads_them_and_are_removed_later(
         before, read = index.paths(), index.files()
         assert merge_runs(session, storage, TOPIC) == 1
 
-        stranger = Path(storage.root) / "demo/index/a/merged/another/bucket=00/part-0.parquet"
+        stranger = Path(storage.root) / "demo/index/a/merged/another/bucket=00of2/part-0.parquet"
         stranger.parent.mkdir(parents=True)
         stranger.write_bytes(b"of another journal")
         assert remove_unused_files(session, storage, TOPIC) == 0
@@ -256,7 +259,7 @@ def dying(function):
 
 Storage.write_bytes = dying(Storage.write_bytes)
 runs.IndexedTopic.run = dying(runs.IndexedTopic.run)
-merge.write_index_file = dying(merge.write_index_file)
+merge.IndexFileWriter.close = dying(merge.IndexFileWriter.close)
 merge.commit_merge = dying(merge.commit_merge)
 with connect(sys.argv[1]) as session:
     merge.merge_runs(session, Storage(root=sys.argv[2]), TOPIC)

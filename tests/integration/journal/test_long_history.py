@@ -1,5 +1,6 @@
 """Test that what a window asks the journal does not grow statement by statement with the windows before it."""
 
+import random
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,6 +11,7 @@ from makewhole.journal import observations, window_results, windows
 from makewhole.journal.database import connect
 from makewhole.journal.observations import Observation
 from makewhole.journal.window_results import HopResult
+from makewhole.kafka.lineage import seen_epochs
 from makewhole.model.verdict import HopCounts
 from makewhole.model.window import PartitionRange, Window
 from makewhole.sql import PgConnection
@@ -19,6 +21,13 @@ pytestmark = pytest.mark.integration
 MOMENT = datetime(2013, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 WINDOWS = 30
+ADDED_UP = """
+create aggregate pg_temp.epochs_up_to(bigint, jsonb) (sfunc = makewhole.epochs_with, stype = jsonb, initcond = '[]');
+select number, log_epochs, added_up from (
+    select number, log_epochs, pg_temp.epochs_up_to(lo, leader_epochs) over (order by number) as added_up
+    from makewhole.window_range
+) as ranges where log_epochs <> added_up
+"""
 
 
 def write_window(session: PgConnection, number: int, revision: int = 1, *, is_judged: bool = True) -> Window:
@@ -97,6 +106,41 @@ def test_the_last_judged_window_costs_its_own_rows(journal: str, monkeypatch: py
         assert windows.last_judged(session, "other") is None
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_the_epochs_beside_the_last_range_are_those_of_all_ranges(journal: str, seed: int) -> None:
+    draw, parts = random.Random(seed), list[PartitionRange]()
+    lo, epoch, lineage = 0, 0, 0
+    with connect(journal) as session:
+        for number in range(1, 25):
+            if parts and draw.random() < 0.2:  # a truncation: the log goes on from an earlier offset
+                lo, lineage, epoch = draw.randrange(parts[0].lo, lo + 1), lineage + 1, epoch + 1
+            hi, epochs = lo + draw.randrange(10), list[tuple[int, int]]()
+            for end in sorted(draw.randrange(lo, hi + 1) for _ in range(draw.choice([0, 0, 1, 2]))):
+                epochs.append((epoch, end))
+                epoch += draw.randrange(1, 3)
+            known = (*epochs, (epoch, hi)) if draw.random() < 0.8 else ()
+            part = PartitionRange(
+                topic="t", topic_id="A", partition=0, lo=lo, hi=hi, lineage=lineage, leader_epochs=known
+            )
+            parts.append(part)
+            lo = hi
+            window = Window(
+                pipeline="demo",
+                number=number,
+                revision=1,
+                start=None,
+                end=MOMENT + number * DAY,
+                opened_at=MOMENT,
+                ranges={"a": (part,)},
+            )
+            windows.insert(session, window, request=str(number), plan_only=False, configuration={})
+            [*_, last] = windows.covered_ranges(session, "demo", "a")[0]
+            assert (last, last.leader_epochs) == (part, seen_epochs(parts))
+    with connect(journal) as session, session.cursor() as cursor:  # as the migration adds them up
+        cursor.execute(ADDED_UP)
+        assert cursor.fetchall() == []
+
+
 def test_what_was_observed_last_costs_one_row(journal: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with connect(journal) as session:
         for number in range(WINDOWS):
@@ -105,7 +149,7 @@ def test_what_was_observed_last_costs_one_row(journal: str, monkeypatch: pytest.
             )
             observations.put(session, "demo", seen)
         write_window(session, 1)
-        everything = observations.of(session, "demo", "a")
+        everything = observations.since(session, "demo", "a", MOMENT - DAY)
         rows = counted(monkeypatch, observations)
 
         assert observations.last(session, "demo", "a", MOMENT + 7 * DAY) == everything[7]

@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 from makewhole.compute.key_values import part_text
 from makewhole.compute.keys import KeyProblem, key_text
 from makewhole.compute.normalise import table_frame
-from makewhole.model.pipeline import KeyType
+from makewhole.model.errors import RefusedError
+from makewhole.model.pipeline import KeyType, Semantics
 from makewhole.postgres.connect import connect
 from makewhole.postgres.read.export import key_condition
 from makewhole.postgres.read.expressions import TableShape, column_types
+from makewhole.postgres.read.ledger import ledger_record
+from makewhole.postgres.read.many_keys import ledger_records, rows_of_many_keys
 from makewhole.postgres.tables import describe_table, rows_of_key
 from tests.integration.postgres.people import People
 from tests.world.key_spellings import MOMENTS, SPELLINGS
@@ -88,6 +91,10 @@ def found_again(people: People, shape: TableShape, keys: dict[int, str | None]) 
             key: {json.loads(row.text)["number"] for row in rows_of_key(session, table, shape.point, key)}
             for key in wanted
         }
+        for is_exact in (True, False):
+            one_by_one = {key: rows_of_key(session, table, shape.point, key, is_exact=is_exact) for key in wanted}
+            together = rows_of_many_keys(session, table, shape.point, wanted, is_exact=is_exact) if wanted else {}
+            assert together == {key: rows for key, rows in one_by_one.items() if rows}
     return {number: key in in_bulk and number in alone[key] for number, key in keys.items() if key is not None}
 
 
@@ -155,3 +162,92 @@ def test_an_index_on_a_numeric_column_serves_its_keys(people: People) -> None:
         cursor.execute("explain select * from rows t where " + condition.as_string(session))
         plan = "\n".join(line for (line,) in cursor.fetchall())
     assert "Index" in plan and "Seq Scan" not in plan
+
+
+def test_a_key_that_the_column_cannot_hold_is_told_whatever_keys_are_asked_for_with_it(people: People) -> None:
+    people.sql("create table rows (id bigint, number int)")
+    people.sql("insert into rows values (1, 10), (2, 20), (2, 21)")
+    shape = people.shape(compare={"number": "int"}, key_layout=(KeyType.STRING,))
+    with connect(people.connection) as session:
+        table = describe_table(session, shape.point)
+        found = rows_of_many_keys(session, table, shape.point, ["2", "3", "1"], is_exact=False)
+        with pytest.raises(RefusedError, match="unfit: the table's key columns cannot hold this key: "):
+            rows_of_many_keys(session, table, shape.point, ["1", "none"], is_exact=False)
+        again = rows_of_many_keys(session, table, shape.point, ["1"], is_exact=False)
+
+    numbers = {key: [json.loads(row.text)["number"] for row in rows] for key, rows in found.items()}
+    assert numbers == {"2": [20, 21], "1": [10]}
+    assert again == {"1": found["1"]}
+
+
+@pytest.mark.parametrize("semantics", list(Semantics))
+@pytest.mark.parametrize("columns", [{}, {"time": "at"}, {"time": "at", "version": "number", "payload": "body"}])
+def test_many_keys_have_the_records_that_each_has_alone(
+    people: People, semantics: Semantics, columns: dict[str, Any]
+) -> None:
+    people.sql("create table rows (id text, number int, weight double precision, body text, at timestamptz)")
+    people.sql(
+        "insert into rows values ('1', 10, 0.1, 'first', '2013-01-02'), ('2', 21, 1, null, '2013-01-03'),"
+        " ('2', 20, 3, 'b', '2013-01-02'), ('2', 22, 1e9, 'c', null), ('%', null, null, '{}', '2013-01-01')"
+    )
+    compare = {"number": "int", "weight": "double"}
+    shape = people.shape(compare=compare, **columns)
+    keys = ["%", "1", "2", "3"]
+    with connect(people.connection) as session:
+        table = describe_table(session, shape.point)
+        for some in (compare, {}):
+            together = ledger_records(session, table, shape.point, keys, semantics, some)
+            alone = {key: ledger_record(session, table, shape.point, key, semantics, some) for key in keys}
+            assert together == {key: record for key, record in alone.items() if record is not None}
+            assert sorted(together) == ["%", "1", "2"]
+
+
+@pytest.mark.parametrize("kind", [KeyType.STRING, KeyType.BIGINT])
+@pytest.mark.parametrize("analysed", [False, True])
+def test_a_key_that_the_column_cannot_hold_is_told_whatever_the_table_holds(
+    people: People, kind: KeyType, analysed: bool
+) -> None:
+    """An empty table, or one whose other key column has none of the keys, gives a join nothing to cast a key for."""
+    unfit = "unfit: the table's key columns cannot hold this key: "
+    for columns, rows, bad in (
+        (("id",), "", "abc"),
+        (("id",), "(7, 'x', 70)", "abc"),
+        (("region", "id"), "", '["x","abc"]'),
+        (("region", "id"), "(7, 'other', 70)", '["x","abc"]'),
+    ):
+        people.sql("drop table if exists rows; create table rows (id bigint, region text, number int)")
+        if rows:
+            people.sql(f"insert into rows values {rows}")
+        if analysed:
+            people.sql("analyze rows")
+        layout = tuple(kind if name == "id" else KeyType.STRING for name in columns)
+        shape = people.shape(key=columns, compare={"number": "int"}, key_layout=layout)
+        good = "7" if len(columns) == 1 else '["other","7"]'
+        with connect(people.connection) as session:
+            table = describe_table(session, shape.point)
+            for is_exact in (True, False):
+                with pytest.raises(RefusedError, match=unfit):
+                    rows_of_key(session, table, shape.point, bad, is_exact=is_exact)
+                with pytest.raises(RefusedError, match=unfit):
+                    rows_of_many_keys(session, table, shape.point, [good, bad], is_exact=is_exact)
+            with pytest.raises(RefusedError, match=unfit):
+                ledger_records(session, table, shape.point, [good, bad], Semantics.EVENT, {})
+            found = rows_of_many_keys(session, table, shape.point, [good], is_exact=True)
+        assert [json.loads(row.text)["number"] for row in found.get(good, [])] == ([70] if rows else [])
+
+
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_a_key_that_a_domain_does_not_take_is_told_as_one_that_the_column_cannot_hold(
+    people: People, is_empty: bool
+) -> None:
+    people.sql("create domain small as bigint check (value < 100); create table rows (id small, number int)")
+    if not is_empty:
+        people.sql("insert into rows values (7, 70)")
+    shape = people.shape(compare={"number": "int"}, key_layout=(KeyType.STRING,))
+    with connect(people.connection) as session:
+        table = describe_table(session, shape.point)
+        with pytest.raises(RefusedError, match="unfit: the table's key columns cannot hold this key: "):
+            rows_of_many_keys(session, table, shape.point, ["500", "7"], is_exact=False)
+        found = rows_of_many_keys(session, table, shape.point, ["7", "8"], is_exact=False)
+
+    assert [json.loads(row.text)["number"] for row in found.get("7", [])] == ([] if is_empty else [70])

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from makewhole.compute.buckets import bucket_name
 from makewhole.compute.frames import REPLAYS, TOPIC_KEYS, empty
 from makewhole.compute.keys import with_hash
 from makewhole.compute.normalise import table_frame
@@ -41,9 +42,7 @@ class Bench:
         topic = TopicPoint(name="topic", connection="kafka", topic="topic", key=("$.id",))
         end = datetime(2013, 1, 3, tzinfo=UTC)
         self.context = WindowContext(
-            pipeline=Pipeline(
-                name="demo", points={"topic": topic, "store": store, "ledger": ledger}, hops=(HOP,), buckets=1
-            ),
+            pipeline=Pipeline(name="demo", points={"topic": topic, "store": store, "ledger": ledger}, hops=(HOP,)),
             window=Window(pipeline="demo", number=2, revision=1, start=DAY, end=end, opened_at=end, ranges={}),
             connections={"people": people.connection},
             storage=Storage(root=str(folder)),
@@ -80,7 +79,7 @@ class Bench:
         return BucketTask(
             context=self.context,
             hop=HOP,
-            bucket="00",
+            bucket=bucket_name(0, 1),
             source_files=source,
             target_files=self.slice(),
             source_index=IndexFiles(earlier=tuple(IndexFile(path=path, windows=(1,)) for path in earlier)),

@@ -11,8 +11,6 @@ from tests.world.environment import enter, service_environment
 from tests.world.topics import delete_topics, make_topic
 from tests.world.windows import ReconciledShop
 
-_BUCKETS = 2
-
 
 @pytest.fixture
 def shop(
@@ -24,9 +22,7 @@ def shop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[ReconciledShop]:
     """Empty tables and an empty topic; the pipeline is described with its defaults."""
-    made = ReconciledShop(
-        spark=spark, bootstrap=kafka.bootstrap, dsn=database, journal=journal, folder=tmp_path, buckets=_BUCKETS
-    )
+    made = ReconciledShop(spark=spark, bootstrap=kafka.bootstrap, dsn=database, journal=journal, folder=tmp_path)
     enter(monkeypatch, service_environment(made, tmp_path))
     made.describe()
     made.make_tables()

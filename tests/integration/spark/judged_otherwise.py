@@ -9,6 +9,7 @@ from unittest.mock import patch
 import polars as pl
 
 from makewhole.compute import rollup
+from makewhole.compute.buckets import files_of_bucket
 from makewhole.compute.frames import HASH, HASHES
 from makewhole.compute.keys import hash_hex
 from makewhole.journal import window_results
@@ -70,7 +71,7 @@ def _committed(
     assert numbers is not None
     for bucket in numbers["bucket"]:
         files = VerdictFiles.of(hop.name, result.files, slices, bucket)
-        of_slices = [storage.read_parquet(one.get(bucket, ()), list(HASH)) for one in slices]
+        of_slices = [storage.read_parquet(files_of_bucket(one, bucket), list(HASH)) for one in slices]
         hashes = pl.concat([pl.DataFrame(schema=HASHES), *(one for one in of_slices if one is not None)])
         named = storage.read_parquet(files.verdicts, ["key_hash"])
         asked = {*hashes.select(hash_hex()).to_series(), *(() if named is None else named["key_hash"])}
@@ -97,7 +98,7 @@ def otherwise(shop: ReconciledShop, context: WindowContext, *, looks_all_up: boo
             patch.object(judge_window, "carry_released", _in_this_process),
         ):
             first = [judge_bucket(task) for task in tasks]
-            answers = judge_window._judge_with_tails(shop.spark, neighbours, tasks, first)
+            answers = judge_window._judge_until_told(shop.spark, neighbours, tasks, first)
     return {
         hop.name: _answered(context, [one for one in answers if one.hop == hop.name]) for hop in context.pipeline.hops
     }

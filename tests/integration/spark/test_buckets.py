@@ -9,6 +9,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from makewhole.compute import rollup
+from makewhole.compute.buckets import bucket_name, is_in_bucket
 from makewhole.compute.frames import TAIL, TOPIC_KEYS
 from makewhole.compute.judge.log_history import LogHistory
 from makewhole.compute.key_index.stored_runs import stored_run
@@ -18,6 +20,7 @@ from makewhole.key_index.files import IndexFile, write_index_file
 from makewhole.lake.storage import Storage
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import Hop, Pipeline, Remedies, Remedy, Semantics, TopicPoint
+from makewhole.model.verdict import HopCounts
 from makewhole.model.window import Window
 from makewhole.window.context import WindowContext
 from makewhole_spark.reconcile.buckets import BucketAnswer, BucketTask, IndexFiles, OtherSource, TruncatedFiles
@@ -41,7 +44,7 @@ class Bench:
         points = {name: TopicPoint(name=name, connection="log", topic=name, key=("$.id",)) for name in ("raw", "clean")}
         self.storage = Storage(root=str(folder))
         self.context = WindowContext(
-            pipeline=Pipeline(name="demo", points=points, hops=(HOP,), buckets=1),
+            pipeline=Pipeline(name="demo", points=points, hops=(HOP,)),
             window=Window(pipeline="demo", number=2, revision=1, start=DAY, end=DAY, opened_at=DAY, ranges={}),
             connections={},
             storage=self.storage,
@@ -53,7 +56,7 @@ class Bench:
         return BucketTask(
             context=replace(self.context, pipeline=replace(self.context.pipeline, hops=(hop,))),
             hop=hop,
-            bucket="00",
+            bucket=bucket_name(0, 1),
             source_files=self.files(source),
             target_files=self.files(target),
             handed_over=(),
@@ -266,3 +269,47 @@ def test_an_open_record_is_pending_with_its_place(bench: Bench) -> None:
     frame = bench.storage.read_parquet([answer.findings or ""])
     assert frame is not None
     assert json.loads(frame["evidence"][0])["open"] == ["0:30"]
+
+
+@pytest.mark.parametrize("is_upsert", [False, True], ids=["events", "versions"])
+def test_buckets_take_their_own_keys_from_files_of_fewer_buckets(bench: Bench, is_upsert: bool) -> None:
+    """What other windows wrote, and the tails, is of one bucket; a to f: cut off; g to n: of this window."""
+    before = cut(bench, "a@5 b@6 c@7 d@8 e@2 e@9 f@3 g@4", source="a@1 b@2 d@4 e@5 f@6")
+    whole = bench.task(
+        "g@21 h@22 i@23 j@24=1 k@25 l@26",
+        "d@30 g@31 j@32=2 k@33 k@34 m@35 n@36",
+        is_upsert=is_upsert,
+        source_index=IndexFiles(earlier=bench.run("c@2 n@9 m@8", has_versions=is_upsert)),
+        target_index=IndexFiles(earlier=bench.run("h@3 l@4=7", has_versions=is_upsert)),
+        tails={"clean": bench.tail("i@50")},
+        later_source_files=bench.files("j@60=2"),
+        **before,
+    )
+
+    def judged(buckets: int) -> tuple[list[tuple[Any, ...]], HopCounts, int, int]:
+        answers = [
+            bench.judge(replace(whole, bucket=name, source_files=source, target_files=target))
+            for name in (bucket_name(number, buckets) for number in range(buckets))
+            for source, target in [(own(whole.source_files, name), own(whole.target_files, name))]
+        ]
+        found = bench.storage.read_parquet([one.findings for one in answers if one.findings])
+        assert found is not None
+        return (
+            found.sort("key").rows(),
+            rollup.add_counts([one.counts for one in answers]),
+            rollup.add_digests(one.digest for one in answers),
+            sum(one.expected for one in answers),
+        )
+
+    def own(files: tuple[str, ...], name: str) -> tuple[str, ...]:
+        frame = bench.storage.read_parquet(files)
+        assert frame is not None
+        return (bench.storage.write_parquet("bench", frame.filter(is_in_bucket(name))),)
+
+    one = judged(1)
+
+    told = {row[1]: row[3] for row in one[0]}
+    cut_off = dict.fromkeys("abc", "missing")
+    repeated = {} if is_upsert else {"g": "duplicate", "j": "mismatched", "k": "duplicate"}
+    assert told == {**cut_off, **repeated, "l": "mismatched"}
+    assert [judged(buckets) == one for buckets in (2, 16, 64)] == [True, True, True]

@@ -1,9 +1,11 @@
 """Test tasks carried to Spark's workers: in order, errors as raised, and nothing of one left for the next."""
 
 import gc
+import resource
 import sys
 from zipimport import zipimporter
 
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
@@ -20,6 +22,15 @@ def zips(_: int) -> int:
 def walked(_: int) -> tuple[int, int]:
     """Return how many objects a collection of garbage leaves out, and how many it walks over."""
     return gc.get_freeze_count(), len(gc.get_objects())
+
+
+def pages_got(_: int) -> int:
+    """Return how many pages of memory the kernel gives for some large arrays, for the third time."""
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        arrays = [np.ones(1 << 20) for _ in range(10)]
+        del arrays
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 
 def halved(number: int) -> int:
@@ -44,6 +55,10 @@ def test_collecting_garbage_after_a_task_does_not_walk_over_the_loaded_modules(s
     carry(spark, range(32), walked)
     frozen, left = max(carry(spark, range(32), walked))
     assert frozen > 10 * left
+
+
+def test_memory_that_a_task_frees_is_kept_for_its_next_chunk(spark: SparkSession) -> None:
+    assert max(carry(spark, range(8), pages_got)) < 1_000  # of 20,480
 
 
 def test_a_list_of_tasks_is_carried_without_a_query_that_spark_would_have_to_plan(spark: SparkSession) -> None:

@@ -78,7 +78,6 @@ def test_a_pipeline_whose_file_is_gone_still_shows_its_windows_and_proofs(shop: 
 
 
 def test_what_only_an_older_revision_could_read_is_found_by_key(shop: ReconciledShop) -> None:
-    shop.buckets = None  # as the command reads the file
     made = orders(range(5))
     shop.trade(made)
     assert shop.whole_way()[1].state is WindowState.CERTIFIED

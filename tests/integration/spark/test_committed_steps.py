@@ -11,8 +11,9 @@ from makewhole.model.gate import GateAnswer, GateReport
 from makewhole.model.pipeline import Gate
 from makewhole.window.context import WindowContext
 from makewhole.window.spark_steps.committed import committed_answer, committed_results, committed_snapshots
+from makewhole_spark.step_names import RECONCILE, SNAPSHOT, VALIDATE
 from makewhole_spark.validate import keep_answer
-from makewhole_spark.window_steps import RECONCILE, SNAPSHOT, VALIDATE, Job, run_step
+from makewhole_spark.window_steps import Job, run_step
 from tests.world.orders import orders
 from tests.world.windows import ReconciledShop
 

@@ -126,6 +126,24 @@ def test_a_record_that_comes_again_after_a_purge_is_of_what_has_vanished_and_a_n
         assert shop.evidence(second, STORE_HOP, "O3")["seen"] == {"window": 1, "revision": 1}
 
 
+def test_the_newest_certified_window_with_a_record_of_the_key_says_when_a_row_was_last_seen(
+    shop: ReconciledShop,
+) -> None:
+    """Whether another key of its bucket is asked for in other windows changes nothing."""
+    shop.describe(topic_key="kafka.key", has_ledger=False)
+    made = orders(range(10))
+    shop.trade(made)
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    shop.trade([*orders(range(100, 105), 1), *orders([3], 1)], unloaded=orders([3], 1))
+    assert shop.whole_way(1)[1].state is WindowState.CERTIFIED
+    shop.sql("delete from warehouse where id = 'O3'")
+
+    context = shop.judge_and_ask_the_gate()
+
+    assert shop.found(context, STORE_HOP) == {"O3": VANISHED}
+    assert shop.evidence(context, STORE_HOP, "O3")["seen"] == {"window": 2, "revision": 1}
+
+
 def test_what_has_vanished_is_brought_back_where_the_file_asks_for_it(shop: ReconciledShop) -> None:
     made = orders(range(10))
     shop.trade(made)

@@ -46,7 +46,6 @@ def test_a_missing_key_with_a_tombstone_behind_its_record_is_erased_and_every_of
     shop: ReconciledShop,
 ) -> None:
     """The row of O5 is still there: it is judged like any other. Nobody ever had O99."""
-    shop.buckets = None  # the command line reads the file's own
     describe(shop)
     made = orders(range(10))
     trade(shop, made, ["O3", "O4"])
@@ -281,6 +280,27 @@ def test_a_missing_key_is_undecidable_where_the_log_behind_its_window_was_gone_b
     shop.reconcile(context)
 
     assert shop.found(context, STORE_HOP) == {"O103": ("undecidable", "expired")}
+
+
+def test_a_row_that_a_certified_window_saw_has_vanished_though_a_tombstone_of_its_key_may_be_gone(
+    shop: ReconciledShop,
+) -> None:
+    """The record of O3 came again in the second window; what the first one found decides, also in the second judging of
+    the bucket. Nobody ever saw O103."""
+    describe(shop, has_ledger=False)
+    trade(shop, orders(range(10)), [])
+    assert shop.whole_way()[1].state is WindowState.CERTIFIED
+    shop.sql("delete from warehouse where id = 'O3'")
+    trade(shop, [*orders(range(100, 110), 1), *orders([3], 1)], ["O3", "O103"])
+    context = shop.open(1)
+    shop.snapshot(context)
+    shop.delete(["O103"], day=2.1)
+    shop.send(orders([200], 2))
+    shop.delete_records({0: 22})
+    shop.reconcile(context)
+
+    assert shop.found(context, STORE_HOP) == {"O3": VANISHED, "O103": ("undecidable", "expired")}
+    assert shop.evidence(context, STORE_HOP, "O3")["seen"] == {"window": 1, "revision": 1}
 
 
 def test_a_tombstone_outlives_its_record_in_a_compacted_topic(shop: ReconciledShop) -> None:

@@ -125,7 +125,10 @@ def test_the_command_says_what_the_index_is_and_merges_it(shop: ReconciledShop) 
     size = before["topics"][0].pop("size_bytes")
     assert before == {
         "pipeline": name,
-        "topics": [{"point": "orders", "windows": 4, "runs": 4, "rows": 20, "files": 8, "unused_files": 0}],
+        "topics": [
+            {"point": "orders", "windows": 4, "runs": 4, "rows": 20, "files": 8, "unused_files": 0}
+            | {"known_since": None}
+        ],
     }
     told = CliRunner().invoke(app, ["index", "merge", name], catch_exceptions=False)
     assert told.exit_code == 0

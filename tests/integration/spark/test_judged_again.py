@@ -59,6 +59,6 @@ def test_only_the_buckets_of_records_that_came_later_are_judged_again(
     found = dict.fromkeys(("O5", "O7"), ("missing", "never_produced"))
     assert shop.found(context, LEDGER_HOP) == found
     first, again = judged
-    of_late = bucket_name(split_hex(key_hash("O6"))[0], context.pipeline.buckets)
+    of_late = bucket_name(split_hex(key_hash("O6"))[0], 2)
     assert len(first) > 2
     assert [(task.hop.name, task.bucket, task.kept is not None) for task in again] == [(LEDGER_HOP, of_late, True)]

@@ -22,7 +22,7 @@ from tests.world.windows import ReconciledShop
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 HISTORIES = int(os.environ.get("MAKEWHOLE_HISTORIES", "3"))
-_DAYS = 4
+DAYS = 4
 _PLAN = {"makewhole-plan": "shop-1-0123456789ab"}
 
 FATES = {
@@ -127,7 +127,7 @@ class History:
 Told = tuple[str, str]
 """Verdict and cause."""
 
-_NAMES = {key_hash(f"O{number}"): f"O{number}" for number in range(100 * _DAYS)}
+_NAMES = {key_hash(f"O{number}"): f"O{number}" for number in range(100 * DAYS)}
 _UNLISTED = {"row alone", "record alone", "no row of the ledger"}
 _UNSENT = {
     "unsent", "aborted", "sent in a transaction", "sent the day after", "row alone", "with the header of a plan"
@@ -163,11 +163,11 @@ def history(shop: ReconciledShop, request: pytest.FixtureRequest) -> History:
 @pytest.mark.parametrize("history", range(HISTORIES), indirect=True)
 def test_two_passes_find_what_the_careful_kernel_finds_alone(history: History) -> None:
     shop, judged, clean = history.shop, list[WindowContext](), 0
-    for day in range(_DAYS):
+    for day in range(DAYS):
         history.play(day)
         judged.append(shop.judged(day))
         clean += _check(shop, judged[-1], looks_all_up=True)
-        if day == _DAYS - 2:
+        if day == DAYS - 2:
             clean += _check(shop, shop.judged(history.draw.randrange(1, day + 1)), looks_all_up=False)
     assert clean > 0
 

@@ -1,7 +1,8 @@
 """Test what commands print: JSON one object a line, and nothing that a terminal or rich would obey."""
 
 import json
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -14,9 +15,10 @@ from makewhole.cli import certificate, explain, findings, report
 from makewhole.cli.plan import answer, command
 from makewhole.compensation.planning.deadlines import Deadlines
 from makewhole.journal import certificates, plan_progress, plans, window_results
+from makewhole.journal.findings.stored_findings import StoredFindings
 from makewhole.journal.plan_progress import StoredAction
 from makewhole.journal.plans import StoredPlan
-from makewhole.journal.window_results import JudgedFinding
+from makewhole.journal.window_results import HopResult, JudgedFinding
 from makewhole.journey.copies import JourneyCopy
 from makewhole.journey.trace import Journey, Stop
 from makewhole.kafka.retention import Retention
@@ -92,11 +94,18 @@ def objects(result: Result) -> list[dict[str, Any]]:
     return [json.loads(line) for line in result.stdout.split("\n")[:-1]]
 
 
+def _found(monkeypatch: pytest.MonkeyPatch, items: Sequence[JudgedFinding]) -> None:
+    counted = Counter((item.finding.verdict.value, item.outcome) for item in items)
+    monkeypatch.setattr(StoredFindings, "in_order", lambda *_: iter(items))
+    monkeypatch.setattr(window_results, "count_outcomes", lambda *_: counted)
+    monkeypatch.setattr(window_results, "results", lambda *_: {})
+
+
 def test_findings_are_one_object_a_line_whatever_the_key(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(findings, "chosen_windows", lambda *_, **__: [window(1), window(2)])
-    monkeypatch.setattr(window_results, "findings", lambda *_: [finding()])
+    _found(monkeypatch, [finding()])
     found = objects(invoke("findings", "flights", "--json"))
     assert [item["window"] for item in found] == [1, 2]
     assert found[0] == {
@@ -117,7 +126,7 @@ def test_findings_for_people_do_not_steer_the_terminal(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(findings, "chosen_windows", lambda *_, **__: [window(1)])
-    monkeypatch.setattr(window_results, "findings", lambda *_: [finding()])
+    _found(monkeypatch, [finding()])
     result = invoke("findings", "flights")
     assert result.exit_code == 0
     assert is_harmless(result.stdout)
@@ -128,11 +137,29 @@ def test_more_findings_than_the_limit_are_counted(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(findings, "chosen_windows", lambda *_, **__: [window(1)])
-    monkeypatch.setattr(window_results, "findings", lambda *_: [finding()] * 5)
+    _found(monkeypatch, [finding()] * 5)
     shown = invoke("findings", "flights", "--limit", "2").stdout
     assert shown.count(SHOWN.split("[")[0]) >= 2
     assert "and 3 more; --limit 5 or --json shows them all" in shown
     assert len(objects(invoke("findings", "flights", "--limit", "2", "--json"))) == 5
+
+
+def test_findings_that_the_journal_did_not_take_are_counted_with_their_files(
+    invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(findings, "chosen_windows", lambda *_, **__: [window(1)])
+    _found(monkeypatch, [finding()] * 2)
+    counts = HopCounts(matched=9, missing=1_000_000, pending=3, before_baseline=7)
+    files = {"findings": ["flights/window=1/a.parquet", "flights/window=1/b.parquet"]}
+    result = HopResult(hop="outbox→flights", counts=counts, digest="0", files=files)
+    monkeypatch.setattr(window_results, "results", lambda *_: {"outbox→flights": result})
+    told = " ".join(invoke("findings", "flights", "--json").stderr.split())
+    assert told.endswith(
+        "the first 2 of 1,000,003 findings are in the journal; all are in flights/window=1/a.parquet, "
+        "flights/window=1/b.parquet, below the storage's root"
+    )
+    monkeypatch.setattr(window_results, "results", lambda *_: {"h": replace(result, counts=HopCounts(missing=2))})
+    assert invoke("findings", "flights", "--json").stderr == ""
 
 
 def test_open_findings_come_first_by_the_time_until_kafka_deletes_their_original(
@@ -148,7 +175,7 @@ def test_open_findings_come_first_by_the_time_until_kafka_deletes_their_original
     repaired = replace(items[2], outcome="repaired", finding=replace(items[2].finding, key="whole"))
     monkeypatch.setattr(findings, "read_deadlines", lambda *_: Deadlines(retention={"flights": kept}, silent={}))
     monkeypatch.setattr(findings, "chosen_windows", lambda *_, **__: [window(1)])
-    monkeypatch.setattr(window_results, "findings", lambda *_: [repaired, *items])
+    _found(monkeypatch, [repaired, *items])
     found = objects(invoke("findings", "flights", "--json"))
     assert [item["key"] for item in found] == ["due", "soon", "late", "gone", "whole"]
     assert found[2]["original"] == {
@@ -172,7 +199,7 @@ def test_findings_are_shown_when_kafka_does_not_answer(
 ) -> None:
     monkeypatch.setattr(findings, "read_deadlines", lambda *_: Deadlines(retention={}, silent={"flights": NASTY}))
     monkeypatch.setattr(findings, "chosen_windows", lambda *_, **__: [window(1)])
-    monkeypatch.setattr(window_results, "findings", lambda *_: [finding()])
+    _found(monkeypatch, [finding()])
     result = invoke("findings", "flights")
     assert (result.exit_code, result.stderr) == (0, f"not ranked by what Kafka deletes first: {SHOWN}\n")
     assert SHOWN in result.stdout
@@ -188,6 +215,25 @@ def test_windows_are_one_object_a_line(invoke: Callable[..., Result], monkeypatc
     assert "the beginning" in shown
 
 
+def test_the_newest_windows_are_listed_and_the_number_of_the_others_is_told(
+    invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int | None] = []
+
+    def chosen(*_: object, most: int | None, **__: object) -> list[Window]:
+        asked.append(most)
+        return [window(number) for number in range(1 if most is None else 1 + 7 - most, 8)]
+
+    monkeypatch.setattr(report, "chosen_windows", chosen)
+    monkeypatch.setattr(report, "window_document", lambda _, found: document(found.number))
+    monkeypatch.setattr(report, "show_windows", lambda *_: None)
+    told = "5 older windows not listed; `--last 0` lists all"
+    assert told in invoke("windows", "flights", "--last", "2").stdout
+    assert "not listed" not in invoke("windows", "flights", "--last", "0").stdout
+    assert [one["window"] for one in objects(invoke("windows", "flights", "--last", "2", "--json"))] == [6, 7]
+    assert asked == [2, None, 2]
+
+
 def test_no_window_yet_says_how_to_open_one(invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "chosen_windows", lambda *_, **__: [])
     assert invoke("windows", "flights").stdout == (
@@ -200,6 +246,7 @@ def test_a_pipeline_that_nobody_knows_is_wrong_usage(
     invoke: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("makewhole.journal.windows.newest", lambda *_: [])
+    monkeypatch.setattr("makewhole.journal.windows.count", lambda *_: 0)
     result = invoke("findings", "[/red]")
     assert result.exit_code == 2
     assert "[/red]: no good pipeline file has this name. Known are: flights." in result.stderr
@@ -263,7 +310,8 @@ def test_a_plan_is_one_object_and_its_keys_do_not_steer_the_terminal(
     )
     stored = StoredAction(action=action, outcome="done", reason=None)
     monkeypatch.setattr(plans, "find_plan", lambda *_: stored_plan())
-    monkeypatch.setattr(plan_progress, "actions_of", lambda *_: [stored])
+    monkeypatch.setattr(plan_progress, "actions_of", lambda *_, **__: [stored])
+    monkeypatch.setattr(plan_progress, "locking_chunks", lambda *_: {})
     monkeypatch.setattr(plan_progress, "missing_keys_by_store", lambda *_: {"warehouse": 1})
     (shown,) = objects(invoke("plan", "show", "flights-1-0123456789ab", "--json"))
     assert (shown["state"], shown["actions"][0]["key"]) == ("done", NASTY)

@@ -88,9 +88,16 @@ compensation:
             "version (line 2): is written twice (first in line 1). Keep one of the two"
         ]),
         ("version: 2", "version: 2\nshedule: x", [
-            "shedule (line 2): is not a key here. Allowed: compare, compensation, description, gate, hops, late, "
-            "pending, pipeline, points, reach, retry_for, schedule, settle, start, time_limits, until, version. Did "
-            "you mean 'schedule'?"
+            "shedule (line 2): is not a key here. Allowed: compare, compensation, description, gate, history, hops, "
+            "late, pending, pipeline, points, reach, retry_for, schedule, settle, start, time_limits, until, version. "
+            "Did you mean 'schedule'?"
+        ]),
+        ("version: 2", "version: 2\nhistory: 12h", [
+            "history (line 2): '12h' is no history. Write a duration from '1d' on, for example '400d'"
+        ]),
+        ("version: 2", "version: 2\nhistory: 2d\nlate: 36h", [
+            "history (line 2): is less than `late` and `pending.max_age` together (60h), as far back as keys may be "
+            "late. Write at least '60h', or leave the line out: then keys are known for ever"
         ]),
         ("version: 2", "version: 2\nreach: ledger", [
             "reach (line 2): 'ledger' is not a reach to accept. Write 'reach: log' to accept that windows are proven "

@@ -37,6 +37,7 @@ start: 2013-01-01T02:00:00+02:00
 settle: 90s
 pending: {max_age: 36h}
 late: 3d
+history: 400d
 compare: {dep_delay: "decimal( 6, 1 )", tailnum: string}
 points:
   outbox:
@@ -68,7 +69,7 @@ hops:
   - from: flights
     to: warehouse
     consumer_group: dw-loader
-    compensation: {missing: upsert, unexpected: quarantine}
+    compensation: {missing: upsert, duplicate: quarantine}
 gate: {tolerance: {missing: 1, duplicate: 2, mismatched: 3, unexpected: 4, pending: 5}, allow_empty: true}
 compensation:
   missing: redeliver
@@ -120,6 +121,7 @@ def test_every_key_of_a_full_file_reaches_the_model(write: Callable[..., Path]) 
         settle=timedelta(seconds=90),
         pending_max_age=timedelta(hours=36),
         late=timedelta(days=3),
+        history=timedelta(days=400),
         compare={"dep_delay": "decimal(6,1)", "tailnum": "string"},
         points={
             "outbox": TablePoint(
@@ -161,9 +163,9 @@ def test_every_key_of_a_full_file_reaches_the_model(write: Callable[..., Path]) 
                 target="warehouse",
                 remedies=Remedies(
                     missing=Remedy.UPSERT,
-                    duplicate=Remedy.REPORT,
+                    duplicate=Remedy.QUARANTINE,
                     mismatched=Remedy.UPSERT,
-                    unexpected=Remedy.QUARANTINE,
+                    unexpected=Remedy.REPORT,
                 ),
                 consumer_group="dw-loader",
             ),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from makewhole.compute.buckets import bucket_name, is_in_bucket, named_bucket, number_of_buckets
 from makewhole.compute.frames import HASH
 from makewhole.compute.key_index.stored_runs import STORED, stored_run
 from makewhole.journal.key_index.runs import IndexedRun, IndexedTopic
@@ -22,14 +23,24 @@ pytestmark = pytest.mark.unit
 TOPIC = IndexedTopic(pipeline="p", point="t")
 
 
-def single(storage: Storage, window: int, rows: pl.DataFrame, bucket: str = "00") -> IndexedRun:
-    folder = f"p/index/t/window={window}/bucket={bucket}"
-    path = write_index_file(storage, folder, [stored_run(rows, window)])
-    return IndexedRun(files={bucket: path}, rows=len(rows), revisions={window: 1}, windows=(window,))
+def single(storage: Storage, window: int, rows: pl.DataFrame, buckets: int = 1) -> IndexedRun:
+    files = {}
+    for number in range(buckets):
+        name = bucket_name(number, buckets)
+        part = stored_run(rows, window).filter(is_in_bucket(name))
+        if len(part):
+            files[name] = write_index_file(storage, f"p/index/t/window={window}/bucket={name}", [part])
+    return IndexedRun(files=files, rows=len(rows), revisions={window: 1}, windows=(window,))
 
 
 def rows_in(storage: Storage, run: IndexedRun) -> pl.DataFrame:
-    return storage.sorted_rows(run.files["00"]).between(0, None)
+    """Return the rows of all files; each is in the file of its bucket, in key order."""
+    found = [pl.DataFrame(schema=STORED)]
+    for name, path in sorted(run.files.items()):
+        rows = storage.sorted_rows(path).between(0, None)
+        assert rows.equals(rows.filter(is_in_bucket(name)).sort(*HASH, "window", maintain_order=True))
+        found.append(rows)
+    return pl.concat(found)
 
 
 @pytest.fixture(scope="module")
@@ -39,34 +50,38 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(max_examples=40)
 @given(
-    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 40)), min_size=1, max_size=8),
+    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 40), st.sampled_from([1, 2, 16])), min_size=1, max_size=8),
     st.integers(1, 30),
     st.sets(st.integers(1, 8)),
+    st.integers(5, 200),
 )
 def test_a_merged_run_says_what_its_inputs_say_without_any_windows(
-    folder: Path, sizes: list[tuple[int, int]], at_once: int, without: set[int]
+    folder: Path, sizes: list[tuple[int, int, int]], at_once: int, without: set[int], of_a_bucket: int
 ) -> None:
     storage = Storage(root=str(folder))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merge, "_ROWS_AT_ONCE", at_once)
+        patch.setattr("makewhole.compute.buckets._ROWS_OF_A_BUCKET", of_a_bucket)
         patch.setattr("makewhole.lake.sorted_parquet.ROWS_OF_A_GROUP", 7)
         inputs = [
-            single(storage, window, run(range(1000 * window, 1000 * window + number), keys))
-            for window, (number, keys) in enumerate(sizes, 1)
+            single(storage, window, run(range(1000 * window, 1000 * window + number), keys), buckets)
+            for window, (number, keys, buckets) in enumerate(sizes, 1)
         ]
         half = write_merged(storage, TOPIC, "m", inputs[::2])
         merged = write_merged(storage, TOPIC, "m", [half, *inputs[1::2]])
+        asked_for = number_of_buckets(merged.rows)
 
     assert merged.revisions == dict.fromkeys(range(1, len(sizes) + 1), 1)
     assert merged.rows == sum(one.rows for one in inputs)
-    stored = rows_in(storage, merged)
-    assert stored.equals(stored.sort(*HASH, "window", maintain_order=True))
+    assert len(rows_in(storage, merged)) == merged.rows
+    assert {named_bucket(name)[1] for name in merged.files} <= {asked_for}
     keys = hashes(*(f"k{number}" for number in range(0, 40, 3)))
 
     def said(*runs: IndexedRun) -> pl.DataFrame:
         files = [
-            IndexFile(path=one.files["00"], windows=tuple(at for at in one.windows if at not in without))
+            IndexFile(path=path, windows=tuple(at for at in one.windows if at not in without))
             for one in runs
+            for path in one.files.values()
         ]
         return rows_of_keys(storage, files, keys)
 
@@ -84,16 +99,26 @@ def test_windows_that_do_not_count_are_left_behind(tmp_path: Path) -> None:
     assert again.rows == second.rows + third.rows
 
 
-def test_runs_of_an_older_makewhole_are_merged_with_newer_ones_and_buckets_stay_apart(tmp_path: Path) -> None:
+def test_runs_of_an_older_makewhole_are_merged_with_newer_ones(tmp_path: Path) -> None:
+    """Its names say no number of buckets: there were sixteen."""
     storage = Storage(root=str(tmp_path))
-    old = run(range(20), 10).drop("compared", "is_extra").select(*HASH, "place", "is_replay", "row_hash")
-    path = storage.write_parquet("p/index/t/window=1/bucket=00", old)
-    before = IndexedRun(files={"00": path}, rows=len(old), revisions={1: 1}, windows=(1,))
-    other = single(storage, 3, run(range(300, 310), 10), bucket="01")
-    merged = write_merged(storage, TOPIC, "m", [before, single(storage, 2, run(range(200, 210), 10)), other])
+    old = run(range(60), 40).drop("compared", "is_extra").select(*HASH, "place", "is_replay", "row_hash")
+    files = {
+        f"{number:02d}": storage.write_parquet(f"p/index/t/window=1/bucket={number:02d}", part)
+        for number in range(16)
+        if len(part := old.filter(pl.col("key_hi") % 16 == number))
+    }
+    before = IndexedRun(files=files, rows=len(old), revisions={1: 1}, windows=(1,))
+    others = [single(storage, at, run(range(100 * at, 100 * at + 10), 10), buckets) for at, buckets in ((2, 1), (3, 2))]
+    merged = write_merged(storage, TOPIC, "m", [before, *others])
 
-    assert sorted(merged.files) == ["00", "01"]
+    assert sorted(merged.files) == ["00of2", "01of2"]
     stored = rows_in(storage, merged)
-    assert dict(stored.schema) == STORED
-    assert stored.filter(pl.col("window") == 1).equals(stored_run(old, 1))
-    assert storage.sorted_rows(merged.files["01"]).between(0, None)["window"].unique().to_list() == [3]
+    assert (len(files) > 8, dict(stored.schema)) == (True, STORED)
+    of_old = stored.filter(pl.col("window") == 1).sort(*HASH, maintain_order=True)
+    assert of_old.equals(stored_run(old, 1).sort(*HASH, maintain_order=True))
+    assert stored["window"].value_counts().sort("window")["count"].to_list() == [
+        len(old),
+        *(one.rows for one in others),
+    ]
+    assert merged.rows == sum(one.rows for one in (before, *others))

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from makewhole.model.window import KnownSlice, TimeSlice, Window
-from makewhole_spark.snapshot.census import reaches_from, rows_in_slice, slices_due
+from makewhole_spark.snapshot.census import reaches_from, rows_in_slice, slices_due, slices_to_look_at
 
 pytestmark = pytest.mark.unit
 
@@ -69,6 +69,31 @@ def test_in_a_year_of_nights_every_slice_has_its_turn_and_no_night_counts_more_t
         slices |= {one: known(one, counted_by=number) for one in counted}
         slices[number] = known(number)
     assert max(waited.values()) <= 365 / 16
+
+
+def test_a_census_looks_at_few_slices_and_each_has_its_turn() -> None:
+    assert slices_to_look_at(1, 1, 1) == []
+    assert slices_to_look_at(1, 9, 10) == [*range(1, 10)]
+    assert slices_to_look_at(5, 38, 40) == [*range(5, 40)]
+    assert slices_to_look_at(1, 40, 41) == [*range(1, 33, 2), *range(33, 41)]
+    for last in (300, 3_000):
+        looked_at = [slices_to_look_at(3, number - 1, number) for number in range(last, last + last // 8)]
+        assert max(len(ones) for ones in looked_at) <= 1 + 7 + 32
+        assert {one for ones in looked_at for one in ones} >= {*range(3, last)}
+
+
+def test_in_years_of_nights_that_look_at_few_slices_every_slice_has_its_turn() -> None:
+    slices: dict[int, KnownSlice] = {}
+    waited = dict.fromkeys(range(1, 1_000), 0)
+    for number in range(1, 1_000):
+        looked_at = slices_to_look_at(1, max(1, number - 1), number)
+        counted = due([slices[one] for one in looked_at], number)
+        assert len(counted) <= 1 + 7 + 16
+        for one in slices:
+            waited[one] = 0 if one in counted else waited[one] + 1
+        slices |= {one: known(one, counted_by=number) for one in counted}
+        slices[number] = known(number)
+    assert max(waited.values()) <= 1_000 / 8
 
 
 def test_a_large_slice_waits_as_many_windows_as_its_rows_are_worth() -> None:

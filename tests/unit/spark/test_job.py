@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from unittest.mock import MagicMock
 
@@ -11,8 +12,9 @@ from py4j.protocol import Py4JError
 from makewhole.model.errors import RefusedError, TransientError
 from makewhole.model.pipeline import TimeLimits
 from makewhole.orchestration.task_ids import SPARK_STEPS
-from makewhole_spark import job
-from makewhole_spark.window_steps import RECONCILE, SNAPSHOT, STEPS, VALIDATE, Job, steps_through
+from makewhole_spark import job, submitted
+from makewhole_spark.step_names import RECONCILE, SNAPSHOT, STEPS, VALIDATE, steps_through
+from makewhole_spark.window_steps import Job
 
 pytestmark = pytest.mark.unit
 
@@ -37,15 +39,18 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Start:
         journals.clear()
         monkeypatch.setattr(job, "run_step", play)
         monkeypatch.setattr("sys.argv", ["job", "--pipeline", "shop", "--window", "1", "--revision", "1", *arguments])
-        job.main(step)
+        submitted.main(step)
 
     context = MagicMock()
     context.window.label = "shop window 1"
     context.pipeline.time_limits = TimeLimits()
     monkeypatch.setattr(job, "connect", connect)
     monkeypatch.setattr(job, "window_context", lambda _: context)
-    for name in ("windows", "session", "load_beside"):
+    for name in ("windows", "load_beside"):
         monkeypatch.setattr(job, name, MagicMock())
+    started: Future[MagicMock] = Future()
+    started.set_result(MagicMock())
+    monkeypatch.setattr(submitted, "session_in_thread", lambda _: started)
     return begin
 
 
@@ -65,6 +70,29 @@ def test_a_job_is_tried_again_only_when_that_may_help(start: Start, error: Excep
     with pytest.raises(SystemExit) as ended:
         start(SNAPSHOT, run, "--through", VALIDATE)
     assert ended.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(TransientError("no place"), job.EXIT_TRANSIENT), (TypeError("no conf"), job.EXIT_PERMANENT)]
+)
+def test_a_session_that_does_not_start_ends_the_job_as_any_step_does(
+    start: Start, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int
+) -> None:
+    failed: Future[MagicMock] = Future()
+    failed.set_exception(error)
+    monkeypatch.setattr(submitted, "session_in_thread", lambda _: failed)
+    with pytest.raises(SystemExit) as ended:
+        start(SNAPSHOT, lambda *_: "")
+    assert ended.value.code == code
+
+
+def test_the_session_is_named_by_the_step_and_the_window(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: Future[MagicMock] = Future()
+    started.set_result(MagicMock())
+    session = MagicMock(return_value=started)
+    monkeypatch.setattr(submitted, "session_in_thread", session)
+    start(SNAPSHOT, lambda *_: "")
+    session.assert_called_once_with("makewhole snapshot: shop window 1 (revision 1)")
 
 
 def test_by_hand_a_job_runs_its_own_step_alone(start: Start) -> None:

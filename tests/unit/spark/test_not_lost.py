@@ -1,5 +1,6 @@
 """Check which certified windows are asked for keys that a store lacks now, and which of them decides."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -7,7 +8,7 @@ from typing import Any, cast
 import polars as pl
 import pytest
 
-from makewhole.compute.frames import ELSEWHERE, JUDGED
+from makewhole.compute.frames import ELSEWHERE, HASHES, JUDGED
 from makewhole.lake.storage import Storage
 from makewhole.lake.stored_verdicts import VerdictFiles
 from makewhole.model.pipeline import Hop, Pipeline, PointKind, Remedies, Remedy, TablePoint, TopicPoint
@@ -110,6 +111,24 @@ def test_only_windows_that_hold_a_record_of_the_key_are_read(shelf: Shelf) -> No
     assert dict(found.judged.select("key", "verdict").rows()) == {"a": "vanished", "b": "missing", "there": "matched"}
     assert found.evidence_of(key_hash("a")) == {"seen": {"window": 1, "revision": 1}}
     assert found.evidence_of(key_hash("b")) == {}
+
+
+def test_keys_are_asked_for_whatever_becomes_of_them(shelf: Shelf) -> None:
+    """Also those that the window's own revision saw, and those of which a tombstone may be in what is gone."""
+    shelf.certify(JUDGED_NOW, {"a": True}, lo=0)
+    task = shelf.task()
+    gone = replace(task.log_of_erasures, telling=("log",), unread=frozenset({("log", 0)}))
+    cast(Any, task).log_of_erasures = gone
+
+    found = mark_not_lost(task, missing("a", "b"), elsewhere())
+
+    assert dict(found.judged.select("key", "verdict").rows()) == {
+        "a": "vanished",
+        "b": "undecidable",
+        "there": "matched",
+    }
+    judged = missing("a", "b").filter(pl.col("verdict") == "missing")
+    assert found.asked.rows() == judged.select(*HASHES).rows()
 
 
 def test_the_newest_window_that_judged_the_key_decides(shelf: Shelf) -> None:

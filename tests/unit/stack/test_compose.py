@@ -19,6 +19,7 @@ _OF_THE_MACHINE = {
     "SPARK_HOME",
     "SPARK_LOCAL_IP",
     "JDK_JAVA_OPTIONS",
+    "SPARK_LAUNCHER_OPTS",
 }
 
 

@@ -43,7 +43,7 @@ class Journal:
     """The answers of a journal."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, unfinished: list[UnfinishedWindow]) -> None:
-        monkeypatch.setattr(windows, "bounds", lambda *_: [bounds(number) for number in (1, 2, 3, 4)])
+        monkeypatch.setattr(windows, "bounds_near", lambda *_: [bounds(number) for number in (1, 2, 3, 4)])
         monkeypatch.setattr(windows, "by_request", lambda *_: None)
         monkeypatch.setattr(continuations, "unfinished", lambda *_: unfinished)
 

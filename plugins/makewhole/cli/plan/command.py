@@ -36,18 +36,19 @@ def show(
     """Show the actions of a plan in their order, its hash, and its state."""
     with service_environment(), connect() as journal:
         stored = known_plan(journal, plan)
-        actions = plan_progress.actions_of(journal, plan)
+        actions = plan_progress.actions_of(journal, plan, most=None if json else limit)
+        locks = _locks(plan_progress.locking_chunks(journal, plan))
         risks = never_seen(journal, plan, _points_now(stored))
     if json:
-        typer.echo(json_format.dumps({**_document(stored, actions), "risks": list(risks)}, ensure_ascii=False))
+        typer.echo(json_format.dumps({**_document(stored, actions, locks), "risks": list(risks)}, ensure_ascii=False))
         return
     _console.print(f"plan {stored.id}: window {stored.window} of {stored.pipeline}, {stored.state.value}")
     _console.print(f"SHA-256 {stored.sha256}" + (f"; {printable(stored.reason)}" if stored.reason else ""))
-    for sentence in (*risks, *_locks(actions)):
+    for sentence in (*risks, *locks):
         _console.print(Text(printable(sentence)))
-    print_table(_console, _table(actions[:limit]))
-    if len(actions) > limit:
-        _console.print(f"and {len(actions) - limit} more; --limit {len(actions)} or --json shows them all")
+    print_table(_console, _table(actions))
+    if stored.actions > limit:
+        _console.print(f"and {stored.actions - limit} more; --limit {stored.actions} or --json shows them all")
 
 
 def _points_now(stored: Plan) -> Mapping[str, Point]:
@@ -58,7 +59,7 @@ def _points_now(stored: Plan) -> Mapping[str, Point]:
         return {}
 
 
-def _document(stored: Plan, actions: Sequence[StoredAction]) -> dict[str, Any]:
+def _document(stored: Plan, actions: Sequence[StoredAction], locks: Sequence[str]) -> dict[str, Any]:
     return {
         "id": stored.id,
         "pipeline": stored.pipeline,
@@ -68,7 +69,7 @@ def _document(stored: Plan, actions: Sequence[StoredAction]) -> dict[str, Any]:
         "state": stored.state.value,
         "reason": stored.reason,
         "counts": dict(stored.counts),
-        "locks": _locks(actions),
+        "locks": list(locks),
         "actions": [
             {
                 "seq": item.action.seq,
@@ -84,16 +85,12 @@ def _document(stored: Plan, actions: Sequence[StoredAction]) -> dict[str, Any]:
     }
 
 
-def _locks(actions: Sequence[StoredAction]) -> list[str]:
-    """Return a sentence on each table whose other writers wait for chunks of the plan."""
-    chunks: dict[str, set[int]] = {}
-    for item in actions:
-        if item.action.before.get("locks_table"):
-            chunks.setdefault(item.action.target, set()).add(item.action.chunk)
+def _locks(chunks: Mapping[str, int]) -> list[str]:
+    """Return a sentence on each table whose other writers wait for so many chunks of the plan."""
     return [
-        f"{target} has no unique index on its key: its other writers wait during {counted(len(numbers), 'chunk')}, "
+        f"{target} has no unique index on its key: its other writers wait during {counted(number, 'chunk')}, "
         "each for as long as its transaction takes"
-        for target, numbers in chunks.items()
+        for target, number in chunks.items()
     ]
 
 

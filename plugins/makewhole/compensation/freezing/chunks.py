@@ -1,6 +1,6 @@
 """Divide actions into chunks when a plan is frozen, and find the chunks again when it runs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,17 +39,15 @@ def actions_per_chunk(limits: Limits) -> int:
 
 def number_actions(
     items: Iterable[PlannedPayload], actions_most: int, bytes_most: int = _PAYLOAD_BYTES_MOST
-) -> list[PlannedPayload]:
+) -> Iterator[PlannedPayload]:
     """Number the items without changing their order: `seq` over all, `chunk` within each target.
 
     A chunk ends before it has more than `actions_most` actions or `bytes_most` of payload; one payload always fits.
     """
     open_chunks: dict[str, _OpenChunk] = {}
-    found = []
     for seq, (action, payload) in enumerate(items):
         chunk = open_chunks.setdefault(action.target, _OpenChunk()).add(payload.size_bytes, actions_most, bytes_most)
-        found.append((replace(action, seq=seq, chunk=chunk), payload))
-    return found
+        yield replace(action, seq=seq, chunk=chunk), payload
 
 
 @dataclass
@@ -67,17 +65,6 @@ class _OpenChunk:
         self.actions += 1
         self.size_bytes += size_bytes
         return self.number
-
-
-def row_groups(items: Iterable[PlannedPayload]) -> list[Sequence[tuple[int, Payload]]]:
-    """Return the payloads of each chunk with their action numbers, by target in the order of its first action."""
-    by_target: dict[str, list[list[tuple[int, Payload]]]] = {}
-    for action, payload in items:
-        chunks = by_target.setdefault(action.target, [])
-        if action.chunk == len(chunks):
-            chunks.append([])
-        chunks[action.chunk].append((action.seq, payload))
-    return [chunk for chunks in by_target.values() for chunk in chunks]
 
 
 def chunks_of(actions: pa.Table) -> Mapping[str, Sequence[ChunkRows]]:

@@ -1,16 +1,18 @@
 """Fetch what each drafted action writes, and the rows that it overwrites."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from makewhole.compensation.freezing.batches.rows_before import LedgerRows, RowsBefore
 from makewhole.compensation.freezing.choose_partition import PartitionChooser, require_own_key
 from makewhole.compensation.freezing.fetch_reversals import ReversalFetcher
 from makewhole.compensation.freezing.meant_values import RecordValue
 from makewhole.compensation.freezing.source_values import SourceValues
-from makewhole.compensation.freezing.sources import PayloadFrom, Position, SourceRecord, Sources
+from makewhole.compensation.freezing.sources import PayloadFrom, SourceRecord, Sources
 from makewhole.compensation.freezing.survivors import require_rows_as_judged, survivor_first
 from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
+from makewhole.lake.record_file import WantedPositions
 from makewhole.model.errors import RefusedError
 from makewhole.model.payload import Payload
 from makewhole.model.pipeline import Hop, Pipeline, Remedy, Semantics, TablePoint, TopicPoint
@@ -18,9 +20,8 @@ from makewhole.model.plan import ERASABLE, LINEAGE_PREFIX
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Verdict
 from makewhole.model.window import Window
-from makewhole.postgres.read.ledger import ledger_record
 from makewhole.postgres.read.valued_rows import ValuedRow, ValuedTable
-from makewhole.postgres.tables import TableRow, moment_in_utc, rows_of_key
+from makewhole.postgres.tables import TableRow, moment_in_utc
 from makewhole.postgres.write.quarantine import require_quarantine_possible
 from makewhole.postgres.write.upsert_row import MeantValue
 
@@ -28,19 +29,39 @@ from makewhole.postgres.write.upsert_row import MeantValue
 class Fetcher:
     """The payloads of one plan, read from its sources."""
 
-    def __init__(self, window: Window, sources: Sources, past: PastReversals = NOTHING_REVERSED) -> None:
-        self._pipeline, self._sources = sources.pipeline, sources
+    def __init__(self, window: Window, sources: Sources) -> None:
+        self._window, self._pipeline, self._sources = window, sources.pipeline, sources
         self._hops = {hop.name: hop for hop in sources.pipeline.hops}
-        self._values = SourceValues(sources)
-        self._reversals = ReversalFetcher(window, sources, past, self._rows_to_reverse)
         self._partitions = PartitionChooser(sources)
-        self._erased: dict[str, dict[str, str]] = {}
+        self._begin((), NOTHING_REVERSED)
 
-    def fetch(self, drafts: Sequence[ActionDraft]) -> tuple[list[tuple[ActionDraft, Payload]], list[Refusal]]:
-        """Return the drafts that can be done with their payloads, in order, and a refusal for each finding that has one
-        which cannot. Copies that were taken back before, and keys of which no row agrees with the source, are in
-        neither: those findings stay open."""
-        self._load(drafts)
+    def _begin(self, drafts: Sequence[ActionDraft], past: PastReversals) -> None:
+        """Read what these drafts need, and forget what those before them needed."""
+        self._values = SourceValues(self._sources)
+        self._reversals = ReversalFetcher(self._window, self._sources, past, self._rows_to_reverse)
+        self._erased: dict[str, dict[str, str]] = {}
+        self._load_erased(drafts)
+        self._values.load(draft.finding for draft in drafts if draft.is_beside_survivor)
+        self._before, self._ledger = RowsBefore(self._sources, drafts), LedgerRows(self._sources, drafts)
+
+    def load_originals(self, drafts: Iterable[ActionDraft]) -> None:
+        """Read the original records of all drafts of a plan, before any of them is fetched."""
+        wanted = WantedPositions()
+        for draft in drafts:
+            hop = self._hops[draft.action.hop]
+            if draft.origin is not None:
+                wanted.add(hop.source, draft.origin)
+            if draft.repetition is not None:
+                wanted.add(hop.target, (draft.repetition.partition, draft.repetition.offset))
+        self._sources.load(wanted.by_point())
+
+    def fetch(
+        self, drafts: Sequence[ActionDraft], past: PastReversals = NOTHING_REVERSED
+    ) -> tuple[list[tuple[ActionDraft, Payload]], list[Refusal]]:
+        """Return those of some drafts that can be done with their payloads, in order, and a refusal for each finding
+        that has one which cannot; all drafts of a finding are among them. Copies that were taken back before, and keys
+        of which no row agrees with the source, are in neither: those findings stay open."""
+        self._begin(drafts, past)
         fetched: list[tuple[ActionDraft, Payload]] = []
         refusals: dict[tuple[str, str], Refusal] = {}
         for draft in drafts:
@@ -109,8 +130,7 @@ class Fetcher:
 
     def _produce(self, draft: ActionDraft) -> Payload:
         hop = self._hops[draft.action.hop]
-        point, session, table = self._sources.table(hop.source)
-        found = ledger_record(session, table, point, draft.action.key, hop.semantics)
+        found = self._ledger.of(draft)
         if found is None:
             raise RefusedError("erased: the ledger has no row of this key any more")
         extra = {"origin": "ledger"}
@@ -125,7 +145,7 @@ class Fetcher:
         named = {*value.fields, *point.key, *self._pipeline.compare}
         columns = [name for name in table.writable if name in named]
         zoneless = [name for name in columns if table.columns[name].is_zoneless and name not in point.key]
-        before = rows_of_key(session, table, point, draft.action.key, is_exact=False)
+        before = self._before.of(draft)
         _require_as_judged(draft, before, has_version=point.version is not None)
         locks_table = not _is_mismatched(draft) and not table.has_one_row_per(point)
         return Payload(
@@ -195,8 +215,7 @@ class Fetcher:
                 raise RefusedError("unfit: the latest version is a tombstone; upsert writes rows and deletes none")
             record = RecordValue.parse(value)
             return record, record.meant(compare), self._origin(draft)
-        point, session, table = self._sources.table(hop.source)
-        found = ledger_record(session, table, point, draft.action.key, hop.semantics, compare)
+        found = self._ledger.of(draft)
         if found is None:
             raise RefusedError("erased: the source table has no row of this key any more")
         return RecordValue.parse(found.value or b""), found.compared, "ledger"
@@ -208,19 +227,6 @@ class Fetcher:
         point = self._pipeline.points[self._hops[draft.action.hop].source]
         assert isinstance(point, TopicPoint) and draft.origin is not None
         return f"{point.topic}/{draft.origin[0]}/{draft.origin[1]}"
-
-    def _load(self, drafts: Sequence[ActionDraft]) -> None:
-        wanted: dict[str, list[Position]] = {}
-        for draft in drafts:
-            hop = self._hops[draft.action.hop]
-            if draft.origin is not None:
-                wanted.setdefault(hop.source, []).append(draft.origin)
-            if draft.repetition is not None:
-                wanted.setdefault(hop.target, []).append((draft.repetition.partition, draft.repetition.offset))
-        self._sources.load(wanted)
-        self._load_erased(drafts)
-        beside_survivors = (draft.finding for draft in drafts if draft.is_beside_survivor)
-        self._values.load(beside_survivors)
 
 
 def _erasable_at(pipeline: Pipeline, draft: ActionDraft) -> Sequence[TablePoint]:

@@ -1,33 +1,56 @@
-"""Freeze the actions of findings: fetch what they write, then commit plan, actions and payloads to the journal."""
+"""Freeze the actions of findings: fetch what they write, then commit plan, actions and payloads to the journal.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+Findings, drafts and payloads are never all in memory: a million of them are planned batch by batch.
+"""
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from makewhole.compensation.freezing.batches.action_file import SHOWN
+from makewhole.compensation.freezing.batches.draft_file import DraftFile
+from makewhole.compensation.freezing.chunks import PlannedPayload
 from makewhole.compensation.freezing.fetch import Fetcher
 from makewhole.compensation.freezing.sources import PayloadSource, Sources, TombstoneSource
-from makewhole.compensation.freezing.write_plan import PlanFrame, put_frozen, put_refused
-from makewhole.compensation.planning.action_draft import Refusal
-from makewhole.compensation.planning.draft import PlanDraft, draft_plan, over_limits
-from makewhole.compensation.planning.redelivery import read_readers
-from makewhole.compensation.planning.remedy_of import keys_to_reverse
-from makewhole.journal import written_keys
+from makewhole.compensation.freezing.write_plan import PlanFiles, PlanFrame, put_files, put_refused
+from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
+from makewhole.compensation.planning.draft import draft_batch, over_limits
+from makewhole.compensation.planning.redelivery import Readers, read_readers
+from makewhole.compensation.planning.remedy_of import is_reversed, keys_to_reverse
+from makewhole.journal import plan_progress, written_keys
+from makewhole.journal.findings.stored_findings import StoredFindings
 from makewhole.journal.written_keys import reversals_of
 from makewhole.model.connection import Connection
 from makewhole.model.pipeline import Pipeline
 from makewhole.model.plan import Action, Plan
-from makewhole.model.verdict import REPAIRABLE, Finding
+from makewhole.model.reversal import PastReversals
+from makewhole.model.verdict import REPAIRABLE, Finding, Verdict
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 
 
 @dataclass(frozen=True, kw_only=True)
 class FreezeRequest:
-    """A window and its findings to plan for. `window_keys`: distinct keys that were judged, for the share's limit."""
+    """A window and its findings to plan for: those of the journal, or some that are given. `window_keys`: distinct keys
+    that were judged, for the share's limit."""
 
     pipeline: Pipeline
     window: Window
-    findings: Sequence[Finding]
+    findings: StoredFindings | Sequence[Finding]
     window_keys: int
+
+    def batches(self, journal: PgConnection) -> Iterator[Sequence[Finding]]:
+        """Yield the findings, those of a key together."""
+        if isinstance(self.findings, StoredFindings):
+            yield from ([item.finding for item in batch] for batch in self.findings.batches(journal))
+        elif self.findings:
+            yield self.findings
+
+    def kinds(self, journal: PgConnection) -> set[tuple[str, Verdict]]:
+        """Return the hops of the findings, each with its verdicts."""
+        if isinstance(self.findings, StoredFindings):
+            return self.findings.kinds(journal)
+        return {(finding.hop, finding.verdict) for finding in self.findings}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,41 +66,104 @@ class FreezeSources:
 
 @dataclass(frozen=True, kw_only=True)
 class FreezeResult:
-    """The plan and its actions; None: nothing can be done. `refusals` are those of this call, also in the findings."""
+    """The plan; None: nothing can be done. `actions` are the first of it, `refusals` the first of this call: all are in
+    the journal, and in the findings."""
 
     plan: Plan | None
     actions: tuple[Action, ...] = ()
     refusals: tuple[Refusal, ...] = ()
 
 
+class RefusedFindings:
+    """The refusals of one freeze: each is written to its finding; the first are kept."""
+
+    def __init__(self, journal: PgConnection, window: Window) -> None:
+        self._journal, self._window = journal, window
+        self.first: list[Refusal] = []
+
+    def add(self, refusals: Sequence[Refusal]) -> None:
+        """Write these to their findings, in the caller's transaction."""
+        self.first += refusals[: SHOWN - len(self.first)]
+        window = (self._window.pipeline, self._window.number, self._window.revision)
+        refused = [(refusal.hop, refusal.key_hash, refusal.reason) for refusal in refusals]
+        plan_progress.refuse_findings(self._journal, window, refused)
+
+
 def freeze_findings(journal: PgConnection, request: FreezeRequest, sources: FreezeSources) -> FreezeResult:
     """Draft, fetch and freeze the plan of a window, in the caller's transaction."""
-    window, to_reverse = request.window, keys_to_reverse(request.pipeline, request.findings)
-    past = reversals_of(journal, request.pipeline, window.number, to_reverse)
-    readers = read_readers(request.pipeline, sources.connections, request.findings)
-    draft = draft_plan(request.pipeline, request.findings, window_keys=request.window_keys, past=past, readers=readers)
-    frame = PlanFrame(window=window, storage=sources.storage, limits=request.pipeline.limits)
-    if draft.refused_as_a_whole:
-        return _freeze_refused(journal, frame, draft)
-    with Sources(request.pipeline, sources.records, sources.connections, sources.tombstones) as opened:
-        items, refusals = Fetcher(request.window, opened, past).fetch(draft.drafts)
-    refusals = [*draft.refusals, *refusals]
-    if not items:
-        return FreezeResult(plan=None, refusals=tuple(refusals))
-    keys = len({step.action.key_hash for step, _ in items})
-    over = over_limits(request.pipeline.limits, actions=len(items), keys=keys, window_keys=request.window_keys)
-    if over is not None:  # the number of rows to reverse is known only after they are read
-        return _freeze_refused(journal, frame, replace(draft, refused_as_a_whole=over, refusals=tuple(refusals)))
-    needs_approval = len(items) > request.pipeline.approval.above_actions
-    fetched = ((item.action, payload) for item, payload in items)
-    plan, actions = put_frozen(journal, frame, fetched, needs_approval=needs_approval)
-    return FreezeResult(plan=plan, actions=actions, refusals=tuple(refusals))
+    with ExitStack() as stack:
+        freeze = _Freeze(journal, request, sources, stack)
+        plan, actions = freeze.run()
+        return FreezeResult(plan=plan, actions=actions, refusals=tuple(freeze.refused.first))
 
 
-def _freeze_refused(journal: PgConnection, frame: PlanFrame, draft: PlanDraft) -> FreezeResult:
-    actions = tuple(item.action for item in draft.drafts)
-    plan = put_refused(journal, frame, actions, draft.refused_as_a_whole or "")
-    return FreezeResult(plan=plan, actions=actions, refusals=draft.refusals)
+class _Freeze:
+    """One freeze, from the findings to the plan."""
+
+    def __init__(self, journal: PgConnection, request: FreezeRequest, sources: FreezeSources, stack: ExitStack) -> None:
+        self._journal, self._request, self._sources, self._stack = journal, request, sources, stack
+        self._frame = PlanFrame(window=request.window, storage=sources.storage, limits=request.pipeline.limits)
+        self._drafts = stack.enter_context(DraftFile())
+        self._readers: Readers | None = None
+        self.refused = RefusedFindings(journal, request.window)
+
+    def run(self) -> tuple[Plan | None, tuple[Action, ...]]:
+        over = self._draft()
+        if over is not None:
+            return self._refuse_plan(over)
+        with PlanFiles(self._request.pipeline.limits, self._fetched()) as files:
+            if not len(files.actions):
+                return None, ()
+            over = self._over_limits(len(files.actions), files.actions.keys)
+            if over is not None:  # the number of rows to reverse is known only after they are read
+                return self._refuse_plan(over)
+            needs_approval = len(files.actions) > self._request.pipeline.approval.above_actions
+            plan = put_files(self._journal, self._frame, files, needs_approval=needs_approval)
+            return plan, tuple(files.actions.first)
+
+    def _draft(self) -> str | None:
+        """Draft all findings; return the limit that their actions exceed, if any."""
+        actions = keys = 0
+        for findings in self._request.batches(self._journal):
+            standing, written = refuse_written(self._journal, self._request.window, findings)
+            self.refused.add(written)
+            past = self._past({*keys_to_reverse(self._request.pipeline, standing)})
+            batch = draft_batch(self._request.pipeline, standing, past, self._known_readers())
+            self.refused.add(batch.refusals)
+            self._drafts.add(batch.drafts)
+            actions, keys = actions + batch.actions, keys + batch.keys
+        return self._over_limits(actions, keys)
+
+    def _fetched(self) -> Iterator[PlannedPayload]:
+        """Yield the actions that can be done, in order, each with what it writes."""
+        opened = self._stack.enter_context(
+            Sources(self._request.pipeline, self._sources.records, self._sources.connections, self._sources.tombstones)
+        )
+        fetcher = Fetcher(self._request.window, opened)
+        fetcher.load_originals(self._drafts)
+        for drafts in self._drafts.slices():
+            items, refusals = fetcher.fetch(drafts, self._past(self._reversed_keys(drafts)))
+            self.refused.add(refusals)
+            yield from ((draft.action, payload) for draft, payload in items)
+
+    def _reversed_keys(self, drafts: Sequence[ActionDraft]) -> set[str]:
+        return {draft.finding.key_hash for draft in drafts if is_reversed(self._request.pipeline, draft.finding)}
+
+    def _past(self, key_hashes: set[str]) -> PastReversals:
+        return reversals_of(self._journal, self._request.pipeline, self._request.window.number, key_hashes)
+
+    def _known_readers(self) -> Readers:
+        if self._readers is None:
+            kinds = self._request.kinds(self._journal)
+            self._readers = read_readers(self._request.pipeline, self._sources.connections, kinds)
+        return self._readers
+
+    def _over_limits(self, actions: int, keys: int) -> str | None:
+        limits = self._request.pipeline.limits
+        return over_limits(limits, actions=actions, keys=keys, window_keys=self._request.window_keys)
+
+    def _refuse_plan(self, over: str) -> tuple[Plan, tuple[Action, ...]]:
+        return put_refused(self._journal, self._frame, (draft.action for draft in self._drafts), over)
 
 
 def refuse_written(

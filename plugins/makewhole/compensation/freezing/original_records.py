@@ -1,12 +1,14 @@
 """Read original records by position from the archives of windows, or from the brokers where no archive holds them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from makewhole.compensation.freezing.known_keys import read_known_keys
 from makewhole.compensation.freezing.sources import PayloadFrom, SourceRecord
@@ -19,6 +21,9 @@ from makewhole.model.errors import CorruptionError
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.window import PartitionRange, Window
 from makewhole.window.context import WindowContext
+
+FindWindows = Callable[[str, Collection[tuple[int, int]]], Sequence[Window]]
+"""Find the windows before one whose ranges of a topic point hold any of some (partition, offset), newest first."""
 
 _GAP_MOST = 1_000  # offsets; positions closer than this are read together
 
@@ -34,8 +39,9 @@ class _RecordSource:
 
 
 class WindowRecords:
-    """The payload source of one window. Records of earlier windows among those `judged` (newest first), which keys that
-    were handed over need, come from their archives: the same offsets of the log may hold other records now.
+    """The payload source of one window. Records of earlier windows, which keys that were handed over need, come from
+    their archives: the same offsets of the log may hold other records now. `find` tells which these are; `judged` are
+    the newest windows (newest first).
 
     What the newest revision of a window could not read any more, an older one may have read: then its archive has it.
     `partitions`: how many a topic has now, by point; of a point that is not there, those of the window count.
@@ -46,25 +52,28 @@ class WindowRecords:
         context: WindowContext,
         judged: Iterable[Window] = (),
         partitions: Mapping[str, int] = MappingProxyType({}),
+        find: FindWindows = lambda *_: (),
     ) -> None:
-        self._context, self._judged, self._partitions = context, tuple(judged), partitions
-        earlier = (window for window in self._judged if window.number < context.window.number)
-        self._windows = (context.window, *earlier)
+        self._context, self._judged, self._partitions, self._find = context, tuple(judged), partitions, find
+        self._archives: dict[str, ArchiveLog] = {}
 
     def records(self, point: str, positions: Sequence[tuple[int, int]]) -> Iterator[SourceRecord]:
-        """Return the records at these (partition, offset), ordered; those that are nowhere any more are left out."""
+        """Yield the records at these (partition, offset) as they are read; those that are nowhere any more are left
+        out."""
         topic = self._topic(point)
-        found: dict[tuple[int, int], SourceRecord] = {}
         with closing(BrokerLog(self._context.kafka(topic))) as broker:
-            logs = _Logs(broker)
-            left = {position: self._record_sources(point, *position) for position in sorted(set(positions))}
+            logs = _Logs(broker, self._archives)
+            windows = (self._context.window, *self._find(point, self._outside(point, positions)))
+            left = {at: self._record_sources(windows, point, *at) for at in sorted(set(positions))}
             while left:
                 nexts = {position: next(sources, None) for position, sources in left.items()}
                 asked = [(source, position[1]) for position, source in nexts.items() if source is not None]
+                found: set[tuple[int, int]] = set()
                 for origin, offsets in _offset_runs(asked):
-                    found |= {(one.partition, one.offset): one for one in logs.read(origin, offsets)}
+                    for one in logs.read(origin, offsets):
+                        found.add((one.partition, one.offset))
+                        yield one
                 left = {at: left[at] for at, source in nexts.items() if source is not None and at not in found}
-        return (found[position] for position in sorted(found))
 
     def partition_count(self, point: str) -> int:
         """Return the number of partitions that a topic point has now."""
@@ -80,12 +89,19 @@ class WindowRecords:
         assert isinstance(topic, TopicPoint)
         return topic
 
-    def _record_sources(self, point: str, partition: int, offset: int) -> Iterator[_RecordSource]:
+    def _outside(self, point: str, positions: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+        """Return the positions that lie outside of the window."""
+        parts = {part.partition: part for part in self._context.window.ranges.get(point, ())}
+        return {(at, offset) for at, offset in positions if at not in parts or not _holds(parts[at], offset)}
+
+    def _record_sources(
+        self, windows: Sequence[Window], point: str, partition: int, offset: int
+    ) -> Iterator[_RecordSource]:
         """Yield where a position may be read, the best first; nothing: the topic has no such partition any more, and no
         archive has it."""
-        for window in self._windows:
+        for window in windows:
             for part in window.ranges.get(point, ()):
-                if part.partition == partition and part.lo <= offset < part.hi:
+                if part.partition == partition and _holds(part, offset):
                     for revision in range(window.revision, 0, -1):
                         prefix = replace(window, revision=revision).prefix
                         folder = self._context.storage.uri(f"{prefix}/{point}/archive")
@@ -95,29 +111,35 @@ class WindowRecords:
         yield from (_RecordSource(part=part) for part in islice(now, 1))
 
 
+def _holds(part: PartitionRange, offset: int) -> bool:
+    return part.lo <= offset < part.hi
+
+
 class _Logs:
     """The logs that positions are read from: the brokers, and archives, each of which verifies its files once."""
 
-    def __init__(self, broker: LogSource) -> None:
-        self._broker = broker
-        self._archives: dict[str, ArchiveLog] = {}
+    def __init__(self, broker: LogSource, archives: dict[str, ArchiveLog]) -> None:
+        self._broker, self._archives = broker, archives
 
-    def read(self, origin: _RecordSource, offsets: Sequence[int]) -> list[SourceRecord]:
-        """Return the records at these offsets, ascending, that the source has.
+    def read(self, origin: _RecordSource, offsets: Sequence[int]) -> Iterator[SourceRecord]:
+        """Yield the records at these offsets, ascending, that the source has.
 
         Raises:
             CorruptionError: the archive of a window's newest revision is gone or damaged.
         """
         wanted = replace(origin.part, lo=offsets[0], hi=offsets[-1] + 1, leader_epochs=())
         if origin.folder is None:
-            return list(_read_records(self._broker, wanted, set(offsets), PayloadFrom.BROKER))
+            yield from _read_records(self._broker, wanted, set(offsets), PayloadFrom.BROKER)
+            return
         archive = self._archives.setdefault(origin.folder, ArchiveLog(origin.folder))
-        try:
-            return list(_read_records(archive, wanted, set(offsets), PayloadFrom.ARCHIVE))
-        except CorruptionError:
-            if not origin.is_older:
-                raise
-            return []  # a revision that broke off leaves part of an archive, or none
+        records = _read_records(archive, wanted, set(offsets), PayloadFrom.ARCHIVE)
+        if not origin.is_older:
+            yield from records
+            return
+        whole: list[SourceRecord] = []
+        with suppress(CorruptionError):  # a revision that broke off leaves part of an archive, or none
+            whole = list(records)
+        yield from whole
 
 
 def _offset_runs(positions: Iterable[tuple[_RecordSource, int]]) -> Iterator[tuple[_RecordSource, list[int]]]:
@@ -137,10 +159,10 @@ def _offset_runs(positions: Iterable[tuple[_RecordSource, int]]) -> Iterator[tup
 def _read_records(
     source: LogSource, wanted: PartitionRange, offsets: set[int], kept_in: PayloadFrom
 ) -> Iterator[SourceRecord]:
+    asked = pa.array(sorted(offsets), pa.int64())
     for batch in read_range(source, wanted).batches():
-        for row in batch.filter(
-            pa.array([value in offsets for value in batch.column("offset").to_pylist()])
-        ).to_pylist():
+        wanted_rows: Any = pc.is_in(batch.column("offset"), value_set=asked)
+        for row in batch.filter(wanted_rows).to_pylist():
             stamp = row["timestamp"]
             yield SourceRecord(
                 partition=row["partition"],

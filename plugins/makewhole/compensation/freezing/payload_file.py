@@ -66,7 +66,12 @@ class PayloadFile:
 
 
 def write_payloads(prefix: str, chunks: Iterable[Sequence[tuple[int, Payload]]]) -> tuple[str, str]:
-    """Write the payloads of chunks, each a row group of (action number, payload); return the file's URI and SHA-256.
+    """Write the payloads of chunks, each (action number, payload) in order; see `write_payload_tables`."""
+    return write_payload_tables(prefix, (payload_table(chunk) for chunk in chunks))
+
+
+def write_payload_tables(prefix: str, chunks: Iterable[pa.Table]) -> tuple[str, str]:
+    """Write the payloads of chunks, each a row group (`payload_table`); return the file's URI and SHA-256.
 
     The URI is `<prefix>-<first 12 of the SHA-256>.parquet`. It is written under another name first: a reader sees all
     of it or nothing. One chunk at a time is in memory.
@@ -74,7 +79,7 @@ def write_payloads(prefix: str, chunks: Iterable[Sequence[tuple[int, Payload]]])
     with tempfile.NamedTemporaryFile(prefix="makewhole-payloads-") as local:
         with pq.ParquetWriter(local, SCHEMA, compression="zstd") as writer:
             for chunk in chunks:
-                writer.write_table(_payload_table(chunk), row_group_size=len(chunk))
+                writer.write_table(chunk, row_group_size=len(chunk))
         local.flush()
         local.seek(0)
         sha256 = _copy_hashed(local, None)
@@ -146,7 +151,8 @@ def _tampered(uri: str) -> CorruptionError:
     )
 
 
-def _payload_table(chunk: Sequence[tuple[int, Payload]]) -> pa.Table:
+def payload_table(chunk: Sequence[tuple[int, Payload]]) -> pa.Table:
+    """Return the payloads of a chunk, with the numbers of their actions, as columns of `SCHEMA`."""
     payloads = [payload for _, payload in chunk]
     columns: dict[str, list[Any]] = {
         "seq": [seq for seq, _ in chunk],

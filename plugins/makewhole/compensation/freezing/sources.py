@@ -1,15 +1,18 @@
 """Read the sources of payloads: original records by position, and tables by key."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, Self
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from makewhole.compute.decode.record_values import ValueShape, decode_values
 from makewhole.kafka.partitioner import KnownKeys
+from makewhole.lake.record_file import RecordFile
 from makewhole.model.connection import Connection, PostgresConnection
 from makewhole.model.errors import RefusedError
 from makewhole.model.pipeline import Pipeline, TablePoint, TopicPoint
@@ -25,6 +28,9 @@ _RECORD = pa.schema(
 )
 Position = tuple[int, int]
 """(partition, offset)."""
+_NOWHERE = (-1, -1)
+_RECORDS_TOGETHER = 5_000
+_MOST_BYTES = 64 * 2**20  # of records in memory; one column of a batch holds less than 2 GiB
 
 
 class PayloadFrom(StrEnum):
@@ -94,7 +100,7 @@ class Sources:
         self._stack = ExitStack()
         self._sessions: dict[str, PgConnection] = {}
         self._tables: dict[str, Table] = {}
-        self._loaded: dict[tuple[str, Position], SourceRecord] = {}
+        self._loaded = self._stack.enter_context(RecordFile())
 
     def __enter__(self) -> Self:
         return self
@@ -103,10 +109,18 @@ class Sources:
         self._stack.close()
 
     def load(self, wanted: Mapping[str, Iterable[Position]]) -> None:
-        """Read these records of topic points, with one call per point."""
-        for point, positions in wanted.items():
-            for record in self._records.records(point, sorted(set(positions))):
-                self._loaded[point, (record.partition, record.offset)] = record
+        """Read these records of topic points in the order of their positions; they are kept in a file. What was read
+        before is not read again."""
+        for name, positions in wanted.items():
+            for some in _together(self._loaded.not_added(name, _in_order(positions))):
+                for records in _pieces(self._records.records(name, some)):
+                    for record, key in zip(records, self._keys_of(name, records), strict=True):
+                        self._loaded.add(name, record.partition, record.offset, (record, key))
+
+    def _keys_of(self, name: str, records: Sequence[SourceRecord]) -> list[str | None]:
+        point = self.pipeline.points[name]
+        assert isinstance(point, TopicPoint)
+        return business_keys(point, records)
 
     def record(self, name: str, position: Position | None, key: str) -> SourceRecord:
         """Return a record that was loaded.
@@ -114,7 +128,7 @@ class Sources:
         Raises:
             RefusedError: it is nowhere any more, or is not of this business key.
         """
-        if (name, position) not in self._loaded:
+        if self._loaded.find(name, *(position or _NOWHERE)) is None:
             raise RefusedError("the original record is in no archive of this window")
         found = self.find(name, position, key)
         if found is None:
@@ -133,10 +147,8 @@ class Sources:
 
     def find(self, name: str, position: Position | None, key: str) -> SourceRecord | None:
         """Return a record that was loaded; None: it is nowhere any more, or is not of this business key."""
-        found = self._loaded.get((name, position or (-1, -1)))
-        point = self.pipeline.points[name]
-        assert isinstance(point, TopicPoint)
-        return found if found is not None and business_key(point, found) == key else None
+        record, own_key = self._loaded.find(name, *(position or _NOWHERE)) or (None, None)
+        return record if own_key == key else None
 
     def table(self, name: str) -> tuple[TablePoint, PgConnection, Table]:
         """Return a table point, a session at its database and its description.
@@ -173,16 +185,57 @@ class Sources:
         return connection
 
 
+def _in_order(positions: Iterable[Position]) -> NDArray[np.int64]:
+    """Return the positions in order, each once: a row each."""
+    numbers = np.array([*positions] if not isinstance(positions, np.ndarray) else positions, dtype=np.int64)
+    return np.unique(numbers.reshape(-1, 2), axis=0)
+
+
+def _together(ordered: NDArray[np.int64]) -> Iterator[list[Position]]:
+    """Yield so many of the positions together."""
+    for first in range(0, len(ordered), _RECORDS_TOGETHER):
+        yield [(int(partition), int(offset)) for partition, offset in ordered[first : first + _RECORDS_TOGETHER]]
+
+
+def _pieces(records: Iterable[SourceRecord]) -> Iterator[list[SourceRecord]]:
+    """Yield the records in lists, each of which ends with the record that makes it 64 MiB or more."""
+    piece, size_bytes = list[SourceRecord](), 0
+    for record in records:
+        piece.append(record)
+        size_bytes += _size_bytes(record)
+        if size_bytes >= _MOST_BYTES:
+            yield piece
+            piece, size_bytes = [], 0
+    if piece:
+        yield piece
+
+
+def _size_bytes(record: SourceRecord) -> int:
+    texts = [record.key, record.value, *(value for _, value in record.headers)]
+    return sum(len(text) for text in texts if text is not None)
+
+
 def business_key(point: TopicPoint, record: SourceRecord) -> str | None:
     """Return the business key of a record, as snapshots decode it; None: it has none."""
-    key: str | None = decoded(
-        record, ValueShape(key=point.key, key_layout=point.key_layout, compare={}, keeps_tombstones=True)
-    )["key"]
-    return key
+    return business_keys(point, [record])[0]
+
+
+def business_keys(point: TopicPoint, records: Sequence[SourceRecord]) -> list[str | None]:
+    """Return the business key of each record, as snapshots decode it; None: it has none."""
+    shape = ValueShape(key=point.key, key_layout=point.key_layout, compare={}, keeps_tombstones=True)
+    keys: list[str | None] = decode_values(_batch(records), shape)["key"].to_list()
+    return keys
 
 
 def decoded(record: SourceRecord, shape: ValueShape) -> dict[str, Any]:
     """Decode one record as snapshots do; see `decode_values` for the fields."""
-    headers = [{"key": name, "value": value} for name, value in record.headers]
-    row: dict[str, list[Any]] = {"key": [record.key], "value": [record.value], "headers": [headers]}
-    return decode_values(pa.RecordBatch.from_pydict(row, schema=_RECORD), shape).row(0, named=True)
+    return decode_values(_batch([record]), shape).row(0, named=True)
+
+
+def _batch(records: Sequence[SourceRecord]) -> pa.RecordBatch:
+    row: dict[str, list[Any]] = {
+        "key": [record.key for record in records],
+        "value": [record.value for record in records],
+        "headers": [[{"key": name, "value": value} for name, value in record.headers] for record in records],
+    }
+    return pa.RecordBatch.from_pydict(row, schema=_RECORD)

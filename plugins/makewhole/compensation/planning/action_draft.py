@@ -7,6 +7,9 @@ from makewhole.model.plan import Action
 from makewhole.model.reversal import Repetition
 from makewhole.model.verdict import Finding, Verdict
 
+PlanOrder = tuple[int, int, str]
+"""The place of an action in its plan: the number of its hop, that of its remedy, its key."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ActionDraft:

@@ -1,6 +1,6 @@
 """Find until when Kafka keeps the original records of findings."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,7 +9,6 @@ from makewhole.kafka.retention import Deadline, Retention, read_retention
 from makewhole.model.connection import Connection, KafkaConnection
 from makewhole.model.errors import MakewholeError
 from makewhole.model.pipeline import Pipeline, TopicPoint
-from makewhole.model.verdict import Finding
 
 _PATIENCE_SECONDS = 5.0
 
@@ -46,15 +45,6 @@ def read_deadlines(pipeline: Pipeline, connections: Mapping[str, Connection]) ->
         except MakewholeError as error:
             silent[point.name] = str(error)
     return Deadlines(retention=retention, silent=silent)
-
-
-def soonest(deadlines: Deadlines, findings: Iterable[Finding]) -> Sequence[tuple[Finding, Deadline]]:
-    """Return the findings with a copy in a topic and their deadlines, the earliest first."""
-    known = [(finding, deadlines.of(finding.hop, finding.evidence)) for finding in findings]
-    return sorted(
-        ((finding, deadline) for finding, deadline in known if deadline is not None),
-        key=lambda item: (item[1].urgency, item[0].hop, item[0].key),
-    )
 
 
 def _time(copy: Mapping[str, Any]) -> datetime | None:

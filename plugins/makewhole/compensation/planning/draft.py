@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from makewhole.compensation.planning.action_draft import ActionDraft, Refusal
+from makewhole.compensation.planning.action_draft import ActionDraft, PlanOrder, Refusal
 from makewhole.compensation.planning.conflicts import without_conflicts
 from makewhole.compensation.planning.extra_copies import extra_records, extra_rows
 from makewhole.compensation.planning.redelivery import NO_READERS, Readers, Redelivery
@@ -46,9 +46,20 @@ class PlanDraft:
         return count_remedies(draft.action for draft in self.drafts)
 
 
+@dataclass(frozen=True, kw_only=True)
+class DraftBatch:
+    """The drafts of some findings with their places in the plan, in this order, and refusals. `actions` on `keys` are
+    those that count: rows that were taken back before are recognised only when they are read, and have drafts, too."""
+
+    drafts: Sequence[tuple[PlanOrder, ActionDraft]]
+    refusals: Sequence[Refusal]
+    actions: int
+    keys: int
+
+
 def plan_actions(pipeline: Pipeline, findings: Sequence[Finding]) -> list[Action]:
     """Return the actions for findings, ordered by hop, remedy and key, numbered from 0; limits are not applied."""
-    return [draft.action for draft in _draft_all(pipeline, findings, _Known(pipeline, findings))[0]]
+    return [draft.action for draft in renumbered(one for _, one in draft_batch(pipeline, findings).drafts)]
 
 
 def draft_plan(
@@ -64,15 +75,37 @@ def draft_plan(
 
     Rows that were taken back before are recognised only when they are read: they have drafts, which do not count.
     """
+    batch = draft_batch(pipeline, findings, past, readers)
+    return PlanDraft(
+        drafts=renumbered(draft for _, draft in batch.drafts),
+        refusals=tuple(batch.refusals),
+        refused_as_a_whole=over_limits(
+            pipeline.limits, actions=batch.actions, keys=batch.keys, window_keys=window_keys
+        ),
+        needs_approval=batch.actions > pipeline.approval.above_actions,
+    )
+
+
+def draft_batch(
+    pipeline: Pipeline,
+    findings: Sequence[Finding],
+    past: PastReversals = NOTHING_REVERSED,
+    readers: Readers = NO_READERS,
+) -> DraftBatch:
+    """Draft actions and refusals of some findings; all findings of their keys are among them."""
     drafts, refusals = _draft_all(pipeline, findings, _Known(pipeline, findings, past, readers))
     left = _without_reversed_rows(pipeline, drafts, past)
-    actions, keys = len(left), len({draft.action.key_hash for draft in left})
-    return PlanDraft(
-        drafts=tuple(drafts),
-        refusals=tuple(refusals),
-        refused_as_a_whole=over_limits(pipeline.limits, actions=actions, keys=keys, window_keys=window_keys),
-        needs_approval=actions > pipeline.approval.above_actions,
+    return DraftBatch(
+        drafts=[(_order(pipeline, draft), draft) for draft in drafts],
+        refusals=refusals,
+        actions=len(left),
+        keys=len({draft.action.key_hash for draft in left}),
     )
+
+
+def _order(pipeline: Pipeline, draft: ActionDraft) -> PlanOrder:
+    hop_number = next(number for number, hop in enumerate(pipeline.hops) if hop.name == draft.finding.hop)
+    return hop_number, _REMEDY_ORDER.index(draft.action.remedy), draft.finding.key
 
 
 def _without_reversed_rows(pipeline: Pipeline, drafts: Iterable[ActionDraft], past: PastReversals) -> list[ActionDraft]:
@@ -105,7 +138,7 @@ def over_limits(limits: Limits, *, actions: int, keys: int, window_keys: int) ->
     return None
 
 
-def renumbered(drafts: Sequence[ActionDraft]) -> tuple[ActionDraft, ...]:
+def renumbered(drafts: Iterable[ActionDraft]) -> tuple[ActionDraft, ...]:
     """Number the drafts from 0 without holes."""
     return tuple(replace(draft, action=replace(draft.action, seq=seq)) for seq, draft in enumerate(drafts))
 
@@ -126,8 +159,8 @@ class _Known:
 def _draft_all(
     pipeline: Pipeline, findings: Sequence[Finding], known: _Known
 ) -> tuple[list[ActionDraft], list[Refusal]]:
-    hops = {hop.name: (number, hop) for number, hop in enumerate(pipeline.hops)}
-    drafts: list[tuple[tuple[int, int, str], ActionDraft]] = []
+    hops = {hop.name: hop for hop in pipeline.hops}
+    drafts: list[ActionDraft] = []
     refusals: list[Refusal] = []
     for finding in findings:
         if finding.verdict not in REPAIRABLE:
@@ -135,7 +168,7 @@ def _draft_all(
         if finding.hop not in hops:
             refusals.append(_refuse(finding, f"the pipeline has no hop {finding.hop} any more"))
             continue
-        hop_number, hop = hops[finding.hop]
+        hop = hops[finding.hop]
         remedy = remedy_of(hop.remedies, finding.verdict)
         if remedy is Remedy.REPORT:
             continue
@@ -143,11 +176,10 @@ def _draft_all(
         if isinstance(made, str):
             refusals.append(_refuse(finding, made))
         else:
-            made = [made] if isinstance(made, ActionDraft) else made
-            drafts += [((hop_number, _REMEDY_ORDER.index(remedy), finding.key), draft) for draft in made]
-    ordered = [draft for _, draft in sorted(drafts, key=lambda item: item[0])]
+            drafts += [made] if isinstance(made, ActionDraft) else made
+    ordered = sorted(drafts, key=lambda draft: _order(pipeline, draft))
     sources = {hop.name: hop.source for hop in pipeline.hops}
-    return list(renumbered(without_conflicts(pipeline, _without_repetition(ordered, sources)))), refusals
+    return without_conflicts(pipeline, _without_repetition(ordered, sources)), refusals
 
 
 def _without_repetition(drafts: Iterable[ActionDraft], sources: Mapping[str, str]) -> list[ActionDraft]:

@@ -29,14 +29,17 @@ class Readers:
 NO_READERS = Readers()
 
 
-def read_readers(pipeline: Pipeline, connections: Mapping[str, Connection], findings: Iterable[Finding]) -> Readers:
-    """Ask the brokers which groups read the topics that records of these findings would be sent back to.
+def read_readers(
+    pipeline: Pipeline, connections: Mapping[str, Connection], kinds: Iterable[tuple[str, Verdict]]
+) -> Readers:
+    """Ask the brokers which groups read the topics that records of these kinds of findings (hop, verdict) would be sent
+    back to.
 
     Raises:
         TransientError: the brokers do not answer.
     """
     groups, silent = {}, {}
-    for name in sorted(_sources_written_again(pipeline, findings)):
+    for name in sorted(_sources_written_again(pipeline, kinds)):
         point = pipeline.points[name]
         connection = connections.get(point.connection)
         if not isinstance(point, TopicPoint) or not isinstance(connection, KafkaConnection):
@@ -49,13 +52,15 @@ def read_readers(pipeline: Pipeline, connections: Mapping[str, Connection], find
     return Readers(groups=groups, silent=silent)
 
 
-def _sources_written_again(pipeline: Pipeline, findings: Iterable[Finding]) -> set[str]:
+def _sources_written_again(pipeline: Pipeline, kinds: Iterable[tuple[str, Verdict]]) -> set[str]:
     hops = {hop.name: hop for hop in pipeline.hops}
-    found = {(finding.hop, finding.verdict) for finding in findings if finding.verdict in GAPS and finding.hop in hops}
     return {
         hops[name].source
-        for name, verdict in found
-        if remedy_of(hops[name].remedies, verdict) is Remedy.REDELIVER and hops[name].redeliver_to is None
+        for name, verdict in kinds
+        if verdict in GAPS
+        and name in hops
+        and remedy_of(hops[name].remedies, verdict) is Remedy.REDELIVER
+        and hops[name].redeliver_to is None
     }
 
 

@@ -8,6 +8,7 @@ one instead. The guards are checked again when the plan runs: the forecast is of
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -44,6 +45,7 @@ from makewhole.sql import PgConnection
 SAMPLES = 3
 _READ_SECONDS_MOST = 300.0
 _EFFECTS = "effects"
+_ROWS_TOGETHER = 100_000
 _ROW_REMEDIES = tuple(remedy.value for remedy in (Remedy.UPSERT, Remedy.QUARANTINE, Remedy.RESTORE))
 
 
@@ -133,7 +135,7 @@ class _PlanForecast:
         self._journal, self._stored, self._content = journal, stored, content
         self._choice, self._progress = choice, progress
         self._frame = _actions_frame(content.actions)
-        self._forecasts: dict[int, tuple[Forecast, str | None]] = {}
+        self._counts: defaultdict[tuple[str, str], _PartCounts] = defaultdict(_PartCounts)
         self._judged = 0
         self.samples: list[Sample] = []
         self.tables: list[TableEffects] = []
@@ -171,20 +173,15 @@ class _PlanForecast:
         """Return the actions by target and remedy, in the order of the plan."""
         parts = []
         for (target, remedy), rows in self._frame.group_by("target", "remedy", maintain_order=True):
-            forecasts = [self._forecasts[seq] for seq in rows["seq"].to_list()]
-            counted = Counter(forecast for forecast, _ in forecasts)
+            counts = self._counts[str(target), str(remedy)]
             parts.append(
                 DryRunPart(
                     remedy=str(remedy),
                     target=str(target),
                     place=targets[str(target)].point.place,
                     actions=len(rows),
-                    forecasts={forecast: counted[forecast] for forecast in Forecast},
-                    reasons=dict(
-                        Counter(
-                            why for forecast, why in forecasts if forecast is Forecast.REFUSED and why
-                        ).most_common()
-                    ),
+                    forecasts={forecast: counts.forecasts[forecast] for forecast in Forecast},
+                    reasons=dict(counts.reasons.most_common()),
                     payload_from=dict(Counter(filter(None, rows["payload_from"].to_list())).most_common()),
                 )
             )
@@ -213,9 +210,8 @@ class _PlanForecast:
     def _note_done(self, name: str, done: ChunksDone) -> None:
         for part in self._content.chunks[name][: done.chunks]:
             refused = {**done.refused, **self._refused(name, part.number)}
-            for seq in _seqs(take_chunk(self._content.actions, part)):
-                why = refused.get(seq)
-                self._forecasts[seq] = (Forecast.DONE, None) if why is None else (Forecast.REFUSED, why)
+            rows = take_chunk(self._content.actions, part)
+            self._count(rows, {seq: _forecast(seq, refused, (), by_itself=Forecast.DONE) for seq in _seqs(rows)})
             self._report_progress(part.size)
 
     def _note(
@@ -225,12 +221,21 @@ class _PlanForecast:
         waiting: Collection[int],
         shown: Mapping[int, RowChange | RecordToSend],
     ) -> None:
-        for seq in _seqs(chunk.rows):
-            self._forecasts[seq] = _forecast(seq, refused, waiting)
+        forecasts = {seq: _forecast(seq, refused, waiting) for seq in _seqs(chunk.rows)}
+        self._count(chunk.rows, forecasts)
         for action in actions_in(chunk.rows.filter(pa.array([seq in shown for seq in _seqs(chunk.rows)]))):
-            forecast, reason = self._forecasts[action.seq]
+            forecast, reason = forecasts[action.seq]
             self.samples.append(Sample(action=action, forecast=forecast, reason=reason, shown=shown[action.seq]))
         self._report_progress(len(chunk.rows))
+
+    def _count(self, rows: pa.Table, forecasts: Mapping[int, tuple[Forecast, str | None]]) -> None:
+        """Count the forecasts of the actions of a chunk, and the reasons of the refused ones in their order."""
+        for seq, target, remedy in zip(*(rows.column(name).to_pylist() for name in _SAMPLED), strict=True):
+            forecast, reason = forecasts[seq]
+            counts = self._counts[target, remedy]
+            counts.forecasts[forecast] += 1
+            if forecast is Forecast.REFUSED and reason:
+                counts.reasons[reason] += 1
 
     def _report_progress(self, actions: int) -> None:
         self._judged += actions
@@ -247,10 +252,20 @@ class _PlanForecast:
         return set(undone.filter(~first & ~together)["seq"].to_list())
 
 
-def _forecast(seq: int, refused: Mapping[int, str], waiting: Collection[int]) -> tuple[Forecast, str | None]:
+@dataclass
+class _PartCounts:
+    """The forecasts of the actions of one remedy at one target, and the reasons of those that are refused."""
+
+    forecasts: Counter[Forecast] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+
+
+def _forecast(
+    seq: int, refused: Mapping[int, str], waiting: Collection[int], by_itself: Forecast = Forecast.WOULD
+) -> tuple[Forecast, str | None]:
     if seq in waiting:
         return Forecast.WAITS, "an earlier action is about the same key: this one is judged when that is done"
-    return (Forecast.REFUSED, refused[seq]) if seq in refused else (Forecast.WOULD, None)
+    return (Forecast.REFUSED, refused[seq]) if seq in refused else (by_itself, None)
 
 
 def _seqs(rows: Any) -> list[int]:
@@ -262,19 +277,19 @@ def _seqs(rows: Any) -> list[int]:
 def _actions_frame(actions: pa.Table) -> pl.DataFrame:
     """Return the columns `seq`, `chunk`, `remedy`, `target`, `key_hash`, `payload_from` (null: nothing is written) and
     `undoes` (the number of the action that is taken back, null in plans that undo nothing)."""
+    parts = [_part_of_frame(actions.slice(first, _ROWS_TOGETHER)) for first in range(0, len(actions), _ROWS_TOGETHER)]
+    return pl.concat(parts or [_part_of_frame(actions)])
+
+
+def _part_of_frame(actions: pa.Table) -> pl.DataFrame:
     texts: Any = {name: actions.column(name).cast(pa.string()) for name in ("remedy", "target", "key_hash", "before")}
     numbers = {name: actions.column(name) for name in ("seq", "chunk")}
     frame = pl.DataFrame(pl.from_arrow(pa.table({**numbers, **texts})))
     undoes = pl.col("before").str.json_path_match("$.undoes")
+    payload_from = pl.coalesce(
+        pl.col("before").str.json_path_match("$.payload_from"),
+        pl.when(pl.col("remedy") == Remedy.RESTORE.value).then(pl.lit(_EFFECTS)),
+    )
     return frame.select(
-        "seq",
-        "chunk",
-        "remedy",
-        "target",
-        "key_hash",
-        pl.coalesce(
-            pl.col("before").str.json_path_match("$.payload_from"),
-            pl.when(pl.col("remedy") == Remedy.RESTORE.value).then(pl.lit(_EFFECTS)),
-        ).alias("payload_from"),
-        undoes.alias("undoes"),
+        "seq", "chunk", "remedy", "target", "key_hash", payload_from.alias("payload_from"), undoes.alias("undoes")
     )

@@ -25,6 +25,8 @@ from makewhole.journal import plan_progress, plans, windows
 from makewhole.journal.actions import actions_in
 from makewhole.journal.database import JournalSession, journal_dsn, transaction
 from makewhole.journal.database import connect as connect_journal
+from makewhole.journal.history.judged import JudgedWindows
+from makewhole.journal.history.record_windows import KNOWN_BY, find_windows_before
 from makewhole.journal.plans import StoredPlan
 from makewhole.journal.written_keys import reversals_of
 from makewhole.model.connection import PostgresConnection
@@ -64,11 +66,10 @@ class UndoRequest:
 def plan_undo(context: WindowContext, plan_id: str, *, reverses: bool) -> Undo:
     """Freeze the undo of a plan of the window; called again, return the undo that waits, runs or is done."""
     with connect_journal() as journal:
-        judged = windows.newest_judged(journal, context.pipeline.name)
+        judged = JudgedWindows(journal=journal, pipeline=context.pipeline.name).newest_few(KNOWN_BY)
+    records = WindowRecords(context, judged, find=find_windows_before(context.window))
     request = UndoRequest(plan=plan_id, pipeline=context.pipeline, reverses=reverses)
-    sources = FreezeSources(
-        storage=context.storage.root, records=WindowRecords(context, judged), connections=context.connections
-    )
+    sources = FreezeSources(storage=context.storage.root, records=records, connections=context.connections)
     return freeze_undo(journal_dsn(), request, sources)
 
 

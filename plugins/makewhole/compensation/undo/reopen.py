@@ -62,6 +62,6 @@ def reopen_window(
 
 def _windows_to_open(journal: PgConnection, window: Window) -> list[Window]:
     """Return the revision, and the newest one of the window where that is another and certified."""
-    newest = next(found for found in windows.newest(journal, window.pipeline) if found.number == window.number)
+    [newest] = windows.newest(journal, window.pipeline, number=window.number)
     is_later = newest.revision != window.revision and newest.state is WindowState.CERTIFIED
     return [window, newest] if is_later else [window]

@@ -1,17 +1,19 @@
 """Read what was committed to topics since compensation began to write to them."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from makewhole.compute.frames import HASH, TOPIC_KEYS, empty
+from makewhole.compute.frames import HASH
 from makewhole.compute.normalise import topic_frame
 from makewhole.kafka.log.broker import BrokerLog
 from makewhole.kafka.log.reader import RangeReader, read_range
 from makewhole.kafka.offsets import describe_topic, stable_offsets
+from makewhole.lake.local_files import ObjectFile
+from makewhole.model.closing import ClosingContext
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.plan import PLAN_HEADER, SEQ_HEADER
 from makewhole.model.window import PartitionRange
@@ -19,6 +21,7 @@ from makewhole.window.context import WindowContext
 
 CopiesByKey = Mapping[str, list[dict[str, Any]]]
 """Key → its copies at one point, each with `c:<column>` texts."""
+_NO_COPY = -1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,19 +40,51 @@ class WrittenActions:
     is_complete: bool
 
 
-def copies_since(context: WindowContext, name: str, keys: set[str], since: StartOffsets) -> CopiesByKey:
-    """Read the committed copies of these keys."""
+class CopiesFile(ClosingContext, Mapping[str, list[dict[str, Any]]]):
+    """The copies of wanted keys, in a file; a number of each key is in memory. Close it after use."""
+
+    def __init__(self, keys: Iterable[str] = ()) -> None:
+        self._file = ObjectFile()
+        self._last = dict.fromkeys(keys, _NO_COPY)
+
+    def close(self) -> None:
+        """Delete the file."""
+        self._file.close()
+
+    def add(self, copy: dict[str, Any]) -> None:
+        """Add a copy of a wanted key."""
+        self._last[copy["key"]] = self._file.add((self._last[copy["key"]], copy))
+
+    def __getitem__(self, key: str) -> list[dict[str, Any]]:
+        place, copies = self._last[key], list[dict[str, Any]]()
+        while place != _NO_COPY:
+            place, copy = self._file.read(place)
+            copies.append(copy)
+        return copies[::-1]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._last)
+
+    def __len__(self) -> int:
+        return len(self._last)
+
+
+def copies_since(context: WindowContext, name: str, keys: set[str], since: StartOffsets) -> CopiesFile:
+    """Read the committed copies of these keys. Close what is returned."""
     if not keys:
-        return {}
+        return CopiesFile()
     point = _topic(context, name)
     shape = context.value_shape(point)
-    with _readers(context, point, since) as readers:
-        found = [
-            topic_frame(batch, shape)[0].filter(pl.col("key").is_in(keys))
-            for reader in readers
-            for batch in reader.batches()
-        ]
-    return by_key(pl.concat(found) if found else empty(TOPIC_KEYS))
+    wanted = pl.DataFrame({"key": sorted(keys)}, schema={"key": pl.String})
+    with ExitStack() as stack:
+        found = stack.enter_context(CopiesFile(keys))
+        with _readers(context, point, since) as readers:
+            for batch in (batch for reader in readers for batch in reader.batches()):
+                frame = topic_frame(batch, shape)[0].join(wanted, on="key", how="semi")
+                for copy in frame.drop(*HASH).iter_rows(named=True):
+                    found.add(copy)
+        stack.pop_all()
+        return found
 
 
 def written_actions_since(context: WindowContext, name: str, since: StartOffsets) -> WrittenActions:

@@ -12,6 +12,7 @@ load what was redelivered, so the stores are read again until the deadline.
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,7 +24,9 @@ from makewhole.compensation.verification.downstream import stores_behind
 from makewhole.compensation.verification.judge_erased import with_erased
 from makewhole.compensation.verification.judge_reversals import ReversalJudge
 from makewhole.compensation.verification.store_rows import read_rows
+from makewhole.journal.history.record_windows import find_windows_before
 from makewhole.journal.window_results import JudgedFinding
+from makewhole.lake.local_files import BatchFile
 from makewhole.model.pipeline import Remedy, TablePoint, TopicPoint
 from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.verdict import Finding, Verdict
@@ -47,51 +50,114 @@ class GapJudge(Protocol):
         """Return a finding that stays open with what the two sides hold."""
 
 
+JudgedBatches = Iterable[Sequence[JudgedFinding]]
+"""Findings with their outcomes, those of a key together; read as often as the stores are."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class GapContext:
-    """How gaps are judged, and what the journal knows: the reversals of earlier plans, and the newest judged windows,
-    newest first. `open_judge` is given the sources, and what was written to topics since compensation began.
-    `is_awaited` tells whether other readers may still load what was sent."""
+    """How gaps are judged, and what the journal knows: the reversals that plans wrote of some keys (by their hashes),
+    and the newest judged windows, newest first. `open_judge` is given the sources, and what was written to topics since
+    compensation began. `is_awaited` tells whether other readers may still load what was sent."""
 
     open_judge: Callable[[Sources, Mapping[str, CopiesByKey]], GapJudge]
-    past: PastReversals = NOTHING_REVERSED
+    past: Callable[[set[str]], PastReversals] = lambda _: NOTHING_REVERSED
     windows: Sequence[Window] = ()
     is_awaited: Callable[[], bool] = lambda: False
 
 
 def judge_gaps_anew(
     context: WindowContext,
-    findings: Sequence[JudgedFinding],
+    findings: JudgedBatches,
     since: StartOffsets,
     deadline_seconds: float,
     progress: Callable[[int, int], None] | None,
     known: GapContext,
-) -> list[JudgedFinding]:
-    """Judge every gap anew; other findings are returned as they are.
+) -> BatchFile[JudgedFinding]:
+    """Judge every gap anew, batch by batch; other findings are returned as they are. Close what is returned.
 
     `progress` is called with (settled, all) after each read. Raises TransientError when a system does not answer.
     """
-    gaps = [item for item in findings if is_to_repair(context.pipeline, item.finding)]
     deadline = time.monotonic() + deadline_seconds
-    reversals = ReversalJudge(context, known.past, since)
-    taken_back = [reversals.judge(item) for item in gaps if is_reversed(context.pipeline, item.finding)]
-    gaps = [item for item in gaps if not is_reversed(context.pipeline, item.finding)]
-    written = _written_since(context, gaps, since)
-    with Sources(context.pipeline, WindowRecords(context, known.windows), context.connections) as sources:
-        judge = known.open_judge(sources, written)
-        judge.load([item.finding for item in gaps])
+    with ExitStack() as stack:
+        records = WindowRecords(context, known.windows, find=find_windows_before(context.window))
+        sources = stack.enter_context(Sources(context.pipeline, records, context.connections))
+        written = _written_since(context, findings, since, stack)
+        batches = _BatchJudge(context, sources, known, ReversalJudge(context, since), written)
         while True:
-            stores = _read_stores(context, gaps)
-            judged = [*(judge.judge(item, stores) for item in gaps), *taken_back]
-            settled = sum(item.outcome != "open" for item in judged)
-            if progress is not None:
-                progress(settled, len(judged))
-            if time.monotonic() >= deadline or not (may_change(context, judged) or known.is_awaited()):
+            started = time.monotonic()  # a pass that began before the deadline read some stores before it
+            judged = batches.judge_all(findings, progress)
+            if started >= deadline or not (batches.may_change or known.is_awaited()):
                 break
+            judged.close()
             time.sleep(_PAUSE_SECONDS)
-        judged = with_erased(context, [judge.with_compared_values(item, stores) for item in judged], since)
-    others = [item for item in findings if not is_to_repair(context.pipeline, item.finding)]
-    return [*judged, *others]
+        with judged:
+            return _with_erased(context, judged, since)
+
+
+def _with_erased(
+    context: WindowContext, judged: BatchFile[JudgedFinding], since: StartOffsets
+) -> BatchFile[JudgedFinding]:
+    with ExitStack() as stack:
+        found = stack.enter_context(BatchFile[JudgedFinding]())
+        for batch in judged:
+            gaps, others = _split(context, batch)
+            found.add([*with_erased(context, gaps, since), *others])
+        stack.pop_all()
+        return found
+
+
+def _split(context: WindowContext, batch: Sequence[JudgedFinding]) -> tuple[list[JudgedFinding], list[JudgedFinding]]:
+    """Return the findings that are to be repaired, and the others, which stay as they are."""
+    gaps = [item for item in batch if is_to_repair(context.pipeline, item.finding)]
+    return gaps, [item for item in batch if not is_to_repair(context.pipeline, item.finding)]
+
+
+class _BatchJudge:
+    """Judges all findings by one read of the stores. `may_change`: a consumer may still load one that is open."""
+
+    def __init__(
+        self,
+        context: WindowContext,
+        sources: Sources,
+        known: GapContext,
+        reversals: ReversalJudge,
+        written: Mapping[str, CopiesByKey],
+    ) -> None:
+        self._context, self._sources, self._known = context, sources, known
+        self._reversals, self._written = reversals, written
+        self.may_change = False
+
+    def judge_all(
+        self, findings: JudgedBatches, progress: Callable[[int, int], None] | None
+    ) -> BatchFile[JudgedFinding]:
+        """Return the findings with their outcomes of now."""
+        self.may_change, settled, gaps = False, 0, 0
+        with ExitStack() as stack:
+            found = stack.enter_context(BatchFile[JudgedFinding]())
+            for batch in findings:
+                to_repair, others = _split(self._context, batch)
+                judged = self._judged(to_repair)
+                gaps, settled = gaps + len(judged), settled + sum(item.outcome != "open" for item in judged)
+                self.may_change = self.may_change or may_change(self._context, judged)
+                found.add([*judged, *others])
+            if progress is not None:
+                progress(settled, gaps)
+            stack.pop_all()
+            return found
+
+    def _judged(self, gaps: Sequence[JudgedFinding]) -> list[JudgedFinding]:
+        """Judge some gaps by what the stores and topics hold now."""
+        pipeline = self._context.pipeline
+        reversible = [item for item in gaps if is_reversed(pipeline, item.finding)]
+        past = self._known.past({item.finding.key_hash for item in reversible})
+        taken_back = [self._reversals.judge(item, past) for item in reversible]
+        gaps = [item for item in gaps if not is_reversed(pipeline, item.finding)]
+        judge = self._known.open_judge(self._sources, self._written)
+        judge.load([item.finding for item in gaps])
+        stores = _read_stores(self._context, gaps)
+        judged = [judge.with_compared_values(judge.judge(item, stores), stores) for item in gaps]
+        return [*judged, *taken_back]
 
 
 def may_change(context: WindowContext, judged: Sequence[JudgedFinding]) -> bool:
@@ -120,17 +186,26 @@ def _read_stores(context: WindowContext, gaps: Iterable[JudgedFinding]) -> dict[
 
 
 def _written_since(
-    context: WindowContext, gaps: Sequence[JudgedFinding], since: StartOffsets
+    context: WindowContext, findings: JudgedBatches, since: StartOffsets, stack: ExitStack
 ) -> dict[str, CopiesByKey]:
-    """Read the committed records that were appended since compensation began: of missing keys to the topic that lacked
-    them, of unexpected ones to the topic that their hop starts from."""
+    """Read the committed records that were appended since compensation began, of each topic once; they are kept until
+    the stack is closed."""
     wanted: dict[str, set[str]] = {}
-    for item in gaps:
-        hop = context.pipeline.hop(item.finding.hop)
-        if isinstance(context.pipeline.points[hop.target], TopicPoint):
-            keys = wanted.setdefault(hop.target, set())
-            if item.finding.verdict is Verdict.MISSING:
-                keys.add(item.finding.key)
-        elif item.finding.verdict is Verdict.UNEXPECTED and isinstance(context.pipeline.points[hop.source], TopicPoint):
-            wanted.setdefault(hop.source, set()).add(item.finding.key)
-    return {name: copies_since(context, name, keys, since) for name, keys in wanted.items()}
+    for batch in findings:
+        gaps, _ = _split(context, batch)
+        for item in gaps:
+            if not is_reversed(context.pipeline, item.finding):
+                _add_wanted(context, item.finding, wanted)
+    return {name: stack.enter_context(copies_since(context, name, keys, since)) for name, keys in wanted.items()}
+
+
+def _add_wanted(context: WindowContext, finding: Finding, wanted: dict[str, set[str]]) -> None:
+    """Add the key to those of the topic whose new records are asked for: of a missing key the topic that lacked it, of
+    an unexpected one the topic that its hop starts from."""
+    hop = context.pipeline.hop(finding.hop)
+    if isinstance(context.pipeline.points[hop.target], TopicPoint):
+        keys = wanted.setdefault(hop.target, set())
+        if finding.verdict is Verdict.MISSING:
+            keys.add(finding.key)
+    elif finding.verdict is Verdict.UNEXPECTED and isinstance(context.pipeline.points[hop.source], TopicPoint):
+        wanted.setdefault(hop.source, set()).add(finding.key)

@@ -14,29 +14,29 @@ from makewhole.window.context import WindowContext
 class ReversalJudge:
     """The evidence of a window's reversals; each topic of reversals is read once."""
 
-    def __init__(self, context: WindowContext, past: PastReversals, since: StartOffsets) -> None:
-        self._context, self._past, self._since = context, past, since
+    def __init__(self, context: WindowContext, since: StartOffsets) -> None:
+        self._context, self._since = context, since
         self._written: dict[str, WrittenActions] = {}
 
-    def judge(self, item: JudgedFinding) -> JudgedFinding:
-        """Return the finding as `reversed`, or as open (or refused) with the reason."""
+    def judge(self, item: JudgedFinding, past: PastReversals) -> JudgedFinding:
+        """Return the finding as `reversed`, or as open (or refused) with the reason, by what was taken back before."""
         if item.outcome == "refused":
             return item
         hop = self._context.pipeline.hop(item.finding.hop)
         point = self._context.pipeline.points[hop.target]
-        copies = self._past.of(point.place, item.finding.key_hash)
-        problem = self._not_reversed(item, point, copies) or self._not_written(copies)
+        copies = past.of(point.place, item.finding.key_hash)
+        problem = self._not_reversed(item, point, past) or self._not_written(copies)
         if problem is not None:
             return replace(item, outcome="open", reason=problem)
         places = sorted({f"{copy.target} by plan {copy.plan}" for copy in copies})
         return replace(item, outcome="reversed", reason=f"taken back in {', '.join(places)}")
 
-    def _not_reversed(self, item: JudgedFinding, point: Point, copies: tuple[ReversedCopy, ...]) -> str | None:
+    def _not_reversed(self, item: JudgedFinding, point: Point, past: PastReversals) -> str | None:
         """Return the reason when an extra copy has no reversal."""
-        finding = item.finding
+        finding, copies = item.finding, past.of(point.place, item.finding.key_hash)
         try:
             if isinstance(point, TopicPoint):
-                left = len(extra_records(finding, point.place, self._past))
+                left = len(extra_records(finding, point.place, past))
             else:
                 left = extra_rows(finding) - sum(copy.is_done for copy in copies)
         except RefusedError as error:

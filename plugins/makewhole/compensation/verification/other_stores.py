@@ -6,17 +6,18 @@ anything was sent.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import polars as pl
 
 from makewhole.compensation.verification.store_rows import read_rows
-from makewhole.compensation.verification.verified_results import DOUBLED_BY, is_doubled
-from makewhole.compute.buckets import bucket_name
+from makewhole.compensation.verification.verified_results import DOUBLED_BY
+from makewhole.compute.buckets import bucket_name, buckets_of
 from makewhole.compute.keys import split_hex
 from makewhole.journal import replayed_positions, window_results
 from makewhole.journal.window_results import HopResult, JudgedFinding
-from makewhole.journal.written_keys import RedeliveredKey, redelivered_keys
+from makewhole.journal.written_keys import RedeliveredKey, redelivered_hops, redelivered_keys
 from makewhole.kafka.offsets import TopicLog
 from makewhole.lake.stored_verdicts import FilesByBucket, VerdictFiles, stored_verdicts
 from makewhole.model.pipeline import Hop, Pipeline, TopicPoint
@@ -64,7 +65,7 @@ class OtherStores:
         self,
         context: WindowContext,
         sent: Sequence[RedeliveredKey],
-        findings: Sequence[JudgedFinding],
+        findings: Iterable[JudgedFinding],
         ends: Mapping[str, Mapping[int, int]],
         slices: Mapping[str, FilesByBucket],
     ) -> None:
@@ -72,9 +73,14 @@ class OtherStores:
         files by bucket of each point in the window's snapshots."""
         self._context, self._ends, self._slices = context, ends, slices
         self._reached = reached_hops(context.pipeline, sent)
-        judged = {(item.finding.hop, item.finding.key_hash): item.finding for item in findings if not is_doubled(item)}
-        self._judged = judged
-        self._sources = {one.key_hash: judged.get((one.hop, one.key_hash)) for one in sent}
+        self._judged: set[tuple[str, str]] = set()
+        self._sources: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        sent_for = {(one.hop, one.key_hash) for one in sent}
+        for item in findings:
+            place = item.finding.hop, item.finding.key_hash
+            self._judged.add(place)
+            if place in sent_for:
+                self._sources[item.finding.key_hash] = item.finding.hop, _of_source(item.finding)
 
     def findings(self, results: Mapping[str, HopResult], known: Sequence[JudgedFinding]) -> list[JudgedFinding]:
         """Return a finding for every key that a store holds twice, and the `known` ones of this kind as they are now.
@@ -122,8 +128,9 @@ class OtherStores:
         matched = set[str]()
         slices = [self._slices.get(name, {}) for name in (hop.source, hop.target)]
         buckets: dict[str, list[str]] = {}
+        number = buckets_of(result.files.get("verdicts_by_bucket") or [bucket_name(0, 1)])
         for key_hash in key_hashes:
-            bucket = bucket_name(split_hex(key_hash)[0], self._context.pipeline.buckets)
+            bucket = bucket_name(split_hex(key_hash)[0], number)
             buckets.setdefault(bucket, []).append(key_hash)
         for bucket, wanted in buckets.items():
             files = VerdictFiles.of(hop.name, result.files, slices, bucket)
@@ -134,15 +141,13 @@ class OtherStores:
     def _finding(
         self, hop: Hop, one: RedeliveredKey, rows: Sequence[Mapping[str, Any]], *, is_in_source: bool
     ) -> JudgedFinding:
-        original = self._sources.get(one.key_hash)
-        is_same_source = original is not None and original.hop.startswith(f"{hop.source}→")
-        known = original.evidence if original is not None and is_same_source else {}
+        of_hop, known = self._sources.get(one.key_hash, ("", {}))
         evidence = {
             DOUBLED_BY: one.plan,
             "in_source": is_in_source,
             "target_copies": len(rows),
             "target": [{"place": row["place"], "time": str(row["time"])} for row in rows],
-            **{name: known[name] for name in ("source", "source_copies", "row_hash") if name in known},
+            **(known if of_hop.startswith(f"{hop.source}→") else {}),
         }
         finding = Finding(
             hop=hop.name,
@@ -155,11 +160,25 @@ class OtherStores:
         return JudgedFinding(finding=finding)
 
 
-def open_other_stores(journal: PgConnection, context: WindowContext, findings: Sequence[JudgedFinding]) -> OtherStores:
-    """Read from the journal what the plans of a window sent again, and where."""
-    sent = redelivered_keys(journal, context.window)
+def _of_source(finding: Finding) -> Mapping[str, Any]:
+    """Return what the evidence says of the key's source."""
+    return {
+        name: finding.evidence[name] for name in ("source", "source_copies", "row_hash") if name in finding.evidence
+    }
+
+
+def open_other_stores(
+    journal: PgConnection, context: WindowContext, findings: Iterable[Sequence[JudgedFinding]]
+) -> OtherStores:
+    """Read from the journal what the plans of a window sent again, and where; nothing where no other store was reached.
+    `findings`: those that reconcile found."""
     slices = {name: one["files"] for name, one in window_results.snapshots(journal, context.window).items()}
-    return OtherStores(context, sent, findings, _sent_ends(journal, context, sent), slices)
+    hops = {hop.name: hop for hop in context.pipeline.hops}
+    sent_for = [hops[name] for name in redelivered_hops(journal, context.window) if name in hops]
+    if not any(_hops_reached(context.pipeline, hop) for hop in sent_for):
+        return OtherStores(context, (), (), {}, slices)
+    sent = redelivered_keys(journal, context.window)
+    return OtherStores(context, sent, chain.from_iterable(findings), _sent_ends(journal, context, sent), slices)
 
 
 def _sent_ends(

@@ -1,6 +1,6 @@
 """Compute the results of a window after its gaps were judged anew: what is whole now counts as matched."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -8,7 +8,7 @@ import polars as pl
 from makewhole.compute import rollup
 from makewhole.gate.summary import HopSummary
 from makewhole.journal.window_results import HopResult, JudgedFinding
-from makewhole.model.verdict import HopCounts, Verdict
+from makewhole.model.verdict import Finding, HopCounts, Verdict
 
 ERASED = "erased"
 WHOLE = ("repaired", "contained", "reversed", ERASED)
@@ -16,6 +16,8 @@ WHOLE = ("repaired", "contained", "reversed", ERASED)
 
 DOUBLED_BY = "doubled_by"
 """The field of a finding's evidence that names the plan which doubled the key: verify found it, not reconcile."""
+
+_LINES = {"key_hash": pl.String, "verdict": pl.String, "row_hash": pl.UInt64}
 
 
 def is_doubled(item: JudgedFinding) -> bool:
@@ -49,8 +51,7 @@ def _with_doubled(result: HopResult, doubled: Sequence[JudgedFinding]) -> HopRes
         expected_rows=None if summary.expected_rows is None else summary.expected_rows + added,
         duplicates_without_source=summary.duplicates_without_source + added,
     )
-    changes = (-_digest_change(item) for item in doubled)
-    digest = rollup.digest_text(rollup.add_digests([int(result.digest, 16), *changes]))
+    digest = rollup.digest_text(rollup.add_digests([int(result.digest, 16), -_digest_change(doubled)]))
     return HopResult(hop=result.hop, counts=after, digest=digest, files={"summary": summary.to_json_dict()})
 
 
@@ -60,7 +61,7 @@ def _with_whole(result: HopResult, whole: Sequence[JudgedFinding]) -> HopResult:
         counts[item.finding.verdict.value] -= 1
         counts["extra_copies"] -= _extra_copies(item)
         counts[_verdict_after(item).value] += _is_of_source(item)
-    digest = rollup.add_digests([int(result.digest, 16), *(_digest_change(item) for item in whole)])
+    digest = rollup.add_digests([int(result.digest, 16), _digest_change(whole)])
     summary = HopSummary.from_json_dict(result.files["summary"])
     target_only = [item for item in whole if not _is_of_source(item)]
     after = HopCounts(**counts)
@@ -93,16 +94,19 @@ def _extra_copies(item: JudgedFinding) -> int:
     return int(item.finding.evidence["target_copies"]) - 1 if is_repeated else 0
 
 
-def _digest_change(item: JudgedFinding) -> int:
-    """Return the change of the digest when this finding becomes matched or erased, or is removed."""
-    finding = item.finding
+def _digest_change(items: Sequence[JudgedFinding]) -> int:
+    """Return the change of the digest when these findings become matched or erased, or are removed."""
+    before = _lines((item, item.finding.verdict) for item in items)
+    after = _lines((item, _verdict_after(item)) for item in items if _is_of_source(item))
+    return rollup.digest(after) - rollup.digest(before)
+
+
+def _lines(items: Iterable[tuple[JudgedFinding, Verdict]]) -> pl.DataFrame:
+    """Return what the digest is over: the key, a verdict and the row hash of each finding."""
+    rows = [(item.finding.key_hash, verdict.value, _row_hash(item.finding)) for item, verdict in items]
+    return pl.DataFrame(rows, schema=_LINES, orient="row")
+
+
+def _row_hash(finding: Finding) -> int | None:
     row_hash = finding.evidence.get("row_hash")
-    frame = pl.DataFrame(
-        {
-            "key_hash": [finding.key_hash] * 2,
-            "verdict": [_verdict_after(item).value, finding.verdict.value],
-            "row_hash": [None if row_hash is None else int(row_hash)] * 2,
-        },
-        schema={"key_hash": pl.String, "verdict": pl.String, "row_hash": pl.UInt64},
-    )
-    return (rollup.digest(frame[:1]) if _is_of_source(item) else 0) - rollup.digest(frame[1:])
+    return None if row_hash is None else int(row_hash)

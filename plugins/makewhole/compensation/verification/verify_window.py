@@ -1,28 +1,33 @@
 """Verify a window: judge its gaps anew, ask the gate about the result, and commit both."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 
-import polars as pl
-
-from makewhole.compensation.planning.remedy_of import is_to_repair, keys_to_reverse
+from makewhole.compensation.planning.remedy_of import is_to_repair
 from makewhole.compensation.verification.committed_since import StartOffsets
 from makewhole.compensation.verification.judge_gaps import GapContext, judge_gaps_anew, may_change
 from makewhole.compensation.verification.judge_key import KeyJudge
-from makewhole.compensation.verification.other_stores import open_other_stores, put_new
+from makewhole.compensation.verification.other_stores import OtherStores, open_other_stores, put_new
+from makewhole.compensation.verification.repaired_keys import RepairedKeys
 from makewhole.compensation.verification.verified_results import WHOLE, is_doubled, verified_result
 from makewhole.gate import HopSummary, check_summaries
 from makewhole.journal import incidents, observations, plan_progress, plans, window_results, windows
 from makewhole.journal.database import connect
-from makewhole.journal.window_results import HopResult, JudgedFinding
+from makewhole.journal.findings.stored_findings import StoredFindings
+from makewhole.journal.history.judged import JudgedWindows
+from makewhole.journal.history.record_windows import KNOWN_BY
+from makewhole.journal.window_results import JudgedFinding
 from makewhole.journal.written_keys import reversals_of
+from makewhole.lake.local_files import BatchFile
 from makewhole.model.errors import NotYetError
 from makewhole.model.gate import GateReport
 from makewhole.model.pipeline import TopicPoint
 from makewhole.model.plan import PlanState
-from makewhole.model.verdict import Verdict
+from makewhole.model.reversal import NOTHING_REVERSED, PastReversals
 from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 from makewhole.window.configuration import judging_sha256
@@ -55,71 +60,90 @@ def verify_window(
     Raises:
         NotYetError: some keys may still arrive, and the rest of the patience is longer than `stays_seconds`.
     """
-    with connect() as journal:
-        _mark_refused(journal, context.window)
-        findings = window_results.findings(journal, context.window)
-        since = _start_offsets(journal, context)
-        patience = _patience_seconds(journal, context) if patience_seconds is None else patience_seconds
-        to_reverse = keys_to_reverse(context.pipeline, [item.finding for item in findings])
-        past = reversals_of(journal, context.pipeline, context.window.number, to_reverse)
-        earlier = windows.newest_judged(journal, context.pipeline.name)
-        results_before = window_results.results(journal, context.window)
-        others = open_other_stores(journal, context, findings)
-    doubled_before = [item for item in findings if is_doubled(item)]
-    findings = [item for item in findings if not is_doubled(item)]
-    known = GapContext(open_judge=KeyJudge, past=past, windows=earlier, is_awaited=others.is_awaited)
-    judged = judge_gaps_anew(context, findings, since, min(patience, stays_seconds), progress, known)
-    if patience > stays_seconds and (may_change(context, judged) or others.is_awaited()):
-        left = sum(item.outcome == "open" for item in judged)
-        what = f"{left} keys may still arrive" if left else "other readers may still load what was sent again"
-        raise NotYetError(
-            f"{context.window.label}: {what}, for which consumers have {patience - stays_seconds:.0f} s more"
+    with ExitStack() as stack:
+        findings = stack.enter_context(BatchFile[JudgedFinding]())
+        with connect() as journal:
+            _mark_refused(journal, context.window)
+            doubled_before = _read_findings(journal, context.window, findings)
+            since = _start_offsets(journal, context)
+            patience = _patience_seconds(journal, context) if patience_seconds is None else patience_seconds
+            newest = JudgedWindows(journal=journal, pipeline=context.pipeline.name).newest_few(KNOWN_BY)
+            results_before = window_results.results(journal, context.window)
+            others = open_other_stores(journal, context, findings)
+        known = GapContext(
+            open_judge=KeyJudge, past=partial(_past, context), windows=newest, is_awaited=others.is_awaited
         )
-    doubled = others.findings(results_before, doubled_before)
-    judged = [*judged, *doubled]
+        judged = stack.enter_context(
+            judge_gaps_anew(context, findings, since, min(patience, stays_seconds), progress, known)
+        )
+        if patience > stays_seconds:
+            _require_settled(context, judged, others, patience - stays_seconds)
+        doubled = others.findings(results_before, doubled_before)
+        judged.add(doubled)
+        with connect() as journal:
+            put_new(journal, context, doubled)
+            return _commit(journal, context, judged)
+
+
+def _read_findings(journal: PgConnection, window: Window, into: BatchFile[JudgedFinding]) -> list[JudgedFinding]:
+    """Keep the findings of a window in a file; return those that verify found, which are not in it."""
+    doubled: list[JudgedFinding] = []
+    for batch in StoredFindings(window=window).batches(journal):
+        doubled += [item for item in batch if is_doubled(item)]
+        into.add([item for item in batch if not is_doubled(item)])
+    return doubled
+
+
+def _past(context: WindowContext, key_hashes: set[str]) -> PastReversals:
+    if not key_hashes:
+        return NOTHING_REVERSED
     with connect() as journal:
-        put_new(journal, context, doubled)
-        gaps = [item for item in judged if is_to_repair(context.pipeline, item.finding)]
-        window_results.set_outcomes(journal, context.window, gaps)
-        results = [
-            _with_repaired_keys(context, verified_result(result, judged), judged)
-            for result in window_results.results(journal, context.window).values()
-        ]
-        summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in results]
-        report = check_summaries(context.pipeline, summaries, incidents.of(journal, context.window))
-        window_results.commit_results(journal, context.window, window_results.VERIFIED, results)
-        asked = replace(report, document={**report.document, "judging_sha256": judging_sha256(context.pipeline)})
-        window_results.put_gate_report(journal, context.window, window_results.VERIFIED, asked)
-    whole = sum(item.outcome in WHOLE for item in gaps)
-    return VerifiedWindow(whole=whole, gaps=len(gaps), gate=report)
+        return reversals_of(journal, context.pipeline, context.window.number, key_hashes)
 
 
-def _with_repaired_keys(context: WindowContext, result: HopResult, judged: Sequence[JudgedFinding]) -> HopResult:
-    """Name with a result the file of the keys that were repaired: later windows know by it what the store held."""
-    hashes = [
-        item.finding.key_hash
-        for item in judged
-        if item.finding.hop == result.hop and item.outcome == "repaired" and _is_now_held(item)
-    ]
-    if not hashes:
-        return result
-    slug = context.pipeline.hop(result.hop).slug
-    frame = pl.DataFrame({"key_hash": sorted(hashes)}, schema={"key_hash": pl.String})
-    path = context.storage.write_parquet(f"{context.window.prefix}/{slug}/repaired", frame)
-    return replace(result, files={**result.files, "repaired": path})
+def _require_settled(
+    context: WindowContext, judged: BatchFile[JudgedFinding], others: OtherStores, more_seconds: float
+) -> None:
+    """Give the worker back while keys may still arrive.
+
+    Raises:
+        NotYetError: they may.
+    """
+    if not (any(may_change(context, batch) for batch in judged) or others.is_awaited()):
+        return
+    left = sum(item.outcome == "open" for batch in judged for item in batch)
+    what = f"{left} keys may still arrive" if left else "other readers may still load what was sent again"
+    raise NotYetError(f"{context.window.label}: {what}, for which consumers have {more_seconds:.0f} s more")
 
 
-def _is_now_held(item: JudgedFinding) -> bool:
-    """Tell whether the target of a repaired key holds it: an unexpected one was moved aside."""
-    return item.finding.verdict is not Verdict.UNEXPECTED
+def _commit(journal: PgConnection, context: WindowContext, judged: BatchFile[JudgedFinding]) -> VerifiedWindow:
+    """Commit the outcomes, the results with what is whole now, and the gate's report on them."""
+    whole, gaps = 0, 0
+    with RepairedKeys(context) as repaired:
+        results = {
+            name: verified_result(result, ())
+            for name, result in window_results.results(journal, context.window).items()
+        }
+        for batch in judged:
+            to_repair = [item for item in batch if is_to_repair(context.pipeline, item.finding)]
+            window_results.set_outcomes(journal, context.window, to_repair)
+            results = {name: verified_result(result, batch) for name, result in results.items()}
+            repaired.add(batch)
+            gaps, whole = gaps + len(to_repair), whole + sum(item.outcome in WHOLE for item in to_repair)
+    done = [repaired.named_with(result) for result in results.values()]
+    summaries = [HopSummary.from_json_dict(result.files["summary"]) for result in done]
+    report = check_summaries(context.pipeline, summaries, incidents.of(journal, context.window))
+    window_results.commit_results(journal, context.window, window_results.VERIFIED, done)
+    asked = replace(report, document={**report.document, "judging_sha256": judging_sha256(context.pipeline)})
+    window_results.put_gate_report(journal, context.window, window_results.VERIFIED, asked)
+    return VerifiedWindow(whole=whole, gaps=gaps, gate=report)
 
 
 def _mark_refused(journal: PgConnection, window: Window) -> None:
     """Record the refusals of the plan as outcomes of its findings, with the reasons."""
     stored = plans.plan_of_window(journal, window.pipeline, window.number, window.revision)
     if stored is not None:
-        refused = plan_progress.refused_keys(journal, stored.plan.id)
-        plan_progress.refuse_findings(journal, (window.pipeline, window.number, window.revision), refused)
+        plan_progress.refuse_findings_of(journal, stored.plan)
 
 
 def _patience_seconds(journal: PgConnection, context: WindowContext) -> float:

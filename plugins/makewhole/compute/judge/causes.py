@@ -1,13 +1,15 @@
 """Find the cause of each verdict: the mechanism behind it, as far as the log and the consumer group show it."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from makewhole.compute.frames import FINDINGS, empty
-from makewhole.compute.judge.evidence import FrameRow, HopContext, KeyFacts, evidence_of
+from makewhole.compute.judge.evidence import HopContext, KeyFacts, evidence_of
+from makewhole.compute.judge.key_copies import FrameRow
 from makewhole.compute.judge.log_history import LogHistory
 from makewhole.model.pipeline import PointKind
 from makewhole.model.verdict import Cause, Verdict
@@ -15,6 +17,20 @@ from makewhole.model.verdict import Cause, Verdict
 _SEQUENCE_KEY = ("partition", "producer_id", "producer_epoch", "sequence")
 _NO_PRODUCER = -1
 _PAIR = 2
+
+
+class _Original(NamedTuple):
+    """What tells a record from another one with the same key: of a key with a million of them, all are held."""
+
+    place: str
+    producer_id: int | None
+    identity: tuple[Any, ...]
+    is_ours: bool
+
+
+def _original(copy: Mapping[str, Any]) -> _Original:
+    identity = tuple(copy[name] for name in _SEQUENCE_KEY)
+    return _Original(copy["place"], copy["producer_id"], identity, _is_ours(copy))
 
 
 def explain(judged: pl.DataFrame, context: HopContext) -> pl.DataFrame:
@@ -95,7 +111,7 @@ def _cause_of_unproduced(row: FrameRow, known: KeyFacts, log: LogHistory) -> Cau
 def _cause_of_repeated_rows(row: FrameRow, known: KeyFacts) -> Cause:
     """Return the cause of several rows in a store: one that compensation wrote, or whose record it wrote, beside that
     of the original; one record written repeatedly; or several records."""
-    copies = [*known.source.of(row), *known.source_elsewhere.of(row)]
+    copies = chain(known.source.of(row), known.source_elsewhere.of(row))
     is_pair = known.is_inserted(row) and row["target_copies"] == _PAIR
     if is_pair or _has_late_original(copies, is_written=known.is_written(row)):
         return Cause.LATE_ORIGINAL
@@ -109,12 +125,22 @@ def _has_late_original(copies: Iterable[Mapping[str, Any]], *, is_written: bool 
 
     `is_written`: it wrote one, which may stand behind the copies.
     """
-    committed = {copy["place"]: copy for copy in copies if not copy.get("is_aborted")}.values()
-    ours = sum(bool(copy.get("is_replay") or copy.get("is_produced")) for copy in committed)
-    return (ours > 0 or is_written) and len(committed) - ours == 1
+    return _is_one_beside_ours(
+        {copy["place"]: _is_ours(copy) for copy in copies if not copy.get("is_aborted")}, is_written=is_written
+    )
 
 
-def _cause_of_repeated_records(in_slice: Sequence[Mapping[str, Any]], elsewhere: Iterable[Mapping[str, Any]]) -> Cause:
+def _is_one_beside_ours(is_ours: Mapping[str, bool], *, is_written: bool = False) -> bool:
+    """Tell whether one copy (by place) is not ours, and others are."""
+    ours = sum(is_ours.values())
+    return (ours > 0 or is_written) and len(is_ours) - ours == 1
+
+
+def _is_ours(copy: Mapping[str, Any]) -> bool:
+    return bool(copy.get("is_replay") or copy.get("is_produced"))
+
+
+def _cause_of_repeated_records(in_slice: Iterable[Mapping[str, Any]], elsewhere: Iterable[Mapping[str, Any]]) -> Cause:
     """Return the cause of several committed records in a topic, by the identities of their producers.
 
     One that compensation produced and one that it did not: the original came late.
@@ -122,16 +148,16 @@ def _cause_of_repeated_records(in_slice: Sequence[Mapping[str, Any]], elsewhere:
     A producer without an id repeats unseen: where two copies have none, a retry cannot be told from anything else. A
     copy that is only known by its place is evidence against no other.
     """
-    originals = [copy for copy in in_slice if not copy["is_aborted"] and not copy.get("is_replay")]
-    elsewhere = list(elsewhere)
-    if _has_late_original([copy for copy in [*originals, *elsewhere] if not copy.get("is_replay")]):
+    here = (copy for copy in in_slice if not copy["is_aborted"] and not copy.get("is_replay"))
+    beyond = (_with_partition(copy) for copy in elsewhere if not copy["is_replay"])
+    originals = [_original(copy) for copy in chain(here, beyond)]
+    if _is_one_beside_ours({one.place: one.is_ours for one in originals}):
         return Cause.LATE_ORIGINAL
-    originals += [_with_partition(copy) for copy in elsewhere if not copy["is_replay"]]
-    known = [copy for copy in originals if copy["producer_id"] is not None]
-    without_id = sum(copy["producer_id"] == _NO_PRODUCER for copy in known)
+    known = [one for one in originals if one.producer_id is not None]
+    without_id = sum(one.producer_id == _NO_PRODUCER for one in known)
     if without_id and without_id + (len(originals) - len(known)) > 1:
         return Cause.RETRY_WITHOUT_IDEMPOTENCE
-    identities = [tuple(copy[name] for name in _SEQUENCE_KEY) for copy in known if copy["producer_id"] != _NO_PRODUCER]
+    identities = [one.identity for one in known if one.producer_id != _NO_PRODUCER]
     return Cause.SEQUENCE_REPEATED if len(set(identities)) < len(identities) else Cause.APPLICATION_RESEND
 
 

@@ -3,22 +3,21 @@
 All of it is JSON-able. Evidence decides no verdict; `makewhole.compute.judge.causes` reads the cause from it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import chain, islice
 from typing import Any, Protocol
 
 import polars as pl
 
 from makewhole.compute.frames import ELSEWHERE, HASH, HASHES, TAIL, WAITING, empty
+from makewhole.compute.judge.key_copies import CopyFields, FrameRow, KeyCopies
 from makewhole.compute.judge.log_history import LogHistory
 from makewhole.model.incident import Incident, IncidentKind
 from makewhole.model.pipeline import PointKind
 from makewhole.model.verdict import Cause, Verdict
-
-CopyFields = dict[str, Any]
-FrameRow = Mapping[str, Any]
 
 _IDENTITY = ("partition", "offset", "leader_epoch", "producer_id", "producer_epoch", "sequence", "replay_plan")
 _SHOWN = 10
@@ -88,21 +87,6 @@ class HopContext:
     not_lost: Callable[[str], CopyFields] = lambda _: {}
 
 
-class KeyCopies:
-    """The copies of each wanted key, in the order of the log, or of the places of a table, or as they came."""
-
-    def __init__(self, wanted: pl.DataFrame, frame: pl.DataFrame, *, is_ordered: bool = False) -> None:
-        order = ("partition", "offset") if "offset" in frame.columns else ("place",)
-        found = frame.join(wanted.select(HASH), on=HASH, how="semi", maintain_order="left")
-        self._found: dict[tuple[int, int], list[CopyFields]] = {}
-        for row in (found if is_ordered else found.sort(order)).iter_rows(named=True):
-            self._found.setdefault((row["key_hi"], row["key_lo"]), []).append(row)
-
-    def of(self, row: FrameRow) -> list[CopyFields]:
-        """Return the copies of a judged row's key."""
-        return self._found.get((row["key_hi"], row["key_lo"]), [])
-
-
 class KeyFacts:
     """The copies and the state of each wanted key, and the state of the logs at both ends."""
 
@@ -150,7 +134,7 @@ def evidence_of(row: FrameRow, known: KeyFacts, context: HopContext, cause: Caus
     """Return the evidence of one judged row and its cause."""
     source, target = known.source.of(row), known.target.of(row)
     evidence = _copies_evidence(row, source, target, known.elsewhere.of(row), context.hop)
-    evidence |= _contradiction(row, [*_passing(source, context.hop), *_before(known.source_elsewhere.of(row))])
+    evidence |= _contradiction(row, chain(_passing(source, context.hop), _before(known.source_elsewhere.of(row))))
     if context.source_kind is PointKind.TOPIC:
         evidence |= _outside_evidence(row, known.source_elsewhere.of(row), is_upsert=context.is_upsert)
     evidence |= _group_evidence(source, context)
@@ -161,7 +145,7 @@ def evidence_of(row: FrameRow, known: KeyFacts, context: HopContext, cause: Caus
         evidence |= known.log_evidence
     evidence |= context.not_lost(row["key_hash"])
     sequences = _sequences(source, context.source_sequences) + _sequences(
-        [*target, *known.elsewhere.of(row)], context.target_sequences
+        chain(target, known.elsewhere.of(row)), context.target_sequences
     )
     if sequences:
         evidence["sequences"] = sequences[:_SHOWN]
@@ -240,7 +224,7 @@ def _incident_fields(incident: Incident) -> dict[str, Any]:
     return {**place, **{name: incident.detail[name] for name in sorted(incident.detail)}}
 
 
-def _sequences(copies: Sequence[CopyFields], numbering: SequenceEvidence) -> list[dict[str, Any]]:
+def _sequences(copies: Iterable[CopyFields], numbering: SequenceEvidence) -> list[dict[str, Any]]:
     """Return the numbering of each producer among the copies, by partition, producer id and epoch."""
     identities: dict[tuple[int, int, int], None] = {}
     for copy in copies:
@@ -268,15 +252,14 @@ def _copies_evidence(
         "source": [_shown_copy(copy, hop) for copy in source[:_SHOWN]],
         "target": [_shown_copy(copy) for copy in target[:_SHOWN]],
     }
-    passing = _passing(source, hop)
-    latest = _compared_copy(row, passing)
+    latest = _compared_copy(row, source, hop)
     if row["row_hash"] is not None:
         evidence["row_hash"] = str(row["row_hash"])
     if latest is not None:
         evidence["values"] = {name[2:]: value for name, value in latest.items() if name.startswith("c:")}
     if row["latest_place"] is not None and latest is not None:
         evidence["latest"] = _shown_copy(latest)
-        if _is_order_unknown(latest, passing):
+        if _is_order_unknown(latest, _passing(source, hop)):
             evidence["order_unknown"] = True
     if row["has_later"]:
         evidence["has_later"] = True
@@ -287,29 +270,31 @@ def _copies_evidence(
             evidence["elsewhere_producers"] = known
     if row["verdict"] == Verdict.DUPLICATE.value and target and "offset" in target[0]:
         evidence["repeated"] = _repeated(row, target)
-    return evidence | _compared_values(row, passing, target)
+    return evidence | _compared_values(row, latest, _passing(source, hop), target)
 
 
-def _passing(copies: Sequence[CopyFields], hop: str) -> list[CopyFields]:
-    """Return the copies that pass the filter of a hop."""
-    return [copy for copy in copies if hop not in copy["excluded_by"]]
+def _passing(copies: Iterable[CopyFields], hop: str) -> Iterator[CopyFields]:
+    """Yield the copies that pass the filter of a hop."""
+    return (copy for copy in copies if hop not in copy["excluded_by"])
 
 
-def _before(copies: Sequence[CopyFields]) -> list[CopyFields]:
-    """Return the copies outside the slice that lie before it."""
-    return [copy for copy in copies if not copy["is_later"]]
+def _before(copies: Iterable[CopyFields]) -> Iterator[CopyFields]:
+    """Yield the copies outside the slice that lie before it."""
+    return (copy for copy in copies if not copy["is_later"])
 
 
-def _contradiction(row: FrameRow, source: Sequence[CopyFields]) -> CopyFields:
+def _contradiction(row: FrameRow, source: Iterable[CopyFields]) -> CopyFields:
     """Tell whether the source holds an event with different values; versions of a key may differ."""
     held = {copy["row_hash"] for copy in source if not copy.get("is_aborted") and copy["row_hash"] is not None}
     return {"source_contradicts": True} if row["latest_place"] is None and len(held) > 1 else {}
 
 
-def _compared_values(row: FrameRow, source: Sequence[CopyFields], target: Sequence[CopyFields]) -> CopyFields:
+def _compared_values(
+    row: FrameRow, latest: CopyFields | None, source: Iterable[CopyFields], target: Sequence[CopyFields]
+) -> CopyFields:
     """Return the columns in which a mismatched key differs, or what each copy of a key in conflict holds."""
     if row["verdict"] == Verdict.MISMATCHED.value:
-        return {"columns": _differences(_compared_copy(row, source), target)}
+        return {"columns": _differences(latest, target)}
     if row["verdict"] == Verdict.CONFLICT.value:
         return {"conflict": {"source": _held_values(source), "target": _held_values(target)}}
     return {}
@@ -318,30 +303,33 @@ def _compared_values(row: FrameRow, source: Sequence[CopyFields], target: Sequen
 def _repeated(row: FrameRow, records: Sequence[CopyFields]) -> CopyFields:
     """Return the places of a key's committed records in the slice that stand in no other's place, in order, and the
     number of copies elsewhere: each copy beyond the first did its harm, and may have to be reversed."""
-    here = [copy["place"] for copy in records if not copy["is_aborted"] and not copy.get("is_replay")]
-    return {"here": here[:_NAMED], "elsewhere": row["elsewhere_copies"]}
+    here = (copy["place"] for copy in records if not copy["is_aborted"] and not copy.get("is_replay"))
+    return {"here": list(islice(here, _NAMED)), "elsewhere": row["elsewhere_copies"]}
 
 
-def _compared_copy(row: FrameRow, source: Sequence[CopyFields]) -> CopyFields | None:
-    """Return the source's copy to compare the target with: the latest version, or of an event the first committed."""
+def _compared_copy(row: FrameRow, source: Sequence[CopyFields], hop: str) -> CopyFields | None:
+    """Return the source's copy to compare the target with, of those that pass the filter of the hop: the latest
+    version, or of an event the first committed."""
     if row["latest_place"] is not None:
-        return next((copy for copy in source if copy["place"] == row["latest_place"]), None)
-    return next((copy for copy in source if not copy.get("is_aborted")), source[0] if source else None)
+        return next((copy for copy in _passing(source, hop) if copy["place"] == row["latest_place"]), None)
+    committed = (copy for copy in _passing(source, hop) if not copy.get("is_aborted"))
+    return next(committed, None) or next(_passing(source, hop), None)
 
 
-def _is_order_unknown(latest: CopyFields, source: Sequence[CopyFields]) -> bool:
+def _is_order_unknown(latest: CopyFields, source: Iterable[CopyFields]) -> bool:
     """Tell whether another copy could be the latest version, too, with another value: see
     `makewhole.compute.judge.judge_versions`.
 
     Of each partition of a topic the last copy could; of a table, each of that time.
     """
-    rivals: dict[Any, CopyFields] = {}
+    is_table = "partition" not in latest
+    rivals: dict[Any, tuple[Any, Any, bool]] = {}
     for copy in source:
         if not copy.get("is_aborted") and copy["version"] == latest["version"]:
-            rivals[copy["partition"] if "partition" in copy else copy["place"]] = copy
-    if "partition" not in latest:
-        rivals = {place: copy for place, copy in rivals.items() if copy["time"] == latest["time"]}
-    return len({(copy["row_hash"], bool(copy.get("is_tombstone"))) for copy in rivals.values()}) > 1
+            value = copy["row_hash"], bool(copy.get("is_tombstone"))
+            rivals[copy["place" if is_table else "partition"]] = copy["time"], *value
+    values = {(value, is_gone) for time, value, is_gone in rivals.values() if not is_table or time == latest["time"]}
+    return len(values) > 1
 
 
 def _shown_copy(copy: FrameRow, hop: str = "") -> CopyFields:
@@ -363,9 +351,9 @@ def _shown_copy(copy: FrameRow, hop: str = "") -> CopyFields:
     return fields
 
 
-def _held_values(copies: Sequence[CopyFields]) -> list[CopyFields]:
+def _held_values(copies: Iterable[CopyFields]) -> list[CopyFields]:
     """Return the values that committed copies of a key hold, each with its place."""
-    held = [copy for copy in copies if not copy.get("is_aborted")][:_SHOWN]
+    held = islice((copy for copy in copies if not copy.get("is_aborted")), _SHOWN)
     return [
         {
             "place": copy["place"],

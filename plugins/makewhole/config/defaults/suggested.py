@@ -43,7 +43,9 @@ def kinds_of(pipeline: Pipeline, hop: Hop) -> HopKinds:
 def suggest(pipeline: Pipeline, hop: Hop, verdict: str) -> Suggestion:
     """Return what would answer a verdict on a hop."""
     kinds = kinds_of(pipeline, hop)
-    if kinds.target is PointKind.STORE:
+    if kinds.target is PointKind.STORE and verdict == "unexpected" and pipeline.forgets_records_of(hop.target):
+        remedy, does = None, _why_no_row_is_moved(hop)
+    elif kinds.target is PointKind.STORE:
         remedy, does = _in_a_store(hop, verdict)
     elif verdict == "missing":
         remedy, does = _into_a_topic(pipeline, hop, kinds)
@@ -70,6 +72,13 @@ def _in_a_store(hop: Hop, verdict: str) -> tuple[Remedy | None, str]:
             )
         case _:
             return None, f"no remedy answers {verdict} keys"
+
+
+def _why_no_row_is_moved(hop: Hop) -> str:
+    """Return why nothing is done about a row whose record is not found."""
+    return (
+        f"their records may be in windows that are known no more (`history`), so that no row of {hop.target} is moved"
+    )
 
 
 def _why_it_stays(kinds: HopKinds, verdict: str) -> str:

@@ -53,7 +53,8 @@ def standing_runs(journal: PgConnection, topic: IndexedTopic, besides: int | Non
     """Return the runs that together are the index of a topic: each window counts in one of them. Window `besides` need
     not be in any.
 
-    A window counts with the revision that could read most of its offsets, of such the newest.
+    A window counts with the revision that could read most of its offsets, of such the newest. Windows that were dropped
+    are in none.
 
     Raises:
         CorruptionError: the run of a window was retired, and no merged run has the window.
@@ -74,24 +75,37 @@ def readable_runs(journal: PgConnection, topic: IndexedTopic) -> list[IndexedRun
 
 def _standing(journal: PgConnection, topic: IndexedTopic) -> tuple[list[IndexedRun], list[int]]:
     """Return the runs, and the windows of which there is none."""
+    first = first_indexed(journal, topic)
+    ((windows,),) = topic.run(journal, "count_windows", first=first)
+    found, held = _read_standing(journal, topic, first)
+    if windows <= len(held):
+        return found, []
+    first = first_indexed(journal, topic)
+    numbers = [number for (number,) in topic.run(journal, "windows_with_run", first=first)]
+    # After the numbers: a window that is committed meanwhile lacks no run.
+    found, held = _read_standing(journal, topic, first)
+    return found, [number for number in numbers if number not in held]
+
+
+def _read_standing(journal: PgConnection, topic: IndexedTopic, first: int) -> tuple[list[IndexedRun], set[int]]:
+    """Return the runs, and the windows from `first` on that count in any of them."""
     # In this order: what is merged meanwhile is found in the merged run, and never in none.
-    counted = topic.run(journal, "counted_runs")
+    counted = topic.run(journal, "counted_runs", first=first)
     merges = topic.run(journal, "standing_merges")
     revisions = {number: revision for number, revision, *_ in counted}
-    found, merged, lacking = [], set(), []
+    found, held = [], set[int]()
     for merge, members, files, rows in merges:
         of_windows = {int(number): revision for number, revision in members.items()}
-        windows = tuple(sorted(at for at, revision in of_windows.items() if revisions.get(at) == revision))
-        merged |= {*windows}
+        # Of a window that was judged once, and is merged, no other revision counts.
+        counts = (at for at, revision in of_windows.items() if revisions.get(at, revision) == revision)
+        windows = tuple(sorted(at for at in counts if at >= first))
+        held.update(windows)
         found.append(IndexedRun(files=files, rows=rows, revisions=of_windows, windows=windows, merge=merge))
     for number, revision, files, keys, is_retired in counted:
-        if number in merged:
-            continue
-        if is_retired:
-            lacking.append(number)
-        else:
+        if number not in held and not is_retired:
+            held.add(number)
             found.append(IndexedRun(files=files, rows=keys, revisions={number: revision}, windows=(number,)))
-    return found, lacking
+    return found, held
 
 
 def begin_merge(journal: PgConnection, topic: IndexedTopic) -> str:
@@ -135,9 +149,25 @@ def commit_rebuilt(
     journal.commit()
 
 
+def first_indexed(journal: PgConnection, topic: IndexedTopic) -> int:
+    """Return the number of the first window that the index of a topic reaches: 1 where nothing was dropped."""
+    ((number,),) = topic.run(journal, "first_indexed")
+    return int(number)
+
+
+def drop_before(journal: PgConnection, topic: IndexedTopic, number: int) -> int:
+    """Drop what the index has of the windows before one, in one transaction, which this ends; the files are removed
+    later. Returns the number of windows that were dropped now."""
+    dropped = {at for (at,) in topic.run(journal, "drop_runs", number=number)}
+    topic.run(journal, "retire_old_merges", number=number)
+    journal.commit()
+    return len(dropped)
+
+
 def retire_replaced(journal: PgConnection, topic: IndexedTopic) -> None:
     """Retire the runs of revisions that count no more, because a newer one read as much."""
-    counted = [(number, revision) for number, revision, *_ in topic.run(journal, "counted_runs")]
+    first = first_indexed(journal, topic)
+    counted = [(number, revision) for number, revision, *_ in topic.run(journal, "counted_runs", first=first)]
     numbers, revisions = [at for at, _ in counted], [revision for _, revision in counted]
     topic.run(journal, "retire_replaced_runs", numbers=numbers, revisions=revisions)
 

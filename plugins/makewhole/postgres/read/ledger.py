@@ -1,7 +1,8 @@
 """Read one business key from the ledger as the record that should have been sent."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from psycopg2 import sql
 
@@ -38,21 +39,32 @@ def ledger_record(
     Of several rows: the first by (time, place), or for `upsert` the latest version.
     """
     match, parameters = match_key(table, point, key, is_exact=True)
-    query = statement(
-        "ledger_rows",
-        table=table.identifier,
-        match=match,
-        record_key=_bytes_of(table, point.record_key) if point.record_key else sql.SQL("null::bytea"),
-        value=_bytes_of(table, point.payload) if point.payload else sql.SQL("convert_to(row_to_json(t)::text, 'UTF8')"),
-        moment=_milliseconds(point),
-        compared=canonical_array("t", list((compare or {}).items()), table.base_types),
-        order=survivor_order(point, is_latest_first=semantics is Semantics.UPSERT),
-    )
+    query = statement("ledger_rows", match=match, **ledger_columns(table, point, semantics, compare or {}))
     with key_lookup(session) as cursor:
         cursor.execute(query, parameters)
         row = cursor.fetchone()
-    if row is None:
-        return None
+    return None if row is None else ledger_record_of(key, row, compare or {})
+
+
+def ledger_columns(
+    table: Table, point: TablePoint, semantics: Semantics, compare: Mapping[str, str]
+) -> dict[str, sql.Composable]:
+    """Return the parts of the statements that read rows `t` of a ledger as records: what is read, and in which order
+    the row that counts comes first."""
+    return {
+        "table": table.identifier,
+        "record_key": _bytes_of(table, point.record_key) if point.record_key else sql.SQL("null::bytea"),
+        "value": _bytes_of(table, point.payload)
+        if point.payload
+        else sql.SQL("convert_to(row_to_json(t)::text, 'UTF8')"),
+        "moment": _milliseconds(point),
+        "compared": canonical_array("t", list(compare.items()), table.base_types),
+        "order": survivor_order(point, is_latest_first=semantics is Semantics.UPSERT),
+    }
+
+
+def ledger_record_of(key: str, row: Sequence[Any], compare: Mapping[str, str]) -> LedgerRecord:
+    """Return a row that was read as a record of this business key."""
     record_key, value, moment, texts = row
     return LedgerRecord(
         key=bytes(record_key) if record_key is not None else key.encode(),
@@ -60,7 +72,7 @@ def ledger_record(
         timestamp_ms=None if moment is None else int(moment),
         compared=tuple(
             (name, declared, float_text(float(text)) if declared == "double" and text is not None else text)
-            for (name, declared), text in zip((compare or {}).items(), texts, strict=True)
+            for (name, declared), text in zip(compare.items(), texts, strict=True)
         ),
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -24,20 +25,28 @@ class LimitKind(StrEnum):
     ABORTED = "aborted"  # a transaction that was ended wrongly looks like one that was meant to abort
     COMPACTED = "compacted"
     BEFORE_BASELINE = "before_baseline"
+    OLDER_DUPLICATES = "older_duplicates"  # the key index knows no older keys: `history`
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProofLimit:
-    """Name one thing that the proof cannot exclude. `at`: the point or hop that it is about; `count` where counted."""
+    """Name one thing that the proof cannot exclude. `at`: the point or hop that it is about; `count` where counted;
+    `since`: the moment from which on keys are known."""
 
     kind: LimitKind
     at: str
     count: int | None = None
+    since: str | None = None
 
     @property
     def sentence(self) -> str:
         """Say it as people say it, without a full stop."""
         return _SENTENCES[self.kind](self)
+
+
+def older_duplicates(since: datetime) -> str:
+    """Say that the key index begins with a moment."""
+    return f"a duplicate of a record from before {since.astimezone(UTC):%Y-%m-%d %H:%M} UTC would not be found"
 
 
 _SENTENCES: Mapping[LimitKind, Callable[[ProofLimit], str]] = {
@@ -57,7 +66,11 @@ _SENTENCES: Mapping[LimitKind, Callable[[ProofLimit], str]] = {
         f"{counted(one.count or 0, 'offset')} of {one.at} that were compacted before they were read"
     ),
     LimitKind.BEFORE_BASELINE: lambda one: f"{counted(one.count or 0, 'key')} of {one.at} from before the baseline",
+    LimitKind.OLDER_DUPLICATES: lambda one: f"in {one.at} {older_duplicates(datetime.fromisoformat(one.since or ''))}",
 }
+
+HISTORY_BEGINS = "history_begins"
+"""The name under which a hop's result says from which moment on the keys of its topics are known."""
 
 
 def reach_document(
@@ -107,3 +120,8 @@ def _limits_of_hops(results: Mapping[str, HopResult]) -> Iterator[ProofLimit]:
     for hop, result in sorted(results.items()):
         if result.counts.before_baseline:
             yield ProofLimit(kind=LimitKind.BEFORE_BASELINE, at=hop, count=result.counts.before_baseline)
+    begins: dict[str, str] = {}
+    for result in results.values():
+        begins |= result.files.get(HISTORY_BEGINS, {})
+    for point, moment in sorted(begins.items()):
+        yield ProofLimit(kind=LimitKind.OLDER_DUPLICATES, at=point, since=moment)

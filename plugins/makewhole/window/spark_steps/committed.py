@@ -1,20 +1,31 @@
 """Find out from the journal whether a Spark step of a window revision has committed, and tell what it found."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from makewhole.journal import window_results
 from makewhole.model.gate import GateAnswer
+from makewhole.model.pipeline import Pipeline
+from makewhole.model.window import Window
 from makewhole.sql import PgConnection
 from makewhole.window.configuration import judging_sha256
-from makewhole.window.context import WindowContext
 from makewhole.window.spark_steps import accounts
 
 ASKED_BY = "asked_by"
 """The field of a gate report's document that names the run whose application asked the gate."""
 
 
-def committed_snapshots(journal: PgConnection, context: WindowContext) -> str | None:
+class JudgedWindow(Protocol):
+    """A window with its pipeline, whose keys are read by the window's layout: all that the journal is asked for."""
+
+    @property
+    def pipeline(self) -> Pipeline: ...
+
+    @property
+    def window(self) -> Window: ...
+
+
+def committed_snapshots(journal: PgConnection, context: JudgedWindow) -> str | None:
     """Tell which snapshots there are, in the order of the points; None when one is missing."""
     manifests = window_results.snapshots(journal, context.window)
     points = [point.name for point in context.pipeline.ordered_points()]
@@ -23,7 +34,7 @@ def committed_snapshots(journal: PgConnection, context: WindowContext) -> str | 
     return accounts.snapshots_taken(journal, context.window, points)
 
 
-def committed_results(journal: PgConnection, context: WindowContext) -> str | None:
+def committed_results(journal: PgConnection, context: JudgedWindow) -> str | None:
     """Tell the counts of each hop, in the order of the file; None when the hops of the file have no results."""
     results = window_results.results(journal, context.window)
     hops = [hop.name for hop in context.pipeline.hops]
@@ -32,7 +43,7 @@ def committed_results(journal: PgConnection, context: WindowContext) -> str | No
     return accounts.hops_judged(journal, context.window, {hop: results[hop] for hop in hops})
 
 
-def committed_answer(journal: PgConnection, context: WindowContext, asked_by: str) -> str | None:
+def committed_answer(journal: PgConnection, context: JudgedWindow, asked_by: str) -> str | None:
     """Tell what the gate answered the application of this run; None when it has to be asked.
 
     An answer counts when the gate could give one, and was asked for this run by the file as it is now: the limits of a

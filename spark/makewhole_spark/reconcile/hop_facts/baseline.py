@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from itertools import chain
 
 from makewhole.compute.judge.baseline import Baseline, earliest_record, latest_of
 from makewhole.kafka.offsets_by_time import record_time
@@ -52,7 +51,7 @@ def _start(neighbours: NeighbouringWindows) -> datetime | None:
     """Return the pipeline's start; that of the first window where it is `latest`."""
     start = neighbours.context.pipeline.start
     if start == "latest":
-        return next(chain(neighbours.earlier, [neighbours.context.window])).start
+        return neighbours.first.start
     return start if isinstance(start, datetime) else None
 
 
@@ -79,7 +78,7 @@ def log_beginning(neighbours: NeighbouringWindows, point: str, *, of: str) -> da
     context = neighbours.context
     if context.pipeline.start is not None or not _is_topic(neighbours, point):
         return None
-    first = next((window for window in neighbours.earlier if window.ranges.get(point)), context.window)
+    first = neighbours.first_reading(point)
     is_own = first is context.window
     if any(part.lo for part in first.ranges[point]) or (not is_own and _is_topic(neighbours, of)):
         return None

@@ -37,9 +37,8 @@ def hop_groups(neighbours: NeighbouringWindows, answers: Sequence[BucketAnswer])
 
 def _standings_before(neighbours: NeighbouringWindows) -> dict[str, GroupStanding]:
     """Return where the groups stood when the window before was judged."""
-    number = neighbours.context.window.number - 1
-    last = next((window for window in neighbours.earlier if window.number == number), None)
-    if last is None:
+    last = neighbours.right_before
+    if last is None or last.number != neighbours.context.window.number - 1:
         return {}
     return {
         hop: GroupStanding.from_json_dict(result.files[GROUP])

@@ -42,7 +42,7 @@ def _told(neighbours: NeighbouringWindows, hop: Hop, number: int) -> dict[str, l
     told: dict[str, list[tuple[int, int]]] = {}
     for key_hash in told_keys(neighbours.journal, neighbours.context.window, hop.name, number):
         high, low = split_hex(key_hash)
-        told.setdefault(bucket_name(high, neighbours.context.pipeline.buckets), []).append((high, low))
+        told.setdefault(bucket_name(high, neighbours.buckets), []).append((high, low))
     return told
 
 
@@ -68,20 +68,18 @@ def _ledger_files(neighbours: NeighbouringWindows, hop: Hop, reached: Sequence[W
 def windows_before(neighbours: NeighbouringWindows) -> list[Window]:
     """Return the windows before this one that `late` reaches, and the one right before it."""
     from_when = reaches_from(neighbours.context.window, neighbours.context.pipeline.late)
-    earlier = neighbours.earlier
-    reached = [window for window in earlier[:-1] if window.end > from_when]
-    return [*reached, *earlier[-1:]]
+    recent = neighbours.recent
+    reached = [window for window in recent[:-1] if window.end > from_when]
+    return [*reached, *recent[-1:]]
 
 
 def _reached_windows(neighbours: NeighbouringWindows, point: str) -> list[Window]:
     """Return the windows before this one of whose times rows were read with it."""
-    spans = neighbours.manifests[point].get("earlier", ())
-    return [window for window in neighbours.earlier if any(_overlaps(window, span) for span in spans)]
-
-
-def _overlaps(window: Window, span: Mapping[str, Any]) -> bool:
-    begins_before = window.start is None or window.start < datetime.fromisoformat(span["end"])
-    return begins_before and (span["start"] is None or window.end > datetime.fromisoformat(span["start"]))
+    spans = [
+        (None if span["start"] is None else datetime.fromisoformat(span["start"]), datetime.fromisoformat(span["end"]))
+        for span in neighbours.manifests[point].get("earlier", ())
+    ]
+    return neighbours.windows.in_spans(spans, neighbours.context.window.number)
 
 
 def without_told_rows(task: BucketTask, target: pl.DataFrame, in_source: pl.DataFrame) -> pl.DataFrame:

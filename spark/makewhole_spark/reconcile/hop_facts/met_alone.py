@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from makewhole.compute.buckets import bucket_name
+from makewhole.compute.buckets import bucket_name, files_of_bucket
 from makewhole.compute.keys import split_hex
 from makewhole.journal import observations, window_results
 from makewhole.journal.key_history import unexpected_keys
@@ -33,7 +33,7 @@ class MetBefore:
 
     def in_bucket(self, bucket: str) -> MetAlone:
         """Return what is known of a bucket."""
-        return MetAlone(files=tuple(self.files.get(bucket, ())), told=tuple(self.told.get(bucket, ())))
+        return MetAlone(files=files_of_bucket(self.files, bucket), told=tuple(self.told.get(bucket, ())))
 
 
 def met_alone(neighbours: NeighbouringWindows, hop: Hop) -> MetBefore | None:
@@ -44,7 +44,7 @@ def met_alone(neighbours: NeighbouringWindows, hop: Hop) -> MetBefore | None:
         return None
     if window.start is None:
         return MetBefore()  # the window has the rows of all times
-    meant = windows_meant(neighbours.earlier, window, pipeline.late + pipeline.pending_max_age)
+    meant = windows_meant(neighbours.recent, window, pipeline.late + pipeline.pending_max_age)
     if not meant or _has_table_as_source(neighbours, hop):
         return None
     older = window_results.strangers(neighbours.journal, meant[0], hop.name)
@@ -97,5 +97,5 @@ def _told(neighbours: NeighbouringWindows, hop: Hop, revisions: Mapping[int, int
     pipeline, found = neighbours.context.pipeline, dict[str, list[tuple[int, int]]]()
     for key_hash in unexpected_keys(neighbours.journal, pipeline.name, hop.name, revisions):
         high, low = split_hex(key_hash)
-        found.setdefault(bucket_name(high, pipeline.buckets), []).append((high, low))
+        found.setdefault(bucket_name(high, neighbours.buckets), []).append((high, low))
     return found

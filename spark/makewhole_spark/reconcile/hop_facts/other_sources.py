@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from makewhole.compute.buckets import files_of_bucket
 from makewhole.compute.frames import HASH
 from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.model.pipeline import Hop, TablePoint
@@ -36,8 +37,8 @@ class HopsBeside:
         return tuple(
             OtherSource(
                 hop=hop,
-                files=tuple(self.neighbours.manifests[hop.source]["files"].get(bucket, ())),
-                earlier_files=tuple(earlier.get(bucket, ())),
+                files=files_of_bucket(self.neighbours.manifests[hop.source]["files"], bucket),
+                earlier_files=files_of_bucket(earlier, bucket),
                 index=runs[hop.source],
             )
             for hop, earlier in self.hops

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from makewhole.compute.buckets import bucket_name, files_of_bucket
 from makewhole.compute.frames import HASH, LOG_ORDER, empty
 from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.compute.judge.tombstones import followed_after, log_order, standing_tombstones
@@ -44,8 +45,8 @@ def logs_of_erasures(neighbours: NeighbouringWindows, hop: Hop, handing: Sequenc
     incarnations = _incarnations(neighbours, topics)
     unread = frozenset(_unread_around(neighbours, telling, windows))
     found: dict[str, LogOfErasures] = {}
-    for number in range(pipeline.buckets):
-        bucket = f"{number:02d}"
+    for number in range(neighbours.buckets):
+        bucket = bucket_name(number, neighbours.buckets)
         files = (
             _files(topic, window, manifests[window.number].get(topic, {}), bucket)
             for topic in topics
@@ -65,8 +66,8 @@ def _files(topic: str, window: Window, manifest: Mapping[str, Any], bucket: str)
     return LogFiles(
         topic=topic,
         topic_id=ranges[0].topic_id if ranges else "",
-        tombstones=tuple(manifest.get("tombstones", {}).get(bucket, ())),
-        copies=tuple(manifest.get("files", {}).get(bucket, ())),
+        tombstones=files_of_bucket(manifest.get("tombstones", {}), bucket),
+        copies=files_of_bucket(manifest.get("files", {}), bucket),
     )
 
 
@@ -76,20 +77,17 @@ def _windows(neighbours: NeighbouringWindows, hop: Hop, handing: Sequence[Window
     context = neighbours.context
     ours, first = context.window, min((window.number for window in handing), default=context.window.number)
     is_table = isinstance(context.pipeline.points[hop.source], TablePoint)
-    reach = None if ours.start is None else ours.start - context.pipeline.late - context.pipeline.pending_max_age
-    earlier = [
-        window
-        for window in neighbours.earlier
-        if window.number >= first or (is_table and (reach is None or window.end > reach))
-    ]
-    return [*earlier, ours, *neighbours.later]
+    reached = neighbours.recent if is_table else ()
+    earlier = {one.number: one for one in (*neighbours.windows.since(first, before=ours.number), *reached)}
+    found = [*(window for _, window in sorted(earlier.items())), *neighbours.later]
+    neighbours.read_manifests(found)
+    return sorted([*found, ours], key=lambda window: window.number)
 
 
 def _incarnations(neighbours: NeighbouringWindows, topics: Sequence[str]) -> dict[str, int]:
     """Number the ids that the topics had in the windows, by their age."""
-    windows = [*neighbours.earlier, neighbours.context.window, *neighbours.later]
-    ids = (part.topic_id for window in windows for topic in topics for part in window.ranges.get(topic, ()))
-    return {topic_id: number for number, topic_id in enumerate(dict.fromkeys(ids))}
+    ids = dict.fromkeys(topic_id for _, topic_id, _ in neighbours.windows.topic_ids(topics))
+    return {topic_id: number for number, topic_id in enumerate(ids)}
 
 
 def _unread_around(

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from makewhole.compensation.freezing.batches.payload_chunks import PayloadChunks
 from makewhole.compensation.freezing.chunks import (
     PlannedPayload,
     actions_per_chunk,
     chunks_of,
     number_actions,
-    row_groups,
     take_chunk,
 )
 from makewhole.journal.actions import SCHEMA, actions_in
@@ -26,8 +26,7 @@ TARGETS = st.lists(st.sampled_from(["topic", "store", "other"]), min_size=1, max
 
 @given(TARGETS, st.integers(1, 7))
 def test_chunks_hold_every_action_once_in_order(targets: list[str], most: int) -> None:
-    items = number_actions([_item(target) for target in targets], most)
-    actions = [action for action, _ in items]
+    actions = [action for action, _ in number_actions([_item(target) for target in targets], most)]
     assert [action.seq for action in actions] == list(range(len(targets)))
     found = chunks_of(_table(actions))
     assert list(found) == list(dict.fromkeys(targets))
@@ -41,13 +40,16 @@ def test_chunks_hold_every_action_once_in_order(targets: list[str], most: int) -
 
 @given(TARGETS, st.integers(1, 7))
 def test_a_row_group_holds_the_payloads_of_one_chunk(targets: list[str], most: int) -> None:
-    items = number_actions([_item(target) for target in targets], most)
-    groups = row_groups(items)
+    items = list(number_actions([_item(target) for target in targets], most))
+    with PayloadChunks() as payloads:
+        for action, payload in items:
+            payloads.add(action, payload)
+        groups = [table.column("seq").to_pylist() for table in payloads.tables()]
     actions = [action for action, _ in items]
     for target, chunks in chunks_of(_table(actions)).items():
         for chunk in chunks:
             wanted = [a.seq for a in actions if a.target == target and a.chunk == chunk.number]
-            assert [seq for seq, _ in groups[chunk.group]] == wanted
+            assert groups[chunk.group] == wanted
     assert sum(map(len, groups)) == len(items)
 
 

@@ -251,6 +251,22 @@ def test_strings_are_taken_if_and_only_if_python_takes_them_for_utf8(wide: bytes
     assert together.rows()[1:] == [record_values._decode_one_by_one(batch([value]), SHAPE).row(0) for value in odd]
 
 
+@pytest.mark.parametrize("place", [0, 1, 6, 7, 8, 14, 15])
+def test_a_byte_in_a_string_is_taken_if_and_only_if_python_takes_it(place: int) -> None:
+    """At each place among those that are looked at together, behind one of the least and of the greatest."""
+    texts = [b" ~" * 8 for _ in range(256)]
+    texts = [text[:place] + bytes([byte]) + text[place + 1 :] for byte, text in enumerate(texts)]
+    values = [b'{"id":"%s","n":1}' % text for text in texts]
+
+    parts, _ = decode_same_layout(
+        pa.array([b'{"id":"k","n":1}', *values], pa.binary()),
+        record_values._wanted(ValueShape(key=("$.id",), compare={})),
+    )
+
+    taken = [byte for byte in range(128) if byte >= 32 and byte not in b'"\\']
+    assert [row - 1 for rows, _ in parts for row in rows.tolist()] == [-1, *taken]
+
+
 @pytest.mark.parametrize("place", [3, 4, 5, 7])
 def test_a_value_is_matched_to_its_own_end_and_no_further(place: int) -> None:
     """A value that is cut anywhere is no value, even with its rest right behind it in the content."""

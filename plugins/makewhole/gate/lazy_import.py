@@ -1,0 +1,25 @@
+"""Put off loading a module until something of it is used: importing it costs others seconds who never use it."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import LazyLoader, find_spec, module_from_spec
+
+
+@contextmanager
+def loaded_at_first_use(name: str) -> Iterator[None]:
+    """Have `from package import module` in the block take `package.module` unloaded; a module that is loaded, or not
+    installed, is left alone.
+
+    The module stays as it is until one of its attributes is asked for, or it is imported by its whole name: then it
+    loads itself.
+    """
+    spec = None if name in sys.modules else find_spec(name)
+    if spec is not None and spec.loader is not None:
+        spec.loader = LazyLoader(spec.loader)
+        module = module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+        package, _, own = name.rpartition(".")
+        setattr(sys.modules[package], own, module)
+    yield

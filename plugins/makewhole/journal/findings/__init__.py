@@ -1,0 +1,1 @@
+"""Read and write the findings of windows, batch by batch."""

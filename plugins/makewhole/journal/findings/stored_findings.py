@@ -1,0 +1,65 @@
+"""Read the findings of a window batch by batch, however many there are."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+from uuid import uuid4
+
+from makewhole.journal.window_results import JudgedFinding
+from makewhole.model.verdict import Cause, Finding, Verdict
+from makewhole.model.window import Window
+from makewhole.sql import PgConnection, load_queries
+
+BATCH = 5_000
+"""So many findings are in memory at a time."""
+
+_ROWS_OF_A_FETCH = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredFindings:
+    """The findings of a revision of a window, with their outcomes, as the journal has them."""
+
+    window: Window
+
+    def batches(self, journal: PgConnection, size: int = BATCH) -> Iterator[list[JudgedFinding]]:
+        """Yield all findings by key hash, at least `size` at a time: those of a key come together."""
+        batch: list[JudgedFinding] = []
+        for _, of_key in groupby(self._rows(journal, "findings_by_key"), key=lambda item: item.finding.key_hash):
+            batch += of_key
+            if len(batch) >= size:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    def kinds(self, journal: PgConnection) -> set[tuple[str, Verdict]]:
+        """Return the hops of the findings, each with its verdicts."""
+        with journal.cursor() as cursor:
+            cursor.execute(load_queries("window_results")["kinds_of_findings"], self._scope)
+            return {(hop, Verdict(verdict)) for hop, verdict in cursor.fetchall()}
+
+    def in_order(self, journal: PgConnection) -> Iterator[JudgedFinding]:
+        """Yield all findings by hop, verdict and key."""
+        yield from self._rows(journal, "findings")
+
+    def _rows(self, journal: PgConnection, statement: str) -> Iterator[JudgedFinding]:
+        with journal.cursor(f"findings_{uuid4().hex}") as cursor:
+            cursor.itersize = _ROWS_OF_A_FETCH
+            cursor.execute(load_queries("window_results")[statement], self._scope)
+            yield from (_judged(*row) for row in cursor)
+
+    @property
+    def _scope(self) -> dict[str, Any]:
+        window = self.window
+        return {"pipeline": window.pipeline, "number": window.number, "revision": window.revision}
+
+
+def _judged(
+    hop: str, key: str, key_hash: str, verdict: str, cause: str, evidence: Any, outcome: str, reason: str | None
+) -> JudgedFinding:
+    finding = Finding(
+        hop=hop, key=key, key_hash=key_hash, verdict=Verdict(verdict), cause=Cause(cause), evidence=evidence
+    )
+    return JudgedFinding(finding=finding, outcome=outcome, reason=reason)

@@ -1,0 +1,85 @@
+"""Read the rows of many business keys together, as `rows_of_key` and `ledger_record` do of one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from psycopg2 import sql
+
+from makewhole.model.pipeline import Semantics, TablePoint
+from makewhole.postgres.read.ledger import LedgerRecord, ledger_columns, ledger_record_of
+from makewhole.postgres.tables import (
+    Table,
+    TableRow,
+    key_components,
+    key_fields,
+    key_lookup,
+    listed,
+    match_parts,
+    quoted,
+    statement,
+    survivor_order,
+    values_of_parts,
+)
+from makewhole.sql import PgConnection
+
+
+def rows_of_many_keys(
+    session: PgConnection, table: Table, point: TablePoint, keys: Sequence[str], *, is_exact: bool
+) -> dict[str, list[TableRow]]:
+    """Return the rows of each key that has any, by (time column, ctid).
+
+    Raises:
+        RefusedError: one of the keys is none that the table's columns can hold; ask for them one by one then.
+    """
+    parts: dict[str, sql.Composable] = {"table": table.identifier, "order": survivor_order(point)}
+    found: dict[str, list[TableRow]] = {}
+    for key, table_oid, ctid, text in _of_many_keys(
+        session, table, point, keys, "rows_of_many_keys", parts, is_exact=is_exact
+    ):
+        found.setdefault(key, []).append(TableRow(table_oid=table_oid, ctid=ctid, text=text))
+    return found
+
+
+def ledger_records(
+    session: PgConnection,
+    table: Table,
+    point: TablePoint,
+    keys: Sequence[str],
+    semantics: Semantics,
+    compare: Mapping[str, str],
+) -> dict[str, LedgerRecord]:
+    """Read the row of each key that the ledger has now, as `ledger_record` does of one.
+
+    Raises:
+        RefusedError: one of the keys is none that the table's columns can hold; ask for them one by one then.
+    """
+    parts = ledger_columns(table, point, semantics, compare)
+    rows = _of_many_keys(session, table, point, keys, "ledger_rows_of_many_keys", parts, is_exact=True)
+    return {key: ledger_record_of(key, row, compare) for key, *row in rows}
+
+
+def _of_many_keys(
+    session: PgConnection,
+    table: Table,
+    point: TablePoint,
+    keys: Sequence[str],
+    name: str,
+    parts: Mapping[str, sql.Composable],
+    *,
+    is_exact: bool,
+) -> list[tuple[Any, ...]]:
+    """Return what a statement gives for these keys, each row with its key first."""
+    fields = key_fields(point.key)
+    components = zip(*(key_components(key, point.key) for key in keys), strict=True)
+    wanted = [quoted("wanted", field) for field in fields]
+    query = statement(
+        name,
+        values=listed([sql.SQL("count({})").format(value) for value in values_of_parts(table, point, wanted)]),
+        arrays=listed([sql.SQL("{}::text[]").format(sql.Placeholder(field)) for field in fields]),
+        fields=listed([sql.Identifier(field) for field in fields]),
+        match=match_parts(table, point, wanted, is_exact=is_exact),
+        **parts,
+    )
+    with key_lookup(session) as cursor:
+        cursor.execute(query, {field: list(texts) for field, texts in zip(fields, components, strict=True)})
+        return [(keys[number - 1], *row) for number, *row in cursor.fetchall()]

@@ -1,0 +1,50 @@
+"""Start the session of an application, and its Python workers, while the driver loads its own modules."""
+
+import threading
+from collections.abc import Iterable
+from concurrent.futures import Future
+from contextlib import suppress
+
+from pyspark.sql import SparkSession
+
+from makewhole_spark.carrier import session
+
+
+def session_in_thread(name: str) -> "Future[SparkSession]":
+    """Begin to start a session. Java does nearly all of it, and waits otherwise while Python imports.
+
+    Nobody waits for the thread when the job fails before: on a cluster a session can take minutes to start.
+    """
+    started: Future[SparkSession] = Future()
+    threading.Thread(target=_start, args=(name, started), name="start session", daemon=True).start()
+    return started
+
+
+def _start(name: str, started: "Future[SparkSession]") -> None:
+    try:
+        spark = session(name)
+        spark.sparkContext.setLogLevel("ERROR")
+    except BaseException as error:
+        started.set_exception(error)
+        return
+    started.set_result(spark)
+    if (spark.sparkContext.master or "").startswith("local"):
+        start_workers(spark)
+
+
+def start_workers(spark: SparkSession) -> None:
+    """Have a Python worker ready for each core of this machine before the first task is known.
+
+    On a cluster, tasks may be given to machines that none was prepared on. What fails here, a task meets again.
+    """
+    context = spark.sparkContext
+    with suppress(Exception):
+        context.parallelize(range(context.defaultParallelism), context.defaultParallelism).foreachPartition(_load)
+
+
+def _load(_: Iterable[int]) -> None:
+    """Load the modules of the tasks, in a worker."""
+    import makewhole_spark.reconcile.judge_bucket
+    import makewhole_spark.reconcile.key_index.write_runs
+    import makewhole_spark.reconcile.log_tail
+    import makewhole_spark.snapshot.read_piece  # noqa: F401

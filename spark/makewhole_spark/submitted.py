@@ -1,0 +1,33 @@
+"""Begin a submitted job: read its arguments, start its session in a thread, then load what its steps need and run.
+
+What is imported here is imported before the session begins to start, and delays it.
+"""
+
+import argparse
+
+from makewhole_spark.session_start import session_in_thread
+from makewhole_spark.step_names import STEPS
+
+
+def main(step: str) -> None:
+    """Run the job of a step, and exit with its code."""
+    wanted = _arguments(step)
+    label = f"{wanted.pipeline} window {wanted.window} (revision {wanted.revision})"
+    starting = session_in_thread(f"makewhole {step}: {label}")
+
+    from makewhole_spark.job import run_job
+
+    run_job(wanted, starting)
+
+
+def _arguments(step: str) -> argparse.Namespace:
+    arguments = argparse.ArgumentParser(description=f"makewhole {step}")
+    arguments.set_defaults(step=step)
+    arguments.add_argument("--pipeline", required=True)
+    arguments.add_argument("--window", required=True, type=int)
+    arguments.add_argument("--revision", required=True, type=int)
+    arguments.add_argument(
+        "--through", choices=STEPS, default=step, help="the last step to go on with; by default there is none after"
+    )
+    arguments.add_argument("--asked-by", default="", help="the run of Airflow that submits this")
+    return arguments.parse_args()

@@ -1,0 +1,60 @@
+"""Be the process from which Spark forks its Python workers, with what all tasks need loaded before.
+
+Each worker would take two seconds of a core to load it for itself, most of them for numba. polars is left to the
+workers: it has threads from its import on, and threads do not live on in a process that is forked.
+"""
+
+import gc
+import sys
+from contextlib import redirect_stdout, suppress
+from importlib import import_module
+
+MODULE = "makewhole_spark.worker_daemon"
+"""What `spark.python.daemon.module` is set to."""
+_MODULES = (
+    "pyarrow.compute",
+    "pyarrow.fs",
+    "pyarrow.json",
+    "pyarrow.parquet",
+    "makewhole.compute.key_index.filters",
+    "makewhole.config.pipeline_file",
+    "makewhole.journal.window_results",
+    "makewhole.kafka.log.reader",
+    "makewhole.postgres.read.copy_binary.render",
+    "makewhole_spark.carrier",
+)
+
+
+def load() -> None:
+    """Load libraries, makewhole's modules without polars, and numba's machine code.
+
+    What fails here is met again by the first task that needs it, whose error is told.
+    """
+    gc.disable()
+    with redirect_stdout(sys.stderr), suppress(Exception):  # Spark reads the daemon's standard output
+        _load_modules()
+    gc.enable()
+    gc.freeze()  # the workers share these pages, which a collection of garbage would write to
+
+
+def _load_modules() -> None:
+    for name in _MODULES:
+        import_module(name)
+
+    import numpy as np
+
+    from makewhole.kafka.log.records import decode
+    from makewhole.native.digest_lines import sum_of_matched_lines
+    from makewhole_spark.same_code import code_digest
+
+    code_digest()
+    none = np.zeros(0, dtype=np.uint64)
+    sum_of_matched_lines(none, none, none)  # of all compiled functions, the first call is the slow one
+    list(decode(0, []))
+
+
+if __name__ == "__main__":
+    from pyspark.daemon import manager
+
+    load()
+    manager()  # type: ignore[no-untyped-call]

@@ -1,0 +1,249 @@
+"""Test that a window's report does not depend on how many buckets it is read in, nor its neighbours."""
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import cycle
+from typing import Any
+
+import pytest
+
+from makewhole.compute.buckets import named_bucket
+from makewhole.compute.keys import key_hash
+from makewhole.journal import window_results
+from makewhole.journal.database import connect
+from makewhole.journal.key_index.runs import IndexedTopic, standing_runs
+from makewhole.journey.copies import windows_holding
+from makewhole.key_index.merge import merge_runs
+from makewhole.lake.storage import Storage
+from makewhole.model.incident import IncidentKind
+from makewhole.window.context import WindowContext
+from makewhole_spark.snapshot import take
+from tests.integration.spark.judged_otherwise import Findings, as_committed
+from tests.integration.spark.test_two_passes import DAYS, History, history
+from tests.integration.spark.test_what_is_gone import pretend
+from tests.world.orders import orders
+from tests.world.reports import report
+from tests.world.shop import LEDGER_HOP, STORE_HOP
+from tests.world.windows import ReconciledShop
+
+__all__ = ["history"]  # a fixture
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+NUMBERS = (1, 2, 16, 64)
+
+
+def told(shop: ReconciledShop, context: WindowContext) -> Mapping[str, Any]:
+    """Return all that is reported of a window, and the verdict of each key; not how many keys the first pass took out,
+    which the filters beside the key index decide."""
+    found = dict(report(shop.journal, context))
+    summaries = json.loads(found.pop("summaries"))
+    del found["verdicts"]
+    committed = as_committed(shop, context)
+    verdicts: dict[str, tuple[Mapping[str, str], Findings]] = {
+        hop: (one.verdicts, one.findings) for hop, one in committed.items()
+    }
+    return {
+        **found,
+        "summaries": {hop: {**summary, "clean": None} for hop, summary in summaries.items()},
+        "verdicts": verdicts,
+        "expected": {hop: sum(one.expected.values()) for hop, one in committed.items()},
+    }
+
+
+def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Return the parts of two reports that differ."""
+    return [name for name in other if one[name] != other[name]]
+
+
+def counts_of_buckets(shop: ReconciledShop, context: WindowContext) -> dict[str, int]:
+    return {point: manifest["buckets"] for point, manifest in shop.manifests(context).items()}
+
+
+def judged_in(shop: ReconciledShop, day: int, buckets: int) -> tuple[WindowContext, Mapping[str, Any]]:
+    """Judge a day's window once more, read in so many buckets; return it and what is told of it."""
+    shop.buckets = buckets
+    context = shop.judge_and_ask_the_gate(day)
+    assert counts_of_buckets(shop, context) == dict.fromkeys(context.pipeline.points, buckets)
+    return context, told(shop, context)
+
+
+@pytest.mark.parametrize("history", [0, 1], indirect=True)
+def test_windows_with_faults_of_every_kind_tell_the_same_in_any_number_of_buckets(history: History) -> None:
+    shop, last = history.shop, cycle((16, 1, 64, 2))
+    for day in range(DAYS):
+        history.play(day)
+        # What the next day finds of this one is what was judged last.
+        numbers = sorted(NUMBERS, key=next(last).__eq__)
+        reports = [judged_in(shop, day, number)[1] for number in numbers]
+        assert [differing(one, reports[0]) for one in reports] == [[]] * len(NUMBERS)
+        assert reports[0]["findings"].count("\n") > 5
+
+
+def test_truncated_keys_and_merged_runs_tell_the_same_in_any_number_of_buckets(shop: ReconciledShop) -> None:
+    """Five days of other numbers, of which four runs are merged; a truncation takes ten records of the first day."""
+    made = orders(range(40))
+    shop.trade(made, unsent=made[3:4])
+    for day, buckets in enumerate((4, 16, 1, 64, 2)):
+        shop.trade(orders(range(100 * day + 100, 100 * day + 110), day))
+        shop.buckets = buckets
+        shop.judge(shop.open(day))
+    with connect(shop.journal) as journal:
+        index = IndexedTopic(pipeline=shop.pipeline.name, point="orders")
+        assert merge_runs(journal, Storage.from_environment(), index) == 1
+        runs = {run.windows: {named_bucket(name)[1] for name in run.files} for run in standing_runs(journal, index)}
+    assert runs == {(1,): {4}, (2, 3, 4, 5): {2}}
+    at = orders([0], 5)[0]["at"]
+    shop.send([{**one, "at": at} for one in (made[5], made[6], made[39])])
+    shop.trade(orders(range(900, 905), 5))
+    cut = shop.open(5)
+
+    reports = []
+    for number in NUMBERS:
+        shop.buckets = number
+        shop.journal_sql("delete from makewhole.incident")  # they are told how many keys they took, once it is known
+        pretend(shop, cut, IncidentKind.TRUNCATED, 30, 40, before_it_was_read=False, lineage=0)
+        shop.judge(cut)
+        shop.validate(cut)
+        reports.append(told(shop, cut))
+        for table in ("hop_result", "snapshot", "finding", "gate_report", "key_run"):
+            shop.journal_sql(f"delete from makewhole.{table} where number = {cut.window.number}")
+        shop.journal_sql(f"delete from makewhole.handover where from_number = {cut.window.number}")
+
+    assert [differing(one, reports[0]) for one in reports] == [[]] * len(NUMBERS)
+    counts = json.loads(reports[0]["results"])[1][1]
+    assert (counts["matched"], counts["missing"], counts["duplicate"]) == (6, 58, 2)
+
+
+def test_windows_of_an_older_makewhole_had_sixteen_and_their_names_do_not_say_it(shop: ReconciledShop) -> None:
+    """A repeat of a record of theirs, keys that they handed over, and what they say of a clean key."""
+    made, later = orders(range(40)), orders(range(100, 110), 1)
+    shop.describe(settle="1h", max_age="1d")
+    shop.trade(made, unloaded=made[4:8])
+    shop.buckets = 16
+    first = shop.judge_and_ask_the_gate()
+    shop.buckets = None
+    shop.trade(later)
+    shop.send([{**one, "at": later[0]["at"]} for one in made[20:23]])
+    second = shop.judge_and_ask_the_gate(1)
+    expected = told(shop, second)
+
+    for table, column in (("snapshot", "manifest"), ("hop_result", "files"), ("key_run", "files")):
+        shop.journal_sql(
+            f"update makewhole.{table} set {column} = replace({column}::text, 'of16\":', '\":')::jsonb where number = 1"
+        )
+    shop.journal_sql("update makewhole.snapshot set manifest = manifest - 'buckets' where number = 1")
+    names = {name for one in shop.manifests(first).values() for name in one["files"]}
+    assert names <= {f"{number:02d}" for number in range(16)}
+    again = shop.judge_and_ask_the_gate(1)
+
+    assert differing(told(shop, again), expected) == []
+    assert {"O4", "O5", "O6", "O7"} <= set(shop.found(again, STORE_HOP))
+    assert sorted(shop.found(again, LEDGER_HOP)) == ["O20", "O21", "O22"]
+    with connect(shop.journal) as journal:
+        held = windows_holding(journal, shop.pipeline, Storage.from_environment(), ["O1", "O20", "O104"])
+    assert {key: [one.number for one in windows] for key, windows in held.items()} == {
+        "O1": [1],
+        "O20": [1, 2],
+        "O104": [2],
+    }
+    assert told(shop, first)["verdicts"][LEDGER_HOP][0].keys() >= {key_hash("O1"), key_hash("O30")}
+
+
+# The number by the size
+
+
+@pytest.fixture
+def small_buckets(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Buckets of ten rows."""
+    monkeypatch.setattr("makewhole.compute.buckets._ROWS_OF_A_BUCKET", 10)
+    yield
+
+
+def test_a_small_window_is_read_in_two_buckets(shop: ReconciledShop) -> None:
+    shop.trade(orders(range(30)))
+    context = shop.judged()
+
+    manifests = shop.manifests(context)
+    assert counts_of_buckets(shop, context) == {"outbox": 2, "orders": 2, "warehouse": 2}
+    assert {name for one in manifests.values() for name in one["files"]} == {"00of2", "01of2"}
+
+
+@pytest.mark.usefixtures("small_buckets")
+def test_the_number_follows_the_offsets_and_what_postgresql_estimates(shop: ReconciledShop) -> None:
+    shop.sql("analyze outbox")
+    shop.sql("analyze warehouse")
+    shop.send(orders(range(41)))
+    assert set(counts_of_buckets(shop, shop.judged()).values()) == {8}
+
+    shop.write("outbox", orders(range(100, 110), 1))
+    shop.write("warehouse", orders(range(100, 290), 1))
+    shop.sql("analyze outbox")
+    shop.sql("analyze warehouse")
+    shop.send(orders(range(100, 110), 1))
+    assert set(counts_of_buckets(shop, shop.judged(1)).values()) == {32}
+
+    shop.trade(orders(range(300, 305), 2))
+    assert set(counts_of_buckets(shop, shop.judged(2)).values()) == {2}
+
+
+@pytest.mark.usefixtures("small_buckets")
+def test_rows_newer_than_the_statistics_are_taken_for_a_share_of_the_table(shop: ReconciledShop) -> None:
+    """The planner takes them for one row, and the producer sent nothing."""
+    shop.write("outbox", orders(range(2_000)))
+    shop.sql("analyze outbox")
+    shop.sql("analyze warehouse")
+    shop.send(orders(range(3)))
+    shop.judged()
+    shop.write("outbox", orders(range(3_000, 3_100), 1))
+
+    assert counts_of_buckets(shop, shop.judged(1))["outbox"] == 4
+
+
+@pytest.mark.usefixtures("small_buckets")
+def test_all_rows_of_a_table_that_was_never_analysed_count(shop: ReconciledShop) -> None:
+    """PostgreSQL takes it for ten pages, and half a percent of them for the window's."""
+    shop.trade(orders(range(5)))
+
+    assert set(counts_of_buckets(shop, shop.judged()).values()) == {128}
+
+
+@pytest.mark.usefixtures("small_buckets")
+def test_a_revision_and_a_step_that_was_killed_keep_the_number(
+    shop: ReconciledShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.trade(orders(range(41)))
+    for table in ("outbox", "warehouse"):
+        shop.sql(f"analyze {table}")
+    context = shop.open()
+    with monkeypatch.context() as patch:
+        patch.setattr(take._Reading, "tables", lambda *_: pytest.fail("killed"))
+        with pytest.raises(pytest.fail.Exception):
+            shop.snapshot(context)
+    assert counts_of_buckets(shop, context) == {"orders": 8}
+
+    monkeypatch.setattr("makewhole.compute.buckets._ROWS_OF_A_BUCKET", 1)
+    shop.judge(context)
+    assert counts_of_buckets(shop, context) == {"outbox": 8, "orders": 8, "warehouse": 8}
+    again = shop.judged()
+    assert (again.window.number, again.window.revision) == (context.window.number, 2)
+    assert counts_of_buckets(shop, again) == {"outbox": 8, "orders": 8, "warehouse": 8}
+
+
+def test_snapshots_with_other_numbers_are_judged_in_the_least(shop: ReconciledShop) -> None:
+    """Two processes chose other numbers, and each took some of the snapshots."""
+    made = orders(range(60))
+    shop.trade(made, unsent=made[5:8], unloaded=made[20:24])
+    context = shop.open()
+    with connect(shop.journal) as journal, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(take._Reading, "tables", lambda *_: {})
+        take.take_snapshots(shop.spark, journal, context, 2, 4)
+    shop.buckets = 16
+    shop.judge(context)
+
+    assert counts_of_buckets(shop, context) == {"outbox": 16, "orders": 4, "warehouse": 16}
+    assert {key for key, _ in shop.found(context, LEDGER_HOP).items()} == {"O5", "O6", "O7"}
+    assert {key for key, _ in shop.found(context, STORE_HOP).items()} == {"O20", "O21", "O22", "O23"}
+    with connect(shop.journal) as journal:
+        files = window_results.results(journal, context.window)[STORE_HOP].files["verdicts_by_bucket"]
+    assert sorted(files) == ["00of4", "01of4", "02of4", "03of4"]

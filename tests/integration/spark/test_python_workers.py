@@ -1,0 +1,46 @@
+"""Test what Python workers have loaded before their first task, and that they are there before it is known."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from makewhole_spark.carrier import carry
+
+pytestmark = pytest.mark.integration
+
+
+def daemon(_: int) -> tuple[str, bool, bool]:
+    """Return the module that the daemon of this worker runs, and whether it had loaded numba's compiler and polars."""
+    place = Path(f"/proc/{os.getppid()}")
+    mapped = (place / "maps").read_text()
+    return (place / "cmdline").read_bytes().split(b"\0")[2].decode(), "llvmlite" in mapped, "polars" in mapped
+
+
+def started_at(_: int) -> float:
+    """Return the moment at which this worker was forked, in seconds since the start of the machine."""
+    time.sleep(0.2)  # so that the other worker has the other task
+    ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    return int(ticks) / os.sysconf("SC_CLK_TCK")
+
+
+def test_workers_are_forked_from_a_process_that_has_loaded_what_all_tasks_need_and_no_polars(
+    spark: SparkSession,
+) -> None:
+    assert set(carry(spark, range(4), daemon)) == {("makewhole_spark.worker_daemon", True, False)}
+
+
+def test_the_workers_of_a_job_are_started_before_its_first_tasks_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]), prepend=os.pathsep)
+    submit = Path(sys.executable).with_name("spark-submit")
+    job = Path(__file__).with_name("started_workers_job.py")
+
+    ended = subprocess.run([submit, "--master", "local[2]", job], capture_output=True, text=True)
+
+    assert (ended.returncode, ended.stdout) == (0, "ready: [True, True]\n"), ended.stderr

@@ -1,0 +1,46 @@
+"""Test a module that is loaded when it is first used, in a process of its own: it changes what is loaded."""
+
+import subprocess
+import sys
+
+import pytest
+
+from makewhole.gate.lazy_import import loaded_at_first_use
+
+pytestmark = pytest.mark.unit
+
+
+def run(program: str) -> str:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_module_is_loaded_when_it_is_used_and_is_the_same_in_every_place_then() -> None:
+    program = """if True:
+        import sys
+        from makewhole.gate.lazy_import import loaded_at_first_use
+        with loaded_at_first_use("xml.dom"):
+            from xml import dom
+        print("xml.dom.domreg" in sys.modules)
+        import xml.dom as again
+        print(again is dom, dom.Node.ELEMENT_NODE, "xml.dom.domreg" in sys.modules, type(dom).__name__)
+    """
+    assert run(program) == "False\nTrue 1 True module\n"
+
+
+def test_a_module_that_is_loaded_stays_as_it_is() -> None:
+    program = """if True:
+        import xml.dom as loaded
+        from makewhole.gate.lazy_import import loaded_at_first_use
+        with loaded_at_first_use("xml.dom"):
+            import xml.dom
+        print(xml.dom is loaded)
+    """
+    assert run(program) == "True\n"
+
+
+def test_a_module_that_is_not_there_is_none_of_ours() -> None:
+    with loaded_at_first_use("xml.nowhere"):
+        import xml
+    assert not hasattr(xml, "nowhere")

@@ -1,0 +1,26 @@
+"""Test what the task of a committed step loads: no data frames, which take longer to load than it works."""
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.unit
+
+_PROGRAM = """if True:
+    import sys
+    from types import SimpleNamespace
+    from makewhole.orchestration import steps
+    steps.opened_window = lambda context: {"pipeline": "shop", "window": 1, "revision": 1}
+    try:
+        steps.committed_step("snapshot", {})
+    except Exception as error:
+        print(type(error).__name__)
+    import makewhole.window.spark_steps.committed, makewhole.journal.windows, makewhole.journal.window_results
+    print([name for name in ("polars", "numba", "pandas", "pyspark") if name in sys.modules])
+"""
+
+
+def test_a_task_that_looks_whether_its_step_is_committed_loads_no_data_frames() -> None:
+    done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "ConfigurationError\n[]\n"), done.stderr
