@@ -36,7 +36,8 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class _Stat:
-    """What the kernel says of a process now: its parent, and the seconds of its own and of children it waited for."""
+    """Holds what the kernel says of a process now: its parent, and the seconds of its own and of children that it
+    waited for."""
 
     key: _Key
     parent: int

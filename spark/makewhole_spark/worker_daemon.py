@@ -10,7 +10,7 @@ from contextlib import redirect_stdout, suppress
 from importlib import import_module
 
 MODULE = "makewhole_spark.worker_daemon"
-"""What `spark.python.daemon.module` is set to."""
+"""Names this module to Spark, as `spark.python.daemon.module`."""
 _MODULES = (
     "pyarrow.compute",
     "pyarrow.fs",

@@ -40,7 +40,7 @@ class RebuiltIndex:
 
 @dataclass(frozen=True, kw_only=True)
 class _IndexSources:
-    """What the index of a topic can be written from. `reading_sha256`: of the file as it is now."""
+    """Names what the index of a topic can be written from. `reading_sha256`: of the file as it is now."""
 
     storage: Storage
     pipeline: Pipeline

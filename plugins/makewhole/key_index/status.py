@@ -32,8 +32,8 @@ class TopicIndex:
 
 @dataclass(frozen=True, kw_only=True)
 class TidiedIndex:
-    """What was done to the key index of a topic, and what it is made of now. `dropped_windows`: those that are older
-    than the pipeline's `history`."""
+    """Says what was done to the key index of a topic, and what it is made of now. `dropped_windows`: those that are
+    older than the pipeline's `history`."""
 
     dropped_windows: int
     merges: int

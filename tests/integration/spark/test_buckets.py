@@ -273,7 +273,7 @@ def test_an_open_record_is_pending_with_its_place(bench: Bench) -> None:
 
 @pytest.mark.parametrize("is_upsert", [False, True], ids=["events", "versions"])
 def test_buckets_take_their_own_keys_from_files_of_fewer_buckets(bench: Bench, is_upsert: bool) -> None:
-    """What other windows wrote, and the tails, is of one bucket; a to f: cut off; g to n: of this window."""
+    """Keep what other windows wrote, and the tails, in one bucket; a to f: cut off; g to n: of this window."""
     before = cut(bench, "a@5 b@6 c@7 d@8 e@2 e@9 f@3 g@4", source="a@1 b@2 d@4 e@5 f@6")
     whole = bench.task(
         "g@21 h@22 i@23 j@24=1 k@25 l@26",

@@ -20,7 +20,7 @@ _PAIR = 2
 
 
 class _Original(NamedTuple):
-    """What tells a record from another one with the same key: of a key with a million of them, all are held."""
+    """Tells a record from another one with the same key: of a key with a million of them, all are held."""
 
     place: str
     producer_id: int | None
