@@ -46,7 +46,10 @@ class _HashedStream:
 
 
 class GrowingParquet(ClosingContext):
-    """A Parquet file of frames of one schema, each a row group. A context manager; the file is whole once closed."""
+    """A Parquet file of frames of one schema, each a row group, or several of `rows_of_a_group`. A context manager; the
+    file is whole once closed."""
+
+    rows_of_a_group: int | None = None
 
     def __init__(self, path: str, system: fs.FileSystem, full: str, never_null: Collection[str] = ()) -> None:
         """`path` is the file's path in its storage, `full` its path in the file system. Columns that are never null are
@@ -65,13 +68,13 @@ class GrowingParquet(ClosingContext):
         return (hashlib.sha256() if self._stream is None else self._stream.digest).hexdigest()
 
     def append(self, rows: pl.DataFrame | pa.Table) -> None:
-        """Write a row group."""
+        """Write the rows, none of which shares a row group with those of another call."""
         table = rows if isinstance(rows, pa.Table) else rows.to_arrow(compat_level=pl.CompatLevel.newest())
         schema = pa.schema([field.with_nullable(field.name not in self._never_null) for field in table.schema])
         if self._writer is None:
             self._distinct = frozenset(name for name in table.column_names if _is_distinct(table.column(name)))
             self._writer = self._open(schema)
-        self._writer.write_table(pa.Table.from_arrays(table.columns, schema=schema))
+        self._writer.write_table(pa.Table.from_arrays(table.columns, schema=schema), self.rows_of_a_group)
 
     def close(self) -> None:
         """Finish the file. Safe to call twice."""

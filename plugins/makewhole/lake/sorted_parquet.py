@@ -22,18 +22,14 @@ _MOST_SHARE = 0.5  # of the row groups: beyond, reading all of them at once is l
 class SortedParquet(GrowingParquet):
     """A Parquet file of frames whose rows ascend by `key_hi` from the first to the last. A context manager."""
 
-    def append(self, rows: pl.DataFrame | pa.Table) -> None:
-        """Write the rows in row groups of their own."""
-        assert isinstance(rows, pl.DataFrame)
-        for part in rows.iter_slices(ROWS_OF_A_GROUP) if len(rows) else (rows,):
-            super().append(part)
+    rows_of_a_group = ROWS_OF_A_GROUP
 
     def _writer_of(self, stream: Any, schema: pa.Schema) -> pq.ParquetWriter:
         names = [leaf_name(field) for field in schema]
         return pq.ParquetWriter(
             cast(IO[Any], stream),
             schema,
-            compression={name: "none" if name in _RANDOM else "zstd" for name in names},
+            compression="none",  # numbers that are packed already
             write_statistics=[_NUMBER],
             use_dictionary=[name for name in names if name not in _RANDOM | _DELTAS],  # type: ignore[arg-type]
             column_encoding={name: "DELTA_BINARY_PACKED" for name in names if name in _DELTAS},

@@ -15,6 +15,7 @@ from makewhole.compute.frames import HASH, HASHES, KEYS, TOPIC_KEYS, Schema, emp
 from makewhole.compute.judge.judge_copies import committed_copies
 from makewhole.native.arrays import Bools, UInt64s, read_only
 from makewhole.native.equal_pairs import Side, leave_out_equal_pairs
+from makewhole.native.sort_hashes import sort_hashes
 
 _OF_TOPICS = ("is_aborted", "replay_plan")
 _ROW: Schema = HASHES | {"row_hash": KEYS["row_hash"]}
@@ -58,8 +59,7 @@ def _side(copies: pl.DataFrame, hop: str | None, known: pl.DataFrame) -> Side:
     """Return the copies of a side, to be paired by half of their hashes. No copy with the half of a known one may be
     paired, nor any that `_may_be_clean` does not select."""
     high, low, values = (copies[name].fill_null(0).to_numpy() for name in _ROW)
-    order = np.argsort(high)
-    ascending = high[order]
+    ascending, order = sort_hashes(high)
     may_be_paired = _may_be_clean(copies, hop)
     places = np.searchsorted(ascending, known["key_hi"].to_numpy())
     # Of several copies with the same half the first is enough: they are not paired anyway.
@@ -89,8 +89,7 @@ def count_keys(source: pl.DataFrame, hop: str, named: pl.DataFrame) -> int:
 
 def _count_distinct(high: UInt64s, low: UInt64s) -> int:
     """Count different pairs of numbers: nearly all by their first number alone."""
-    order = np.argsort(high)
-    ascending = high[order]
+    ascending, order = sort_hashes(high)
     follows = ascending[1:] == ascending[:-1]
     is_repeated = np.zeros(len(high), dtype=np.bool_)
     is_repeated[1:] |= follows

@@ -12,6 +12,7 @@ from makewhole.compute.judge.judge_copies import mark_replays
 from makewhole.compute.key_index.stored_runs import STORED, stored_run
 from makewhole.compute.key_runs import build_key_run
 from makewhole.native.arrays import Bools, UInt64s
+from makewhole.native.sort_hashes import sort_hashes
 
 COPIES = (
     *("key_hi", "key_lo", "row_hash", "version", "is_tombstone", "producer_id", "producer_epoch", "sequence"),
@@ -29,19 +30,20 @@ def window_rows(copies: pl.DataFrame, replays: pl.DataFrame, *, has_versions: bo
     `replays`: what compensation wrote to the topic.
     """
     high = copies["key_hi"].to_numpy()
-    order = np.argsort(high)
-    is_alone = _occur_once(high[order]) & copies["replay_plan"].is_null().to_numpy()[order]
+    ascending, order = sort_hashes(high)
+    is_alone = _occur_once(ascending) & copies["replay_plan"].is_null().to_numpy()[order]
     alone, others = order[is_alone], copies[order[~is_alone]]
     run = build_key_run(mark_replays(with_place(others), replays), has_versions=has_versions)
     several = stored_run(run, 0)
     places = np.searchsorted(high[alone], several["key_hi"].to_numpy())  # none of them is equal to one alone
     in_order = np.insert(alone, places, len(copies) + np.arange(len(several)))
-    # Lists are slow to move, and these are nearly always empty.
     fixed = {_FILTERS: pl.lit([]).cast(STORED[_FILTERS])} if _are_empty(copies, _FILTERS) else {}
-    moved = [name for name in _ROWS if name not in fixed]
-    both = pl.concat([_rows_of_single_copies(copies, has_versions=has_versions).select(moved), several.select(moved)])
-    rows: pl.DataFrame = both[in_order]
-    return rows.with_columns(**fixed).select(*_ROWS)
+    names = [name for name in _ROWS if name not in fixed]
+    both = pl.concat([_rows_of_single_copies(copies, has_versions=has_versions).select(names), several.select(names)])
+    # Most columns say the same of every key, and need not be put in order; lists are the slowest to move.
+    same = [name for name in names if _is_constant(both[name])]
+    rows: pl.DataFrame = both.drop(same)[in_order]
+    return rows.with_columns(*(both[name].head(len(rows)) for name in same), **fixed).select(*_ROWS)
 
 
 def _occur_once(ascending: UInt64s) -> Bools:
@@ -61,6 +63,13 @@ def _rows_of_single_copies(copies: pl.DataFrame, *, has_versions: bool) -> pl.Da
         "is_latest": pl.lit(True if has_versions else None),
     }
     return copies.select(columns.get(name, pl.lit(None)).cast(kind).alias(name) for name, kind in _ROWS.items())
+
+
+def _is_constant(column: pl.Series) -> bool:
+    """Tell whether all values are null, or the same truth value."""
+    if column.null_count() == len(column):
+        return True
+    return column.dtype == pl.Boolean and not column.has_nulls() and column.all() == column.any()
 
 
 def _are_empty(copies: pl.DataFrame, lists: str) -> bool:
