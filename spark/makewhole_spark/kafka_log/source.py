@@ -63,6 +63,7 @@ class KafkaLogSource(DataSource):
 
     def schema(self) -> str:
         """Return the wanted columns of `makewhole.kafka.log.reader.SCHEMA`, without `is_aborted`."""
+        shorten_next_start()  # each query makes its source, and its plan, in workers that are used again
         return ", ".join(f"{name} {COLUMNS[name]}" for name in LogOptions.of(self.options).columns)
 
     def reader(self, schema: StructType) -> "KafkaLogReader":
@@ -77,7 +78,9 @@ class KafkaLogReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Return ranges of at most `recordsPerPartition` offsets."""
-        return [LogPartition(one) for one in plan_ranges(self._options)]
+        planned: list[InputPartition] = [LogPartition(one) for one in plan_ranges(self._options)]
+        shorten_next_start()
+        return planned
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of one range as Arrow record batches."""
