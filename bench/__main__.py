@@ -7,11 +7,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import machine, plan
-from bench.data import DataSet, fill
-from bench.report import page
-from bench.results import Series, as_json
+from bench import plan
+from bench.measuring import machine
+from bench.measuring.data_set import DataSet
+from bench.measuring.results import Series, as_json
+from bench.report.page import page
 from bench.run import Bench
+from bench.topics.fill import fill
 from makewhole.stack.kafka_server import KafkaServer
 
 _PLANS = {"full": plan.full, "quick": plan.quick, "tiny": plan.tiny}

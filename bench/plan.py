@@ -3,9 +3,9 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from bench.data import DataSet
-from bench.history_data import History
-from bench.window_data import Orders
+from bench.measuring.data_set import DataSet
+from bench.windows.history_data import History
+from bench.windows.orders import Orders
 
 _ONE_IN_TEN_THOUSAND, _ONE_IN_A_HUNDRED = 50_000, 500
 """Strides at which that share of the keys goes wrong, in five ways."""

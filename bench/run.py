@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench import findings, headers, history, latency, reads, replays, snapshots, upserts, windows
-from bench.contender import Contender, Task
-from bench.data import DataSet
 from bench.jars import connector_jars
+from bench.measuring.contender import Contender, Task
+from bench.measuring.data_set import DataSet
+from bench.measuring.results import Series
 from bench.plan import Plan
-from bench.results import Series
+from bench.repairs import findings, replays, upserts
+from bench.topics import headers, reads, snapshots
+from bench.windows import duel, history, latency
 from makewhole.config.connection_text import variable_of
 from makewhole.stack.environment import connection_kafka
 
@@ -121,7 +123,7 @@ class Bench:
     def windows(self) -> Iterator[Series]:
         """Measure whole windows, side by side with the job that people write by hand."""
         for orders in self.plan.windows:
-            yield from windows.measured(self.bootstrap, self.folder, orders, self.plan.window_runs, self.tell)
+            yield from duel.measured(self.bootstrap, self.folder, orders, self.plan.window_runs, self.tell)
 
     def latency(self) -> Iterator[Series]:
         """Measure small windows through a real Airflow, from the trigger to the verdict."""

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from bench import data, plan
-from bench.findings import FINDINGS, SPARK, STEPS
-from bench.history import EARLY, HISTORY
-from bench.latency import COLUMNS, LATENCY
-from bench.reads import CONNECTOR, KAFKA_LOG
-from bench.report import page
+from bench import plan
+from bench.repairs.findings import FINDINGS, SPARK, STEPS
+from bench.report.page import page
 from bench.run import Bench
+from bench.topics import fill
+from bench.topics.reads import CONNECTOR, KAFKA_LOG
+from bench.windows.history import EARLY, HISTORY
+from bench.windows.latency import COLUMNS, LATENCY
 from makewhole.stack.kafka_server import KafkaServer
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -24,13 +25,13 @@ def test_every_part_runs_and_gives_its_rows(kafka: KafkaServer, tmp_path: Path) 
     tiny, told = plan.tiny(), list[str]()
     filled = tiny.topics(["duels", "scans", "snapshots"])
     for one in filled:
-        data.fill(kafka.bootstrap, one, lambda _: None)
+        fill.fill(kafka.bootstrap, one, lambda _: None)
     bench = Bench(bootstrap=kafka.bootstrap, plan=tiny, folder=tmp_path, tell=told.append)
     try:
         series = [*bench.duels(), *bench.scans(), *bench.snapshots(), *bench.replays(), *bench.windows()]
     finally:
         for one in filled:
-            data.remove(kafka.bootstrap, one)
+            fill.remove(kafka.bootstrap, one)
 
     assert [(one.part, one.side) for one in series] == [
         ("read", KAFKA_LOG),

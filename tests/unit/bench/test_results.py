@@ -2,14 +2,14 @@
 
 import pytest
 
-from bench.data import DataSet
-from bench.latency import COLUMNS, LATENCY
-from bench.measure import Cost
+from bench.measuring.data_set import DataSet
+from bench.measuring.meter import Cost
+from bench.measuring.results import Series, ratio
 from bench.plan import full, quick, tiny
-from bench.reads import CONNECTOR, KAFKA_LOG
-from bench.report import page
-from bench.results import Series, ratio
-from bench.snapshots import BY_HAND, MAKEWHOLE
+from bench.report.page import page
+from bench.topics.reads import CONNECTOR, KAFKA_LOG
+from bench.topics.snapshots import BY_HAND, MAKEWHOLE
+from bench.windows.latency import COLUMNS, LATENCY
 
 pytestmark = pytest.mark.unit
 

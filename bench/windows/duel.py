@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.data import DataSet, millions
-from bench.measure import Cost
-from bench.results import Series
-from bench.service import PIPELINE, Service, run_module
-from bench.window_data import Counts, Orders, fill_tables, fill_topic
+from bench.measuring.data_set import DataSet, millions
+from bench.measuring.meter import Cost
+from bench.measuring.results import Series
+from bench.windows.orders import Counts, Orders, fill_tables, fill_topic
+from bench.windows.service import PIPELINE, Service, run_module
 from makewhole.stack.postgres_server import PostgresServer
 
 MAKEWHOLE, BY_HAND = "makewhole", "by hand"
@@ -79,5 +79,5 @@ def _by_hand(stage: Stage) -> tuple[Counts, Cost, str]:
     with tempfile.TemporaryDirectory(dir=service.folder) as folder:
         options = {"bootstrap": service.bootstrap, "dsn": service.dsn, "name": stage.orders.name, "folder": folder}
         arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
-        cost, found = run_module("bench.window_by_hand", arguments, {})
+        cost, found = run_module("bench.windows.by_hand", arguments, {})
     return {(hop, verdict): keys for hop, verdict, keys in json.loads(found)}, cost, ""

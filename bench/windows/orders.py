@@ -6,7 +6,7 @@ from typing import Any
 
 from psycopg2 import sql
 
-from bench.data import idempotent_producer, make_topic, produce
+from bench.topics.fill import idempotent_producer, make_topic, produce
 from makewhole.model.connection import PostgresConnection
 from makewhole.postgres.connect import connect
 

@@ -10,8 +10,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from bench.measure import Cost, Meter
-from bench.window_data import VERDICTS, Counts
+from bench.measuring.meter import Cost, Meter
+from bench.windows.orders import VERDICTS, Counts
 from makewhole.config.pipeline_file import read_pipelines
 from makewhole.journal import window_results
 from makewhole.journal.database import connect, migrate
@@ -80,7 +80,7 @@ class Service:
         """Take a window from spark-submit to the gate's answer; return its verdicts, its cost, and the seconds of each
         step in a sentence."""
         place = ["--pipeline", window.pipeline, "--window", str(window.number), "--revision", str(window.revision)]
-        cost, seconds = run_module("bench.window_steps", place, self.environment)
+        cost, seconds = run_module("bench.windows.steps", place, self.environment)
         with connect(self.journal) as journal:
             results = window_results.results(journal, window)
         counts = {

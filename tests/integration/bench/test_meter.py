@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from bench.measure import Meter
+from bench.measuring.meter import Meter
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 

@@ -9,7 +9,7 @@ from typing import Self
 
 import psutil
 
-from bench.processor_time import ProcessorTime, Split
+from bench.measuring.processor_time import ProcessorTime, Split
 
 _LOOK_SECONDS, _SAMPLE_SECONDS = 0.1, 0.25
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from makewhole.stack.class_archive import launcher_jvm, short_job_jvm
 from makewhole_spark.step_names import STEPS
 
-_JOBS = Path(__file__).parents[1] / "spark" / "jobs"
+_JOBS = Path(__file__).parents[2] / "spark" / "jobs"
 _SETTINGS = ("--master", "local[2]", "--driver-memory", "2g", "--conf", "spark.ui.enabled=false")
 _GOES_ON = "this application goes on with "
 
