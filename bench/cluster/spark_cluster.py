@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import psutil
 
@@ -30,10 +32,15 @@ def spark_home() -> Path:
 
 
 def until(holds: Callable[[], bool], seconds: float, what: Callable[[], str]) -> None:
-    """Look again and again until something holds."""
+    """Look again and again until something holds.
+
+    Raises:
+        TimeoutError: it did not; the message has what `what` says then.
+    """
     deadline = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what()}"
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {seconds:g} s: {what()}")
         time.sleep(0.05)
 
 
@@ -115,10 +122,25 @@ class SparkCluster:
         master = ["org.apache.spark.deploy.master.Master", "--host", LOOPBACK, "--port", "0", "--webui-port", "0"]
         self._master = Server(folder / "master", master)
         self._workers: list[Server] = []
+        try:
+            self._start_workers()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start_workers(self) -> None:
         until(lambda: self._url() is not None, _START_SECONDS, lambda: self._master.log)
         for number in range(2):
-            self._workers.append(self._worker(folder / f"worker-{number}"))
+            self._workers.append(self._worker(self.folder / f"worker-{number}"))
         until(self._is_whole, _START_SECONDS, lambda: "\n".join(one.log for one in self._servers))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
 
     def _worker(self, folder: Path) -> Server:
         worker = ["org.apache.spark.deploy.worker.Worker", "--host", LOOPBACK, "--port", "0", "--webui-port", "0"]
@@ -151,10 +173,10 @@ class SparkCluster:
             file.touch(mode=0o600)
             file.write_text(json.dumps(dict(connections)))
 
-    def know_environment(self) -> None:
-        """Have each worker know the connections of this process."""
+    def know_environment(self, environment: Mapping[str, str] = os.environ) -> None:
+        """Have each worker know the connections of an environment, by default that of this process."""
         prefix = variable_of("")
-        given = {name: text for name, text in os.environ.items() if name.startswith(prefix)}
+        given = {name: text for name, text in environment.items() if name.startswith(prefix)}
         self.know({name.removeprefix(prefix).lower(): text for name, text in given.items()})
 
     def executors(self) -> list[Executor]:
@@ -162,10 +184,14 @@ class SparkCluster:
         found = [one for worker in self._workers for one in _below(worker.process.pid)]
         return list(_executors(found))
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The processes of the master and the workers; those of applications are below them."""
+        return tuple(one.process.pid for one in self._servers)
+
     def processes(self) -> list[psutil.Process]:
         """Return all processes of the cluster."""
-        pids = [one.process.pid for one in self._servers]
-        return [process for pid in pids for process in [psutil.Process(pid), *_below(pid)]]
+        return [process for pid in self.pids for process in [psutil.Process(pid), *_below(pid)]]
 
     def stop(self) -> None:
         """End everything."""
