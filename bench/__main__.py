@@ -17,7 +17,19 @@ from bench.topics.fill import fill
 from makewhole.stack.kafka_server import KafkaServer
 
 _PLANS = {"full": plan.full, "quick": plan.quick, "tiny": plan.tiny}
-_PARTS = ("duels", "scans", "snapshots", "replays", "upserts", "windows", "history", "latency", "findings")
+_PARTS = (
+    "duels",
+    "scans",
+    "snapshots",
+    "replays",
+    "upserts",
+    "windows",
+    "scale",
+    "cluster",
+    "history",
+    "latency",
+    "findings",
+)
 
 
 def main() -> None:

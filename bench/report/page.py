@@ -9,6 +9,8 @@ from bench.report.tables import mib, table
 from bench.windows.duel import WINDOW
 from bench.windows.history import HISTORY
 from bench.windows.latency import LATENCY
+from bench.windows.on_cluster import CLUSTER_WINDOW
+from bench.windows.scale import SCALE
 
 _ABOUT = """\
 Made by `make bench`; what each figure means and how to read it stands in `bench/README.md`. Times are seconds, the
@@ -30,6 +32,9 @@ def page(machine: dict[str, str], load: float, series: Sequence[Series]) -> str:
         "## Replaying a plan into a topic, exactly once, 10,000 records per transaction\n\n" + repairs.replays(series),
         "## Upserting a plan into PostgreSQL, exactly once, 10,000 rows per transaction\n\n" + repairs.upserts(series),
         "## A whole window, from spark-submit to the gate's answer, in fresh processes\n\n" + windows.windows(series),
+        "## A whole window at sizes that are far apart: what a record costs at each\n\n" + windows.scales(series),
+        "## The same window on a cluster, a master and two workers of one core, and in one application, on one machine"
+        "\n\n" + windows.on_cluster(series),
         "## A day's window with few and with many days before it\n\n" + windows.histories(series),
         "## A small window through Airflow, from the trigger to the verdict\n\n" + windows.latencies(series),
         "## A window with many findings, step by step, each in a process of its own\n\n" + repairs.findings(series),
@@ -43,6 +48,6 @@ def _memory(series: Sequence[Series]) -> str:
     rows = [
         [one.part, one.side, one.data.title, mib(one.peak("python_bytes")), mib(one.peak("jvm_bytes"))]
         for one in series
-        if one.part != "scan" and not one.part.startswith((WINDOW, HISTORY, LATENCY, FINDINGS))
+        if one.part != "scan" and not one.part.startswith((WINDOW, SCALE, CLUSTER_WINDOW, HISTORY, LATENCY, FINDINGS))
     ]
     return head + table(rows)

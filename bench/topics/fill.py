@@ -62,10 +62,10 @@ def make_topic(bootstrap: str, topic: str, more: Mapping[str, str] | None = None
     admin.create_topics([NewTopic(topic, PARTITIONS, 1, config=settings)])[topic].result()
 
 
-def remove(bootstrap: str, data: DataSet) -> None:
+def remove(bootstrap: str, topic: str) -> None:
     """Delete the topic; its space is free soon after."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.delete_topics([data.topic])[data.topic].result()
+    admin.delete_topics([topic])[topic].result()
 
 
 def produce(producer: Producer, topic: str, partition: int, messages: list[dict[str, Any]]) -> None:
