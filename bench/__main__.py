@@ -80,7 +80,7 @@ def _arguments() -> argparse.Namespace:
     sizes.add_argument("--tiny", dest="plan", action="store_const", const="tiny", help="proves only that it runs")
     parser.add_argument("--only", action="append", choices=_PARTS, help="this part; may be given several times")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="where the results go")
-    parser.add_argument("--scratch", type=Path, help="where the broker's data and the snapshots go: several GB")
+    parser.add_argument("--scratch", type=Path, help="where the data of all servers and the snapshots go: 40 GB")
     parser.set_defaults(plan="full")
     return parser.parse_args()
 
