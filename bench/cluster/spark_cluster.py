@@ -155,6 +155,11 @@ class SparkCluster:
         assert url is not None
         return url
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The processes of the master and the workers; those of applications are below them."""
+        return tuple(one.process.pid for one in self._servers)
+
     def _url(self) -> str | None:
         found = re.search(rf"Starting Spark master at (spark://{LOOPBACK}:\d+)", self._master.log)
         return found and found[1]
@@ -173,10 +178,10 @@ class SparkCluster:
             file.touch(mode=0o600)
             file.write_text(json.dumps(dict(connections)))
 
-    def know_environment(self, environment: Mapping[str, str] = os.environ) -> None:
-        """Have each worker know the connections of an environment, by default that of this process."""
+    def know_environment(self) -> None:
+        """Have each worker know the connections of this process."""
         prefix = variable_of("")
-        given = {name: text for name, text in environment.items() if name.startswith(prefix)}
+        given = {name: text for name, text in os.environ.items() if name.startswith(prefix)}
         self.know({name.removeprefix(prefix).lower(): text for name, text in given.items()})
 
     def executors(self) -> list[Executor]:
@@ -184,14 +189,10 @@ class SparkCluster:
         found = [one for worker in self._workers for one in _below(worker.process.pid)]
         return list(_executors(found))
 
-    @property
-    def pids(self) -> tuple[int, ...]:
-        """The processes of the master and the workers; those of applications are below them."""
-        return tuple(one.process.pid for one in self._servers)
-
     def processes(self) -> list[psutil.Process]:
         """Return all processes of the cluster."""
-        return [process for pid in self.pids for process in [psutil.Process(pid), *_below(pid)]]
+        pids = [one.process.pid for one in self._servers]
+        return [process for pid in pids for process in [psutil.Process(pid), *_below(pid)]]
 
     def stop(self) -> None:
         """End everything."""

@@ -43,7 +43,7 @@ def measured(bootstrap: str, folder: Path, orders: Orders, runs: int, tell: Tell
 def _cluster(service: Service) -> Iterator[SparkCluster]:
     """Yield a cluster whose workers know the connections of the service."""
     with SparkCluster(service.folder / "cluster") as cluster:
-        cluster.know_environment(service.environment)
+        cluster.know(service.connections)
         yield cluster
 
 

@@ -12,6 +12,7 @@ from typing import Self
 
 from bench.measuring.meter import Cost, Meter
 from bench.windows.orders import VERDICTS, Counts
+from makewhole.config.connection_text import variable_of
 from makewhole.config.pipeline_file import read_pipelines
 from makewhole.journal import window_results
 from makewhole.journal.database import connect, migrate
@@ -59,14 +60,18 @@ class Service:
         return PostgresConnection(id="db", dsn=self.dsn)
 
     @property
+    def connections(self) -> Mapping[str, str]:
+        """The connections of the pipeline, by their ids, as Airflow writes them."""
+        return {"log": connection_kafka(self.bootstrap), "db": connection_postgres(self.dsn)}
+
+    @property
     def environment(self) -> Mapping[str, str]:
         """The variables in which the service finds its systems."""
         return {
             "MAKEWHOLE_JOURNAL_DSN": self.journal,
             "MAKEWHOLE_STORAGE": str(self.folder / "storage"),
             "MAKEWHOLE_PIPELINES": str(self.folder / "pipelines"),
-            "AIRFLOW_CONN_LOG": connection_kafka(self.bootstrap),
-            "AIRFLOW_CONN_DB": connection_postgres(self.dsn),
+            **{variable_of(name): text for name, text in self.connections.items()},
         }
 
     def write_pipeline(self, text: str) -> None:
