@@ -7,15 +7,29 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import machine, plan
-from bench.data import DataSet, fill
-from bench.report import page
-from bench.results import Series, as_json
+from bench import plan
+from bench.measuring import machine
+from bench.measuring.data_set import DataSet
+from bench.measuring.results import Series, as_json
+from bench.report.page import page
 from bench.run import Bench
+from bench.topics.fill import fill
 from makewhole.stack.kafka_server import KafkaServer
 
 _PLANS = {"full": plan.full, "quick": plan.quick, "tiny": plan.tiny}
-_PARTS = ("duels", "scans", "snapshots", "replays", "upserts", "windows", "history", "latency", "findings")
+_PARTS = (
+    "duels",
+    "scans",
+    "snapshots",
+    "replays",
+    "upserts",
+    "windows",
+    "scale",
+    "cluster",
+    "history",
+    "latency",
+    "findings",
+)
 
 
 def main() -> None:
@@ -66,7 +80,7 @@ def _arguments() -> argparse.Namespace:
     sizes.add_argument("--tiny", dest="plan", action="store_const", const="tiny", help="proves only that it runs")
     parser.add_argument("--only", action="append", choices=_PARTS, help="this part; may be given several times")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="where the results go")
-    parser.add_argument("--scratch", type=Path, help="where the broker's data and the snapshots go: several GB")
+    parser.add_argument("--scratch", type=Path, help="where the data of all servers and the snapshots go: 40 GB")
     parser.set_defaults(plan="full")
     return parser.parse_args()
 

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from bench.data import DataSet
-from bench.history_data import History
-from bench.window_data import Orders
+from bench.measuring.data_set import DataSet
+from bench.windows.history_data import History
+from bench.windows.orders import Orders
 
 _ONE_IN_TEN_THOUSAND, _ONE_IN_A_HUNDRED = 50_000, 500
 """Strides at which that share of the keys goes wrong, in five ways."""
@@ -26,6 +26,8 @@ class Plan:
     replays: Sequence[DataSet]
     upserts: Sequence[DataSet]
     windows: Sequence[Orders]
+    scales: Sequence[Orders]
+    clusters: Sequence[Orders]
     latencies: Sequence[Orders]
     histories: Sequence[History]
     findings: Sequence[int]
@@ -37,6 +39,10 @@ class Plan:
         """Return the data sets that have to be in topics before these parts, each once."""
         of_parts = {"duels": self.reads, "scans": self.scans, "snapshots": self.snapshots}
         return list(dict.fromkeys(data for part, sets in of_parts.items() if part in parts for data in sets))
+
+
+def _orders(*numbers: int) -> tuple[Orders, ...]:
+    return tuple(Orders(number=number, stride=_ONE_IN_TEN_THOUSAND) for number in numbers)
 
 
 def full() -> Plan:
@@ -54,6 +60,8 @@ def full() -> Plan:
             for number in (2_000_000, 10_000_000)
             for stride in (_ONE_IN_TEN_THOUSAND, _ONE_IN_A_HUNDRED)
         ),
+        scales=_orders(10_000_000, 50_000_000),
+        clusters=_orders(2_000_000),
         latencies=_SMALL,
         histories=(History(days=400, orders=250_000),),
         findings=(200_000, 1_000_000),
@@ -72,7 +80,9 @@ def quick() -> Plan:
         snapshots=(one,),
         replays=(one,),
         upserts=(DataSet(records=200_000),),
-        windows=(Orders(number=1_000_000, stride=_ONE_IN_TEN_THOUSAND),),
+        windows=_orders(1_000_000),
+        scales=_orders(200_000, 1_000_000),
+        clusters=_orders(1_000_000),
         latencies=_SMALL,
         histories=(History(days=400, orders=25_000),),
         findings=(20_000, 200_000),
@@ -91,6 +101,8 @@ def tiny() -> Plan:
         replays=(data,),
         upserts=(data,),
         windows=(Orders(number=20_000, stride=_ONE_IN_A_HUNDRED),),
+        scales=tuple(Orders(number=number, stride=_ONE_IN_A_HUNDRED) for number in (4_000, 20_000)),
+        clusters=(Orders(number=20_000, stride=_ONE_IN_A_HUNDRED),),
         latencies=_SMALL[:1],
         histories=(History(days=50, orders=1_000),),
         findings=(20_000,),

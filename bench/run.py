@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench import findings, headers, history, latency, reads, replays, snapshots, upserts, windows
-from bench.contender import Contender, Task
-from bench.data import DataSet
 from bench.jars import connector_jars
+from bench.measuring.contender import Contender, Task
+from bench.measuring.data_set import DataSet
+from bench.measuring.results import Series
 from bench.plan import Plan
-from bench.results import Series
+from bench.repairs import findings, replays, upserts
+from bench.topics import headers, reads, snapshots
+from bench.windows import duel, history, latency, on_cluster, scale
 from makewhole.config.connection_text import variable_of
 from makewhole.stack.environment import connection_kafka
 
@@ -121,7 +123,17 @@ class Bench:
     def windows(self) -> Iterator[Series]:
         """Measure whole windows, side by side with the job that people write by hand."""
         for orders in self.plan.windows:
-            yield from windows.measured(self.bootstrap, self.folder, orders, self.plan.window_runs, self.tell)
+            yield from duel.measured(self.bootstrap, self.folder, orders, self.plan.window_runs, self.tell)
+
+    def scale(self) -> Iterator[Series]:
+        """Measure makewhole's side of whole windows alone, smaller ones first."""
+        for orders in self.plan.scales:
+            yield from scale.measured(self.bootstrap, self.folder, orders, self.plan.window_runs, self.tell)
+
+    def cluster(self) -> Iterator[Series]:
+        """Measure whole windows on a cluster of Spark, side by side with one application."""
+        for orders in self.plan.clusters:
+            yield from on_cluster.measured(self.bootstrap, self.folder, orders, self.plan.window_runs, self.tell)
 
     def latency(self) -> Iterator[Series]:
         """Measure small windows through a real Airflow, from the trigger to the verdict."""

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from bench import data, plan
-from bench.findings import FINDINGS, SPARK, STEPS
-from bench.history import EARLY, HISTORY
-from bench.latency import COLUMNS, LATENCY
-from bench.reads import CONNECTOR, KAFKA_LOG
-from bench.report import page
+from bench import plan
+from bench.repairs.findings import FINDINGS, SPARK, STEPS
+from bench.report.page import page
 from bench.run import Bench
+from bench.topics import fill
+from bench.topics.reads import CONNECTOR, KAFKA_LOG
+from bench.windows.history import EARLY, HISTORY
+from bench.windows.latency import COLUMNS, LATENCY
 from makewhole.stack.kafka_server import KafkaServer
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -24,13 +25,13 @@ def test_every_part_runs_and_gives_its_rows(kafka: KafkaServer, tmp_path: Path) 
     tiny, told = plan.tiny(), list[str]()
     filled = tiny.topics(["duels", "scans", "snapshots"])
     for one in filled:
-        data.fill(kafka.bootstrap, one, lambda _: None)
+        fill.fill(kafka.bootstrap, one, lambda _: None)
     bench = Bench(bootstrap=kafka.bootstrap, plan=tiny, folder=tmp_path, tell=told.append)
     try:
         series = [*bench.duels(), *bench.scans(), *bench.snapshots(), *bench.replays(), *bench.windows()]
     finally:
         for one in filled:
-            data.remove(kafka.bootstrap, one)
+            fill.remove(kafka.bootstrap, one.topic)
 
     assert [(one.part, one.side) for one in series] == [
         ("read", KAFKA_LOG),
@@ -52,6 +53,37 @@ def test_every_part_runs_and_gives_its_rows(kafka: KafkaServer, tmp_path: Path) 
     assert page({}, 0.0, series).count("20 k × 110 B, lz4") == 14
     assert page({}, 0.0, series).count("| 20 k | 1.00% |") == 1
     assert any(line.startswith("snapshot") for line in told)
+
+
+def test_sizes_that_are_far_apart_are_measured_alone(kafka: KafkaServer, tmp_path: Path) -> None:
+    told = list[str]()
+
+    series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, tell=told.append).scale())
+
+    assert [(one.part, one.side, one.data.records, len(one.warm)) for one in series] == [
+        ("scale 1.00%", "makewhole", 4_000, 1),
+        ("scale 1.00%", "makewhole", 20_000, 1),
+    ]
+    assert all(one.peak("python_bytes") > 0 < one.peak("jvm_bytes") for one in series)
+    assert page({}, 0.0, series).count("| 20 k | 1.00% |") == 1
+    assert [line.split(":")[1][:10] for line in told] == [" snapshot "] * 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_window_on_a_cluster_is_measured_beside_one_application(kafka: KafkaServer, tmp_path: Path) -> None:
+    told = list[str]()
+
+    series = list(Bench(bootstrap=kafka.bootstrap, plan=plan.tiny(), folder=tmp_path, tell=told.append).cluster())
+
+    assert [(one.part, one.side, one.data.records, len(one.warm)) for one in series] == [
+        ("cluster 1.00%", "local[2]", 20_000, 1),
+        ("cluster 1.00%", "two workers", 20_000, 1),
+    ]
+    alone, many = series
+    assert many.median("jvm_cpu_seconds") > 1.2 * alone.median("jvm_cpu_seconds")  # each executor is a machine of Java
+    assert many.peak("jvm_bytes") > alone.peak("jvm_bytes")
+    assert page({}, 0.0, series).count("| 20 k | 1.00% |") == 1
+    assert [line.split(":")[1][:10] for line in told] == [" snapshot "] * 2
 
 
 def test_a_small_window_is_timed_step_by_step_through_airflow(kafka: KafkaServer, tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import psutil
 
+from bench.cluster.environment_archive import unpacking
+from bench.cluster.spark_cluster import LOOPBACK, spark_home
 from makewhole.config.connection_text import FILE_VARIABLE
 from makewhole.stack.class_archive import short_job_jvm
 from makewhole.window.context import WindowContext
-from tests.integration.cluster.environment_archive import NAME
-from tests.integration.cluster.spark_cluster import LOOPBACK, spark_home
 
 _JOBS = Path(__file__).parents[3] / "spark" / "jobs"
 _SECONDS = 240.0
@@ -69,11 +69,7 @@ class Submitter:
     @classmethod
     def to_cluster(cls, folder: Path, master: str, archive: Path, **more: str) -> "Submitter":
         """Submit to a cluster whose executors unpack the archive of the environment."""
-        settings = {
-            "spark.archives": f"{archive}#{NAME}",
-            "spark.pyspark.python": f"./{NAME}/bin/python",
-        }
-        return cls(folder=folder, master=master, settings=settings | more)
+        return cls(folder=folder, master=master, settings=unpacking(archive) | more)
 
     def with_settings(self, more: Mapping[str, str]) -> "Submitter":
         """Return a submitter with more settings."""

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from bench.cluster.environment_archive import environment_archive
+from bench.cluster.spark_cluster import SparkCluster
 from makewhole.journal.database import connect
 from makewhole.stack.kafka_server import KafkaServer
 from makewhole.window.context import WindowContext, connections_of, window_context
 from makewhole.window.open import Request, open_interval
 from tests.integration.cluster.application import Submitter
-from tests.integration.cluster.environment_archive import environment_archive
-from tests.integration.cluster.spark_cluster import SparkCluster
 from tests.world.environment import enter, service_environment
 from tests.world.orders import BORN, DAY, orders
 from tests.world.reports import Report, report

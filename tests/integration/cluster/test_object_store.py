@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from bench.cluster.spark_cluster import SparkCluster
 from makewhole.compensation.freezing.payload_file import verified_copy, write_payloads
 from makewhole.file_system import arrow_file_system
 from makewhole.kafka.log.archive import ArchiveLog, SegmentWriter
@@ -16,7 +17,6 @@ from makewhole.model.window import PartitionRange
 from tests.integration.cluster.application import Submitter
 from tests.integration.cluster.conftest import ClusterShop
 from tests.integration.cluster.object_store import BUCKET, REGION, ObjectStore
-from tests.integration.cluster.spark_cluster import SparkCluster
 from tests.world.environment import set_connection
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]

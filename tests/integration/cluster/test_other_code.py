@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.cluster.environment_archive import NAME
+from bench.cluster.spark_cluster import SparkCluster
 from tests.integration.cluster.application import Submitter
 from tests.integration.cluster.conftest import ClusterShop
-from tests.integration.cluster.environment_archive import NAME
-from tests.integration.cluster.spark_cluster import SparkCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 

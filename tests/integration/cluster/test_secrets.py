@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bench.cluster.spark_cluster import SparkCluster
 from tests.integration.cluster.application import Application, Submitter
 from tests.integration.cluster.conftest import ClusterShop
-from tests.integration.cluster.spark_cluster import SparkCluster
 from tests.world.environment import set_connection
 from tests.world.reports import report
 

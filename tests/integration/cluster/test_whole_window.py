@@ -5,9 +5,9 @@ from itertools import islice
 
 import pytest
 
+from bench.cluster.spark_cluster import Executor, SparkCluster, until
 from tests.integration.cluster.application import Application, Submitter
 from tests.integration.cluster.conftest import ClusterShop
-from tests.integration.cluster.spark_cluster import Executor, SparkCluster, until
 from tests.world.reports import report
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]

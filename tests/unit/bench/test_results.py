@@ -1,15 +1,23 @@
 """Test medians, pairs and the page that is made of them."""
 
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
 import pytest
 
-from bench.data import DataSet
-from bench.latency import COLUMNS, LATENCY
-from bench.measure import Cost
+from bench.measuring.data_set import DataSet
+from bench.measuring.meter import Cost
+from bench.measuring.results import Series, ratio
 from bench.plan import full, quick, tiny
-from bench.reads import CONNECTOR, KAFKA_LOG
-from bench.report import page
-from bench.results import Series, ratio
-from bench.snapshots import BY_HAND, MAKEWHOLE
+from bench.report.page import page
+from bench.topics.reads import CONNECTOR, KAFKA_LOG
+from bench.topics.snapshots import BY_HAND, MAKEWHOLE
+from bench.windows.latency import COLUMNS, LATENCY
+from bench.windows.on_cluster import CLUSTER, CLUSTER_WINDOW, LOCAL
+from bench.windows.orders import STORE_HOP, Orders
+from bench.windows.service import Service
+from bench.windows.stage import Stage
 
 pytestmark = pytest.mark.unit
 
@@ -26,9 +34,9 @@ def cost(seconds: float) -> Cost:
     )
 
 
-def series(part: str, side: str, seconds: list[float], cold: float | None = None) -> Series:
+def series(part: str, side: str, seconds: list[float], cold: float | None = None, data: DataSet = DATA) -> Series:
     first = None if cold is None else cost(cold)
-    return Series(part=part, side=side, data=DATA, cold=first, warm=[cost(one) for one in seconds])
+    return Series(part=part, side=side, data=data, cold=first, warm=[cost(one) for one in seconds])
 
 
 def test_ratios_are_of_runs_that_followed_each_other() -> None:
@@ -67,6 +75,54 @@ def test_the_page_has_a_row_for_every_series() -> None:
     assert "| orders | open_window s | settle s | snapshot s | reconcile s | validate s | between them s |" in told
     assert told.count(LATENCY) == 0
     assert "| snapshot | makewhole | 2 M × 110 B, lz4 | 9 | 1024 |" in told
+
+
+def test_the_cost_of_a_record_is_shown_at_every_size_beside_the_first() -> None:
+    found = [
+        series("scale 0.01%", "makewhole", [30.0, 29.0, 40.0], data=DataSet(records=10_000_000)),
+        series("scale 0.01%", "makewhole", [180.0], data=DataSet(records=50_000_000)),
+    ]
+
+    told = page({}, 0.0, found)
+
+    assert "| 10 M | 0.01% | 30.00 (29.00–40.00) | 3.00 | **1.00** | 4.50 | 1.00 | 1064 |" in told
+    assert "| 50 M | 0.01% | 180.00 (180.00–180.00) | 3.60 | **1.20** | 5.40 | 1.20 | 1204 |" in told
+    assert told.count("scale 0.01%") == 0
+
+
+def test_a_window_on_a_cluster_is_shown_beside_one_application() -> None:
+    part = f"{CLUSTER_WINDOW}0.01%"
+    found = [series(part, LOCAL, [10.0, 12.0]), series(part, CLUSTER, [15.0, 24.0])]
+
+    told = page({}, 0.0, found)
+
+    assert (
+        "| orders | keys wrong | local[2] s | two workers s | × time | local[2] processor time s "
+        "| two workers processor time s | × processor time | local[2] peak MiB | two workers peak MiB |"
+    ) in told
+    assert (
+        "| 2 M | 0.01% | 11.00 (10.00–12.00) | 19.50 (15.00–24.00) | **1.75** | 16.5 | 29.2 | 1.75 | 1036 | 1048 |"
+    ) in told
+    assert told.count(part) == 0
+
+
+def test_verdicts_that_were_not_planted_are_no_measurement() -> None:
+    orders = Orders(number=1_000, stride=500)
+    service = Service(bootstrap="", dsn="", journal="", folder=Path())
+    stage = Stage(service=service, orders=orders, end=datetime.now(UTC))
+
+    stage.require_planted("by hand", {**orders.planted, (STORE_HOP, "pending"): 0})
+    with pytest.raises(
+        RuntimeError, match=re.escape(f"by hand: orders_1000_500: found {{}}, planted are {orders.planted}")
+    ):
+        stage.require_planted("by hand", {})
+
+
+def test_a_part_that_compares_sizes_begins_with_the_smallest() -> None:
+    for plan in (full(), quick(), tiny()):
+        sizes = [orders.number for orders in plan.scales]
+        assert sizes == sorted(sizes)
+    assert [orders.number for orders in full().scales] == [10_000_000, 50_000_000]
 
 
 def test_every_plan_begins_with_the_smaller_data_so_that_memory_shows_its_growth() -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench.service import PIPELINE
+from bench.windows.service import PIPELINE
 from makewhole.compensation.approval.answer import Answer, Decision, record_answer
 from makewhole.compensation.execution.run_plan import compensate_window
 from makewhole.compensation.execution.targets import targets_of

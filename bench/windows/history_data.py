@@ -7,8 +7,8 @@ from typing import Any
 
 from psycopg2 import sql
 
-from bench.data import idempotent_producer, make_topic
-from bench.window_data import pipeline_text
+from bench.topics.fill import idempotent_producer, make_topic
+from bench.windows.orders import pipeline_text
 from makewhole.model.connection import PostgresConnection
 from makewhole.postgres.connect import connect
 

@@ -7,13 +7,13 @@ is sent again on the last one, and has to be found with its place.
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench.data import DataSet, millions
-from bench.history_data import DAY, History, key_of, make_history_topic, make_tables, send_day
-from bench.measure import Cost
-from bench.results import Series
-from bench.service import PIPELINE, Service
-from bench.simulated_days import SimulatedDays
-from bench.window_data import LEDGER_HOP, Counts
+from bench.measuring.data_set import DataSet, millions
+from bench.measuring.meter import Cost
+from bench.measuring.results import Series
+from bench.windows.history_data import DAY, History, key_of, make_history_topic, make_tables, send_day
+from bench.windows.orders import LEDGER_HOP, Counts
+from bench.windows.service import PIPELINE, Service
+from bench.windows.simulated_days import SimulatedDays
 from makewhole.journal import window_results, windows
 from makewhole.journal.database import connect
 from makewhole.model.window import Window, WindowState

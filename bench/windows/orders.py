@@ -6,7 +6,7 @@ from typing import Any
 
 from psycopg2 import sql
 
-from bench.data import idempotent_producer, make_topic, produce
+from bench.topics.fill import idempotent_producer, make_topic, produce
 from makewhole.model.connection import PostgresConnection
 from makewhole.postgres.connect import connect
 
@@ -14,6 +14,7 @@ LEDGER_HOP, STORE_HOP = "ledger→orders", "orders→store"
 VERDICTS = ("missing", "duplicate", "mismatched", "unexpected", "conflict", "pending", "undecidable")
 _STATES = ("NEW", "PAID", "SHIPPED", "DONE")
 _NEVER_SENT, _CHANGED, _NEVER_LOADED, _LOADED_TWICE, _SENT_TWICE = 3, 5, 7, 11, 13
+_FAULTS = 5
 _ORDERS_PER_CALL = 50_000
 _BY_KEY = -1  # the partition that the record's key says
 _FLUSH_SECONDS = 120
@@ -67,6 +68,11 @@ class Orders:
     def name(self) -> str:
         """The name of the topic, and of the schema of the tables."""
         return f"orders_{self.number}_{self.stride}"
+
+    @property
+    def share_of_faults(self) -> str:
+        """The share of keys that go wrong, in percent."""
+        return f"{_FAULTS / self.stride:.2%}"
 
     def pipeline_file(self, pipeline: str, *, kafka: str, postgres: str) -> str:
         """Return the file of a pipeline over these orders, with the connections of these names."""

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
-from bench.data import DataSet
-from bench.measure import Cost
+from bench.measuring.data_set import DataSet
+from bench.measuring.meter import Cost
 
 
 @dataclass(frozen=True, kw_only=True)

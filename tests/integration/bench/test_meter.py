@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from bench.measure import Meter
+from bench.measuring.meter import Meter
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
@@ -88,3 +88,13 @@ def test_the_processor_time_of_every_process_is_counted_once(program: str) -> No
 
     assert meter.cost.jvm_cpu_seconds == 0
     assert meter.cost.python_cpu_seconds == pytest.approx(1.5, abs=0.3)
+
+
+def test_processes_that_were_there_before_are_counted_with_it() -> None:
+    later = "time.sleep(1)\nburn(0.8)"
+    with _running(later) as one, _running(later) as other, Meter(one.pid, (other.pid,)) as meter:
+        for process in (one, other):
+            assert process.stdout is not None
+            assert process.stdout.readline() == "done\n"
+
+    assert meter.cost.python_cpu_seconds == pytest.approx(1.6, abs=0.3)

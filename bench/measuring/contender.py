@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from pyspark.sql import SparkSession
 
-from bench.measure import Cost, Meter
+from bench.measuring.meter import Cost, Meter
 
 Task = Callable[..., Any]
 _SETTINGS = {
@@ -76,7 +76,7 @@ class Contender:
 def _serve(pipe: Connection, name: str, folder: str, jars: list[str]) -> None:
     # The workers find this package and the environment's own.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     spark = _session(name, folder, jars)
     pipe.send((True, None))
     while (message := pipe.recv()) is not None:

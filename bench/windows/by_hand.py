@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from bench.jars import connector_jars, jdbc_driver
-from bench.window_data import LEDGER_HOP, STORE_HOP
+from bench.windows.orders import LEDGER_HOP, STORE_HOP
 
 _FIELDS = "order_id string, amount decimal(12,2), status string"
 _READERS = 4

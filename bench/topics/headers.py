@@ -6,8 +6,8 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 
-from bench.measure import Cost
-from bench.snapshots import ranges
+from bench.measuring.meter import Cost
+from bench.topics.snapshots import ranges
 from makewhole.model.connection import KafkaConnection
 
 

@@ -1,7 +1,7 @@
 """Make the archive of the Python environment that the workers of a cluster unpack, as docs/cluster.md says.
 
-It holds makewhole and makewhole_spark from a wheel. Their third-party packages are those of this test's environment, by
-a path: a copy of them has more than a gigabyte, and each executor would unpack its own.
+It holds makewhole and makewhole_spark from a wheel. Their third-party packages are those of this environment, by a
+path: a copy of them has more than a gigabyte, and each executor would unpack its own.
 """
 
 import os
@@ -14,7 +14,7 @@ import venv
 import zipfile
 from pathlib import Path
 
-_CHECKOUT = Path(__file__).parents[3]
+_CHECKOUT = Path(__file__).parents[2]
 NAME = "environment"
 
 
@@ -36,6 +36,11 @@ def environment_archive(folder: Path) -> Path:
     return archive
 
 
+def unpacking(archive: Path) -> dict[str, str]:
+    """Return Spark's settings by which executors unpack the archive and run its Python."""
+    return {"spark.archives": f"{archive}#{NAME}", "spark.pyspark.python": f"./{NAME}/bin/python"}
+
+
 def _wheel(folder: Path) -> Path:
     """Build the wheel from a copy of what belongs into it."""
     sources = folder / "sources"
@@ -45,6 +50,7 @@ def _wheel(folder: Path) -> Path:
         shutil.copy(_CHECKOUT / name, sources / name)
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "wheel")]
     built = subprocess.run(command, cwd=sources, env=dict(os.environ), capture_output=True, text=True, timeout=120)
-    assert built.returncode == 0, built.stderr
+    if built.returncode:
+        raise RuntimeError(f"the wheel could not be built: {built.stderr}")
     [wheel] = (folder / "wheel").glob("*.whl")
     return wheel

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from psycopg2 import sql
 
-from bench.data import DataSet, fill, millions
-from bench.measure import Cost
-from bench.results import Series
-from bench.service import PIPELINE, Service, run_module
+from bench.measuring.data_set import DataSet, millions
+from bench.measuring.meter import Cost
+from bench.measuring.results import Series
+from bench.topics.fill import fill
+from bench.windows.service import PIPELINE, Service, run_module
 from makewhole.model.window import Window
 from makewhole.postgres.connect import connect
 from makewhole.stack.postgres_server import PostgresServer
@@ -83,7 +84,7 @@ def _prepare(service: Service, data: DataSet) -> None:
 def _step(service: Service, window: Window, step: str) -> tuple[Cost, str]:
     """Run a step in a process of its own; its memory is the most that it held, as it says itself."""
     place = [step, "--window", str(window.number), "--revision", str(window.revision)]
-    cost, line = run_module("bench.findings_steps", place, service.environment)
+    cost, line = run_module("bench.repairs.findings_steps", place, service.environment)
     found = json.loads(line)
     return (
         Cost(

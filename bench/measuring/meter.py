@@ -1,7 +1,8 @@
-"""Measure what a run costs: wall time, processor time and memory of a process and everything it started."""
+"""Measure what a run costs: wall time, processor time and memory of processes and everything they started."""
 
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -9,7 +10,7 @@ from typing import Self
 
 import psutil
 
-from bench.processor_time import ProcessorTime, Split
+from bench.measuring.processor_time import ProcessorTime, Split
 
 _LOOK_SECONDS, _SAMPLE_SECONDS = 0.1, 0.25
 
@@ -32,14 +33,16 @@ class Cost:
 
 @dataclass
 class Meter:
-    """A meter of a process tree while the block runs; then `cost` is there."""
+    """A meter of a process tree while the block runs, and of those of `others`; then `cost` is there."""
 
     pid: int
+    others: Sequence[int] = ()
     _peak: Split = field(default_factory=Split)
     _over: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Self:
-        self._time = ProcessorTime(self.pid)
+        self._pids = (self.pid, *self.others)
+        self._time = ProcessorTime(self._pids)
         self._cpu, self._start = self._time.look(), time.perf_counter()
         # Apart, because adding up the pages of large processes takes longer than a process should go unseen.
         self._threads = [
@@ -71,16 +74,16 @@ class Meter:
 
     def _watch_memory(self) -> None:
         while True:
-            now = memory_bytes(self.pid)
+            now = memory_bytes(self._pids)
             self._peak = Split(max(self._peak.python, now.python), max(self._peak.jvm, now.jvm))
             if self._over.wait(_SAMPLE_SECONDS):
                 return
 
 
-def memory_bytes(pid: int) -> Split:
-    """Return resident memory of the tree now, a page that several processes share counted once."""
+def memory_bytes(pids: Sequence[int]) -> Split:
+    """Return resident memory of the trees now, a page that several processes share counted once."""
     python = jvm = 0
-    for process, is_java in _tree(pid):
+    for process, is_java in (found for pid in pids for found in _tree(pid)):
         with suppress(psutil.Error):
             size: int = process.memory_full_info().pss
             python, jvm = (python, jvm + size) if is_java else (python + size, jvm)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bench.service import PIPELINE, Service
+from bench.windows.service import PIPELINE, Service
 from makewhole.compute.frames import HASH
 from makewhole.compute.key_index.stored_runs import STORED
 from makewhole.journal import window_results

@@ -15,9 +15,10 @@ from typing import Any, cast
 
 from psycopg2 import sql
 
-from bench.data import DataSet, records
-from bench.replays import Side
-from bench.results import Series
+from bench.measuring.data_set import DataSet
+from bench.measuring.results import Series
+from bench.repairs.replays import Side
+from bench.topics.fill import records
 from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.compensation.execution.targets import Target
 from makewhole.compensation.freezing.chunks import PlannedPayload

@@ -4,14 +4,15 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from bench.measure import Cost, Meter
-from bench.window_data import VERDICTS, Counts
+from bench.measuring.meter import Cost, Meter
+from bench.windows.orders import VERDICTS, Counts
+from makewhole.config.connection_text import variable_of
 from makewhole.config.pipeline_file import read_pipelines
 from makewhole.journal import window_results
 from makewhole.journal.database import connect, migrate
@@ -23,6 +24,18 @@ from makewhole.window.open import Request, open_interval
 
 PIPELINE = "bench"
 """The name of the one pipeline of a service."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkMaster:
+    """The Spark that a window is submitted to, with its settings, and the processes of it that run all the time."""
+
+    url: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    pids: tuple[int, ...] = ()
+
+
+ONE_MACHINE = SparkMaster(url="local[2]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,14 +60,18 @@ class Service:
         return PostgresConnection(id="db", dsn=self.dsn)
 
     @property
+    def connections(self) -> Mapping[str, str]:
+        """The connections of the pipeline, by their ids, as Airflow writes them."""
+        return {"log": connection_kafka(self.bootstrap), "db": connection_postgres(self.dsn)}
+
+    @property
     def environment(self) -> Mapping[str, str]:
         """The variables in which the service finds its systems."""
         return {
             "MAKEWHOLE_JOURNAL_DSN": self.journal,
             "MAKEWHOLE_STORAGE": str(self.folder / "storage"),
             "MAKEWHOLE_PIPELINES": str(self.folder / "pipelines"),
-            "AIRFLOW_CONN_LOG": connection_kafka(self.bootstrap),
-            "AIRFLOW_CONN_DB": connection_postgres(self.dsn),
+            **{variable_of(name): text for name, text in self.connections.items()},
         }
 
     def write_pipeline(self, text: str) -> None:
@@ -76,11 +93,13 @@ class Service:
         with connect(self.journal) as journal:
             return open_interval(journal, pipelines[PIPELINE], connections, request).window
 
-    def run_window(self, window: Window) -> tuple[Counts, Cost, str]:
+    def run_window(self, window: Window, master: SparkMaster = ONE_MACHINE) -> tuple[Counts, Cost, str]:
         """Take a window from spark-submit to the gate's answer; return its verdicts, its cost, and the seconds of each
         step in a sentence."""
         place = ["--pipeline", window.pipeline, "--window", str(window.number), "--revision", str(window.revision)]
-        cost, seconds = run_module("bench.window_steps", place, self.environment)
+        settings = [part for name, text in master.settings.items() for part in ("--conf", f"{name}={text}")]
+        arguments = ["--master", master.url, *settings, *place]
+        cost, seconds = run_module("bench.windows.steps", arguments, self.environment, master.pids)
         with connect(self.journal) as journal:
             results = window_results.results(journal, window)
         counts = {
@@ -92,18 +111,20 @@ class Service:
         return counts, cost, seconds
 
 
-def run_module(module: str, arguments: list[str], environment: Mapping[str, str]) -> tuple[Cost, str]:
-    """Run a module in a process of its own; return its cost, and the line that it printed. It waits for the end of its
-    input, so that its processor time can still be read."""
+def run_module(
+    module: str, arguments: list[str], environment: Mapping[str, str], others: Sequence[int] = ()
+) -> tuple[Cost, str]:
+    """Run a module in a process of its own; return its cost with that of the processes `others`, and the line that it
+    printed. It waits for the end of its input, so that its processor time can still be read."""
     command = [sys.executable, "-m", module, *arguments]
     variables = {**os.environ, **environment, "PYSPARK_PYTHON": sys.executable}
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables
     ) as process:
         assert process.stdout is not None
-        with Meter(process.pid) as meter:
+        with Meter(process.pid, others) as meter:
             line = process.stdout.readline()
         _, complaints = process.communicate()
     if process.returncode:
-        raise RuntimeError(f"{module} ended with {process.returncode}: {complaints[-2000:]}")
+        raise RuntimeError(f"{module} ended with {process.returncode}: {complaints[-6000:]}")
     return meter.cost, line.rstrip()

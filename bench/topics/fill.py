@@ -2,12 +2,13 @@
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+
+from bench.measuring.data_set import DataSet
 
 PARTITIONS = 4
 _RECORDS_PER_BATCH = 1_000
@@ -18,28 +19,6 @@ _NOTE_BYTES = 910
 _WORDS = ("gate", "runway", "delayed", "crew", "weather", "boarding", "taxi", "slot", "fuel", "inbound", "cleared")
 
 Progress = Callable[[int], None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataSet:
-    """A number of records of one size in one codec, spread evenly over the partitions."""
-
-    records: int
-    is_large: bool = False
-    codec: str = "lz4"
-
-    @property
-    def topic(self) -> str:
-        return f"bench-{self.records}-{'1kb' if self.is_large else '110b'}-{self.codec}"
-
-    @property
-    def title(self) -> str:
-        return f"{millions(self.records)} × {'1 KB' if self.is_large else '110 B'}, {self.codec}"
-
-
-def millions(records: int) -> str:
-    """Format a number for people: `10 M`, `20 k`."""
-    return f"{records / 1e6:g} M" if records >= 100_000 else f"{records / 1e3:g} k"
 
 
 def fill(bootstrap: str, data: DataSet, progress: Progress) -> None:
@@ -83,10 +62,10 @@ def make_topic(bootstrap: str, topic: str, more: Mapping[str, str] | None = None
     admin.create_topics([NewTopic(topic, PARTITIONS, 1, config=settings)])[topic].result()
 
 
-def remove(bootstrap: str, data: DataSet) -> None:
+def remove(bootstrap: str, topic: str) -> None:
     """Delete the topic; its space is free soon after."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.delete_topics([data.topic])[data.topic].result()
+    admin.delete_topics([topic])[topic].result()
 
 
 def produce(producer: Producer, topic: str, partition: int, messages: list[dict[str, Any]]) -> None:

@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.data import DataSet, millions
-from bench.measure import Cost
-from bench.results import Series
-from bench.window_data import Orders, fill_tables, fill_topic
+from bench.measuring.data_set import DataSet, millions
+from bench.measuring.meter import Cost
+from bench.measuring.results import Series
+from bench.windows.orders import Orders, fill_tables, fill_topic
 from makewhole.cli.airflow_api import Access, AirflowApi, airflow
 from makewhole.model.connection import PostgresConnection
 from makewhole.stack import local

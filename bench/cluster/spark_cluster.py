@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import psutil
 
@@ -30,10 +32,15 @@ def spark_home() -> Path:
 
 
 def until(holds: Callable[[], bool], seconds: float, what: Callable[[], str]) -> None:
-    """Look again and again until something holds."""
+    """Look again and again until something holds.
+
+    Raises:
+        TimeoutError: it did not; the message has what `what` says then.
+    """
     deadline = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what()}"
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {seconds:g} s: {what()}")
         time.sleep(0.05)
 
 
@@ -115,10 +122,25 @@ class SparkCluster:
         master = ["org.apache.spark.deploy.master.Master", "--host", LOOPBACK, "--port", "0", "--webui-port", "0"]
         self._master = Server(folder / "master", master)
         self._workers: list[Server] = []
+        try:
+            self._start_workers()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start_workers(self) -> None:
         until(lambda: self._url() is not None, _START_SECONDS, lambda: self._master.log)
         for number in range(2):
-            self._workers.append(self._worker(folder / f"worker-{number}"))
+            self._workers.append(self._worker(self.folder / f"worker-{number}"))
         until(self._is_whole, _START_SECONDS, lambda: "\n".join(one.log for one in self._servers))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
 
     def _worker(self, folder: Path) -> Server:
         worker = ["org.apache.spark.deploy.worker.Worker", "--host", LOOPBACK, "--port", "0", "--webui-port", "0"]
@@ -132,6 +154,11 @@ class SparkCluster:
         url = self._url()
         assert url is not None
         return url
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The processes of the master and the workers; those of applications are below them."""
+        return tuple(one.process.pid for one in self._servers)
 
     def _url(self) -> str | None:
         found = re.search(rf"Starting Spark master at (spark://{LOOPBACK}:\d+)", self._master.log)

@@ -21,10 +21,11 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from bench.data import PARTITIONS, DataSet, records
-from bench.headers import scan
-from bench.measure import Cost, Meter
-from bench.results import Series
+from bench.measuring.data_set import DataSet
+from bench.measuring.meter import Cost, Meter
+from bench.measuring.results import Series
+from bench.topics.fill import PARTITIONS, records
+from bench.topics.headers import scan
 from makewhole.compensation.execution.run_plan import run_plan
 from makewhole.compensation.execution.targets import Target
 from makewhole.compensation.freezing.chunks import PlannedPayload

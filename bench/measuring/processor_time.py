@@ -1,11 +1,11 @@
-"""Add up the processor time of a process and of everything that it started, ended processes included.
+"""Add up the processor time of processes and of everything that they started, ended processes included.
 
 The kernel adds the time of a process that ended to its parent's only where the parent waited for it. So all are looked
 at again and again, and the last time that was seen of one that is gone counts. Source: proc(5), /proc/pid/stat.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -73,15 +73,15 @@ class _Seen:
 
 @dataclass
 class ProcessorTime:
-    """The processor time of a process's tree up to the last `look`. Who outlives its parent stays in the tree."""
+    """The processor time of the trees of some processes up to the last `look`. Who outlives its parent stays in."""
 
-    pid: int
+    pids: Sequence[int]
     _seen: dict[_Key, _Seen] = field(default_factory=dict)
     _orphans: Split = field(default_factory=Split)
 
     def look(self) -> Split:
-        """Look at the tree; return its user and system time so far, in seconds."""
-        now = _tree(self.pid, self._seen)
+        """Look at the trees; return their user and system time so far, in seconds."""
+        now = _tree(self.pids, self._seen)
         keys = {key.pid: key for key in now}
         gone = self._take_ended(now)
         for key, stat in now.items():
@@ -104,8 +104,8 @@ class ProcessorTime:
         return gone
 
 
-def _tree(root: int, known: Mapping[_Key, _Seen]) -> dict[_Key, _Stat]:
-    """Return the process, those known that there still are, and all below them.
+def _tree(roots: Sequence[int], known: Mapping[_Key, _Seen]) -> dict[_Key, _Stat]:
+    """Return the processes, those known that there still are, and all below them.
 
     Each is read after its parent: who ends meanwhile is missing here, and in the parent's time at the next look. The
     other way round it would be in both.
@@ -115,10 +115,10 @@ def _tree(root: int, known: Mapping[_Key, _Seen]) -> dict[_Key, _Stat]:
         if folder.name.isdecimal() and (stat := _stat(int(folder.name))) is not None:
             children.setdefault(stat.parent, []).append(stat.key.pid)
     found: dict[_Key, _Stat] = {}
-    pids, waiting = set[int](), [root, *(key.pid for key in known)]
+    pids, waiting = set[int](), [*roots, *(key.pid for key in known)]
     for pid in waiting:  # grows
         stat = _stat(pid) if pid not in pids else None
-        if stat is not None and (pid == root or stat.key in known or stat.parent in pids):
+        if stat is not None and (pid in roots or stat.key in known or stat.parent in pids):
             found[stat.key] = stat
             pids.add(pid)
             waiting += children.get(pid, [])

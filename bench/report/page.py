@@ -1,0 +1,53 @@
+"""Write the results as a page: `results.md`."""
+
+from collections.abc import Sequence
+
+from bench.measuring.results import Series
+from bench.repairs.findings import FINDINGS
+from bench.report import repairs, topics, windows
+from bench.report.tables import mib, table
+from bench.windows.duel import WINDOW
+from bench.windows.history import HISTORY
+from bench.windows.latency import LATENCY
+from bench.windows.on_cluster import CLUSTER_WINDOW
+from bench.windows.scale import SCALE
+
+_ABOUT = """\
+Made by `make bench`; what each figure means and how to read it stands in `bench/README.md`. Times are seconds, the
+median of the warm runs and their range; **×** is how many times as long the peer takes, the median over pairs of runs
+that followed each other. Processor time is user and system time of all processes of a side, the broker's not counted.
+"""
+
+
+def page(machine: dict[str, str], load: float, series: Sequence[Series]) -> str:
+    """Return the whole page, in Markdown."""
+    told = "".join(f"| {name} | {text} |\n" for name, text in machine.items())
+    parts = [
+        f"# Benchmarks\n\n{_ABOUT}\nLoad of the machine before the run: {load:.1f}.\n",
+        f"## Machine\n\n| | |\n|---|---|\n{told}",
+        "## Reading a topic into Spark\n\n" + topics.duels(series, "read"),
+        "## Reading a topic and writing it to Parquet\n\n" + topics.duels(series, "write"),
+        "## Scanning batch headers, one core\n\n" + topics.scans(series),
+        "## Snapshot of a topic: decoded, hashed, bucketed, archived\n\n" + topics.snapshots(series),
+        "## Replaying a plan into a topic, exactly once, 10,000 records per transaction\n\n" + repairs.replays(series),
+        "## Upserting a plan into PostgreSQL, exactly once, 10,000 rows per transaction\n\n" + repairs.upserts(series),
+        "## A whole window, from spark-submit to the gate's answer, in fresh processes\n\n" + windows.windows(series),
+        "## A whole window at sizes that are far apart: what a record costs at each\n\n" + windows.scales(series),
+        "## The same window on a cluster, a master and two workers of one core, and in one application, on one machine"
+        "\n\n" + windows.on_cluster(series),
+        "## A day's window with few and with many days before it\n\n" + windows.histories(series),
+        "## A small window through Airflow, from the trigger to the verdict\n\n" + windows.latencies(series),
+        "## A window with many findings, step by step, each in a process of its own\n\n" + repairs.findings(series),
+        "## Memory\n\n" + _memory(series),
+    ]
+    return "\n".join(parts)
+
+
+def _memory(series: Sequence[Series]) -> str:
+    head = "| part | side | data | Python's peak MiB | the Java machine's peak MiB |\n|---|---|---|---|---|\n"
+    rows = [
+        [one.part, one.side, one.data.title, mib(one.peak("python_bytes")), mib(one.peak("jvm_bytes"))]
+        for one in series
+        if one.part != "scan" and not one.part.startswith((WINDOW, SCALE, CLUSTER_WINDOW, HISTORY, LATENCY, FINDINGS))
+    ]
+    return head + table(rows)

@@ -1,0 +1,74 @@
+"""Write the tables of what is done with topics: reading, scanning, snapshots."""
+
+from collections.abc import Sequence
+
+from bench.measuring.results import Series, ratio
+from bench.report.tables import cold_seconds, mib, per_second, seconds, table
+from bench.topics.reads import CONNECTOR, KAFKA_LOG
+from bench.topics.snapshots import BY_HAND, MAKEWHOLE
+
+
+def duels(series: Sequence[Series], part: str) -> str:
+    """Return the table of reading, or of writing, beside the connector."""
+    head = (
+        f"| data | {KAFKA_LOG} s | {CONNECTOR} s | × time | {KAFKA_LOG} M records/s | {CONNECTOR} M records/s "
+        "| × processor time | first run in a session s |\n|---|---|---|---|---|---|---|---|\n"
+    )
+    rows = []
+    for ours in (one for one in series if one.part == part and one.side == KAFKA_LOG):
+        theirs = next(one for one in series if (one.part, one.side, one.data) == (part, CONNECTOR, ours.data))
+        rows.append(
+            [
+                ours.data.title,
+                seconds(ours),
+                seconds(theirs),
+                f"**{ratio(ours, theirs, 'wall_seconds'):.2f}**",
+                per_second(ours.records_per_second),
+                per_second(theirs.records_per_second),
+                f"{ratio(ours, theirs, 'cpu_seconds'):.2f}",
+                cold_seconds(ours, theirs),
+            ]
+        )
+    return head + table(rows)
+
+
+def scans(series: Sequence[Series]) -> str:
+    """Return the table of scans."""
+    head = "| data | checksums | s | M records/s | M records per processor second |\n|---|---|---|---|---|\n"
+    rows = [
+        [
+            one.data.title,
+            one.side,
+            seconds(one),
+            per_second(one.records_per_second),
+            per_second(one.records_per_cpu_second),
+        ]
+        for one in series
+        if one.part == "scan"
+    ]
+    return head + table(rows)
+
+
+def snapshots(series: Sequence[Series]) -> str:
+    """Return the table of snapshots, beside those by hand."""
+    head = (
+        f"| data | {MAKEWHOLE} s | {BY_HAND} s | × time | {MAKEWHOLE} M records/s | M records per processor second "
+        "| × processor time | written MiB | first run in a session s |\n|---|---|---|---|---|---|---|---|---|\n"
+    )
+    rows = []
+    for ours in (one for one in series if one.part == "snapshot" and one.side == MAKEWHOLE):
+        theirs = next(one for one in series if (one.part, one.side, one.data) == ("snapshot", BY_HAND, ours.data))
+        rows.append(
+            [
+                ours.data.title,
+                seconds(ours),
+                seconds(theirs),
+                f"**{ratio(ours, theirs, 'wall_seconds'):.2f}**",
+                f"**{per_second(ours.records_per_second)}**",
+                per_second(ours.records_per_cpu_second),
+                f"{ratio(ours, theirs, 'cpu_seconds'):.2f}",
+                f"{mib(ours.written_bytes or 0)} with the archive, {mib(theirs.written_bytes or 0)} without",
+                cold_seconds(ours, theirs),
+            ]
+        )
+    return head + table(rows)

@@ -1,0 +1,23 @@
+"""Measure makewhole's side of a whole window alone, at sizes that are far apart: what a record costs at each."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.measuring.data_set import DataSet
+from bench.measuring.results import Series
+from bench.windows.orders import Orders
+from bench.windows.stage import MAKEWHOLE, Tell, prepared
+
+SCALE = "scale "
+"""Marks the name of each part, at its start."""
+
+
+def measured(bootstrap: str, folder: Path, orders: Orders, runs: int, tell: Tell) -> Iterator[Series]:
+    """Measure so many runs at one size."""
+    found = Series(part=f"{SCALE}{orders.share_of_faults}", side=MAKEWHOLE, data=DataSet(records=orders.number))
+    with prepared(bootstrap, folder, orders) as stage:
+        for _ in range(runs):
+            cost, told = stage.judged()
+            found.warm.append(cost)
+            tell(stage.line("scale", MAKEWHOLE, cost, told))
+    yield found
