@@ -1,4 +1,4 @@
-"""Submit the Spark jobs of a window in client mode, as Airflow's task does."""
+"""Submit the Spark jobs of a window by `spark-submit`, as Airflow's task does."""
 
 import os
 import subprocess
@@ -64,6 +64,7 @@ class Submitter:
     folder: Path
     master: str
     settings: Mapping[str, str] = field(default_factory=dict)
+    more_environment: Mapping[str, str] = field(default_factory=dict)
     started: list[Application] = field(default_factory=list)
 
     @classmethod
@@ -74,6 +75,18 @@ class Submitter:
             "spark.pyspark.python": f"./{NAME}/bin/python",
         }
         return cls(folder=folder, master=master, settings=settings | more)
+
+    @classmethod
+    def to_yarn(cls, folder: Path, client_settings: Path, archive: Path, settings: Mapping[str, str]) -> "Submitter":
+        """Submit to a YARN; its addresses are in the folder `client_settings`."""
+        own = {
+            "spark.yarn.jars": f"local:{spark_home() / 'jars'}/*",
+            "spark.yarn.stagingDir": (folder / "staging").as_uri(),
+            "spark.yarn.maxAppAttempts": "1",
+            "spark.executor.memoryOverhead": "1g",
+        }
+        made = cls.to_cluster(folder, "yarn", archive, **own, **settings)
+        return replace(made, more_environment={"HADOOP_CONF_DIR": str(client_settings)})
 
     def with_settings(self, more: Mapping[str, str]) -> "Submitter":
         """Return a submitter with more settings."""
@@ -115,4 +128,4 @@ class Submitter:
             "JDK_JAVA_OPTIONS": short_job_jvm(),
         }
         given = {name: value for name, value in os.environ.items() if name not in (FILE_VARIABLE, "PYSPARK_PYTHON")}
-        return given | own
+        return given | own | dict(self.more_environment)

@@ -2,15 +2,13 @@
 
 import json
 import os
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
-from tests.integration.cluster.application import Application, Submitter
+from tests.integration.cluster.application import Submitter
 from tests.integration.cluster.conftest import ClusterShop
+from tests.integration.cluster.exposure import CommandLines, files_holding
 from tests.integration.cluster.spark_cluster import SparkCluster
 from tests.world.environment import set_connection
 from tests.world.reports import report
@@ -18,45 +16,6 @@ from tests.world.reports import report
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 _PLANTED = "Pl4nted-p4ssword"
-_LOOK_SECONDS = 0.2
-
-
-def _tree(pids: list[int]) -> Iterator[psutil.Process]:
-    for pid in pids:
-        try:
-            yield from [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
-        except psutil.Error:
-            continue
-
-
-class CommandLines:
-    """All command lines of some processes and of those below them, looked at again and again until the end."""
-
-    def __init__(self, application: Application, cluster: SparkCluster) -> None:
-        self.seen: set[bytes] = set()
-        self._pids = [application.process.pid, *(one.pid for one in cluster.processes())]
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self._thread.start()
-
-    def _look(self) -> None:
-        while not self._over.wait(_LOOK_SECONDS):
-            for one in _tree(self._pids):
-                try:
-                    self.seen.add(Path(f"/proc/{one.pid}/cmdline").read_bytes())
-                except OSError:
-                    continue
-
-    def end(self) -> set[bytes]:
-        self._over.set()
-        self._thread.join()
-        return self.seen
-
-
-def _holding(folder: Path, wanted: bytes) -> list[str]:
-    """Return the files below a folder that hold some bytes."""
-    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
-    return sorted(str(path.relative_to(folder)) for path in files if wanted in path.read_bytes())
 
 
 def test_no_password_is_in_a_command_line_a_log_an_event_or_a_file(
@@ -77,7 +36,7 @@ def test_no_password_is_in_a_command_line_a_log_an_event_or_a_file(
 
     context = shop.open()
     application = logged.submit(context, "snapshot", "validate")
-    lines = CommandLines(application, cluster)
+    lines = CommandLines(application, cluster.processes())
     told = application.end()
 
     assert "missing" in report(shop.journal, context)["findings"]
@@ -88,9 +47,9 @@ def test_no_password_is_in_a_command_line_a_log_an_event_or_a_file(
     for secret in secrets:
         assert [line for line in seen if secret in line] == []
         assert secret.decode() not in told
-        assert _holding(submitter.folder, secret) == []
-        assert _holding(cluster.folder, secret) == ["worker-0/connections.json", "worker-1/connections.json"]
-        assert _holding(Path(context.storage.root), secret) == []
+        assert files_holding(submitter.folder, secret) == []
+        assert files_holding(cluster.folder, secret) == ["worker-0/connections.json", "worker-1/connections.json"]
+        assert files_holding(Path(context.storage.root), secret) == []
 
 
 def test_a_connection_that_an_executor_does_not_know_is_named_with_its_machine(
