@@ -92,6 +92,21 @@ class Submitter:
         """Return a submitter with more settings."""
         return replace(self, settings={**self.settings, **more})
 
+    def with_event_log(self) -> "Submitter":
+        """Return a submitter whose application writes its events into the folder, as plain text."""
+        self._events.mkdir(parents=True)
+        plain = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false"}
+        return self.with_settings({**plain, "spark.eventLog.dir": self._events.as_uri()})
+
+    def event_log(self) -> bytes:
+        """Return the events of the one application that wrote them."""
+        [written] = [path for path in self._events.rglob("*") if path.is_file() and "appstatus" not in path.name]
+        return written.read_bytes()
+
+    @property
+    def _events(self) -> Path:
+        return self.folder / "events"
+
     def submit(self, context: WindowContext, step: str, through: str) -> Application:
         """Submit the job of a step, which goes on through another one."""
         window = context.window

@@ -28,11 +28,7 @@ def test_no_password_is_in_a_command_line_a_log_an_event_or_a_file(
     secrets = [text.encode() for text in (_PLANTED, json.loads(os.environ["AIRFLOW_CONN_DB"])["password"])]
     assert all(len(one) > 8 for one in secrets)
     cluster.know_environment()
-    events = submitter.folder / "events"
-    events.mkdir(parents=True)
-    logged = submitter.with_settings(
-        {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false", "spark.eventLog.dir": events.as_uri()}
-    )
+    logged = submitter.with_event_log()
 
     context = shop.open()
     application = logged.submit(context, "snapshot", "validate")
@@ -42,8 +38,7 @@ def test_no_password_is_in_a_command_line_a_log_an_event_or_a_file(
     assert "missing" in report(shop.journal, context)["findings"]
     seen = lines.end()
     assert sum(b"CoarseGrainedExecutorBackend" in line for line in seen) >= 2
-    [event_log] = [path for path in events.rglob("*") if path.is_file() and "appstatus" not in path.name]
-    assert b"SparkListenerEnvironmentUpdate" in event_log.read_bytes()
+    assert b"SparkListenerEnvironmentUpdate" in logged.event_log()
     for secret in secrets:
         assert [line for line in seen if secret in line] == []
         assert secret.decode() not in told

@@ -91,11 +91,7 @@ def test_a_driver_on_yarn_shows_no_password_in_a_command_line_a_log_an_event_or_
 ) -> None:
     secret = json.loads(os.environ["AIRFLOW_CONN_DB"])["password"].encode()
     assert len(secret) > 8
-    events = in_cluster_mode.folder / "events"
-    events.mkdir(parents=True)
-    logged = in_cluster_mode.with_settings(
-        {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false", "spark.eventLog.dir": events.as_uri()}
-    )
+    logged = in_cluster_mode.with_event_log()
 
     context = planted_shop.open()
     application = logged.submit(context, "snapshot", "snapshot")
@@ -106,8 +102,7 @@ def test_a_driver_on_yarn_shows_no_password_in_a_command_line_a_log_an_event_or_
     seen = lines.end()
     assert any(b"deploy.yarn.ApplicationMaster" in line for line in seen)
     assert any(b"YarnCoarseGrainedExecutorBackend" in line for line in seen)
-    [event_log] = [path for path in events.rglob("*") if path.is_file() and "appstatus" not in path.name]
-    assert b"SparkListenerEnvironmentUpdate" in event_log.read_bytes()
+    assert b"SparkListenerEnvironmentUpdate" in logged.event_log()
     assert files_holding(yarn.folder, b"MAKEWHOLE_JOURNAL_DSN") != []  # the settings are there, the secret is not
     assert [line for line in seen if secret in line] == []
     assert secret.decode() not in told
