@@ -6,7 +6,7 @@ PYTEST = $(BIN)/python -m pytest $(PYTEST_ARGS)
 WORKERS = 2
 
 .PHONY: help install demo test test-unit test-integration test-e2e test-lab test-crash test-histories \
-	lab crashes histories bench check lock
+	lab crashes histories yarn bench check lock
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -47,6 +47,9 @@ crashes: install ## compensation killed, stopped, cut off at every call, and aga
 
 histories: install ## random histories, each answer held to a model (HISTORIES_ARGS="--histories 1000 --seed 1", "--seed 7 --shrink")
 	$(PYTEST) -m histories tests/histories $(HISTORIES_ARGS)
+
+yarn: install ## windows on YARN, in client and in cluster mode; fetches Hadoop's servers (50 MB)
+	$(PYTEST) -m yarn tests/integration/cluster
 
 bench: install ## side by side with Spark's own Kafka connector; writes bench/results.md (BENCH_ARGS="--quick")
 	@$(BIN)/python -m bench $(BENCH_ARGS)

@@ -46,27 +46,22 @@ def until(holds: Callable[[], bool], seconds: float, what: Callable[[], str]) ->
 
 @dataclass
 class Server:
-    """A master or a worker: a process of Java with a folder of its own, which is also its home."""
+    """A server of a cluster: a process of Java with a folder of its own, which is also its home."""
 
     folder: Path
-    arguments: list[str]
+    command: list[str]
     more_environment: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        (self.folder / "local").mkdir(parents=True)
-        command = [str(spark_home() / "bin" / "spark-class"), *self.arguments]
+        self.folder.mkdir(parents=True, exist_ok=True)
         environment = {
             "PATH": os.defpath + os.pathsep + str(Path(shutil.which("java") or "java").parent),
             "HOME": str(self.folder),
-            "SPARK_HOME": str(spark_home()),
-            "SPARK_LOCAL_IP": LOOPBACK,
-            "SPARK_LOCAL_DIRS": str(self.folder / "local"),
-            "SPARK_DAEMON_MEMORY": "256m",
             **self.more_environment,
         }
         with self.log_file.open("wb") as log:
             self.process = subprocess.Popen(
-                command, cwd=self.folder, env=environment, stdout=log, stderr=subprocess.STDOUT
+                self.command, cwd=self.folder, env=environment, stdout=log, stderr=subprocess.STDOUT
             )
 
     @property
@@ -79,10 +74,14 @@ class Server:
 
     def stop(self) -> None:
         """End the process and all below it, by their pids."""
-        tree = [psutil.Process(self.process.pid), *_below(self.process.pid)] if self.process.poll() is None else []
+        tree = self.processes() if self.process.poll() is None else []
         for one in tree:
             _kill(one)
         self.process.wait(10)
+
+    def processes(self) -> list[psutil.Process]:
+        """Return its process and all below it."""
+        return [psutil.Process(self.process.pid), *_below(self.process.pid)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +119,7 @@ class SparkCluster:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         master = ["org.apache.spark.deploy.master.Master", "--host", LOOPBACK, "--port", "0", "--webui-port", "0"]
-        self._master = Server(folder / "master", master)
+        self._master = _spark_server(folder / "master", master)
         self._workers: list[Server] = []
         try:
             self._start_workers()
@@ -146,7 +145,7 @@ class SparkCluster:
         worker = ["org.apache.spark.deploy.worker.Worker", "--host", LOOPBACK, "--port", "0", "--webui-port", "0"]
         size = ["--cores", "1", "--memory", "2g", "--work-dir", str(folder / "work")]
         connections = {FILE_VARIABLE: str(folder / "connections.json")}
-        return Server(folder, [*worker, *size, self.master], connections)
+        return _spark_server(folder, [*worker, *size, self.master], connections)
 
     @property
     def master(self) -> str:
@@ -174,15 +173,11 @@ class SparkCluster:
     def know(self, connections: Mapping[str, str]) -> None:
         """Write the connections into the file of each worker."""
         for worker in self._workers:
-            file = worker.folder / "connections.json"
-            file.touch(mode=0o600)
-            file.write_text(json.dumps(dict(connections)))
+            write_connections(worker.folder / "connections.json", connections)
 
     def know_environment(self) -> None:
         """Have each worker know the connections of this process."""
-        prefix = variable_of("")
-        given = {name: text for name, text in os.environ.items() if name.startswith(prefix)}
-        self.know({name.removeprefix(prefix).lower(): text for name, text in given.items()})
+        self.know(connections_here())
 
     def executors(self) -> list[Executor]:
         """Return the running executors, in the order of the workers."""
@@ -191,13 +186,38 @@ class SparkCluster:
 
     def processes(self) -> list[psutil.Process]:
         """Return all processes of the cluster."""
-        pids = [one.process.pid for one in self._servers]
-        return [process for pid in pids for process in [psutil.Process(pid), *_below(pid)]]
+        return [process for server in self._servers for process in server.processes()]
 
     def stop(self) -> None:
         """End everything."""
         for server in reversed(self._servers):
             server.stop()
+
+
+def connections_here() -> Mapping[str, str]:
+    """Return id and text of the connections in this process's environment."""
+    prefix = variable_of("")
+    given = {name: text for name, text in os.environ.items() if name.startswith(prefix)}
+    return {name.removeprefix(prefix).lower(): text for name, text in given.items()}
+
+
+def write_connections(file: Path, connections: Mapping[str, str]) -> None:
+    """Write a file of connections that its owner alone can read."""
+    file.touch(mode=0o600)
+    file.write_text(json.dumps(dict(connections)))
+
+
+def _spark_server(folder: Path, arguments: list[str], more_environment: Mapping[str, str] | None = None) -> Server:
+    """Start a server of Spark; `arguments` begin with its class."""
+    (folder / "local").mkdir(parents=True)
+    environment = {
+        "SPARK_HOME": str(spark_home()),
+        "SPARK_LOCAL_IP": LOOPBACK,
+        "SPARK_LOCAL_DIRS": str(folder / "local"),
+        "SPARK_DAEMON_MEMORY": "256m",
+    }
+    command = [str(spark_home() / "bin" / "spark-class"), *arguments]
+    return Server(folder, command, environment | dict(more_environment or {}))
 
 
 def _executors(processes: list[psutil.Process]) -> Iterator[Executor]:

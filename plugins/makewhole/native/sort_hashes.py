@@ -42,9 +42,9 @@ def _group(numbers: UInt64s, shift: int, ends: Int64s, ascending: UInt64s, rows:
     if largest > _MOST_ROWS_OF_A_GROUP:
         return largest
     for row in range(len(numbers)):
-        group = np.int64(numbers[row] >> by)
-        place = ends[group]
-        ends[group] = place + 1
+        bits = np.int64(numbers[row] >> by)
+        place = ends[bits]
+        ends[bits] = place + 1
         ascending[place], rows[place] = numbers[row], row
     for at in range(1, len(ascending)):
         number, held, place = ascending[at], rows[at], at

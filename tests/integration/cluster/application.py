@@ -1,4 +1,4 @@
-"""Submit the Spark jobs of a window in client mode, as Airflow's task does."""
+"""Submit the Spark jobs of a window by `spark-submit`, as Airflow's task does."""
 
 import os
 import subprocess
@@ -64,6 +64,7 @@ class Submitter:
     folder: Path
     master: str
     settings: Mapping[str, str] = field(default_factory=dict)
+    more_environment: Mapping[str, str] = field(default_factory=dict)
     started: list[Application] = field(default_factory=list)
 
     @classmethod
@@ -71,9 +72,36 @@ class Submitter:
         """Submit to a cluster whose executors unpack the archive of the environment."""
         return cls(folder=folder, master=master, settings=unpacking(archive) | more)
 
+    @classmethod
+    def to_yarn(cls, folder: Path, client_settings: Path, archive: Path, settings: Mapping[str, str]) -> "Submitter":
+        """Submit to a YARN; its addresses are in the folder `client_settings`."""
+        own = {
+            "spark.yarn.jars": f"local:{spark_home() / 'jars'}/*",
+            "spark.yarn.stagingDir": (folder / "staging").as_uri(),
+            "spark.yarn.maxAppAttempts": "1",
+            "spark.executor.memoryOverhead": "1g",
+        }
+        made = cls.to_cluster(folder, "yarn", archive, **own, **settings)
+        return replace(made, more_environment={"HADOOP_CONF_DIR": str(client_settings)})
+
     def with_settings(self, more: Mapping[str, str]) -> "Submitter":
         """Return a submitter with more settings."""
         return replace(self, settings={**self.settings, **more})
+
+    def with_event_log(self) -> "Submitter":
+        """Return a submitter whose application writes its events into the folder, as plain text."""
+        self._events.mkdir(parents=True)
+        plain = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false"}
+        return self.with_settings({**plain, "spark.eventLog.dir": self._events.as_uri()})
+
+    def event_log(self) -> bytes:
+        """Return the events of the one application that wrote them."""
+        [written] = [path for path in self._events.rglob("*") if path.is_file() and "appstatus" not in path.name]
+        return written.read_bytes()
+
+    @property
+    def _events(self) -> Path:
+        return self.folder / "events"
 
     def submit(self, context: WindowContext, step: str, through: str) -> Application:
         """Submit the job of a step, which goes on through another one."""
@@ -111,4 +139,4 @@ class Submitter:
             "JDK_JAVA_OPTIONS": short_job_jvm(),
         }
         given = {name: value for name, value in os.environ.items() if name not in (FILE_VARIABLE, "PYSPARK_PYTHON")}
-        return given | own
+        return given | own | dict(self.more_environment)

@@ -75,18 +75,19 @@ def local(tmp_path: Path) -> Iterator[Submitter]:
 
 
 @pytest.fixture
-def shop(
-    cluster: SparkCluster,
-    kafka: KafkaServer,
-    database: str,
-    journal: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[ClusterShop]:
+def shop(planted_shop: ClusterShop, cluster: SparkCluster) -> ClusterShop:
     """A shop with planted faults. The workers of the cluster know its connections by a file of their own."""
+    cluster.know_environment()
+    return planted_shop
+
+
+@pytest.fixture
+def planted_shop(
+    kafka: KafkaServer, database: str, journal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ClusterShop]:
+    """A shop with planted faults, which this process alone knows."""
     made = ClusterShop(bootstrap=kafka.bootstrap, dsn=database, journal=journal, folder=tmp_path)
     enter(monkeypatch, service_environment(made, tmp_path))
-    cluster.know_environment()
     made.describe()
     made.make_tables()
     make_topic(made.admin, made.topic)

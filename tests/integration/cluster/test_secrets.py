@@ -2,61 +2,20 @@
 
 import json
 import os
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from bench.cluster.spark_cluster import SparkCluster
-from tests.integration.cluster.application import Application, Submitter
+from tests.integration.cluster.application import Submitter
 from tests.integration.cluster.conftest import ClusterShop
+from tests.integration.cluster.exposure import CommandLines, files_holding
 from tests.world.environment import set_connection
 from tests.world.reports import report
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 _PLANTED = "Pl4nted-p4ssword"
-_LOOK_SECONDS = 0.2
-
-
-def _tree(pids: list[int]) -> Iterator[psutil.Process]:
-    for pid in pids:
-        try:
-            yield from [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
-        except psutil.Error:
-            continue
-
-
-class CommandLines:
-    """All command lines of some processes and of those below them, looked at again and again until the end."""
-
-    def __init__(self, application: Application, cluster: SparkCluster) -> None:
-        self.seen: set[bytes] = set()
-        self._pids = [application.process.pid, *(one.pid for one in cluster.processes())]
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self._thread.start()
-
-    def _look(self) -> None:
-        while not self._over.wait(_LOOK_SECONDS):
-            for one in _tree(self._pids):
-                try:
-                    self.seen.add(Path(f"/proc/{one.pid}/cmdline").read_bytes())
-                except OSError:
-                    continue
-
-    def end(self) -> set[bytes]:
-        self._over.set()
-        self._thread.join()
-        return self.seen
-
-
-def _holding(folder: Path, wanted: bytes) -> list[str]:
-    """Return the files below a folder that hold some bytes."""
-    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
-    return sorted(str(path.relative_to(folder)) for path in files if wanted in path.read_bytes())
 
 
 def test_no_password_is_in_a_command_line_a_log_an_event_or_a_file(
@@ -69,28 +28,23 @@ def test_no_password_is_in_a_command_line_a_log_an_event_or_a_file(
     secrets = [text.encode() for text in (_PLANTED, json.loads(os.environ["AIRFLOW_CONN_DB"])["password"])]
     assert all(len(one) > 8 for one in secrets)
     cluster.know_environment()
-    events = submitter.folder / "events"
-    events.mkdir(parents=True)
-    logged = submitter.with_settings(
-        {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false", "spark.eventLog.dir": events.as_uri()}
-    )
+    logged = submitter.with_event_log()
 
     context = shop.open()
     application = logged.submit(context, "snapshot", "validate")
-    lines = CommandLines(application, cluster)
+    lines = CommandLines(application, cluster.processes())
     told = application.end()
 
     assert "missing" in report(shop.journal, context)["findings"]
     seen = lines.end()
     assert sum(b"CoarseGrainedExecutorBackend" in line for line in seen) >= 2
-    [event_log] = [path for path in events.rglob("*") if path.is_file() and "appstatus" not in path.name]
-    assert b"SparkListenerEnvironmentUpdate" in event_log.read_bytes()
+    assert b"SparkListenerEnvironmentUpdate" in logged.event_log()
     for secret in secrets:
         assert [line for line in seen if secret in line] == []
         assert secret.decode() not in told
-        assert _holding(submitter.folder, secret) == []
-        assert _holding(cluster.folder, secret) == ["worker-0/connections.json", "worker-1/connections.json"]
-        assert _holding(Path(context.storage.root), secret) == []
+        assert files_holding(submitter.folder, secret) == []
+        assert files_holding(cluster.folder, secret) == ["worker-0/connections.json", "worker-1/connections.json"]
+        assert files_holding(Path(context.storage.root), secret) == []
 
 
 def test_a_connection_that_an_executor_does_not_know_is_named_with_its_machine(
