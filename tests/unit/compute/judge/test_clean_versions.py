@@ -57,25 +57,27 @@ class Drawing:
         self.numbers = draw(st.sampled_from([[None], [1, 2, 3], [None, 1, 2]]))
 
     def is_rare(self) -> bool:
-        return self.draw(st.integers(0, 11)) == 11
+        return self.draw(st.integers(0, 23)) == 23
 
     def one_of(self, *values: Any) -> Any:
         return self.draw(st.sampled_from(values))
 
-    def rows(self, most: int, first: int = 50) -> list[Row]:
-        """Draw what copies at any place have."""
-        return [
+    def rows(self, most: int, first: int = 50, like: Sequence[Row] = ()) -> list[Row]:
+        """Draw what copies at any place have; most say what one of `like` says."""
+        rows = [
             {
-                "key": self.one_of("a", "b", "c"),
+                "key": self.one_of("a", "b"),
                 "offset": offset,
                 "row_hash": None if self.is_rare() else self.one_of(OLD, NEW),
                 "version": 2 if self.is_rare() else self.one_of(*self.numbers),
-                "partition": int(self.is_rare()),
+                "partition": self.one_of(0, 0, 0, 0, 1),
             }
-            for offset in self.draw(st.lists(st.integers(first, first + 20), unique=True, max_size=most))
+            for offset in self.draw(st.lists(st.integers(first, first + 20), unique=True, min_size=1, max_size=most))
         ]
+        said = [{name: row[name] for name in ("key", "row_hash", "version")} for row in like]
+        return [row | self.one_of(*said, *said, {}) for row in rows]
 
-    def records(self, most: int) -> list[Row]:
+    def records(self, most: int, like: Sequence[Row] = ()) -> list[Row]:
         """Draw the copies in the slice of a topic."""
         return [
             row
@@ -84,25 +86,26 @@ class Drawing:
                 "is_tombstone": self.is_rare(),
                 "replay_plan": PLANS[0] if self.is_rare() else None,
             }
-            for row in self.rows(most)
+            for row in self.rows(most, like=like)
         ]
 
-    def in_table(self, most: int) -> list[Row]:
+    def in_table(self, most: int, like: Sequence[Row] = ()) -> list[Row]:
         """Draw the rows in the slice of a table, some of which were read twice."""
-        rows = [row | {"time": self.one_of(None, *map(moment, range(4)))} for row in self.rows(most)]
+        rows = [row | {"time": self.one_of(None, *map(moment, range(4)))} for row in self.rows(most, like=like)]
         again = [row for row in rows if self.is_rare()]
         return [*rows, *again]
 
     def elsewhere(self, *, is_later: bool) -> list[Row]:
-        """Draw copies before or after the slice."""
+        """Draw copies before or after the slice, some with a higher number than any in it."""
         kept = {*ELSEWHERE, "key"}
         rows = self.rows(2, 200 if is_later else 0)
-        placed = [row | {"place": f"{row['partition']}:{row['offset']}"} for row in rows]
+        higher = [row | {"version": 4} if row["version"] == 3 else row for row in rows]
+        placed = [row | {"place": f"{row['partition']}:{row['offset']}"} for row in higher]
         marks = {"is_later": is_later, "is_replay": False, "is_tombstone": self.is_rare()}
         return [{name: row[name] for name in row if name in kept} | marks for row in placed]
 
     def keys(self) -> list[str]:
-        return [name for name in "abc" if self.is_rare()]
+        return [name for name in "ab" if self.is_rare()]
 
 
 @st.composite
@@ -111,7 +114,7 @@ def buckets(draw: st.DrawFn) -> BucketInput:
     source = drawing.records(5) if source_is_topic else drawing.in_table(4)
     return bucket(
         [row | {"excluded_by": [HOP] if drawing.is_rare() else []} for row in source],
-        drawing.records(5) if target_is_topic else drawing.in_table(3),
+        drawing.records(5, like=source) if target_is_topic else drawing.in_table(3, like=source),
         source_is_topic=source_is_topic,
         target_is_topic=target_is_topic,
         source_elsewhere=[*drawing.elsewhere(is_later=False), *drawing.elsewhere(is_later=True)],
@@ -130,7 +133,7 @@ def counts(known: BucketInput, judged: pl.DataFrame) -> HopCounts:
     return rollup.counts(judged, len(committed_copies(known.source)), len(committed_copies(target)))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(buckets())
 def test_two_passes_judge_as_the_careful_kernel_alone(known: BucketInput) -> None:
     clean = first_pass(known)
@@ -156,7 +159,7 @@ def test_two_passes_judge_as_the_careful_kernel_alone(known: BucketInput) -> Non
 
 
 @settings(max_examples=200, deadline=None)
-@given(buckets(), st.sets(st.sampled_from("abc")))
+@given(buckets(), st.sets(st.sampled_from("ab")))
 def test_none_of_the_keys_that_are_known_besides_is_clean(known: BucketInput, named: set[str]) -> None:
     clean = first_pass(known)
 
