@@ -72,7 +72,9 @@ def find_clean_versions(
     `known` (hashes): none of these keys is clean, nor any that shares half of its hash with one. `before` (`NUMBERS`):
     the versions that a target which is a topic has from windows before.
     """
-    sides = _latest_of_source(source, hop, known), _latest_of_target(target, known, before)
+    sides = _latest_versions(source, known, hop), _latest_versions(target, known)
+    if _is_topic(target):
+        _leave_out_overtaken(sides[1], before)
     source_left, target_left = (np.ones(len(side.copies), dtype=np.bool_) for side in sides)
     leave_out_equal_pairs(sides[0].side(), sides[1].side(), source_left, target_left)
     # Both are in the order of the halves: the first of the one belongs to the first of the other.
@@ -84,7 +86,7 @@ def find_clean_versions(
     clean = sides[0].latest[at_source[~is_older]]
     target_exceptions = sides[1].exceptions(at_target[~is_older])
     return CleanKeys(
-        keys=source[clean].select(*ROW),
+        keys=source.select(*ROW)[clean],
         source_exceptions=sides[0].exceptions(at_source[~is_older]),
         target_exceptions=target_exceptions,
         target_rows=int((~target_exceptions).sum()) if _is_topic(target) else len(clean),
@@ -104,41 +106,9 @@ def _is_topic(copies: pl.DataFrame) -> bool:
 # The latest versions of a side
 
 
-def _latest_of_source(copies: pl.DataFrame, hop: str, known: pl.DataFrame) -> _LatestVersions:
-    """Choose the latest versions of the source; a table is one partition, in the order of its rows' times."""
-    names = ("version", "partition", "offset") if _is_topic(copies) else ("version", None, "time")
-    return _latest_versions(copies, _may_be_clean(copies, hop), known, names)
-
-
-def _latest_of_target(copies: pl.DataFrame, known: pl.DataFrame, before: pl.DataFrame) -> _LatestVersions:
-    """Choose the latest versions of the target. Rows of a store have no order: of two, none is certain."""
-    if not _is_topic(copies):
-        return _latest_versions(copies, _may_be_clean(copies, None), known, (None, None, None), is_store=True)
-    found = _latest_versions(copies, _may_be_clean(copies, None), known, ("version", "partition", "offset"))
-    places, is_there = find_halves(before, found.halves)
-    places, numbers = places[is_there], before["version"].filter(pl.Series(is_there, dtype=pl.Boolean))
-    now = copies["version"][found.latest[places]].fill_null(_BEFORE_ALL)
-    found.is_certain[places[(numbers > now).fill_null(False).to_numpy()]] = False
-    return found
-
-
-def _may_be_clean(copies: pl.DataFrame, hop: str | None) -> Bools:
-    may_be = may_be_clean(copies, hop)
-    if "is_tombstone" in copies.columns:
-        may_be &= ~copies["is_tombstone"].fill_null(False).to_numpy()
-    return may_be
-
-
-def _latest_versions(
-    copies: pl.DataFrame,
-    may_be: Bools,
-    known: pl.DataFrame,
-    order: tuple[str | None, ...],
-    *,
-    is_store: bool = False,
-) -> _LatestVersions:
-    """Choose the latest version of each half of a hash. `order`: the columns that say the number of a version, its
-    partition and its position; None: it is the same for all."""
+def _latest_versions(copies: pl.DataFrame, known: pl.DataFrame, hop: str | None = None) -> _LatestVersions:
+    """Choose the latest version of each half of a hash, at the source of a hop or at its target (None)."""
+    may_be, is_store = _may_be_clean(copies, hop), hop is None and not _is_topic(copies)
     unordered = copies["key_hi"].to_numpy()
     rows = np.argsort(unordered)
     ascending = unordered[rows]
@@ -150,8 +120,8 @@ def _latest_versions(
     is_once = ~_is_repeated(copies, rows, is_first) if is_store else np.ones(len(rows), dtype=np.bool_)
     firsts = np.append(0, np.cumsum(is_once))[bounds]
     latest, is_certain = np.zeros(len(bounds) - 1, dtype=np.intp), np.zeros(len(bounds) - 1, dtype=np.bool_)
-    numbers = (_numbers(copies, name) for name in order)
-    by_row = (read_only(copies["key_lo"].to_numpy()), *numbers, read_only(may_be))
+    versions, partitions, positions = (_numbers(copies, name) for name in _order(copies, is_store=is_store))
+    by_row = read_only(copies["key_lo"].to_numpy()), versions, partitions, positions, read_only(may_be)
     choose_latest(read_only(firsts), read_only(rows[is_once]), by_row, latest, is_certain)
     return _LatestVersions(
         copies=copies,
@@ -161,6 +131,32 @@ def _latest_versions(
         latest=latest,
         is_certain=is_certain,
     )
+
+
+def _may_be_clean(copies: pl.DataFrame, hop: str | None) -> Bools:
+    may_be = may_be_clean(copies, hop)
+    if "is_tombstone" in copies.columns:
+        may_be &= ~copies["is_tombstone"].fill_null(False).to_numpy()
+    return may_be
+
+
+def _order(copies: pl.DataFrame, *, is_store: bool) -> tuple[str | None, str | None, str | None]:
+    """Return the columns that say the number of a version, its partition and its position in it; None: nothing does.
+
+    The rows of a store have no order, and of two none is certain. Those of another table are one partition, in the
+    order of their times.
+    """
+    if is_store:
+        return None, None, None
+    return ("version", "partition", "offset") if _is_topic(copies) else ("version", None, "time")
+
+
+def _leave_out_overtaken(target: _LatestVersions, before: pl.DataFrame) -> None:
+    """Make uncertain the latest versions of a topic that had a higher number before."""
+    places, is_there = find_halves(before, target.halves)
+    places, numbers = places[is_there], before["version"].filter(pl.Series(is_there, dtype=pl.Boolean))
+    now = target.copies["version"][target.latest[places]].fill_null(_BEFORE_ALL)
+    target.is_certain[places[(numbers > now).fill_null(False).to_numpy()]] = False
 
 
 def _is_repeated(copies: pl.DataFrame, rows: IntPs, is_first: Bools) -> Bools:
