@@ -250,14 +250,6 @@ def test_rows_of_a_ledger_that_have_one_time_have_no_latest() -> None:
     assert names(first_pass(known), known) == ["b"]
 
 
-@pytest.mark.parametrize("column", HASH)
-def test_half_a_hash_is_not_a_key(column: str) -> None:
-    known = bucket([one("a", 1)], [one("a", 1)])
-    target = known.target.with_columns((pl.col(column) + 1).alias(column))
-
-    assert first_pass(replace(known, target=target)).keys.is_empty()
-
-
 def test_the_columns_to_read_are_those_that_order_and_tell_apart_the_rows() -> None:
     ends = [columns_of_versions(is_topic=False, is_target=is_target) for is_target in (False, True)]
 
