@@ -54,7 +54,8 @@ class Drawing:
 
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw = draw
-        self.numbers = draw(st.sampled_from([[None], [1, 2, 3], [None, 1, 2]]))
+        several: list[list[int | None]] = [[None], [1, 2, 3], [None, 1, 2]]
+        self.numbers = draw(st.sampled_from(several))
 
     def is_rare(self) -> bool:
         return self.draw(st.integers(0, 23)) == 23
